@@ -1,0 +1,251 @@
+"""ValueEmbedder: the one template of every method that learns from counts and ends as a lookup.
+
+rows → Table → Counts → ``_learn`` → ValueTables → vectors, distances, kernels, explanations. A method
+is a subclass with a constructor and ``_learn``; keep it that way, and keep this file small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from weft._optional import require
+from weft.counts import Counts
+from weft.table import Schema, Table
+from weft.tables import ValueTables
+
+
+class ValueEmbedder(TransformerMixin, BaseEstimator):
+    """Base of the embedders: rows are counted once, learning sees counts only.
+
+    A subclass implements ``_learn(counts) -> ValueTables`` and assigns what else it learned to
+    attributes ending in ``_``. After ``partial_fit`` learning waits until one of them is asked for.
+    """
+
+    _uses_classes: ClassVar[bool] = False  # whether y is counted
+
+    def __init__(
+        self, *, schema: Any = None, unknown: str = "centroid", dtype: str = "float64"
+    ) -> None:
+        self.schema = schema
+        self.unknown = unknown
+        self.dtype = dtype
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        raise NotImplementedError(f"{type(self).__name__} must implement _learn(counts)")
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows.
+
+        Parameters
+        ----------
+        X : frame, array, mapping of columns or list of dicts
+            The rows; every column is read as categories unless ``schema`` says otherwise.
+        y : array-like, optional
+            Classes, for the methods that use them.
+        sample_weight : array-like, optional
+            A weight for each row.
+        """
+        table = self._read(X, Schema.of(self.schema))
+        if not table.n_rows:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
+                "of 1 is required."
+            )
+        counts = self._count(table, y, sample_weight)
+        _check_feature_names(self, _nameable(X), reset=True)
+        return self.fit_counts(counts)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to what was seen so far; same result as one ``fit`` on all of them."""
+        if "counts_" not in vars(self):
+            return self.fit(X, y, sample_weight)
+        table = self._read_known(X)
+        return self._hold(self.counts_ + self._count(table, y, sample_weight))
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Learn from counts, however and wherever they were counted."""
+        if counts.schema is None:
+            raise ValueError(
+                "these counts are empty: there is no row, or the weight of every row is zero"
+            )
+        self._hold(counts)
+        self.schema_ = counts.schema
+        self.n_features_in_ = len(counts.schema)
+        self._learn_now()
+        return self
+
+    def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
+        if not self._uses_classes:
+            y = None
+        elif y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        return Counts.of(table, y, sample_weight=sample_weight)
+
+    def _hold(self, counts: Counts) -> Self:
+        """Keep counts and drop what was learned from older ones."""
+        for name in vars(self).get("_learned", ()):
+            vars(self).pop(name, None)
+        self._learned: tuple[str, ...] = ()
+        self.counts_ = counts
+        return self
+
+    def _learn_now(self) -> None:
+        before = set(vars(self))
+        try:
+            self.tables_ = self._learn(self.counts_)
+        finally:
+            self._learned = tuple(set(vars(self)) - before)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when the attribute is absent: learn it now if the counts are newer.
+        stale = "counts_" in vars(self) and not vars(self).get("_learned")
+        if stale and name.endswith("_") and not name.startswith("_"):
+            self._learn_now()
+            if name in vars(self):
+                return vars(self)[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def _read(self, X: Any, schema: Schema) -> Table:
+        table = Table.of(X, schema, numbers="nominal")
+        for column in table.schema.numeric:
+            raise ValueError(
+                f"column {column.name!r} is numeric; {type(self).__name__} reads categories: "
+                "declare it nominal, or leave it out"
+            )
+        return table
+
+    def _read_known(self, X: Any) -> Table:
+        """Read rows under the schema of fit, columns checked as scikit-learn does."""
+        check_is_fitted(self, "counts_")
+        if not isinstance(X, Mapping | list | tuple | Table):
+            _check_feature_names(self, X, reset=False)
+        table = self._read(X, self.schema_)
+        if isinstance(X, Table) and X.schema.names != self.schema_.names:
+            raise ValueError(f"the table has columns {X.schema.names}, not {self.schema_.names}")
+        return table
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the vector of each row; learns nothing."""
+        table = self._read_known(X)
+        return self.tables_.gather(table, dtype=np.dtype(self.dtype), unknown=self._policy())
+
+    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the distances between the rows of X and of Y (or X)."""
+        return self.tables_.distances(*self._read_pair(X, Y))
+
+    def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the inner products between the rows of X and of Y (or X)."""
+        return self.tables_.kernel(*self._read_pair(X, Y))
+
+    def explain(self, a: Any, b: Any) -> dict[str, float]:
+        """Say why two rows are apart: each column's share in their squared distance.
+
+        Parameters
+        ----------
+        a, b : dict, sequence or one-row frame
+            The two rows.
+        """
+        left, right = self._read_known(_one_row(a)), self._read_known(_one_row(b))
+        shares = self.tables_.contributions(left, right)[0]
+        return dict(zip(self.tables_.names, shares.tolist(), strict=True))
+
+    def value_distances(self, column: str) -> Any:
+        """Return the distances between the values of a column, as a labelled pandas frame."""
+        from scipy.spatial.distance import cdist
+
+        check_is_fitted(self, "counts_")
+        i = self.counts_._index(column)
+        rows = self.tables_.tables[i][:-1]
+        return self._labelled(i, cdist(rows, rows) if rows.shape[1] else np.zeros((len(rows),) * 2))
+
+    def _labelled(self, column: int, distances: np.ndarray) -> Any:
+        pandas = require("pandas", "frames")
+        index = pandas.Index(
+            self.counts_.labels[column], dtype=object, name=self.counts_.names[column]
+        )
+        return pandas.DataFrame(distances, index=index, columns=index)
+
+    def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
+        left = self._read_known(X)
+        right = None if Y is None else self._read_known(Y)
+        if self._policy() == "error":
+            for table in (left, right):
+                if table is not None:
+                    self.tables_._places(table, "error")
+        return left, right
+
+    def _policy(self) -> Any:
+        if self.unknown not in ("centroid", "error"):
+            raise ValueError(f"unknown={self.unknown!r}: use 'centroid' or 'error'")
+        return self.unknown
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each dimension of :meth:`transform`."""
+        check_is_fitted(self, "counts_")
+        if input_features is not None:
+            given, known = list(input_features), list(self.schema_.names)
+            if "feature_names_in_" in vars(self) and given != known:
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(given) != len(known):
+                raise ValueError(
+                    f"input_features should have length equal to number of features ({len(known)}), "
+                    f"got {len(given)}"
+                )
+        return np.asarray(self.tables_.feature_names(), dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = self._uses_classes
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def _nameable(X: Any) -> Any:
+    """Return what scikit-learn can read feature names from."""
+    if isinstance(X, Mapping):
+        return _Named(list(X))
+    if isinstance(X, Table):
+        return _Named(X.schema.names if X.schema.named else [])
+    if isinstance(X, list | tuple) and len(X) and isinstance(X[0], Mapping):
+        return _Named(list(dict.fromkeys(key for row in X for key in row)))
+    return X
+
+
+class _Named:
+    """Column names, where scikit-learn looks for them."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.columns = np.asarray(names, dtype=object)
+
+
+def _one_row(row: Any) -> Any:
+    """Return a one-row table from a dict, a sequence of cells, or a one-row frame."""
+    if isinstance(row, Mapping):
+        return [dict(row)]
+    if hasattr(row, "iloc") and row.ndim == 1:  # a pandas row
+        return [row.to_dict()]
+    if isinstance(row, np.ndarray) and row.ndim == 1:
+        return row.reshape(1, -1)
+    if isinstance(row, list | tuple) and (
+        not row or not isinstance(row[0], list | tuple | Mapping)
+    ):
+        return [list(row)]
+    if len(row) != 1:
+        raise ValueError(f"expected one row, got {len(row)}")
+    return row

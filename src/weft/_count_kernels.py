@@ -1,0 +1,194 @@
+"""Compiled loops behind :class:`weft.Counts`. Importing this module loads numba.
+
+Counting all pairs of columns is bound by increments, not by reading. So small columns are packed
+into groups whose joint codes stay below ``GROUP`` values: one increment into the histogram of two
+groups then counts every pair of their columns at once (ten columns of ten values in five groups of
+two need 10 increments a row, not 45), and the pairs are recovered by summing histograms.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
+
+import numpy as np
+from numba import njit
+
+GROUP = 128  # joint codes of a group; a histogram of two groups (64 KB) stays in the caches
+_PACKED_BYTES = 1 << 19
+_HISTOGRAM_CELLS = 1 << 24
+
+
+@njit(nogil=True, cache=True)
+def _pack(codes: np.ndarray, radix: int, packed: np.ndarray) -> None:
+    for i in range(len(codes)):
+        packed[i] = packed[i] * radix + codes[i]
+
+
+@njit(nogil=True, cache=True)
+def _count(left: np.ndarray, right: np.ndarray, n_right: int, histogram: np.ndarray) -> None:
+    for i in range(len(left)):
+        histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
+
+
+@njit(nogil=True, cache=True)
+def _count_weighted(
+    left: np.ndarray, right: np.ndarray, n_right: int, weight: np.ndarray, histogram: np.ndarray
+) -> None:
+    for i in range(len(left)):
+        histogram[np.intp(left[i]) * n_right + right[i]] += weight[i]
+
+
+@njit(nogil=True, cache=True)
+def _count_groups(
+    packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
+) -> None:
+    for p in range(len(pairs)):
+        left, right = packed[pairs[p, 0]], packed[pairs[p, 1]]
+        n_right, histogram = sizes[pairs[p, 1]], out[starts[p] : starts[p + 1]]
+        for i in range(len(left)):
+            histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
+
+
+@njit(nogil=True, cache=True)
+def _count_groups_weighted(
+    packed: np.ndarray,
+    sizes: np.ndarray,
+    pairs: np.ndarray,
+    starts: np.ndarray,
+    weight: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    for p in range(len(pairs)):
+        left, right = packed[pairs[p, 0]], packed[pairs[p, 1]]
+        n_right, histogram = sizes[pairs[p, 1]], out[starts[p] : starts[p + 1]]
+        for i in range(len(left)):
+            histogram[np.intp(left[i]) * n_right + right[i]] += weight[i]
+
+
+def n_threads() -> int:
+    """Return how many threads to count with: the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def pair_histogram(
+    left: np.ndarray, right: np.ndarray, shape: tuple[int, int], weight: np.ndarray | None
+) -> np.ndarray:
+    """Count one pair of columns into a dense table."""
+    if weight is None:
+        out = np.zeros(shape[0] * shape[1], np.uint32)
+        _count(left, right, shape[1], out)
+    else:
+        out = np.zeros(shape[0] * shape[1], weight.dtype)
+        _count_weighted(left, right, shape[1], weight, out)
+    return out.reshape(shape)
+
+
+def group_columns(sizes: Sequence[int]) -> list[list[int]]:
+    """Gather columns, smallest first, into groups of at most ``GROUP`` joint codes."""
+    groups: list[list[int]] = []
+    product = GROUP + 1
+    for column in np.argsort(sizes, kind="stable").tolist():
+        if product * sizes[column] > GROUP:
+            groups.append([])
+            product = 1
+        groups[-1].append(column)
+        product *= sizes[column]
+    return groups
+
+
+def small_pairs(
+    columns: Sequence[np.ndarray], sizes: Sequence[int], weight: np.ndarray | None
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Yield (column, column, table) for all pairs of columns with few values.
+
+    Pairs come once, in either order; a column with itself is left to the caller.
+    """
+    groups = group_columns(sizes)
+    widths = [[sizes[c] for c in group] for group in groups]
+    joint = np.array([int(np.prod(w)) for w in widths], dtype=np.int64)
+    if len(groups) == 1:  # one group alone: count it against a constant
+        groups, widths, joint = [groups[0], []], [widths[0], []], np.append(joint, 1)
+    within = set()
+    for pairs in _batches(list(combinations(range(len(groups)), 2)), joint):
+        histograms = _count_batch(columns, groups, widths, joint, pairs, weight)
+        for (g, h), histogram in zip(pairs, histograms, strict=True):
+            table = histogram.reshape(widths[g] + widths[h])
+            owners = groups[g] + groups[h]
+            n_left = len(groups[g])
+            for i, j in combinations(range(len(owners)), 2):
+                crosses = i < n_left <= j
+                if crosses or (g if j < n_left else h) not in within:
+                    rest = tuple(k for k in range(len(owners)) if k not in (i, j))
+                    yield owners[i], owners[j], table.sum(axis=rest, dtype=_wide(table.dtype))
+            within |= {g, h}
+
+
+def _wide(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.int64) if dtype.kind in "ui" else dtype
+
+
+def _batches(pairs: list[tuple[int, int]], joint: np.ndarray) -> Iterator[list[tuple[int, int]]]:
+    """Split the pairs so that the histograms counted in one pass stay small."""
+    batch: list[tuple[int, int]] = []
+    cells = 0
+    for g, h in pairs:
+        size = int(joint[g] * joint[h])
+        if batch and cells + size > _HISTOGRAM_CELLS:
+            yield batch
+            batch, cells = [], 0
+        batch.append((g, h))
+        cells += size
+    yield batch
+
+
+def _count_batch(
+    columns: Sequence[np.ndarray],
+    groups: list[list[int]],
+    widths: list[list[int]],
+    joint: np.ndarray,
+    pairs: list[tuple[int, int]],
+    weight: np.ndarray | None,
+) -> list[np.ndarray]:
+    """Pass over the rows once, in blocks that stay in the caches, on all cores."""
+    n_rows = len(columns[0])
+    wanted = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    starts = np.concatenate([[0], np.cumsum(joint[wanted[:, 0]] * joint[wanted[:, 1]])])
+    block = max(1024, _PACKED_BYTES // (2 * len(groups)))
+
+    def count(rows: range) -> np.ndarray:
+        out = np.zeros(starts[-1], np.uint32 if weight is None else weight.dtype)
+        packed = np.empty((len(groups), min(block, max(len(rows), 1))), np.uint16)
+        for start in range(rows.start, rows.stop, block):
+            stop = min(start + block, rows.stop)
+            part = packed[:, : stop - start]
+            part[:] = 0
+            for g, group in enumerate(groups):
+                for column, width in zip(group, widths[g], strict=True):
+                    _pack(columns[column][start:stop], width, part[g])
+            if weight is None:
+                _count_groups(part, joint, wanted, starts, out)
+            else:
+                _count_groups_weighted(part, joint, wanted, starts, weight[start:stop], out)
+        return out
+
+    total = _in_threads(count, n_rows, exact=weight is None or weight.dtype.kind != "f")
+    return [total[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+
+
+def _in_threads(count, n_rows: int, *, exact: bool) -> np.ndarray:  # type: ignore[no-untyped-def]
+    """Sum ``count`` over slabs of rows; floats in one slab, so that threads never change a sum."""
+    workers = n_threads() if exact and n_rows >= 1 << 16 else 1
+    edges = [n_rows * i // workers for i in range(workers + 1)]
+    slabs = [range(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    if workers == 1:
+        return count(slabs[0])
+    with ThreadPoolExecutor(workers) as pool:
+        total, *others = pool.map(count, slabs)
+    if any(len(s) >= 1 << 32 for s in slabs):
+        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
+    for other in others:
+        total += other
+    return total

@@ -1,0 +1,195 @@
+"""Frames: take any table-like object apart into named columns, and guess what each column is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft._labels import Label, canonical
+from weft._read import holds_sets
+
+Parts = tuple[list[str] | None, list[Any], int]
+
+
+def columns_of(X: Any) -> Parts:
+    """Return (names or None, columns, number of rows) of whatever a user may pass as rows."""
+    if isinstance(X, str | bytes) or hasattr(X, "__fspath__"):
+        raise TypeError(
+            f"X is {X!r}; read the file into a frame first, or use weft.count for paths"
+        )
+    if isinstance(X, Mapping):
+        parts = _from_mapping(X)
+    elif type(X).__module__.startswith("scipy.sparse"):
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required. Use X.toarray() for that."
+        )
+    elif isinstance(X, list | tuple) and len(X) and isinstance(X[0], Mapping):
+        parts = _from_records(X)
+    elif isinstance(X, list | tuple) and len(X) and isinstance(X[0], list | tuple):
+        parts = _from_rows(X)
+    elif isinstance(X, np.ndarray | list | tuple):
+        parts = _from_array(X)
+    else:
+        parts = _from_frame(X)
+    names, columns, n_rows = parts
+    if not columns:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required."
+        )
+    return parts
+
+
+def _from_mapping(X: Mapping[Any, Any]) -> Parts:
+    names = _names(list(X))
+    columns = [_listed(cells) for cells in X.values()]
+    lengths = [len(cells) for cells in columns]
+    for name, length in zip(X, lengths, strict=True):
+        if length != lengths[0]:
+            first = next(iter(X))
+            raise ValueError(f"column {name!r} has {length} rows, column {first!r} {lengths[0]}")
+    return names, columns, lengths[0] if lengths else 0
+
+
+def _from_records(X: Sequence[Any]) -> Parts:
+    keys: dict[Any, None] = {}
+    for i, record in enumerate(X):
+        if not isinstance(record, Mapping):
+            raise TypeError(f"row {i} is {record!r}, not a dict as row 0 is")
+        keys.update(dict.fromkeys(record))
+    columns = [_listed([record.get(key) for record in X]) for key in keys]
+    return _names(list(keys)), columns, len(X)
+
+
+def _from_rows(X: Sequence[Sequence[Any]]) -> Parts:
+    width = len(X[0])
+    for i, row in enumerate(X):
+        if not isinstance(row, list | tuple | np.ndarray) or len(row) != width:
+            length = len(row) if hasattr(row, "__len__") else "no"
+            raise ValueError(f"row {i} has {length} cells, row 0 has {width}; inhomogeneous shape")
+    return None, [_listed(list(cells)) for cells in zip(*X, strict=True)], len(X)
+
+
+def _from_array(X: Any) -> Parts:
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.where(np.ma.getmaskarray(X), None, X.data.astype(object))
+    X = np.asarray(X)
+    if X.dtype.names is not None:
+        return list(X.dtype.names), [X[name] for name in X.dtype.names], len(X)
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported\n{X}\n")
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead:\narray={X}.\nReshape your data either "
+            "using array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) "
+            "if it contains a single sample."
+        )
+    if X.dtype.kind == "V":
+        raise TypeError(f"X has dtype {X.dtype}, which has no values to read")
+    return None, [_typed(X[:, i]) for i in range(X.shape[1])], X.shape[0]
+
+
+def _from_frame(X: Any) -> Parts:
+    import narwhals as nw
+
+    if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:  # pandas: names need not be text
+        columns = [_typed(X.iloc[:, i]) for i in range(X.shape[1])]
+        return _names(list(X.columns)), columns, len(X)
+    frame = nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(f"X is a lazy {type(X).__module__} frame; call .collect() on it first")
+    if isinstance(frame, nw.DataFrame):
+        _names(list(frame.columns))
+        columns = [frame.get_column(name).to_native() for name in frame.columns]
+        return list(frame.columns), columns, len(frame)
+    array = np.asarray(X)
+    if array.dtype == object and array.ndim == 0:
+        raise TypeError(f"X is {X!r}, which is no table; pass a frame or a 2-D array")
+    return _from_array(array)
+
+
+def _names(names: list[Any]) -> list[str] | None:
+    """Keep text names; drop others, as scikit-learn does; refuse a mixture."""
+    text = [isinstance(name, str) for name in names]
+    if all(text):
+        return names
+    if any(text):
+        odd = next(name for name in names if not isinstance(name, str))
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but "
+            f"column {odd!r} is {type(odd).__name__}; use X.columns = X.columns.astype(str)"
+        )
+    return None
+
+
+def _listed(cells: Any) -> Any:
+    """Return one column given as a sequence: arrays and series as they are, lists typed."""
+    if isinstance(cells, str | bytes) or not hasattr(cells, "__len__"):
+        raise TypeError(f"a column must be a sequence of cells, not {cells!r}")
+    if hasattr(cells, "dtype") or hasattr(cells, "type"):
+        if getattr(cells, "ndim", 1) != 1:
+            raise ValueError(f"a column must be one-dimensional, not {cells.ndim}-dimensional")
+        return _typed(cells)
+    column = np.empty(len(cells), dtype=object)
+    column[:] = list(cells) if not isinstance(cells, list) else cells
+    return _typed(column)
+
+
+def _typed(column: Any) -> Any:
+    """Give Python objects that are all numbers (or missing) the type they deserve."""
+    if getattr(column, "dtype", None) != object or getattr(column, "ndim", 1) != 1:
+        return column
+    types = set(map(type, column.tolist()))
+    if types and types <= {int, float}:
+        try:
+            return np.array(column.tolist())
+        except OverflowError:
+            return column
+    if types == {bool}:
+        return np.array(column.tolist())
+    return column
+
+
+def infer_kind(column: Any) -> str:
+    """Guess nominal, ordinal, numeric or set from the type of a column."""
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray):
+        return _infer_objects(column) if column.dtype == object else _infer_array(column)
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
+        return _infer_array(np.asarray(column))
+    dtype = series.dtype
+    if dtype == nw.Enum:
+        return "ordinal"
+    if dtype in (nw.List, nw.Array):
+        return "set"
+    if dtype.is_numeric() or dtype.is_temporal():
+        return "numeric"
+    if dtype == nw.Object:
+        return _infer_objects(np.array(series.to_list(), dtype=object))
+    return "nominal"
+
+
+def _infer_array(column: np.ndarray) -> str:
+    return "numeric" if column.dtype.kind in "iufMm" else "nominal"
+
+
+def _infer_objects(column: np.ndarray) -> str:
+    cells = column.tolist()
+    if holds_sets(cells):
+        return "set"
+    types = set(map(type, cells)) - {type(None)}
+    numbers = all(issubclass(t, int | float | np.number) and t is not bool for t in types)
+    return "numeric" if types and numbers else "nominal"
+
+
+def levels_of(column: Any) -> tuple[Label, ...] | None:
+    """Return the order that an ordered categorical column carries itself, if it does."""
+    import narwhals as nw
+
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and series.dtype == nw.Enum:
+        return tuple(canonical(v) for v in series.dtype.categories)  # type: ignore[attr-defined]
+    return None

@@ -1,0 +1,96 @@
+"""Labels: the values of a categorical column, in one canonical form and order.
+
+A label is a ``str``, ``int``, ``float``, ``bool``, ``bytes`` or ``None`` (missing). The same value
+gets the same label whatever library, dtype or chunk it came from: ``1``, ``np.int8(1)`` and ``1.0``
+are one label, ``"1"`` and ``True`` are two others. Labels are ordered by type, then by value, and
+missing comes last, so a vocabulary never depends on the order of arrival.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+Label = str | int | float | bool | bytes | None
+
+_RANKS: dict[type, int] = {bool: 0, int: 1, float: 1, str: 2, bytes: 3, type(None): 9}
+
+
+def canonical(value: Any) -> Label:
+    """Return the label of one value; raise ``TypeError`` for what cannot be a category."""
+    if value is None or type(value) is str:
+        return value
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return None if np.isnat(value) else str(value)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool | bytes):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float | decimal.Decimal):
+        number = float(value)
+        if number != number:
+            return None
+        return int(number) if number.is_integer() else number
+    if type(value).__name__ in ("NAType", "NaTType"):  # pandas, without importing it
+        return None
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, dt.timedelta | uuid.UUID):
+        return str(value)
+    raise TypeError(f"{value!r} of type {type(value).__name__} cannot be a category")
+
+
+def identity(label: Label) -> tuple[int, Label]:
+    """Key under which labels are equal; ``True == 1`` in Python, so the type takes part."""
+    return _RANKS[type(label)], label
+
+
+def order(labels: Sequence[Label], levels: Sequence[Label] | None = None) -> np.ndarray:
+    """Return the permutation that sorts labels: by level if given, else canonically."""
+    if levels is not None:
+        place = {identity(level): i for i, level in enumerate(levels)}
+        # Missing is no level; it goes last, as everywhere.
+        keys: list[Any] = [place.get(identity(v), len(place)) for v in labels]
+    else:
+        keys = [identity(v) for v in labels]
+    return np.array(sorted(range(len(labels)), key=keys.__getitem__), dtype=np.intp)
+
+
+def positions(known: Sequence[Label], asked: Iterable[Label]) -> np.ndarray:
+    """Return where each asked label stands among the known ones; ``len(known)`` if nowhere."""
+    place = {identity(label): i for i, label in enumerate(known)}
+    return np.array([place.get(identity(label), len(place)) for label in asked], dtype=np.intp)
+
+
+def union(*vocabularies: Sequence[Label]) -> list[Label]:
+    """Return every label of several vocabularies once, in order of first appearance."""
+    return [
+        label for _, label in dict.fromkeys(identity(v) for labels in vocabularies for v in labels)
+    ]
+
+
+def code_type(n_labels: int) -> np.dtype:
+    """Return the smallest unsigned integer type that can number ``n_labels`` labels."""
+    for candidate in (np.uint8, np.uint16, np.uint32):
+        if n_labels <= np.iinfo(candidate).max + 1:
+            return np.dtype(candidate)
+    return np.dtype(np.uint64)
+
+
+def to_json(label: Label) -> Any:
+    """Return a JSON value that :func:`from_json` turns back into the same label."""
+    return {"bytes": label.hex()} if isinstance(label, bytes) else label
+
+
+def from_json(value: Any) -> Label:
+    """Undo :func:`to_json`."""
+    return bytes.fromhex(value["bytes"]) if isinstance(value, dict) else value

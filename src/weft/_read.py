@@ -1,0 +1,277 @@
+"""Reading: one column of any library in, codes and labels (or numbers, or sets) out.
+
+Dictionary-encoded columns are read by their codes; nothing that is already small integers is
+hashed again. Each reader returns ``(codes, raw values)``; :func:`categories` makes them canonical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from weft._labels import Label, canonical, code_type, identity
+
+_BLOCK = 1 << 16
+_WIDEST_TABLE = 1 << 20
+_SETS = (list, tuple, set, frozenset, np.ndarray)
+Encoded = tuple[np.ndarray, Sequence[Any]]
+
+
+def categories(column: Any) -> tuple[np.ndarray, list[Label]]:
+    """Return (codes in the smallest integer type, distinct canonical labels) of a column."""
+    codes, raw = encode(column)
+    labels = [canonical(value) for value in raw]
+    place: dict[Any, int] = {}
+    table = np.array([place.setdefault(identity(v), len(place)) for v in labels], dtype=np.intp)
+    distinct = [label for _, label in place]
+    wanted = code_type(len(distinct))
+    if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
+        return codes.astype(wanted, copy=False), distinct
+    return take(table.astype(wanted), codes), distinct
+
+
+def encode(column: Any) -> Encoded:
+    """Number the distinct raw values of a column, by the fastest way its library offers."""
+    library = type(column).__module__.partition(".")[0]
+    reader: Callable[[Any], Encoded] = {
+        "pandas": _encode_pandas,
+        "polars": _encode_polars,
+        "pyarrow": _encode_arrow,
+    }.get(library, _encode_numpy)
+    return reader(column)
+
+
+def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Look up ``table[codes]`` in blocks, so that only the result is as long as the column."""
+    out = np.empty(len(codes), dtype=table.dtype)
+    for start in range(0, len(codes), _BLOCK):
+        np.take(table, codes[start : start + _BLOCK], out=out[start : start + _BLOCK], mode="clip")
+    return out
+
+
+def _with_missing(codes: np.ndarray, raw: Sequence[Any]) -> Encoded:
+    """Turn the code -1 (missing, in pandas) into a code of its own."""
+    if len(codes) and codes.min() < 0:
+        raw = [*raw, None]
+        small = code_type(len(raw))
+        out = codes.astype(small)  # -1 wraps to the largest code
+        out[codes < 0] = len(raw) - 1
+        return out, raw
+    if codes.dtype.kind == "i":  # same bits, no copy
+        codes = codes.view(codes.dtype.str.replace("i", "u"))
+    return codes, raw
+
+
+def _encode_pandas(column: Any) -> Encoded:
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _with_missing(column.cat.codes.to_numpy(), column.cat.categories.tolist())
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufO":
+        return _encode_numpy(column.to_numpy())
+    codes, raw = pd.factorize(column)
+    return _with_missing(codes, raw.tolist())
+
+
+def _encode_polars(column: Any) -> Encoded:
+    import polars as pl
+
+    if column.dtype in (pl.Categorical, pl.Enum):
+        # Physical codes may be shared by the whole process: number those present.
+        distinct = column.unique()
+        codes = column.to_physical()
+        if column.null_count():
+            spare = int(codes.max() or 0) + 1  # type: ignore[arg-type]
+            codes, keys = codes.fill_null(spare), distinct.to_physical().fill_null(spare)
+        else:
+            keys = distinct.to_physical()
+        numbered, found = _encode_numpy(codes.to_numpy())
+        names = dict(zip(keys.to_list(), distinct.to_list(), strict=True))
+        return numbered, [names[int(key)] for key in found]
+    if column.dtype.is_numeric() and not column.null_count():
+        return _encode_numpy(column.to_numpy())
+    if column.dtype == pl.Object:
+        return _encode_numpy(np.array(column.to_list(), dtype=object))
+    distinct = column.unique(maintain_order=True)
+    numbers = pl.Series(np.arange(len(distinct), dtype=np.uint32))
+    codes = column.replace_strict(distinct, numbers, return_dtype=pl.UInt32)
+    return codes.to_numpy(), distinct.to_list()
+
+
+def _encode_arrow(column: Any) -> Encoded:
+    import pyarrow as pa
+
+    if not isinstance(column, pa.ChunkedArray):
+        column = pa.chunked_array([column])
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # zero chunks
+        return np.zeros(0, np.uint8), []
+    raw = encoded.dictionary.to_pylist()
+    codes = encoded.indices
+    if codes.null_count:
+        codes = codes.cast(pa.int64()).fill_null(-1)
+    return _with_missing(codes.to_numpy(zero_copy_only=False), raw)
+
+
+def _encode_numpy(column: Any) -> Encoded:
+    column = np.asarray(column)
+    if column.dtype.kind == "b":
+        return column.view(np.uint8), [False, True]
+    if column.dtype.kind in "iu":
+        return _encode_integers(column)
+    if column.dtype.kind == "f":
+        return _encode_floats(column)
+    if column.dtype.kind in "USTMm":
+        raw, codes = np.unique(column, return_inverse=True)
+        return codes, list(raw)
+    return _encode_objects(column)
+
+
+def _encode_integers(column: np.ndarray) -> Encoded:
+    """Number integers through a table over their range, or by sorting if that is too wide."""
+    if not len(column):
+        return np.zeros(0, np.uint8), []
+    low, high = int(column.min()), int(column.max())
+    width = high - low + 1
+    if width > max(_WIDEST_TABLE, 2 * len(column)):
+        raw, codes = np.unique(column, return_inverse=True)
+        return codes, raw.tolist()
+    seen = np.zeros(width, dtype=bool)
+    blocks = [slice(s, s + _BLOCK) for s in range(0, len(column), _BLOCK)]
+    # In 64 bits, so that neither a small type nor a negative low overflows.
+    shift = np.uint64(low) if low > np.iinfo(np.int64).max else np.int64(low)
+    for rows in blocks:
+        seen[(column[rows] - shift).astype(np.intp)] = True
+    raw = [low + int(v) for v in np.flatnonzero(seen)]
+    if len(raw) == width and low == 0 and column.dtype == code_type(width):
+        return column, raw  # they are codes already
+    table = (np.cumsum(seen) - 1).astype(code_type(len(raw)))
+    codes = np.empty(len(column), dtype=table.dtype)
+    for rows in blocks:
+        codes[rows] = table[(column[rows] - shift).astype(np.intp)]
+    return codes, raw
+
+
+def _encode_floats(column: np.ndarray) -> Encoded:
+    """Number floats; whole numbers with gaps (integers that met a NaN) take the integer way."""
+    gaps = np.isnan(column)
+    present = column[~gaps]
+    whole = len(present) and np.abs(present).max() < 2**53 and (present == np.rint(present)).all()
+    if whole:
+        codes, raw = _encode_integers(present.astype(np.int64))
+    else:
+        distinct, codes = np.unique(present, return_inverse=True)
+        raw = distinct.tolist()
+    if not gaps.any():
+        return codes, raw
+    out = np.full(len(column), len(raw), dtype=code_type(len(raw) + 1))
+    out[~gaps] = codes
+    return out, [*raw, None]
+
+
+def _encode_objects(column: np.ndarray) -> Encoded:
+    """Number Python objects with one dictionary look-up each."""
+    cells = column.tolist()
+    types = set(map(type, cells))
+    odd = types - {str, int, float, type(None)}
+    if odd:
+        # Rarer types may hide equal labels (True == 1) or be no labels at all: look at each.
+        cells = [identity(canonical(cell)) for cell in cells]
+    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    codes = np.fromiter(map(place.__getitem__, cells), code_type(len(place)), len(cells))
+    return codes, [cell[1] for cell in place] if odd else list(place)
+
+
+def numbers(column: Any) -> np.ndarray:
+    """Return a column as float64 with NaN for missing; say which value is no number."""
+    if type(column).__module__.startswith("pyarrow"):
+        column = np.asarray(column) if _plain(column) else column.to_pylist()
+    elif hasattr(column, "to_numpy"):
+        column = column.to_numpy()
+    values = np.asarray(column)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64, copy=False)
+    if values.dtype.kind in "Mm":
+        micro = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
+        seconds = values.astype(micro).astype(np.int64) / 1e6
+        seconds[np.isnat(values)] = np.nan
+        return seconds
+    return np.fromiter(map(_number, values.tolist()), np.float64, len(values))
+
+
+def _plain(column: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type):
+        return not column.null_count
+    return pa.types.is_floating(column.type) or pa.types.is_temporal(column.type)
+
+
+def _number(value: Any) -> float:
+    label = canonical(value)
+    if label is None:
+        return float("nan")
+    try:
+        return float(label)
+    except ValueError:
+        raise TypeError(f"{value!r} is not a number") from None
+
+
+def sets(column: Any, delimiter: str | None) -> tuple[np.ndarray, np.ndarray, list[Label]]:
+    """Return (row starts, element codes, labels) of a set-valued column, duplicates removed."""
+    if delimiter is not None:
+        codes, labels = categories(column)
+        cells = [_split(label, delimiter) for label in labels]
+        starts, elements, names = _number_sets(cells)
+        return *_repeat_sets(starts, elements, codes), names
+    if type(column).__module__.startswith("pyarrow"):
+        column = column.to_pylist()
+    elif hasattr(column, "to_list"):
+        column = column.to_list()
+    return _number_sets([_as_set(cell) for cell in column])
+
+
+def _split(label: Label, delimiter: str) -> Sequence[Any]:
+    if label is None:
+        return (None,)
+    return [part.strip() for part in str(label).split(delimiter) if part.strip()]
+
+
+def _as_set(cell: Any) -> Sequence[Any]:
+    if isinstance(cell, _SETS) or type(cell).__name__ == "Series":
+        return list(cell)
+    if canonical(cell) is None:
+        return (None,)
+    raise TypeError(f"{cell!r} is not a set: give lists, or a delimiter for text")
+
+
+def _number_sets(cells: Sequence[Sequence[Any]]) -> tuple[np.ndarray, np.ndarray, list[Label]]:
+    flat = np.empty(sum(map(len, cells)), dtype=object)
+    flat[:] = list(chain.from_iterable(cells))
+    codes, labels = categories(flat)
+    row = np.repeat(np.arange(len(cells)), [len(cell) for cell in cells])
+    # One sorted key per (row, element) drops duplicates and fixes the order within a cell.
+    keys = np.unique(row * max(len(labels), 1) + codes)
+    row, codes = np.divmod(keys, max(len(labels), 1))
+    starts = np.searchsorted(row, np.arange(len(cells) + 1))
+    return starts, codes.astype(code_type(len(labels))), labels
+
+
+def _repeat_sets(
+    starts: np.ndarray, elements: np.ndarray, codes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Expand sets stored once per distinct cell to one per row."""
+    lengths = np.diff(starts)[codes]
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    within = np.arange(ends[-1]) - np.repeat(ends[:-1], lengths)
+    return ends, elements[np.repeat(starts[:-1][codes], lengths) + within]
+
+
+def holds_sets(cells: Sequence[Any]) -> bool:
+    """Tell whether Python objects are collections rather than values."""
+    return any(isinstance(cell, _SETS) for cell in cells)

@@ -1,0 +1,261 @@
+"""How well labels were found again: F, accuracy, NMI and Rand for classes and clusters.
+
+Comes in: the true classes and the found labels, of any type. Goes out: one number, which no
+renaming of labels and no reordering of objects can change. [Zhu 2019, section 3.5.2]
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ._labels import contingency, encode_pair, recode
+
+_NAMES = ("y_true", "labels")
+
+
+def matched_labels(y_true: Any, labels: Any) -> np.ndarray:
+    """Name every cluster after a class: the one-to-one matching with the largest overlap.
+
+    Clusters and classes are matched by the Hungarian method on their contingency table. Among
+    matchings of equal overlap the one with the largest macro F is taken.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    ndarray of shape (n_objects,)
+        The class matched to each object's cluster. When there are more clusters than classes,
+        the objects of an unmatched cluster hold ``None``.
+
+    References
+    ----------
+    Kuhn (1955), The Hungarian method for the assignment problem.
+
+    Examples
+    --------
+    >>> from weft.evaluate import matched_labels
+    >>> matched_labels(["a", "a", "b", "b", "b"], [1, 1, 0, 0, 7]).tolist()
+    ['a', 'a', 'b', 'b', None]
+    """
+    classes, true_codes, clusters, found_codes = encode_pair(y_true, labels, _NAMES)
+    class_of = np.full(len(clusters), -1)
+    rows, columns = _matching(contingency(true_codes, found_codes))
+    class_of[columns] = rows
+    names = np.empty(len(classes) + 1, dtype=object)
+    names[: len(classes)] = classes
+    names[-1] = None  # code -1: no class left for this cluster
+    matched = names[class_of[found_codes]]
+    dtype = getattr(y_true, "dtype", None)
+    if isinstance(dtype, np.dtype) and (class_of >= 0).all():
+        return matched.astype(dtype)
+    return matched
+
+
+def clustering_f(y_true: Any, labels: Any) -> float:
+    """Eq. (3.5) for clusters: macro F after matching clusters to classes.
+
+    The mean over the true classes of ``2 n_ij / (n_i + n_j)``, where cluster j is matched to
+    class i as in `matched_labels`, ``n_ij`` is their overlap and ``n_i``, ``n_j`` their sizes. A
+    class without a cluster scores 0; objects of a cluster without a class count as not found.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, larger is better.
+
+    References
+    ----------
+    Zhu (2019), Eq. (3.5).
+
+    Examples
+    --------
+    >>> from weft.evaluate import clustering_f
+    >>> clustering_f(["a", "a", "b", "b"], [1, 1, 0, 0])
+    1.0
+    >>> round(clustering_f(["a", "a", "b", "b"], [0, 0, 0, 1]), 4)
+    0.7333
+    """
+    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
+    table = contingency(true_codes, found_codes)
+    rows, columns = _matching(table)
+    return float(_f_of_pairs(table)[rows, columns].sum() / table.shape[0])
+
+
+def clustering_accuracy(y_true: Any, labels: Any) -> float:
+    """Share of objects whose cluster is matched to their class.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, larger is better.
+
+    References
+    ----------
+    Wang, She, Cao (2013), section 5 (accuracy of a clustering); matching as in `matched_labels`.
+
+    Examples
+    --------
+    >>> from weft.evaluate import clustering_accuracy
+    >>> clustering_accuracy(["a", "a", "b", "b"], [0, 0, 0, 1])
+    0.75
+    """
+    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
+    table = contingency(true_codes, found_codes)
+    return float(table[_matching(table)].sum() / table.sum())
+
+
+def macro_f(y_true: Any, y_pred: Any) -> float:
+    """Eq. (3.5) for classes: F of each class, averaged over the classes of ``y_true``.
+
+    A class that occurs only in ``y_pred`` lowers the recall of others but is not averaged over
+    (scikit-learn would average it in as a zero).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    y_pred : array-like of shape (n_objects,)
+        Predicted classes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, larger is better.
+
+    References
+    ----------
+    Zhu (2019), Eq. (3.5).
+
+    Examples
+    --------
+    >>> from weft.evaluate import macro_f
+    >>> round(macro_f(["a", "a", "b", "b"], ["a", "a", "a", "b"]), 4)
+    0.7333
+    """
+    names = ("y_true", "y_pred")
+    classes, true_codes, predicted, predicted_codes = encode_pair(y_true, y_pred, names)
+    codes = recode(predicted, classes, names[::-1])[predicted_codes]
+    codes[codes < 0] = len(classes)  # one extra code for every label that is no true class
+    hits = np.bincount(true_codes[true_codes == codes], minlength=len(classes))
+    sizes = np.bincount(true_codes, minlength=len(classes))
+    named = np.bincount(codes, minlength=len(classes))[: len(classes)]
+    return float(np.mean(2 * hits / (sizes + named)))
+
+
+def nmi(y_true: Any, labels: Any) -> float:
+    """Eq. (3.6): mutual information over the arithmetic mean of the two entropies.
+
+    Two labelings that both put all objects together agree perfectly and score 1.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Between 0 (independent) and 1 (the same partition).
+
+    References
+    ----------
+    Zhu (2019), Eq. (3.6).
+
+    Examples
+    --------
+    >>> from weft.evaluate import nmi
+    >>> nmi(["a", "a", "b", "b"], [1, 1, 0, 0])
+    1.0
+    >>> nmi(["a", "a", "b", "b"], [0, 1, 0, 1])
+    0.0
+    """
+    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
+    table = contingency(true_codes, found_codes)
+    both = _entropy(table.sum(axis=1)) + _entropy(table.sum(axis=0))
+    if both == 0:
+        return 1.0
+    mutual = both - _entropy(table.ravel())  # I = H(C) + H(C^) - H(C, C^)
+    return float(np.clip(2 * mutual / both, 0, 1))
+
+
+def adjusted_rand(y_true: Any, labels: Any) -> float:
+    """Agreement on pairs of objects, 0 in expectation for random labels of the same sizes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        1 for the same partition; negative when worse than chance.
+
+    References
+    ----------
+    Hubert and Arabie (1985), Comparing partitions, Eq. (5).
+
+    Examples
+    --------
+    >>> from weft.evaluate import adjusted_rand
+    >>> adjusted_rand(["a", "a", "b", "b"], [1, 1, 0, 0])
+    1.0
+    >>> round(adjusted_rand(["a", "a", "b", "b"], [0, 1, 0, 1]), 6)
+    -0.5
+    """
+    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
+    table = contingency(true_codes, found_codes)
+    together = _pairs(table)
+    in_class, in_cluster = _pairs(table.sum(axis=1)), _pairs(table.sum(axis=0))
+    if in_class == in_cluster == together:  # the same partition; also the 0 / 0 of trivial ones
+        return 1.0
+    expected = in_class * in_cluster / _pairs(table.sum())
+    return float((together - expected) / ((in_class + in_cluster) / 2 - expected))
+
+
+def _matching(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the one-to-one matching: most overlap first, most F among equals."""
+    from scipy.optimize import linear_sum_assignment
+
+    # Overlaps are whole numbers and at most min(shape) pairs add less than 1/2 in all, so F
+    # decides ties only. Without it the matching would depend on the order of the labels.
+    bonus = _f_of_pairs(table) / (2 * min(table.shape) + 1)
+    return linear_sum_assignment(table + bonus, maximize=True)
+
+
+def _f_of_pairs(table: np.ndarray) -> np.ndarray:
+    """F of every class with every cluster: 2 n_ij / (n_i + n_j)."""
+    return 2 * table / (table.sum(axis=1, keepdims=True) + table.sum(axis=0, keepdims=True))
+
+
+def _entropy(counts: np.ndarray) -> float:
+    p = counts[counts > 0] / counts.sum()
+    return float(-np.sum(p * np.log(p)))
+
+
+def _pairs(counts: np.ndarray) -> float:
+    n = np.asarray(counts, dtype=float)
+    return float(np.sum(n * (n - 1)) / 2)

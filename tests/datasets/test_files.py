@@ -1,0 +1,260 @@
+"""The loader: where it looks, what it reads, and what it says when there is nothing."""
+
+import gzip
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.error import URLError
+
+import numpy as np
+import pytest
+import sklearn.datasets
+
+from weft.datasets import available, files, load
+from weft.datasets._openml import OPENML
+
+PETS = "animal,legs,weight,class\ncat,4,3.5,pet\n,4,,pet\nNA,0,10,wild\n"
+
+
+def write(directory, name, text):
+    path = Path(directory) / f"{name}.csv.gz"
+    with gzip.open(path, "wt", encoding="utf-8", newline="") as lines:
+        lines.write(text)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def nowhere(monkeypatch):
+    """No test finds data, or the network, unless it says so."""
+    monkeypatch.delenv("WEFT_DATA", raising=False)
+    monkeypatch.setattr(files, "_checkout_dir", lambda: None)
+
+    def offline(**kwargs):
+        raise URLError("no route to host")
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", offline)
+
+
+def test_kinds_are_guessed_without_columns_csv(tmp_path):
+    write(tmp_path, "pets", PETS)
+    data = load("pets", tmp_path)
+    assert data.name == "pets"
+    assert data.kinds == {"animal": "nominal", "legs": "nominal", "weight": "numeric"}
+    assert data.columns["animal"].tolist() == ["cat", None, "NA"]
+    assert data.columns["legs"].tolist() == ["4", "4", "0"]
+    np.testing.assert_array_equal(data.columns["weight"], [3.5, np.nan, 10.0])
+    assert data.y.tolist() == ["pet", "pet", "wild"]
+
+
+def test_kinds_come_from_columns_csv(tmp_path):
+    write(tmp_path, "pets", PETS)
+    kinds = "animal,id\npets,legs,numeric\npets,weight,categorical\npets,class,class"
+    (tmp_path / "COLUMNS.csv").write_text(f"name,column,kind\nzoo,legs,id\npets,{kinds}\n")
+    data = load("pets", tmp_path)
+    assert data.kinds == {"animal": "nominal", "legs": "numeric", "weight": "nominal"}
+    assert data.columns["weight"].tolist() == ["3.5", None, "10"]
+    assert data.columns["legs"].dtype == np.float64
+
+
+def test_columns_csv_may_leave_out_the_label_and_other_sets(tmp_path):
+    write(tmp_path, "pets", PETS)
+    write(tmp_path, "more", PETS)
+    kinds = "pets,animal,categorical\npets,legs,ordinal\npets,weight,numeric\n"
+    (tmp_path / "COLUMNS.csv").write_text("name,column,kind\n" + kinds)
+    assert load("pets", tmp_path).kinds["legs"] == "ordinal"
+    assert load("more", tmp_path).kinds["legs"] == "nominal"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "match"),
+    [
+        ("pets,animal,categorical\n", "disagree about columns .*'legs', 'weight'"),
+        ("pets,animal,numeric\npets,legs,id\npets,weight,id\n", "'animal': 'cat' is not a number"),
+        ("pets,animal,colour\npets,legs,id\npets,weight,id\n", "'animal'.*'colour'"),
+    ],
+)
+def test_columns_csv_that_does_not_fit(tmp_path, kinds, match):
+    write(tmp_path, "pets", PETS)
+    (tmp_path / "COLUMNS.csv").write_text("name,column,kind\n" + kinds)
+    with pytest.raises(ValueError, match=match):
+        load("pets", tmp_path)
+
+
+def test_target_is_a_number_and_no_label_is_none(tmp_path):
+    write(tmp_path, "prices", "size,target\nbig,10\nsmall,2.5\n")
+    write(tmp_path, "links", "cited,citing\n1,2\n")
+    assert load("prices", tmp_path).y.tolist() == [10.0, 2.5]
+    assert load("links", tmp_path).y is None
+    write(tmp_path, "odd", "size,target\nbig,cheap\n")
+    with pytest.raises(ValueError, match="'target': 'cheap' is not a number"):
+        load("odd", tmp_path)
+
+
+def test_names_that_differ_in_case_and_awkward_cells(tmp_path):
+    write(tmp_path, "odd", 'a,A,"b ""c"", d",class\n 1 ,#x,"1,2",y\n007,nan,é,n\n')
+    data = load("odd", tmp_path)
+    assert data.feature_names == ["a", "A", 'b "c", d']
+    assert data.X.tolist() == [[" 1 ", "#x", "1,2"], ["007", "nan", "é"]]
+
+
+def test_directory_with_wildcards_and_quotes(tmp_path):
+    directory = tmp_path / "it's [a]*?"
+    directory.mkdir()
+    write(directory, "pets", PETS)
+    assert load("pets", str(directory)).n_rows == 3
+
+
+def test_file_without_rows(tmp_path):
+    write(tmp_path, "empty", "a,b,class\n")
+    data = load("empty", tmp_path)
+    assert data.n_rows == 0 and data.X.shape == (0, 2)
+
+
+@pytest.mark.parametrize("text", ["", "a,a,class\n1,2,x\n", "a,,class\n1,2,x\n"])
+def test_header_must_name_every_column_once(tmp_path, text):
+    write(tmp_path, "odd", text)
+    with pytest.raises(ValueError, match="name every column once"):
+        load("odd", tmp_path)
+
+
+def test_ragged_file_and_plain_text_are_refused(tmp_path):
+    write(tmp_path, "ragged", "a,b,class\n1,2,x\n1,x\n")
+    with pytest.raises(ValueError, match="ragged"):
+        load("ragged", tmp_path)
+    (tmp_path / "plain.csv.gz").write_text("a,class\n1,x\n")
+    with pytest.raises(ValueError, match="not a gzip"):
+        load("plain", tmp_path)
+
+
+def test_environment_variable_and_argument(tmp_path, monkeypatch):
+    here, there = tmp_path / "here", tmp_path / "there"
+    for directory, text in ((here, PETS), (there, "a,class\n1,x\n")):
+        directory.mkdir()
+        write(directory, "pets", text)
+    monkeypatch.setenv("WEFT_DATA", str(here))
+    assert load("pets").n_rows == 3
+    assert load("pets", there).n_rows == 1
+    assert "pets" in available()
+
+
+def test_checkout_directory_is_the_last_resort(tmp_path, monkeypatch):
+    write(tmp_path, "pets", PETS)
+    monkeypatch.setattr(files, "_checkout_dir", lambda: tmp_path)
+    assert load("pets").n_rows == 3
+    monkeypatch.setattr(files, "_checkout_dir", lambda: tmp_path / "absent")
+    with pytest.raises(FileNotFoundError, match=r"absent.*WEFT_DATA"):
+        load("pets")
+
+
+def test_a_directory_that_is_not_there(tmp_path, monkeypatch):
+    with pytest.raises(NotADirectoryError, match="data_dir"):
+        load("car", tmp_path / "absent")
+    monkeypatch.setenv("WEFT_DATA", str(tmp_path / "absent"))
+    with pytest.raises(NotADirectoryError, match="WEFT_DATA"):
+        available()
+
+
+@pytest.mark.parametrize("name", ["", "../car", "car.csv", "a b", "a/b", "café", "car\n", None])
+def test_malformed_names(name, tmp_path):
+    with pytest.raises(ValueError, match="letters, digits and underscores"):
+        load(name, tmp_path)
+
+
+def test_file_before_rule(tmp_path):
+    assert load("car").n_rows == 1728
+    write(tmp_path, "car", "buying,class\nlow,acc\n")
+    assert load("car", tmp_path).n_rows == 1
+
+
+def test_available(tmp_path):
+    write(tmp_path, "pets", PETS)
+    assert set(available(tmp_path)) - set(available()) == {"pets"}
+    assert available() == sorted(files.EXACT)
+
+
+def test_offline_says_where_it_looked_and_what_to_do(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        load("iris", tmp_path)
+    message = str(caught.value)
+    assert str(tmp_path) in message and "no route to host" in message
+    assert "WEFT_DATA" in message and "data_dir" in message
+    assert isinstance(caught.value.__cause__, URLError)
+
+
+def test_no_download_and_unknown_names():
+    with pytest.raises(FileNotFoundError, match="download=False"):
+        load("iris", download=False)
+    with pytest.raises(FileNotFoundError, match="Did you mean tictactoe"):
+        load("tic_tac_toe")
+    with pytest.raises(FileNotFoundError, match=r"weft\.datasets\.led24\(\)"):
+        load("led24")
+
+
+def fake_openml(n_rows):
+    def fetch(*, data_id, as_frame, parser):
+        assert (as_frame, parser) == (False, "liac-arff")
+        data = np.array([[0.0, 1.5], [np.nan, 2.5], [1.0, np.nan]] * n_rows)[:n_rows]
+        target = np.array(["p", "e", "p"] * n_rows, dtype=object)[:n_rows]
+        names, categories = ["cap", "size"], {"cap": ["bell", "flat"]}
+        return SimpleNamespace(data=data, target=target, feature_names=names, categories=categories)
+
+    return fetch
+
+
+def test_download(monkeypatch):
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fake_openml(OPENML["iris"].n_rows))
+    data = load("iris")
+    assert data.kinds == {"cap": "nominal", "size": "numeric"}
+    assert data.columns["cap"][:3].tolist() == ["bell", None, "flat"]
+    np.testing.assert_array_equal(data.columns["size"][:3], [1.5, 2.5, np.nan])
+    assert data.y[:2].tolist() == ["p", "e"]
+
+
+def test_download_of_another_size_is_refused(monkeypatch):
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fake_openml(3))
+    with pytest.raises(ValueError, match="3 rows where 150"):
+        load("iris")
+
+
+def test_reading_needs_no_frame_library(tmp_path):
+    write(tmp_path, "pets", PETS)
+    code = (
+        "import sys; sys.modules.update(pandas=None, polars=None, pyarrow=None)\n"
+        f"from weft.datasets import load; print(load('pets', {str(tmp_path)!r}).X.shape)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "(3, 3)"
+
+
+@pytest.fixture(scope="module")
+def shared_dir():
+    directory = files._data_dir(None)
+    if directory is None or not any(directory.glob("*.csv.gz")):
+        pytest.skip("no data files (set WEFT_DATA)")
+    return directory
+
+
+def test_every_shared_file_loads(shared_dir):
+    for name in sorted(p.name.removesuffix(".csv.gz") for p in shared_dir.glob("*.csv.gz")):
+        if name != "kddcup99_10percent":
+            data = load(name, shared_dir)
+            assert data.n_rows > 0 and data.columns, name
+
+
+def test_openml_sizes_agree_with_the_files(shared_dir):
+    for name, remote in OPENML.items():
+        if (shared_dir / f"{name}.csv.gz").is_file():
+            assert load(name, shared_dir).n_rows == remote.n_rows, name
+
+
+@pytest.mark.slow
+def test_large_file_loads_in_seconds(shared_dir):
+    if not (shared_dir / "kddcup99_10percent.csv.gz").is_file():
+        pytest.skip("no kddcup99_10percent.csv.gz in the data directory")
+    start = time.perf_counter()
+    data = load("kddcup99_10percent", shared_dir)
+    assert time.perf_counter() - start < 30
+    assert data.X[:, :0].shape == (494_021, 0)
+    assert list(data.kinds.values()).count("numeric") == 34

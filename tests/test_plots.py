@@ -1,0 +1,144 @@
+import io
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from weft import plots
+
+RANKS = [2.7, 4.1, 3.54, 5.9]
+NAMES = ["UNTIE", "Couplings", "CDE", "COS"]
+
+
+def draw(name, ax=None):
+    rng = np.random.default_rng(0)
+    if name == "cd_diagram":
+        return plots.cd_diagram(RANKS, NAMES, 1.7, ax=ax)
+    if name == "epsilon_gamma_curve":
+        curve = np.arange(30) / 30, np.sort(rng.normal(size=30))
+        return plots.epsilon_gamma_curve({"ours": curve, "theirs": curve}, ax=ax)
+    if name == "precision_curve":
+        return plots.precision_curve([1, 2, 3], {"ours": [1, 0.5, 0.4]}, ax=ax)
+    if name == "scatter_map":
+        return plots.scatter_map(rng.normal(size=(9, 2)), list("aabbccaab"), ax=ax)
+    return plots.value_heatmap(1 - np.eye(3), ["x", "y", "z"], ax=ax)
+
+
+ALL = ["cd_diagram", "epsilon_gamma_curve", "precision_curve", "scatter_map", "value_heatmap"]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_draws_on_its_own_figure_and_can_be_saved(name):
+    ax = draw(name)
+    ax.figure.savefig(buffer := io.BytesIO(), format="png", dpi=40)
+    assert buffer.getvalue().startswith(b"\x89PNG")
+    if "matplotlib.pyplot" in sys.modules:
+        assert sys.modules["matplotlib.pyplot"].get_fignums() == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_draws_on_the_axes_it_is_given(name):
+    ax = Figure().subplots()
+    assert draw(name, ax) is ax
+    assert ax.has_data()
+
+
+def texts(ax):
+    return {text.get_text(): text for text in ax.texts}
+
+
+def bars(ax):
+    return [tuple(line.get_xdata()) for line in ax.lines if line.get_linewidth() == 4]
+
+
+def test_cd_diagram_names_each_method_with_the_best_half_at_left():
+    shown = texts(draw("cd_diagram"))
+    assert set(shown) == {
+        "CD = 1.70", "UNTIE 2.70", "CDE 3.54", "Couplings 4.10", "COS 5.90",
+    }  # fmt: skip
+    left = [name for name, text in shown.items() if text.get_ha() == "right"]
+    assert left == ["UNTIE 2.70", "CDE 3.54"]
+
+
+def test_cd_diagram_joins_exactly_the_methods_that_do_not_differ():
+    # 2.7 to 4.1 lie within 1.7, 4.1 to 5.9 do not; the run 3.54 to 4.1 is part of the first.
+    assert bars(draw("cd_diagram")) == [(2.7, 4.1)]
+    overlapping = plots.cd_diagram([1, 2, 3, 4], list("abcd"), 1.5)
+    assert bars(overlapping) == [(1, 2), (2, 3), (3, 4)]
+    assert bars(plots.cd_diagram([1, 2, 3], list("abc"), 1.0)) == []  # at the CD they differ
+    assert bars(plots.cd_diagram([1, 2, 3], list("abc"), 5.0)) == [(1, 3)]
+
+
+def test_cd_diagram_of_a_control_marks_its_interval():
+    ax = plots.cd_diagram(RANKS, NAMES, 1.0, control=2)
+    assert bars(ax) == [pytest.approx((2.54, 4.0))]  # cut at the worst possible rank, 4
+
+
+def test_cd_scale_is_as_long_as_the_difference():
+    (scale,) = [line for line in draw("cd_diagram").lines if line.get_marker() == "|"]
+    assert np.ptp(scale.get_xdata()) == pytest.approx(1.7)
+
+
+def test_leaders_do_not_cross():
+    ax = plots.cd_diagram([1, 2, 3, 4, 5], list("abcde"), 0.5)
+    leaders = [line for line in ax.lines if len(line.get_xdata()) == 3]
+    drops = {line.get_xdata()[0]: line.get_ydata()[1] for line in leaders}
+    assert drops[1] > drops[2] > drops[3]
+    assert drops[5] > drops[4]
+
+
+def test_lines_differ_in_more_than_colour():
+    ax = plots.precision_curve([1, 2], {str(i): [i, i] for i in range(12)})
+    looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in ax.lines}
+    assert len(looks) == 12
+    greys = [
+        0.3 * r + 0.59 * g + 0.11 * b for r, g, b, _ in (line.get_color() for line in ax.lines)
+    ]
+    assert np.all(np.diff(greys) > 0)
+
+
+def test_curves_hold_the_data():
+    ax = plots.precision_curve([1, 5], {"p": [0.9, 0.4]}, ylabel="recall@k")
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[1, 0.9], [5, 0.4]])
+    assert ax.get_ylabel() == "recall@k"
+    assert draw("epsilon_gamma_curve").get_ylim()[0] == 0
+    low = plots.epsilon_gamma_curve({"a": ([0, 0.5], [-1.0, 1.0])}, nonnegative=False)
+    assert low.get_ylim()[0] < -1
+
+
+def test_scatter_groups_by_label_in_natural_order():
+    points = np.arange(8.0).reshape(4, 2)
+    ax = plots.scatter_map(points, [10, 2, 10, 2])
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["2", "10"]
+    np.testing.assert_array_equal(ax.collections[1].get_offsets(), points[[0, 2]])
+    paths = [c.get_paths()[0].vertices.shape for c in ax.collections]
+    assert paths[0] != paths[1]
+    mixed = plots.scatter_map(points, ["b", 1, "b", 1])
+    assert [t.get_text() for t in mixed.get_legend().get_texts()] == ["1", "b"]
+
+
+def test_heatmap_writes_on_dark_in_white_and_only_small_tables():
+    ax = draw("value_heatmap")
+    assert {t.get_text(): t.get_color() for t in ax.texts} == {"0": "black", "1": "white"}
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["x", "y", "z"]
+    assert not plots.value_heatmap(1 - np.eye(13), range(13)).texts
+    same = plots.value_heatmap(np.zeros((2, 2)), "ab")
+    same.figure.savefig(io.BytesIO(), format="png", dpi=40)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="3 names for ranks"):
+        plots.cd_diagram([1, 2], list("abc"), 1)
+    with pytest.raises(ValueError, match="cd must be positive"):
+        plots.cd_diagram([1, 2], list("ab"), 0)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        plots.cd_diagram([1, 2], list("ab"), 1, control=2)
+    with pytest.raises(ValueError, match="no curves"):
+        plots.epsilon_gamma_curve({})
+    with pytest.raises(ValueError, match="curve 'p'"):
+        plots.precision_curve([1, 2], {"p": [1]})
+    with pytest.raises(ValueError, match="reduce them to two"):
+        plots.scatter_map(np.zeros((3, 4)), list("abc"))
+    with pytest.raises(ValueError, match="2 labels"):
+        plots.value_heatmap(np.zeros((3, 3)), "ab")

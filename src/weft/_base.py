@@ -1,7 +1,7 @@
 """ValueEmbedder: the one template of every method that learns from counts and ends as a lookup.
 
-rows → Table → Counts → ``_learn`` → ValueTables → vectors, distances, kernels, explanations. A method
-is a subclass with a constructor and ``_learn``; keep it that way, and keep this file small.
+rows → Table → Counts → ``_learn`` → ValueTables → vectors, distances, kernels, explanations.
+A method is a subclass with a constructor and ``_learn``; keep this file small.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from weft._optional import require
 from weft.counts import Counts
 from weft.table import Schema, Table
-from weft.tables import ValueTables
+from weft.tables import ValueTables, cdist_squared
 
 
 class ValueEmbedder(TransformerMixin, BaseEstimator):
@@ -93,7 +93,7 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
     def _hold(self, counts: Counts) -> Self:
         """Keep counts and drop what was learned from older ones."""
         for name in vars(self).get("_learned", ()):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         self._learned: tuple[str, ...] = ()
         self.counts_ = counts
         return self
@@ -164,12 +164,10 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
-        from scipy.spatial.distance import cdist
-
         check_is_fitted(self, "counts_")
         i = self.counts_._index(column)
         rows = self.tables_.tables[i][:-1]
-        return self._labelled(i, cdist(rows, rows) if rows.shape[1] else np.zeros((len(rows),) * 2))
+        return self._labelled(i, np.sqrt(cdist_squared(rows, rows)))
 
     def _labelled(self, column: int, distances: np.ndarray) -> Any:
         pandas = require("pandas", "frames")
@@ -177,6 +175,19 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
             self.counts_.labels[column], dtype=object, name=self.counts_.names[column]
         )
         return pandas.DataFrame(distances, index=index, columns=index)
+
+    def lookups(self) -> tuple[list[np.ndarray], bool]:
+        """Return what distances are made of: per column a table over its values, unknown last.
+
+        The distance of two rows is the sum over columns of the entries of their values, or its
+        root if the second result is True. Tasks that compare many rows work on these tables.
+        """
+        check_is_fitted(self, "counts_")
+        if self.tables_.combine == "sum":
+            raise ValueError(
+                f"distances of {type(self).__name__} do not add up over columns; use transform"
+            )
+        return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
 
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         left = self._read_known(X)
@@ -201,8 +212,8 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
                 raise ValueError("input_features is not equal to feature_names_in_")
             if len(given) != len(known):
                 raise ValueError(
-                    f"input_features should have length equal to number of features ({len(known)}), "
-                    f"got {len(given)}"
+                    "input_features should have length equal to number of features "
+                    f"({len(known)}), got {len(given)}"
                 )
         return np.asarray(self.tables_.feature_names(), dtype=object)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from numba import njit
@@ -175,14 +175,14 @@ def _count_batch(
         return out
 
     total = _in_threads(count, n_rows, exact=weight is None or weight.dtype.kind != "f")
-    return [total[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+    return [total[a:b] for a, b in pairwise(starts)]
 
 
-def _in_threads(count, n_rows: int, *, exact: bool) -> np.ndarray:  # type: ignore[no-untyped-def]
+def _in_threads(count, n_rows: int, *, exact: bool) -> np.ndarray:
     """Sum ``count`` over slabs of rows; floats in one slab, so that threads never change a sum."""
     workers = n_threads() if exact and n_rows >= 1 << 16 else 1
     edges = [n_rows * i // workers for i in range(workers + 1)]
-    slabs = [range(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    slabs = [range(a, b) for a, b in pairwise(edges)]
     if workers == 1:
         return count(slabs[0])
     with ThreadPoolExecutor(workers) as pool:

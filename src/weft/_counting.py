@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations, combinations_with_replacement
+from itertools import combinations, combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ def _assemble_dense(
     dtype: Any,
 ) -> np.ndarray:
     out = np.zeros((offsets[-1], offsets[-1]), dtype)
-    spans = [slice(a, b) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    spans = [slice(a, b) for a, b in pairwise(offsets)]
     margins: dict[int, np.ndarray] = {}
     for a, b, table in blocks:
         table = table.toarray() if sparse.issparse(table) else table

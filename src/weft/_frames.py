@@ -19,12 +19,12 @@ def columns_of(X: Any) -> Parts:
         raise TypeError(
             f"X is {X!r}; read the file into a frame first, or use weft.count for paths"
         )
+    if type(X).__module__.startswith("scipy.sparse"):  # first: some of these are mappings, too
+        raise TypeError(
+            "Sparse data was passed for X, but dense data is required. Use X.toarray()."
+        )
     if isinstance(X, Mapping):
         parts = _from_mapping(X)
-    elif type(X).__module__.startswith("scipy.sparse"):
-        raise TypeError(
-            "Sparse data was passed for X, but dense data is required. Use X.toarray() for that."
-        )
     elif isinstance(X, list | tuple) and len(X) and isinstance(X[0], Mapping):
         parts = _from_records(X)
     elif isinstance(X, list | tuple) and len(X) and isinstance(X[0], list | tuple):
@@ -33,7 +33,7 @@ def columns_of(X: Any) -> Parts:
         parts = _from_array(X)
     else:
         parts = _from_frame(X)
-    names, columns, n_rows = parts
+    _, columns, n_rows = parts
     if not columns:
         raise ValueError(
             f"Found array with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required."
@@ -81,9 +81,9 @@ def _from_array(X: Any) -> Parts:
         raise ValueError(f"Complex data not supported\n{X}\n")
     if X.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead:\narray={X}.\nReshape your data either "
-            "using array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) "
-            "if it contains a single sample."
+            f"Expected 2D array, got {X.ndim}D array instead:\narray={X}.\nReshape your data "
+            "either using array.reshape(-1, 1) if your data has a single feature or "
+            "array.reshape(1, -1) if it contains a single sample."
         )
     if X.dtype.kind == "V":
         raise TypeError(f"X has dtype {X.dtype}, which has no values to read")
@@ -138,7 +138,7 @@ def _listed(cells: Any) -> Any:
 
 def _typed(column: Any) -> Any:
     """Give Python objects that are all numbers (or missing) the type they deserve."""
-    if getattr(column, "dtype", None) != object or getattr(column, "ndim", 1) != 1:
+    if str(getattr(column, "dtype", "")) != "object" or getattr(column, "ndim", 1) != 1:
         return column
     types = set(map(type, column.tolist()))
     if types and types <= {int, float}:

@@ -16,7 +16,7 @@ _ROWS = 1 << 12
 
 
 @njit(nogil=True, cache=True)
-def put_rows(codes, table, out):  # type: ignore[no-untyped-def]
+def put_rows(codes, table, out):
     """Set ``out[i] = table[codes[i]]``."""
     for i in range(len(codes)):
         code = codes[i]
@@ -25,7 +25,7 @@ def put_rows(codes, table, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def add_rows(codes, table, out):  # type: ignore[no-untyped-def]
+def add_rows(codes, table, out):
     """Add ``table[codes[i]]`` to ``out[i]``."""
     for i in range(len(codes)):
         code = codes[i]
@@ -34,7 +34,7 @@ def add_rows(codes, table, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def add_means(starts, codes, table, empty, out):  # type: ignore[no-untyped-def]
+def add_means(starts, codes, table, empty, out):
     """Add the mean of each set's rows to ``out[i]``; ``empty`` stands for the empty set."""
     for i in range(len(starts) - 1):
         size = starts[i + 1] - starts[i]
@@ -47,7 +47,7 @@ def add_means(starts, codes, table, empty, out):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def _sum_lookups(left, right, starts, widths, tables, joint, out):  # type: ignore[no-untyped-def]
+def _sum_lookups(left, right, starts, widths, tables, joint, out):
     """Add up, for each pair of rows, one table entry per group of columns."""
     n_groups = len(widths)
     lookup = np.empty(joint.max(), tables.dtype)

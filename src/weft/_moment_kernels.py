@@ -12,7 +12,7 @@ _HALF = 27  # bits of a mantissa's lower half
 
 
 @njit(nogil=True, cache=True)
-def _add(digits, part, exponent, sign, weight):  # type: ignore[no-untyped-def]
+def _add(digits, part, exponent, sign, weight):
     """Add ``sign * weight * part * 2**exponent``; part has at most 54 bits."""
     position = exponent - _LOWEST
     k, shift = position // 32, position % 32
@@ -26,7 +26,7 @@ def _add(digits, part, exponent, sign, weight):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def accumulate(values, weights, out):  # type: ignore[no-untyped-def]
+def accumulate(values, weights, out):
     """Add count, sum and sum of squares of the values that are not NaN into three digit rows."""
     one = np.ones(1, out.dtype)[0]
     for i in range(len(values)):

@@ -31,7 +31,7 @@ def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 
 def carry(digits: np.ndarray) -> np.ndarray:
-    """Bring integer digits into 0 … 2**32-1 (the top one keeps the sign): equal sums, equal digits."""
+    """Bring integer digits below 2**32 (the top one keeps the sign): equal sums, equal digits."""
     if digits.dtype.kind == "f":
         return digits
     digits = digits.copy()

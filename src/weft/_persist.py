@@ -24,7 +24,7 @@ def write(
     handle, temporary = tempfile.mkstemp(dir=path.parent or ".", prefix=path.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, header=np.frombuffer(text.encode(), np.uint8), **arrays)  # type: ignore[arg-type]
+            np.savez_compressed(file, header=np.frombuffer(text.encode(), np.uint8), **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

@@ -34,7 +34,7 @@ def categories(column: Any) -> tuple[np.ndarray, list[Label]]:
 
 
 def encode(column: Any) -> Encoded:
-    """Number the distinct raw values of a column, by the fastest way its library offers."""
+    """Code the distinct raw values of a column, by the fastest way its library offers."""
     library = type(column).__module__.partition(".")[0]
     reader: Callable[[Any], Encoded] = {
         "pandas": _encode_pandas,
@@ -84,7 +84,7 @@ def _encode_polars(column: Any) -> Encoded:
         distinct = column.unique()
         codes = column.to_physical()
         if column.null_count():
-            spare = int(codes.max() or 0) + 1  # type: ignore[arg-type]
+            spare = int(codes.max() or 0) + 1
             codes, keys = codes.fill_null(spare), distinct.to_physical().fill_null(spare)
         else:
             keys = distinct.to_physical()
@@ -133,7 +133,7 @@ def _encode_numpy(column: Any) -> Encoded:
 
 
 def _encode_integers(column: np.ndarray) -> Encoded:
-    """Number integers through a table over their range, or by sorting if that is too wide."""
+    """Code integers through a table over their range, or by sorting if that is too wide."""
     if not len(column):
         return np.zeros(0, np.uint8), []
     low, high = int(column.min()), int(column.max())
@@ -158,7 +158,7 @@ def _encode_integers(column: np.ndarray) -> Encoded:
 
 
 def _encode_floats(column: np.ndarray) -> Encoded:
-    """Number floats; whole numbers with gaps (integers that met a NaN) take the integer way."""
+    """Code floats; whole numbers with gaps (integers that met a NaN) take the integer way."""
     gaps = np.isnan(column)
     present = column[~gaps]
     whole = len(present) and np.abs(present).max() < 2**53 and (present == np.rint(present)).all()
@@ -175,7 +175,7 @@ def _encode_floats(column: np.ndarray) -> Encoded:
 
 
 def _encode_objects(column: np.ndarray) -> Encoded:
-    """Number Python objects with one dictionary look-up each."""
+    """Code Python objects with one dictionary look-up each."""
     cells = column.tolist()
     types = set(map(type, cells))
     odd = types - {str, int, float, type(None)}

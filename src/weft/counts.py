@@ -146,7 +146,9 @@ class Counts:
             classes=None,
             class_pairs=None,
             class_n=None,
-            digits=_moments.carry(cast(np.ndarray, self.digits) + sign * other.digits),
+            digits=_moments.carry(
+                cast(np.ndarray, self.digits) + sign * cast(np.ndarray, other.digits)
+            ),
         )
         if sign < 0:
             _refuse_negative(merged)
@@ -334,7 +336,8 @@ def _add_up(numeric: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndar
 def _canonical(counts: Counts, levels: Sequence[tuple[Label, ...] | None]) -> Counts:
     """Drop values that do not occur and put the others in order, whatever order they came in."""
     present = counts.value_counts > _noise(counts)
-    kept, labels = [np.zeros(0, np.intp)], []
+    kept = [np.zeros(0, np.intp)]
+    labels: list[tuple[Label, ...]] = []
     for start, column, order in zip(counts.offsets, counts.labels, levels, strict=False):
         places = np.array([i for i in range(len(column)) if present[start + i]], dtype=np.intp)
         own = [column[i] for i in places]

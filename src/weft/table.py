@@ -298,8 +298,8 @@ def _numbers(cells: Any, schema: Schema) -> Numbers:
         raise ValueError(
             f"row {infinite[0]} holds {values[infinite[0]]}; replace infinity by a number or NaN"
         )
-    gaps = np.flatnonzero(np.isnan(values)) if schema.missing == "error" else ()
-    if len(gaps):
+    gaps = np.flatnonzero(np.isnan(values))
+    if len(gaps) and schema.missing == "error":
         raise ValueError(f"row {gaps[0]} is missing; fill it or use Schema(missing='value')")
     return Numbers(values)
 

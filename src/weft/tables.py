@@ -145,7 +145,7 @@ class ValueTables:
 
     def distances(self, A: Table, B: Table | None = None, *, squared: bool = False) -> np.ndarray:
         """Return the Euclidean distances between rows, by lookup where columns allow it."""
-        out = self._pairwise(A, B, _squared_distances)
+        out = self._pairwise(A, B, cdist_squared)
         np.maximum(out, 0, out=out)
         return out if squared else np.sqrt(out, out=out)
 
@@ -160,7 +160,8 @@ class ValueTables:
             return entry(left, left if B is A else self.gather(B))
         left_codes = self.codes(A)
         right_codes = left_codes if B is A else self.codes(B)
-        tables, vectors = [], []
+        tables: list[tuple[int, np.ndarray]] = []
+        vectors: list[tuple[int, np.ndarray]] = []
         for a, rows in enumerate(self.tables):
             (tables if len(rows) <= _LOOKUP_VALUES else vectors).append((a, rows))
         lookups = [entry(rows, rows) for _, rows in tables]
@@ -267,7 +268,8 @@ def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
     return vectors[:, keep] * np.sqrt(values[keep]), excess
 
 
-def _squared_distances(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return squared Euclidean distances by differences: exactly 0 for equal rows."""
     from scipy.spatial.distance import cdist
 
     return cdist(x, y, "sqeuclidean") if x.shape[1] else np.zeros((len(x), len(y)))

@@ -44,7 +44,7 @@ def test_ties_are_the_mean_over_orders_of_the_rows(k):
     expected = np.mean(hits[asked] / others[asked])
     assert recall_at_k(distances, y, k=k) == pytest.approx(expected, abs=0.01)
     strangers_first = distances + 0.1 * (y[:, None] == y)  # one way to settle the ties
-    assert precision_at_k(strangers_first, y, k=k) < precision_at_k(distances, y, k=k) - 0.1
+    assert precision_at_k(strangers_first, y, k=k) < precision_at_k(distances, y, k=k) - 0.05
 
 
 def test_other_objects_as_references():

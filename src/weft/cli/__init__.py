@@ -1,0 +1,1 @@
+"""The command line: thin, no arithmetic lives here."""

@@ -1,0 +1,1 @@
+"""Clustering in the space of any measure."""

@@ -260,7 +260,8 @@ def _codes(y_query: Any, y_reference: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _check_own(own: Any, n_queries: int, n_references: int) -> np.ndarray:
     own = np.asarray(own)
-    if own.shape != (n_queries,) or own.min() < 0 or own.max() >= n_references:
+    whole = own.shape == (n_queries,) and own.dtype.kind in "iu"
+    if not whole or own.min() < 0 or own.max() >= n_references:
         raise ValueError(
             f"own must hold one column number below {n_references} for each of the "
             f"{n_queries} queries"

@@ -1,0 +1,1 @@
+"""Value measures: functions from counts to dissimilarities, one file per family."""

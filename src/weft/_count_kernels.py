@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 from numba import njit
@@ -107,27 +107,44 @@ def small_pairs(
     Pairs come once, in either order; a column with itself is left to the caller.
     """
     groups = group_columns(sizes)
+    if len(groups) == 1:  # one group alone: count it against a constant
+        groups.append([])
     widths = [[sizes[c] for c in group] for group in groups]
     joint = np.array([int(np.prod(w)) for w in widths], dtype=np.int64)
-    if len(groups) == 1:  # one group alone: count it against a constant
-        groups, widths, joint = [groups[0], []], [widths[0], []], np.append(joint, 1)
-    within = set()
+    members = [_membership(w) for w in widths]
+    margins: dict[int, np.ndarray] = {}
     for pairs in _batches(list(combinations(range(len(groups)), 2)), joint):
         histograms = _count_batch(columns, groups, widths, joint, pairs, weight)
         for (g, h), histogram in zip(pairs, histograms, strict=True):
-            table = histogram.reshape(widths[g] + widths[h])
-            owners = groups[g] + groups[h]
-            n_left = len(groups[g])
-            for i, j in combinations(range(len(owners)), 2):
-                crosses = i < n_left <= j
-                if crosses or (g if j < n_left else h) not in within:
-                    rest = tuple(k for k in range(len(owners)) if k not in (i, j))
-                    yield owners[i], owners[j], table.sum(axis=rest, dtype=_wide(table.dtype))
-            within |= {g, h}
+            # Sums of integers below 2**53 are exact in float64, and BLAS does them at once.
+            table = histogram.reshape(joint[g], joint[h]).astype(np.float64)
+            margins |= {g: table.sum(axis=1), h: table.sum(axis=0)}
+            together = _as_counts(members[g].T @ table @ members[h], weight)
+            for (i, a), (j, b) in product(_spans(groups[g], sizes), _spans(groups[h], sizes)):
+                yield i, j, together[a, b]
+    for g, margin in margins.items():
+        together = _as_counts(members[g].T @ (margin[:, None] * members[g]), weight)
+        for (i, a), (j, b) in combinations(_spans(groups[g], sizes), 2):
+            yield i, j, together[a, b]
 
 
-def _wide(dtype: np.dtype) -> np.dtype:
-    return np.dtype(np.int64) if dtype.kind in "ui" else dtype
+def _membership(widths: Sequence[int]) -> np.ndarray:
+    """Return which joint codes of a group hold which value of which of its columns."""
+    if not widths:
+        return np.ones((1, 0))
+    codes = np.unravel_index(np.arange(int(np.prod(widths))), tuple(widths))
+    return np.hstack([np.eye(w)[c] for w, c in zip(widths, codes, strict=True)])
+
+
+def _spans(group: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, slice]]:
+    """Return the columns of a group, each with its places among the group's values."""
+    edges = np.concatenate([[0], np.cumsum([sizes[c] for c in group])]).astype(int)
+    return [(c, slice(a, b)) for c, (a, b) in zip(group, pairwise(edges), strict=True)]
+
+
+def _as_counts(table: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    exact = weight is None or weight.dtype.kind == "i"
+    return np.rint(table).astype(np.int64) if exact else table
 
 
 def _batches(pairs: list[tuple[int, int]], joint: np.ndarray) -> Iterator[list[tuple[int, int]]]:

@@ -11,7 +11,7 @@ from numba import njit
 
 from weft._count_kernels import GROUP, group_columns, n_threads
 
-_BLOCK_BYTES = 1 << 19  # of output written at a time, so that a row's pieces meet in the cache
+_BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
 _ROWS = 1 << 12
 
 
@@ -116,8 +116,8 @@ def _blocks(n: int, size: int) -> list[slice]:
 
 
 def row_blocks(n_rows: int, row_bytes: int) -> list[slice]:
-    """Cut rows into blocks whose output fits a core's cache."""
-    return _blocks(n_rows, max(64, _BLOCK_BYTES // max(row_bytes, 1)))
+    """Cut rows into blocks of some megabytes of output."""
+    return _blocks(n_rows, max(1024, _BLOCK_BYTES // max(row_bytes, 1)))
 
 
 def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:

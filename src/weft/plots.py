@@ -6,6 +6,7 @@ is shown and no global state of pyplot is touched.
 """
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,8 @@ def cd_diagram(
 
     Parameters
     ----------
-    average_ranks : array-like of shape (n_methods,)
-        From `weft.evaluate.average_ranks`.
-    names : sequence of str
-        Names of the methods.
+    average_ranks, names : array-like of shape (n_methods,), sequence of str
+        From `weft.evaluate.average_ranks`, and the names of the methods.
     cd : float
         From `weft.evaluate.critical_difference`.
     control : int, optional
@@ -45,7 +44,7 @@ def cd_diagram(
 
     References
     ----------
-    Demšar (2006), Figures 1 and 2; Zhu (2019), Figures 5.3, 6.2, 7.2.
+    Demšar (2006); Zhu (2019), Figures 5.3, 6.2, 7.2.
 
     Examples
     --------
@@ -62,7 +61,10 @@ def cd_diagram(
     if control is not None and not 0 <= control < ranks.size:
         raise ValueError(f"control must be a position from 0 to {ranks.size - 1}, got {control}")
     order = np.argsort(ranks, kind="stable")
-    bars = _cliques(ranks[order], cd) if control is None else [_interval(ranks, control, cd)]
+    if control is None:
+        bars = _cliques(ranks[order], cd)
+    else:
+        bars = [(max(1, ranks[control] - cd), min(ranks.size, ranks[control] + cd))]
     ax = _axes(ax, (7, 0.28 * ranks.size / 2 + 0.1 * len(bars) + 1.3))
     _rank_axis(ax, ranks.size, cd)
     for level, (start, end) in enumerate(bars):
@@ -116,10 +118,8 @@ def precision_curve(
 
     Parameters
     ----------
-    k : array-like of int
-        Numbers of objects retrieved.
-    curves : mapping of str to array-like
-        From `weft.evaluate.precision_at_k`, by name of the method.
+    k, curves : array-like of int, mapping of str to array-like
+        From `weft.evaluate.precision_at_k`: the numbers retrieved, the results by method.
     ylabel : str
         What the curves show.
     ax : matplotlib Axes, optional
@@ -147,12 +147,12 @@ def precision_curve(
 
 
 def scatter_map(points: Any, labels: Any, *, ax: Any = None) -> Any:
-    """Draw a map of objects, each class with a colour and a marker of its own.
+    """Draw a map of objects, each class with a colour and marker of its own.
 
     Parameters
     ----------
     points : array-like of shape (n_objects, 2)
-        Coordinates, e.g. from t-SNE or MDS.
+        Coordinates, e.g. from t-SNE or MDS (Zhu 2019, section 3.5.1).
     labels : array-like of shape (n_objects,)
         Class or cluster of each object.
     ax : matplotlib Axes, optional
@@ -161,10 +161,6 @@ def scatter_map(points: Any, labels: Any, *, ax: Any = None) -> Any:
     Returns
     -------
     matplotlib Axes
-
-    References
-    ----------
-    Zhu (2019), section 3.5.1.
 
     Examples
     --------
@@ -181,12 +177,12 @@ def scatter_map(points: Any, labels: Any, *, ax: Any = None) -> Any:
             "dimensions first, e.g. with PCA or t-SNE"
         )
     ax = _axes(ax, (5, 4.5))
-    names = _sorted_names(labels)
+    # Numbers by size, then text: labels of mixed types have no order of their own.
+    names = sorted(set(labels), key=lambda v: (0, v, "") if isinstance(v, Real) else (1, 0, str(v)))
     for i, (name, colour) in enumerate(zip(names, _colours(len(names)), strict=True)):
         x, y = points[[label == name for label in labels]].T
-        marker = _MARKERS[i % len(_MARKERS)]
-        ax.scatter(x, y, s=22, color=[colour], marker=marker, linewidths=0.3, edgecolors="black",
-                   label=str(name))  # fmt: skip
+        look = {"color": [colour], "marker": _MARKERS[i % len(_MARKERS)], "edgecolors": "black"}
+        ax.scatter(x, y, s=22, linewidths=0.3, label=str(name), **look)
     ax.set(xticks=[], yticks=[])
     ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
@@ -197,10 +193,8 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Any = None) -> A
 
     Parameters
     ----------
-    distances : array-like of shape (n_values, n_values)
-        E.g. from ``embedder.value_distances(column)``.
-    labels : sequence
-        The values.
+    distances, labels : array-like of shape (n_values, n_values), sequence
+        E.g. from ``embedder.value_distances(column)``, and the values.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -243,13 +237,6 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
     return Figure(figsize=size, layout="constrained").subplots()
 
 
-def _sorted_names(labels: list) -> list:
-    try:
-        return sorted(set(labels))
-    except TypeError:  # labels of mixed types have no order but that of their text
-        return sorted(set(labels), key=str)
-
-
 def _colours(n: int) -> list:
     from matplotlib import colormaps
 
@@ -265,9 +252,9 @@ def _draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) -
         x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if x.shape != y.shape or x.ndim != 1:
             raise ValueError(f"curve {name!r} has {x.shape} points across and {y.shape} up")
-        ax.plot(x, y, label=name, color=colours[i], linestyle=_DASHES[i % len(_DASHES)],
-                marker=_MARKERS[i % len(_MARKERS)], markersize=4,
-                markevery=max(1, x.size // 12), **style)  # fmt: skip
+        look = {"linestyle": _DASHES[i % len(_DASHES)], "marker": _MARKERS[i % len(_MARKERS)]}
+        every = max(1, x.size // 12)  # a dozen markers are enough to tell lines apart
+        ax.plot(x, y, label=name, color=colours[i], markersize=4, markevery=every, **look, **style)
     ax.legend(frameon=False, fontsize="small")
 
 
@@ -280,10 +267,6 @@ def _cliques(ordered: np.ndarray, cd: float) -> list[tuple[float, float]]:
         for i, end in enumerate(ends)
         if end > i and (i == 0 or end > ends[i - 1])
     ]
-
-
-def _interval(ranks: np.ndarray, control: int, cd: float) -> tuple[float, float]:
-    return max(1.0, ranks[control] - cd), min(float(ranks.size), ranks[control] + cd)
 
 
 def _rank_axis(ax: Any, n_methods: int, cd: float) -> None:
@@ -308,6 +291,6 @@ def _leaders(ax: Any, ordered: np.ndarray, names: list, start: float) -> None:
         depth = start - 0.8 - 0.8 * (place if left else n - 1 - place)
         edge = 0.9 if left else n + 0.1
         ax.plot([rank, rank, edge], [0, depth, depth], color="0.4", lw=0.8)
-        side = "right" if left else "left"
-        ax.text(edge + (-0.05 if left else 0.05), depth, f"{name} {rank:.2f}", ha=side, va="center")
+        side, gap = ("right", -0.05) if left else ("left", 0.05)
+        ax.text(edge + gap, depth, f"{name} {rank:.2f}", ha=side, va="center")
     ax.set_ylim(start - 0.8 * half - 0.6, 2.4)

@@ -121,6 +121,12 @@ class TestStream:
         assert drift[:, 0].mean() < 0.5 * random[:, 0].mean()
         assert drift[:, 1].min() > 0.2  # and yet the mix changes
 
+    @pytest.mark.parametrize("seed", range(5))
+    def test_small_windows_still_span_the_whole_drift(self, seed):
+        sample = stream_windows(self.y, window_size=50, mix="drift", random_state=seed)
+        whole = shares(self.y, [np.concatenate(sample)])[0]
+        np.testing.assert_allclose(whole, np.array([10, 6, 8]) / 24, atol=0.07)
+
     def test_seed_decides(self):
         first, again, other = (
             np.concatenate(stream_windows(Y, random_state=seed)).tolist() for seed in (3, 3, 4)

@@ -122,6 +122,8 @@ def test_lists_skip_the_query_and_count_missing_as_misses():
     assert neighbor_precision_at_k(lists, ["a", "a", "b"], k=[1, 2]) == pytest.approx(
         [2 / 3, (0.5 + 0.5 + 0) / 3]
     )
+    # -1 must not be read as the last reference, which is of query 1's class here
+    assert neighbor_precision_at_k(lists, ["a", "b", "b"], k=2) == pytest.approx(0.5 / 3)
 
 
 def test_result_type_follows_k():

@@ -1,1 +1,5 @@
-"""Clustering in the space of any measure."""
+"""Clusters of rows."""
+
+from weft.cluster.kmodes import KModes
+
+__all__ = ["KModes"]

@@ -130,7 +130,7 @@ def davies_bouldin(points: Any, labels: Any) -> float:
 
     References
     ----------
-    Davies and Bouldin (1979), Definition 5, with p = 2 and q = 1.
+    Davies and Bouldin (1979), with p = 2 and q = 1; Wang, She, Cao (2013), section 5.2.
 
     Examples
     --------

@@ -155,7 +155,7 @@ def critical_difference(
 
     References
     ----------
-    Demšar (2006), section 3.2.2 and Table 5.
+    Demšar (2006), section 3.2.2.
 
     Examples
     --------

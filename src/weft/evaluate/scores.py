@@ -216,7 +216,7 @@ def adjusted_rand(y_true: Any, labels: Any) -> float:
 
     References
     ----------
-    Hubert and Arabie (1985), Comparing partitions, Eq. (5).
+    Hubert and Arabie (1985), Comparing partitions.
 
     Examples
     --------

@@ -1,1 +1,26 @@
-"""Value measures: functions from counts to dissimilarities, one file per family."""
+"""Value measures: functions from counts to dissimilarities, one file per family.
+
+``ValueMetric(name)`` puts one to work, ``list_measures()`` says which there are, and ``@measure``
+registers another.
+"""
+
+from weft.measures import matching, frequency, information  # isort: skip
+try:  # TEMP-GUARD
+    from weft.measures import context, coupled, supervised
+except ImportError:
+    pass
+from weft.measures.metric import ValueMetric
+from weft.measures.registry import MEASURES, list_measures, measure
+
+__all__ = [
+    "MEASURES",
+    "ValueMetric",
+    "context",
+    "coupled",
+    "frequency",
+    "information",
+    "list_measures",
+    "matching",
+    "measure",
+    "supervised",
+]

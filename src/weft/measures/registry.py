@@ -75,4 +75,9 @@ def find(name: str) -> Measure:
         raise ValueError(f"no measure {name!r}; there are {', '.join(MEASURES)}") from None
 
 
-__all__ = ["MEASURES", "Measure", "find", "measure"]
+def list_measures() -> dict[str, str]:
+    """Return the name of each measure with what it does, in one line."""
+    return {name: entry.summary for name, entry in MEASURES.items()}
+
+
+__all__ = ["MEASURES", "Measure", "find", "list_measures", "measure"]

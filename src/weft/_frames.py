@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import decimal
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from weft._labels import Label, canonical
 from weft._read import holds_sets
 
+_NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
 Parts = tuple[list[str] | None, list[Any], int]
 
 
@@ -43,7 +45,7 @@ def columns_of(X: Any) -> Parts:
 
 def _from_mapping(X: Mapping[Any, Any]) -> Parts:
     names = _names(list(X))
-    columns = [_listed(cells) for cells in X.values()]
+    columns = [_listed(cells, name) for name, cells in X.items()]
     lengths = [len(cells) for cells in columns]
     for name, length in zip(X, lengths, strict=True):
         if length != lengths[0]:
@@ -58,25 +60,29 @@ def _from_records(X: Sequence[Any]) -> Parts:
         if not isinstance(record, Mapping):
             raise TypeError(f"row {i} is {record!r}, not a dict as row 0 is")
         keys.update(dict.fromkeys(record))
-    columns = [_listed([record.get(key) for record in X]) for key in keys]
+    columns = [_listed([record.get(key) for record in X], key) for key in keys]
     return _names(list(keys)), columns, len(X)
 
 
 def _from_rows(X: Sequence[Sequence[Any]]) -> Parts:
     width = len(X[0])
     for i, row in enumerate(X):
-        if not isinstance(row, list | tuple | np.ndarray) or len(row) != width:
-            length = len(row) if hasattr(row, "__len__") else "no"
-            raise ValueError(f"row {i} has {length} cells, row 0 has {width}; inhomogeneous shape")
-    return None, [_listed(list(cells)) for cells in zip(*X, strict=True)], len(X)
+        if not isinstance(row, list | tuple) and getattr(row, "ndim", 0) != 1:
+            raise TypeError(f"row {i} is {row!r}, not a sequence of cells as row 0 is")
+        if len(row) != width:
+            raise ValueError(
+                f"row {i} has {len(row)} cells, row 0 has {width}; inhomogeneous shape"
+            )
+    columns = zip(*X, strict=True)
+    return None, [_listed(list(cells), f"x{i}") for i, cells in enumerate(columns)], len(X)
 
 
 def _from_array(X: Any) -> Parts:
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.where(np.ma.getmaskarray(X), None, X.data.astype(object))
-    X = np.asarray(X)
-    if X.dtype.names is not None:
-        return list(X.dtype.names), [X[name] for name in X.dtype.names], len(X)
+    if getattr(X, "dtype", None) is not None and X.dtype.names is not None:
+        if X.ndim != 1:
+            raise ValueError(f"Expected a 1D structured array (one row each), got {X.ndim}D")
+        return list(X.dtype.names), [_listed(X[name], name) for name in X.dtype.names], len(X)
+    X = np.asarray(_unmasked(X))
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{X}\n")
     if X.ndim != 2:
@@ -123,31 +129,49 @@ def _names(names: list[Any]) -> list[str] | None:
     return None
 
 
-def _listed(cells: Any) -> Any:
+def _listed(cells: Any, name: Any) -> Any:
     """Return one column given as a sequence: arrays and series as they are, lists typed."""
-    if isinstance(cells, str | bytes) or not hasattr(cells, "__len__"):
-        raise TypeError(f"a column must be a sequence of cells, not {cells!r}")
+    # Sets have no order, and the keys of a mapping are not its cells.
+    unordered = isinstance(cells, str | bytes | Mapping | Set)
+    if unordered or not hasattr(cells, "__len__"):
+        raise TypeError(f"column {name!r} must be a sequence of cells, not {cells!r}")
+    ndim = getattr(cells, "ndim", len(getattr(cells, "shape", (0,))))
+    if ndim != 1:
+        raise ValueError(f"column {name!r} must be one-dimensional, not {ndim}-dimensional")
+    if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
+        import pandas as pd
+
+        return _typed(pd.Series(cells))  # an index, a categorical or another extension array
     if hasattr(cells, "dtype") or hasattr(cells, "type"):
-        if getattr(cells, "ndim", 1) != 1:
-            raise ValueError(f"a column must be one-dimensional, not {cells.ndim}-dimensional")
-        return _typed(cells)
+        return _typed(_unmasked(cells))
     column = np.empty(len(cells), dtype=object)
     column[:] = list(cells) if not isinstance(cells, list) else cells
     return _typed(column)
 
 
+def _unmasked(array: Any) -> Any:
+    """Turn what a masked array hides into missing."""
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if array.dtype.kind in "Mm":
+        return array.filled(np.array("NaT", array.dtype))
+    return np.where(np.ma.getmaskarray(array), None, array.data.astype(object))
+
+
 def _typed(column: Any) -> Any:
-    """Give Python objects that are all numbers (or missing) the type they deserve."""
+    """Give Python objects that are all numbers the type they deserve, if it can hold them."""
     if str(getattr(column, "dtype", "")) != "object" or getattr(column, "ndim", 1) != 1:
         return column
-    types = set(map(type, column.tolist()))
+    cells = column.tolist()
+    types = set(map(type, cells))
+    if types == {bool} or types == {float}:
+        return np.array(cells)
     if types and types <= {int, float}:
-        try:
-            return np.array(column.tolist())
-        except OverflowError:
-            return column
-    if types == {bool}:
-        return np.array(column.tolist())
+        whole = [cell for cell in cells if type(cell) is int]
+        low, high = min(whole), max(whole)
+        # Two integers must not meet in one float: those beyond 2**53 stay as they are.
+        limit = 2**53 if float in types else 2**63 - 1
+        return np.array(cells) if -limit <= low and high <= limit else column
     return column
 
 
@@ -156,7 +180,7 @@ def infer_kind(column: Any) -> str:
     import narwhals as nw
 
     if isinstance(column, np.ndarray):
-        return _infer_objects(column) if column.dtype == object else _infer_array(column)
+        return _infer_objects(column.tolist()) if column.dtype == object else _infer_array(column)
     series = nw.from_native(column, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
         return _infer_array(np.asarray(column))
@@ -167,8 +191,8 @@ def infer_kind(column: Any) -> str:
         return "set"
     if dtype.is_numeric() or dtype.is_temporal():
         return "numeric"
-    if dtype == nw.Object:
-        return _infer_objects(np.array(series.to_list(), dtype=object))
+    if dtype in (nw.Object, nw.Unknown):
+        return _infer_objects(series.to_list())
     return "nominal"
 
 
@@ -176,12 +200,11 @@ def _infer_array(column: np.ndarray) -> str:
     return "numeric" if column.dtype.kind in "iufMm" else "nominal"
 
 
-def _infer_objects(column: np.ndarray) -> str:
-    cells = column.tolist()
+def _infer_objects(cells: Sequence[Any]) -> str:
     if holds_sets(cells):
         return "set"
     types = set(map(type, cells)) - {type(None)}
-    numbers = all(issubclass(t, int | float | np.number) and t is not bool for t in types)
+    numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
     return "numeric" if types and numbers else "nominal"
 
 

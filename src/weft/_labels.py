@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
 import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -26,16 +27,22 @@ def canonical(value: Any) -> Label:
     if value is None or type(value) is str:
         return value
     if isinstance(value, np.datetime64 | np.timedelta64):
-        return None if np.isnat(value) else str(value)
+        if np.isnat(value):
+            return None
+        value = _as_python(value)
+    if isinstance(value, np.longdouble):
+        value = float(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bool | bytes):
         return value
+    if isinstance(value, decimal.Decimal):
+        value = _from_decimal(value)
     if isinstance(value, int):
         return int(value)
-    if isinstance(value, float | decimal.Decimal):
+    if isinstance(value, float):
         number = float(value)
         if number != number:
             return None
@@ -44,9 +51,41 @@ def canonical(value: Any) -> Label:
         return None
     if isinstance(value, dt.date | dt.time):
         return value.isoformat()
-    if isinstance(value, dt.timedelta | uuid.UUID):
+    if isinstance(value, dt.timedelta):
+        return _duration(value)
+    if isinstance(value, uuid.UUID) or type(value).__name__ in ("Period", "Interval"):
         return str(value)
     raise TypeError(f"{value!r} of type {type(value).__name__} cannot be a category")
+
+
+def _as_python(value: np.datetime64 | np.timedelta64) -> Any:
+    """Return a moment or duration as Python has it, or as text where it has none so fine."""
+    unit = np.datetime_data(value.dtype)[0]
+    if unit in ("Y", "M"):  # of no fixed length, or no date
+        return str(value)
+    wanted = "D" if unit == "D" and isinstance(value, np.datetime64) else "us"
+    moment = value.astype(f"{value.dtype.kind}8[{wanted}]")
+    python = moment.item()
+    return str(value) if moment != value or isinstance(python, int) else python
+
+
+def _from_decimal(value: decimal.Decimal) -> int | float:
+    """Return whole numbers exactly, others as float64; none may turn into infinity."""
+    if value.is_nan():
+        return float("nan")
+    if value.is_finite() and abs(value.adjusted()) < 400 and value == value.to_integral_value():
+        return int(value)
+    number = float(value)
+    if math.isinf(number) and value.is_finite():
+        raise ValueError(f"{value} is beyond the range of float64")
+    return number
+
+
+def _duration(value: dt.timedelta) -> str:
+    """Write a duration in one way, whichever library's subclass it is."""
+    text = str(dt.timedelta(value.days, value.seconds, value.microseconds))
+    nanoseconds = getattr(value, "nanoseconds", 0)
+    return f"{text} + {nanoseconds} ns" if nanoseconds else text
 
 
 def identity(label: Label) -> tuple[int, Label]:

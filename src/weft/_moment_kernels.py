@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-_LOWEST = -2160
+_LOWEST = -2272
 _HALF = 27  # bits of a mantissa's lower half
 
 

@@ -12,16 +12,29 @@ from fractions import Fraction
 
 import numpy as np
 
-DIGITS = 134  # 32 bits each: from 2**-2148 (the smallest square) up, with room to carry
-_LOWEST = -2160
+DIGITS = 138  # 32 bits each: below the smallest square of a 53-bit mantissa, with room to carry
+_LOWEST = -2272
+_PIECE = 16  # bits of an integer weight that are added at a time
 
 
 def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Return the digits of (how many, sum, sum of squares) of the numbers that are not NaN."""
+    if weight is None or weight.dtype.kind == "f" or not len(weight):
+        return _add_rows(values, weight, 1 << 24)
+    out = np.zeros((3, DIGITS), np.int64)
+    pieces = -(-int(weight.max()).bit_length() // _PIECE)
+    for piece in reversed(range(pieces)):  # Horner's rule: no product may fill an int64
+        part = (weight >> (piece * _PIECE)) & ((1 << _PIECE) - 1)
+        block = min(1 << 24, (1 << 30) // max(int(part.max()), 1))
+        out = carry((out << _PIECE) + _add_rows(values, part, block))
+    return out
+
+
+def _add_rows(values: np.ndarray, weight: np.ndarray | None, block: int) -> np.ndarray:
+    """Add up in blocks: carry before 2**31 additions could fill an int64."""
     from weft._moment_kernels import accumulate
 
     out = np.zeros((3, DIGITS), np.int64 if weight is None else weight.dtype)
-    block = 1 << 24  # carry before 2**31 additions could fill an int64
     for start in range(0, len(values), block):
         rows = slice(start, start + block)
         part = None if weight is None else weight[rows]
@@ -62,4 +75,11 @@ def mean_and_variance(digits: np.ndarray) -> tuple[float, float]:
     if count <= 0:
         return float("nan"), float("nan")
     mean = total / count
-    return float(mean), float(max(squares / count - mean * mean, Fraction(0)))
+    return float(mean), _rounded(max(squares / count - mean * mean, Fraction(0)))
+
+
+def _rounded(number: Fraction) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # a variance may exceed float64
+        return float("inf")

@@ -20,10 +20,12 @@ _SETS = (list, tuple, set, frozenset, np.ndarray)
 Encoded = tuple[np.ndarray, Sequence[Any]]
 
 
-def categories(column: Any) -> tuple[np.ndarray, list[Label]]:
+def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarray, list[Label]]:
     """Return (codes in the smallest integer type, distinct canonical labels) of a column."""
     codes, raw = encode(column)
     labels = [canonical(value) for value in raw]
+    if empty_is_missing:
+        labels = [None if label == "" else label for label in labels]
     place: dict[Any, int] = {}
     table = np.array([place.setdefault(identity(v), len(place)) for v in labels], dtype=np.intp)
     distinct = [label for _, label in place]
@@ -41,7 +43,21 @@ def encode(column: Any) -> Encoded:
         "polars": _encode_polars,
         "pyarrow": _encode_arrow,
     }.get(library, _encode_numpy)
-    return reader(column)
+    try:
+        return reader(column)
+    except Exception as error:
+        if library == "numpy" or isinstance(error, TypeError | ValueError | MemoryError):
+            raise
+        # The library cannot number values of this type (structs, extensions): look at each.
+        return _encode_objects(objects(column))
+
+
+def objects(column: Any) -> np.ndarray:
+    """Return the cells of a library's column as Python objects."""
+    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    out = np.empty(len(cells), dtype=object)
+    out[:] = cells
+    return out
 
 
 def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -94,7 +110,7 @@ def _encode_polars(column: Any) -> Encoded:
     if column.dtype.is_numeric() and not column.null_count():
         return _encode_numpy(column.to_numpy())
     if column.dtype == pl.Object:
-        return _encode_numpy(np.array(column.to_list(), dtype=object))
+        return _encode_objects(objects(column))
     distinct = column.unique(maintain_order=True)
     numbers = pl.Series(np.arange(len(distinct), dtype=np.uint32))
     codes = column.replace_strict(distinct, numbers, return_dtype=pl.UInt32)
@@ -111,7 +127,10 @@ def _encode_arrow(column: Any) -> Encoded:
     encoded = column.unify_dictionaries().combine_chunks()
     if isinstance(encoded, pa.ChunkedArray):  # zero chunks
         return np.zeros(0, np.uint8), []
-    raw = encoded.dictionary.to_pylist()
+    dictionary = encoded.dictionary
+    if pa.types.is_time64(dictionary.type):
+        dictionary = dictionary.cast(pa.time64("us"))  # all that Python holds; refuses to lose any
+    raw = dictionary.to_pylist()
     codes = encoded.indices
     if codes.null_count:
         codes = codes.cast(pa.int64()).fill_null(-1)
@@ -126,7 +145,9 @@ def _encode_numpy(column: Any) -> Encoded:
         return _encode_integers(column)
     if column.dtype.kind == "f":
         return _encode_floats(column)
-    if column.dtype.kind in "USTMm":
+    if column.dtype.kind == "T":  # may hold missing, which does not sort
+        return _encode_objects(column.astype(object))
+    if column.dtype.kind in "USMm":
         raw, codes = np.unique(column, return_inverse=True)
         return codes, list(raw)
     return _encode_objects(column)
@@ -143,8 +164,9 @@ def _encode_integers(column: np.ndarray) -> Encoded:
         return codes, raw.tolist()
     seen = np.zeros(width, dtype=bool)
     blocks = [slice(s, s + _BLOCK) for s in range(0, len(column), _BLOCK)]
-    # In 64 bits, so that neither a small type nor a negative low overflows.
-    shift = np.uint64(low) if low > np.iinfo(np.int64).max else np.int64(low)
+    # In 64 bits, so that neither a small type nor a negative low overflows; uint64 less an int64
+    # would be a float.
+    shift = np.uint64(low) if column.dtype == np.uint64 else np.int64(low)
     for rows in blocks:
         seen[(column[rows] - shift).astype(np.intp)] = True
     raw = [low + int(v) for v in np.flatnonzero(seen)]
@@ -187,73 +209,42 @@ def _encode_objects(column: np.ndarray) -> Encoded:
     return codes, [cell[1] for cell in place] if odd else list(place)
 
 
-def numbers(column: Any) -> np.ndarray:
-    """Return a column as float64 with NaN for missing; say which value is no number."""
-    if type(column).__module__.startswith("pyarrow"):
-        column = np.asarray(column) if _plain(column) else column.to_pylist()
-    elif hasattr(column, "to_numpy"):
-        column = column.to_numpy()
-    values = np.asarray(column)
-    if values.dtype.kind in "biuf":
-        return values.astype(np.float64, copy=False)
-    if values.dtype.kind in "Mm":
-        micro = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
-        seconds = values.astype(micro).astype(np.int64) / 1e6
-        seconds[np.isnat(values)] = np.nan
-        return seconds
-    return np.fromiter(map(_number, values.tolist()), np.float64, len(values))
-
-
-def _plain(column: Any) -> bool:
-    import pyarrow as pa
-
-    if pa.types.is_integer(column.type):
-        return not column.null_count
-    return pa.types.is_floating(column.type) or pa.types.is_temporal(column.type)
-
-
-def _number(value: Any) -> float:
-    label = canonical(value)
-    if label is None:
-        return float("nan")
-    try:
-        return float(label)
-    except ValueError:
-        raise TypeError(f"{value!r} is not a number") from None
-
-
-def sets(column: Any, delimiter: str | None) -> tuple[np.ndarray, np.ndarray, list[Label]]:
+def sets(
+    column: Any, delimiter: str | None, *, empty_is_missing: bool = False
+) -> tuple[np.ndarray, np.ndarray, list[Label]]:
     """Return (row starts, element codes, labels) of a set-valued column, duplicates removed."""
     if delimiter is not None:
-        codes, labels = categories(column)
+        codes, labels = categories(column, empty_is_missing=empty_is_missing)
         cells = [_split(label, delimiter) for label in labels]
-        starts, elements, names = _number_sets(cells)
+        starts, elements, names = _number_sets(cells, empty_is_missing)
         return *_repeat_sets(starts, elements, codes), names
-    if type(column).__module__.startswith("pyarrow"):
-        column = column.to_pylist()
-    elif hasattr(column, "to_list"):
-        column = column.to_list()
-    return _number_sets([_as_set(cell) for cell in column])
+    if hasattr(column, "to_pylist") or hasattr(column, "to_list"):
+        column = objects(column)
+    return _number_sets([_as_set(cell) for cell in column], empty_is_missing)
 
 
 def _split(label: Label, delimiter: str) -> Sequence[Any]:
     if label is None:
         return (None,)
+    if isinstance(label, bytes):
+        raise TypeError(f"{label!r} is no text to split at {delimiter!r}; decode it first")
     return [part.strip() for part in str(label).split(delimiter) if part.strip()]
 
 
 def _as_set(cell: Any) -> Sequence[Any]:
-    if isinstance(cell, _SETS) or type(cell).__name__ == "Series":
+    if _is_set(cell) or type(cell).__name__ == "Series":
         return list(cell)
     if canonical(cell) is None:
         return (None,)
     raise TypeError(f"{cell!r} is not a set: give lists, or a delimiter for text")
 
 
-def _number_sets(cells: Sequence[Sequence[Any]]) -> tuple[np.ndarray, np.ndarray, list[Label]]:
+def _number_sets(
+    cells: Sequence[Sequence[Any]], empty_is_missing: bool
+) -> tuple[np.ndarray, np.ndarray, list[Label]]:
     flat = np.empty(sum(map(len, cells)), dtype=object)
     flat[:] = list(chain.from_iterable(cells))
-    codes, labels = categories(flat)
+    codes, labels = categories(flat, empty_is_missing=empty_is_missing)
     row = np.repeat(np.arange(len(cells)), [len(cell) for cell in cells])
     # One sorted key per (row, element) drops duplicates and fixes the order within a cell.
     keys = np.unique(row * max(len(labels), 1) + codes)
@@ -274,4 +265,9 @@ def _repeat_sets(
 
 def holds_sets(cells: Sequence[Any]) -> bool:
     """Tell whether Python objects are collections rather than values."""
-    return any(isinstance(cell, _SETS) for cell in cells)
+    return any(map(_is_set, cells))
+
+
+def _is_set(cell: Any) -> bool:
+    # A named tuple is a record, not a set.
+    return isinstance(cell, _SETS) and (not isinstance(cell, tuple) or type(cell) is tuple)

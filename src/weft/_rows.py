@@ -41,11 +41,6 @@ def fit_metric(
     return clone(metric).fit(X, y, sample_weight)
 
 
-def is_own(metric: Any, fitted: ValueEmbedder) -> bool:
-    """Tell whether a task fitted its metric itself and so may go on teaching it."""
-    return metric is not fitted
-
-
 def read_rows(task: Any, X: Any, *, reset: bool) -> Table:
     """Read rows under the schema of the task's metric, names checked as scikit-learn does."""
     metric = task.metric_

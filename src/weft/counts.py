@@ -9,17 +9,17 @@ exactly, in any order, and ``Counts()`` is zero.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from weft import _labels, _moments, _persist
-from weft._counting import DENSE_VALUES, count_pairs, tidy
+from weft import _labels, _merge, _moments, _numbers, _persist
+from weft._counting import count_pairs, tidy
 from weft._labels import Label
-from weft.table import Codes, Column, Numbers, Schema, Sets, Table
+from weft.table import Codes, Numbers, Schema, Sets, Table
 
 Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 
@@ -105,7 +105,7 @@ class Counts:
             digits=_add_up(numeric, weight),
         )
         levels = [c.levels for c in valued] + [None] * (y is not None)
-        return _split_class(_canonical(counts, levels), y is not None)
+        return _merge.split_class(_merge.canonical(counts, levels), y is not None)
 
     # -- the group -------------------------------------------------------------------------
 
@@ -126,10 +126,11 @@ class Counts:
             if sign < 0:
                 raise ValueError(f"cannot take {other.n} rows from none")
             return other
-        _same_columns(self, other)
+        _merge.refuse_other_columns(self, other)
         other = other.select(self.schema.names)
         n = self.n + sign * other.n
-        if sign < 0 and abs(n) <= _noise(self):
+        noise = 0.0 if sign > 0 else max(_merge.noise(self), _merge.noise(other))
+        if sign < 0 and abs(n) <= noise:
             n = 0
         labels = tuple(
             tuple(_labels.union(a, b)) for a, b in zip(self.labels, other.labels, strict=True)
@@ -137,7 +138,8 @@ class Counts:
         classes = None
         if self.classes is not None and other.classes is not None:
             classes = tuple(_labels.union(self.classes, other.classes))
-        mine, theirs = _spread(self, labels, classes), _spread(other, labels, classes)
+        mine = _merge.spread(self, labels, classes)
+        theirs = _merge.spread(other, labels, classes)
         merged = replace(
             self,
             n=n,
@@ -151,11 +153,11 @@ class Counts:
             ),
         )
         if sign < 0:
-            _refuse_negative(merged)
+            merged = _merge.settled(merged, noise)
         if n == 0:
             return Counts()
         levels = [c.levels for c in self.schema.categorical] + [None] * (classes is not None)
-        return _split_class(_canonical(merged, levels), classes is not None)
+        return _merge.split_class(_merge.canonical(merged, levels, noise), classes is not None)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
@@ -166,12 +168,14 @@ class Counts:
             return False
         other = other.select(self.schema.names)
         same = (self.n, self.labels, self.classes) == (other.n, other.labels, other.classes)
-        same = same and _labels_identical(self, other) and _equal(self.pairs, other.pairs)
+        same = (
+            same and _merge.identical_labels(self, other) and _merge.equal(self.pairs, other.pairs)
+        )
         return bool(
             same
             and np.array_equal(cast(np.ndarray, self.digits), cast(np.ndarray, other.digits))
-            and (self.classes is None or _equal(self.class_pairs, other.class_pairs))
-            and (self.classes is None or _equal(self.class_n, other.class_n))
+            and (self.classes is None or _merge.equal(self.class_pairs, other.class_pairs))
+            and (self.classes is None or _merge.equal(self.class_n, other.class_n))
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -200,7 +204,8 @@ class Counts:
 
     def span(self, column: str | int) -> slice:
         """Return the places of a categorical column (name or number) among the V values."""
-        i = column if isinstance(column, int | np.integer) else self._index(column)
+        number = isinstance(column, int | np.integer)
+        i = range(len(self.labels))[column] if number else self._index(column)  # type: ignore
         offsets = self.offsets
         return slice(int(offsets[i]), int(offsets[i + 1]))
 
@@ -259,7 +264,7 @@ class Counts:
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, without pickle; the file appears whole or not at all."""
         header = {
-            "schema": None if self.schema is None else _schema_to_json(self.schema),
+            "schema": None if self.schema is None else _persist.schema_to_json(self.schema),
             "n": self.n,
             "labels": [[_labels.to_json(v) for v in labels] for labels in self.labels],
             "classes": self.classes and [_labels.to_json(v) for v in self.classes],
@@ -278,6 +283,13 @@ class Counts:
     def load(cls, path: str | PathLike[str]) -> Counts:
         """Read what :meth:`save` wrote."""
         header, arrays = _persist.read(path, "counts")
+        try:
+            return cls._restored(header, arrays)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+
+    @classmethod
+    def _restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Counts:
         if header["schema"] is None:
             return cls()
         labels = tuple(tuple(map(_labels.from_json, column)) for column in header["labels"])
@@ -287,16 +299,16 @@ class Counts:
             parts = (arrays["data"], arrays["indices"], arrays["indptr"])
             pairs = sparse.csr_array(parts, shape=(n_values, n_values))
         if pairs is None or pairs.shape != (n_values, n_values):
-            raise ValueError(f"{path}: the pair counts do not fit {n_values} values")
+            raise ValueError(f"the pair counts do not fit {n_values} values")
         return cls(
-            schema=_schema_from_json(header["schema"]),
+            schema=_persist.schema_from_json(header["schema"]),
             n=header["n"],
             labels=labels,
             pairs=pairs,
             classes=header["classes"] and tuple(map(_labels.from_json, header["classes"])),
             class_pairs=arrays.get("class_pairs"),
             class_n=arrays.get("class_n"),
-            digits=arrays.get("digits"),
+            digits=arrays["digits"],
         )
 
 
@@ -308,15 +320,21 @@ def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         weight = np.full(n_rows, weight)
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}!")
-    weight = weight.astype(np.int64 if weight.dtype.kind in "biu" else np.float64)
-    bad = np.flatnonzero(~np.isfinite(weight) | (weight < 0))
+    if weight.dtype.kind not in "biufO" or np.ma.is_masked(sample_weight):
+        raise TypeError(f"sample_weight is {weight.dtype} or masked; give a number for each row")
+    given = weight if weight.dtype.kind in "biuf" else _numbers.numbers(weight)
+    bad = np.flatnonzero(~np.isfinite(given) | (given < 0))
     if len(bad):
         raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]}; use a number >= 0")
-    return weight
+    whole = given.dtype.kind in "biu"
+    # Counts must not wrap around, nor sums turn into infinity.
+    if len(given) and given.astype(np.float64).sum() > (2.0**62 if whole else 1e250):
+        raise ValueError(f"sample_weight adds up to {given.astype(np.float64).sum():.3g}; scale it")
+    return given.astype(np.int64 if whole else np.float64)
 
 
 def _class_column(y: Any, n_rows: int) -> Codes:
-    named = Table.of({"y": y}, numbers="nominal")["y"]
+    named = Table.of({"y": y}, {"y": "nominal"})["y"]
     if len(named.codes) != n_rows:
         raise ValueError(f"y has {len(named.codes)} labels for {n_rows} rows")
     if None in named.labels and (named.codes == named.labels.index(None)).any():
@@ -331,145 +349,3 @@ def _add_up(numeric: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndar
     for i, values in enumerate(numeric):
         out[i] = _moments.add_up(values, weight)
     return out
-
-
-def _canonical(counts: Counts, levels: Sequence[tuple[Label, ...] | None]) -> Counts:
-    """Drop values that do not occur and put the others in order, whatever order they came in."""
-    present = counts.value_counts > _noise(counts)
-    kept = [np.zeros(0, np.intp)]
-    labels: list[tuple[Label, ...]] = []
-    for start, column, order in zip(counts.offsets, counts.labels, levels, strict=False):
-        places = np.array([i for i in range(len(column)) if present[start + i]], dtype=np.intp)
-        own = [column[i] for i in places]
-        _refuse_unlevelled(counts, len(labels), own, order)
-        permutation = _labels.order(own, order)
-        kept.append(start + places[permutation])
-        labels.append(tuple(own[i] for i in permutation))
-    values = np.concatenate(kept)
-    pairs = counts.pairs
-    if not np.array_equal(values, np.arange(pairs.shape[0])):
-        pairs = pairs[values][:, values]
-    return replace(counts, labels=tuple(labels), pairs=tidy(pairs))
-
-
-def _refuse_unlevelled(
-    counts: Counts, column: int, labels: Sequence[Label], levels: tuple[Label, ...] | None
-) -> None:
-    if levels is None:
-        return
-    known = {_labels.identity(level) for level in levels} | {_labels.identity(None)}
-    odd = [label for label in labels if _labels.identity(label) not in known]
-    if odd:
-        name = cast(Schema, counts.schema).categorical[column].name
-        raise ValueError(f"column {name!r}: {odd[0]!r} is none of its levels {list(levels)}")
-
-
-def _split_class(counts: Counts, has_class: bool) -> Counts:
-    """Take the last column of the pairs out as the class."""
-    if not has_class:
-        return counts
-    *labels, classes = counts.labels
-    v = sum(map(len, labels))
-    rest = counts.pairs[:v][:, v:]
-    return replace(
-        counts,
-        labels=tuple(labels),
-        pairs=tidy(counts.pairs[:v][:, :v]),
-        classes=classes,
-        class_pairs=rest.toarray() if sparse.issparse(rest) else np.ascontiguousarray(rest),
-        class_n=np.asarray(counts.pairs.diagonal())[v:],
-    )
-
-
-def _spread(
-    counts: Counts, labels: Sequence[Sequence[Label]], classes: Sequence[Label] | None
-) -> Matrix:
-    """Return the pairs (classes last) over a larger vocabulary."""
-    pairs, own = counts.pairs, list(counts.labels)
-    wanted = list(labels)
-    if classes is not None:
-        corner = sparse.csr_array(np.diag(cast(np.ndarray, counts.class_n)))
-        side = sparse.csr_array(counts.class_pairs)
-        pairs = sparse.block_array(
-            [[sparse.csr_array(pairs), side], [side.T, corner]], format="csr"
-        )
-        own, wanted = [*own, cast(tuple, counts.classes)], [*wanted, classes]
-    starts = np.concatenate([[0], np.cumsum([len(w) for w in wanted])])
-    places = np.concatenate(
-        [np.zeros(0, np.intp)]
-        + [s + _labels.positions(w, o) for s, w, o in zip(starts, wanted, own, strict=False)]
-    )
-    size = int(starts[-1])
-    if size > DENSE_VALUES and not sparse.issparse(pairs):
-        pairs = sparse.csr_array(pairs)
-    if sparse.issparse(pairs):
-        coo = pairs.tocoo()
-        where = (places[coo.coords[0]], places[coo.coords[1]])
-        return tidy(sparse.coo_array((coo.data, where), shape=(size, size)).tocsr())
-    out = np.zeros((size, size), pairs.dtype)
-    out[np.ix_(places, places)] = pairs
-    return tidy(out)
-
-
-def _noise(counts: Counts) -> float:
-    """Return what counts as zero: nothing for integers, rounding for weighted rows."""
-    exact = counts.pairs.dtype.kind == "i" and isinstance(counts.n, int)
-    return 0 if exact else 1e-9 * max(abs(counts.n), 1e-300)
-
-
-def _refuse_negative(counts: Counts) -> None:
-    values = counts.value_counts
-    bad = np.flatnonzero(values < -_noise(counts))
-    if counts.n < 0 or len(bad):
-        where = ""
-        if len(bad):
-            i = int(np.searchsorted(counts.offsets, bad[0], side="right")) - 1
-            name = [*counts.names, "y"][i]
-            where = f" column {name!r}, value {counts.labels[i][bad[0] - counts.offsets[i]]!r}:"
-        raise ValueError(f"{where} more rows would be taken away than were counted".strip())
-
-
-def _same_columns(a: Counts, b: Counts) -> None:
-    mine = {c.name: c for c in cast(Schema, a.schema).columns}
-    theirs = {c.name: c for c in cast(Schema, b.schema).columns}
-    for name in [*mine, *theirs]:
-        if name not in mine or name not in theirs:
-            raise ValueError(
-                f"column {name!r} is in one of the counts only; select() the common ones"
-            )
-        if mine[name] != theirs[name]:
-            raise ValueError(
-                f"column {name!r} is {mine[name].kind} in one and {theirs[name].kind} in the other "
-                "(or has other levels); declare it in the schema of both"
-            )
-    if (a.classes is None) != (b.classes is None):
-        raise ValueError("one of the counts has classes, the other has not; count both with y")
-
-
-def _labels_identical(a: Counts, b: Counts) -> bool:
-    """Tell ``True`` from ``1``, which Python holds equal."""
-    flat = [[_labels.identity(v) for column in c.labels for v in column] for c in (a, b)]
-    return flat[0] == flat[1]
-
-
-def _equal(a: Matrix, b: Matrix) -> bool:
-    if sparse.issparse(a) != sparse.issparse(b) or a.shape != b.shape:
-        return False
-    return not (a != b).nnz if sparse.issparse(a) else np.array_equal(a, b)
-
-
-def _schema_to_json(schema: Schema) -> dict[str, Any]:
-    out = asdict(schema)
-    for column in out["columns"]:
-        if column["levels"] is not None:
-            column["levels"] = [_labels.to_json(v) for v in column["levels"]]
-    return out
-
-
-def _schema_from_json(data: dict[str, Any]) -> Schema:
-    columns = []
-    for column in data.pop("columns"):
-        levels = column.pop("levels")
-        decoded = None if levels is None else tuple(map(_labels.from_json, levels))
-        columns.append(Column(**column, levels=decoded))
-    return Schema(tuple(columns), **data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain, count
+
 import numpy as np
 
 from weft._base import ValueEmbedder
@@ -52,12 +54,14 @@ class OneHot(ValueEmbedder):
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
         """Return ``column_value`` for each dimension."""
         super().get_feature_names_out(input_features)
-        names = [
-            f"{name}_{_shown(label)}"
-            for name, labels in zip(self.counts_.names, self.counts_.labels, strict=True)
-            for label in labels
-        ]
-        return np.asarray(names, dtype=object)
+        names: dict[str, None] = {}
+        for name, labels in zip(self.counts_.names, self.counts_.labels, strict=True):
+            for label in labels:
+                # 1 and "1", or columns whose names contain "_", may ask for the same name.
+                wanted = (f"{name}_{_shown(label)}", f"{name}_{label!r}")
+                more = (f"{wanted[1]}_{i}" for i in count(2))
+                names[next(n for n in chain(wanted, more) if n not in names)] = None
+        return np.asarray(list(names), dtype=object)
 
 
 def _shown(label: Label) -> str:

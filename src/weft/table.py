@@ -7,136 +7,18 @@ sets, under a :class:`Schema` that says what each column is. Nothing is learned 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from weft import _read
+from weft import _numbers, _read
 from weft._frames import columns_of, infer_kind, levels_of
-from weft._labels import Label, canonical, identity
+from weft._labels import Label
+from weft._schema import KINDS, Column, Kind, Schema, refuse_duplicates
 
-Kind = Literal["nominal", "ordinal", "numeric", "set"]
-KINDS = ("nominal", "ordinal", "numeric", "set")
-
-
-@dataclass(frozen=True)
-class Column:
-    """What one column is.
-
-    Parameters
-    ----------
-    name : str
-        Its name; arrays have ``x0``, ``x1``, ...
-    kind : {"nominal", "ordinal", "numeric", "set"}
-        How its cells are read.
-    levels : sequence, optional
-        The order of an ordinal column's values, lowest first.
-    delimiter : str, optional
-        What separates the elements of a set written as text.
-    """
-
-    name: str
-    kind: Kind = "nominal"
-    levels: tuple[Label, ...] | None = None
-    delimiter: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise ValueError(
-                f"column {self.name!r}: kind {self.kind!r} is none of {', '.join(KINDS)}"
-            )
-        if self.levels is not None:
-            if self.kind != "ordinal":
-                raise ValueError(f"column {self.name!r}: levels belong to the kind 'ordinal'")
-            object.__setattr__(self, "levels", tuple(canonical(v) for v in self.levels))
-
-
-@dataclass(frozen=True)
-class Schema:
-    """What the columns of a table are, and what counts as missing.
-
-    A schema given by a user may name some columns only; the others are inferred. The schema of a
-    :class:`Table` is complete.
-
-    Parameters
-    ----------
-    columns : mapping of name to kind or Column, or sequence of Column
-        The columns that are declared.
-    missing : {"value", "error"}, default="value"
-        Whether missing is a value of its own or refused.
-    empty_is_missing : bool, default=False
-        Whether empty text counts as missing.
-
-    Examples
-    --------
-    >>> Schema({"size": Column("size", "ordinal", levels=("S", "M", "L"))}).columns[0].levels
-    ('S', 'M', 'L')
-    """
-
-    columns: tuple[Column, ...] = ()
-    missing: Literal["value", "error"] = "value"
-    empty_is_missing: bool = False
-    complete: bool = field(default=False, kw_only=True)
-    named: bool = field(default=True, kw_only=True)
-
-    def __post_init__(self) -> None:
-        given: Any = self.columns
-        if isinstance(given, Mapping):
-            given = [_declared(name, kind) for name, kind in given.items()]
-        object.__setattr__(self, "columns", tuple(given))
-        if self.missing not in ("value", "error"):
-            raise ValueError(f"missing={self.missing!r}: use 'value' or 'error'")
-        _refuse_duplicates(self.names)
-
-    @classmethod
-    def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
-        """Return a schema from what users write: nothing, a mapping, or a schema."""
-        if schema is None:
-            return cls()
-        return schema if isinstance(schema, Schema) else cls(schema)  # type: ignore[arg-type]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the columns, in order."""
-        return [column.name for column in self.columns]
-
-    @property
-    def categorical(self) -> list[Column]:
-        """The columns that have values: nominal, ordinal and set."""
-        return [column for column in self.columns if column.kind != "numeric"]
-
-    @property
-    def numeric(self) -> list[Column]:
-        """The columns that have numbers."""
-        return [column for column in self.columns if column.kind == "numeric"]
-
-    def __len__(self) -> int:
-        return len(self.columns)
-
-    def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(f"no column {name!r}; there are {', '.join(map(repr, self.names))}")
-
-    def select(self, names: Sequence[str]) -> Schema:
-        """Return the schema of some columns, in the order given."""
-        return replace(self, columns=tuple(self[name] for name in names))
-
-
-def _declared(name: Any, kind: Any) -> Column:
-    name = f"x{name}" if isinstance(name, int) else name
-    return replace(kind, name=name) if isinstance(kind, Column) else Column(name, kind)
-
-
-def _refuse_duplicates(names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"column {name!r} appears twice; give every column its own name")
-        seen.add(name)
+__all__ = ["KINDS", "Codes", "Column", "Kind", "Numbers", "Schema", "Sets", "Table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,14 +85,14 @@ class Table:
         numbers : {"numeric", "nominal"}
             What an undeclared column of numbers is.
         """
-        if isinstance(X, Table):
-            return X
         schema = Schema.of(schema)
+        if isinstance(X, Table):
+            return _conforming(X, schema)
         names, cells, n_rows = columns_of(X)
         named = names is not None
         if names is None:
             names = [f"x{i}" for i in range(len(cells))]
-        _refuse_duplicates(names)
+        refuse_duplicates(names)
         by_name = dict(zip(names, cells, strict=True))
         if schema.complete:
             by_name = _matched(by_name, schema, named)
@@ -233,6 +115,23 @@ class Table:
         kinds = ", ".join(f"{c.name}: {c.kind}" for c in self.schema.columns[:8])
         more = ", ..." if len(self.schema) > 8 else ""
         return f"Table({self.n_rows} rows; {kinds}{more})"
+
+
+def _conforming(table: Table, schema: Schema) -> Table:
+    """Return a table that was read before, if it was read as a schema now asks."""
+    for column in schema.columns:
+        if column.name not in table.schema.names:
+            raise ValueError(
+                f"column {column.name!r} is missing; there are "
+                f"{', '.join(map(repr, table.schema.names))}"
+            )
+        found = table.schema[column.name].kind
+        if found != column.kind and {found, column.kind} & {"numeric", "set"}:
+            raise ValueError(
+                f"column {column.name!r} was read as {found}, not {column.kind}; "
+                "give the schema to Table.of"
+            )
+    return table
 
 
 def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, Any]:
@@ -268,31 +167,41 @@ def _completed(by_name: dict[str, Any], schema: Schema, numbers: str, named: boo
             kind = infer_kind(cells)
             column = Column(name, numbers if kind == "numeric" else kind)  # type: ignore[arg-type]
         if column.kind == "ordinal" and column.levels is None:
-            column = replace(column, levels=levels_of(cells))
+            column = replace(column, levels=_own_levels(name, cells))
         columns.append(column)
     return replace(schema, columns=tuple(columns), complete=True, named=named)
 
 
+def _own_levels(name: str, cells: Any) -> tuple[Label, ...] | None:
+    try:
+        return levels_of(cells)
+    except TypeError as error:
+        raise TypeError(f"column {name!r}: {error}") from error
+
+
 def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Sets:
     """Read one column as its kind says, and say which column it was if that fails."""
+    empty = schema.empty_is_missing
     try:
         if column.kind == "numeric":
-            return _numbers(cells, schema)
+            return _finite(cells, schema)
         if column.kind == "set":
-            starts, codes, labels = _read.sets(cells, column.delimiter)
-            codes, labels = _apply_missing(codes, labels, schema)
+            starts, codes, labels = _read.sets(cells, column.delimiter, empty_is_missing=empty)
+            _refuse_missing(codes, labels, schema, starts)
             return Sets(starts, codes, labels)
-        codes, labels = _read.categories(cells)
-        return Codes(*_apply_missing(codes, labels, schema))
+        codes, labels = _read.categories(cells, empty_is_missing=empty)
+        _refuse_missing(codes, labels, schema)
+        return Codes(codes, labels)
     except (TypeError, ValueError) as error:
         hint = ""
         if column.kind == "nominal" and "cannot be a category" in str(error):
             hint = "; turn it into text or a number, or declare the column as kind 'set'"
-        raise type(error)(f"column {column.name!r}: {error}{hint}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"column {column.name!r}: {error}{hint}") from error
 
 
-def _numbers(cells: Any, schema: Schema) -> Numbers:
-    values = _read.numbers(cells)
+def _finite(cells: Any, schema: Schema) -> Numbers:
+    values = _numbers.numbers(cells, empty_is_missing=schema.empty_is_missing)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise ValueError(
@@ -304,18 +213,12 @@ def _numbers(cells: Any, schema: Schema) -> Numbers:
     return Numbers(values)
 
 
-def _apply_missing(
-    codes: np.ndarray, labels: list[Label], schema: Schema
-) -> tuple[np.ndarray, list[Label]]:
-    """Merge empty text into missing if asked, and refuse missing if asked."""
-    if schema.empty_is_missing and "" in labels:
-        merged = [None if label == "" else label for label in labels]
-        distinct = list(dict.fromkeys(identity(label) for label in merged))
-        place = {key: i for i, key in enumerate(distinct)}
-        table = np.array([place[identity(label)] for label in merged], dtype=codes.dtype)
-        codes, labels = _read.take(table, codes), [label for _, label in distinct]
+def _refuse_missing(
+    codes: np.ndarray, labels: list[Label], schema: Schema, starts: np.ndarray | None = None
+) -> None:
+    """Refuse missing if the schema asks for that; ``starts`` are those of a set-valued column."""
     if schema.missing == "error" and None in labels:
         gaps = np.flatnonzero(codes == labels.index(None))
         if len(gaps):
-            raise ValueError(f"entry {gaps[0]} is missing; fill it or use Schema(missing='value')")
-    return codes, labels
+            row = gaps[0] if starts is None else np.searchsorted(starts, gaps[0], "right") - 1
+            raise ValueError(f"row {row} is missing; fill it or use Schema(missing='value')")

@@ -46,6 +46,12 @@ class ValueTables:
     combine: Literal["concat", "sum"] = "concat"
     repair: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
+    def __post_init__(self) -> None:
+        if self.combine not in ("concat", "sum"):
+            raise ValueError(f"combine={self.combine!r}: use 'concat' or 'sum'")
+        if self.combine == "sum" and len(set(self.widths)) > 1:
+            raise ValueError(f"rows of {self.widths} dimensions cannot be summed")
+
     # -- building --------------------------------------------------------------------------
 
     @classmethod
@@ -91,7 +97,7 @@ class ValueTables:
     @property
     def n_features(self) -> int:
         """Number of dimensions of an object."""
-        return self.widths[0] if self.combine == "sum" else sum(self.widths)
+        return max(self.widths, default=0) if self.combine == "sum" else sum(self.widths)
 
     def feature_names(self) -> list[str]:
         """Return a name for each dimension of an object."""
@@ -116,6 +122,10 @@ class ValueTables:
         """Return the vector of each row of a table, optionally into a given array."""
         from weft import _gather_kernels as kernels
 
+        if np.dtype(dtype if out is None else out.dtype) not in (np.float32, np.float64):
+            raise ValueError(
+                f"vectors are float32 or float64, not {dtype if out is None else out.dtype}"
+            )
         if out is None:
             out = np.empty((table.n_rows, self.n_features), dtype)
         elif out.shape != (table.n_rows, self.n_features):
@@ -155,7 +165,8 @@ class ValueTables:
 
     def _pairwise(self, A: Table, B: Table | None, entry: Any) -> np.ndarray:
         B = A if B is None else B
-        if self.combine == "sum" or any(isinstance(c, Sets) for c in self._find(A)):
+        sets = any(isinstance(c, Sets) for c in (*self._find(A), *self._find(B)))
+        if self.combine == "sum" or sets:
             left = self.gather(A)
             return entry(left, left if B is A else self.gather(B))
         left_codes = self.codes(A)
@@ -204,6 +215,8 @@ class ValueTables:
 
     def _places(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, where each of the table's labels stands; the last row if unknown."""
+        if unknown not in ("centroid", "error"):
+            raise ValueError(f"unknown={unknown!r}: use 'centroid' or 'error'")
         out = []
         for name, known, column in zip(self.names, self.labels, self._find(table), strict=True):
             places = _labels.positions(known, column.labels)

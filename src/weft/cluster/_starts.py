@@ -1,13 +1,13 @@
-"""First centres of k-modes, as rows of codes: random rows, Huang's draw, Cao's density."""
+"""First centres of k-modes, as rows: random rows, Huang's draw, Cao's density."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-Distances = Callable[[np.ndarray], np.ndarray]  # codes of centres (k × columns) to rows × centres
+Distances = Callable[[np.ndarray], np.ndarray]  # places of centres (k × columns) to rows × centres
 
 
 def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
@@ -21,12 +21,12 @@ def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
 
 
 def huang(
-    codes: np.ndarray, weight: np.ndarray, k: int, rng: Any, distances: Distances
+    places: np.ndarray, weight: np.ndarray, k: int, rng: Any, distances: Distances
 ) -> np.ndarray:
     """Return k different rows near to centres whose values are drawn by frequency [Huang 1998]."""
-    drawn = np.empty((k, codes.shape[1]), codes.dtype)
-    for a in range(codes.shape[1]):
-        share = np.bincount(codes[:, a], weights=weight)
+    drawn = np.empty((k, places.shape[1]), places.dtype)
+    for a in range(places.shape[1]):
+        share = np.bincount(places[:, a], weights=weight)
         drawn[:, a] = rng.choice(len(share), size=k, p=share / share.sum())
     chosen: list[int] = []
     for column in distances(drawn).T:
@@ -36,45 +36,20 @@ def huang(
     return np.array(chosen)
 
 
-def cao(codes: np.ndarray, weight: np.ndarray, k: int, distances: Distances) -> np.ndarray:
+def cao(places: np.ndarray, weight: np.ndarray, k: int, distances: Distances) -> np.ndarray:
     """Return k rows that are dense and far from each other [Cao, Liang, Bai 2009].
 
     The density of a row is the mean frequency of its values; the first centre is the densest row,
     each further one has the largest product of density and distance to its nearest centre.
     """
-    density = np.zeros(len(codes))
-    for a in range(codes.shape[1]):
-        density += np.bincount(codes[:, a], weights=weight)[codes[:, a]]
+    density = np.zeros(len(places))
+    for a in range(places.shape[1]):
+        density += np.bincount(places[:, a], weights=weight)[places[:, a]]
     chosen = [int(np.argmax(density))]
-    near = np.full(len(codes), np.inf)
+    near = np.full(len(places), np.inf)
     while len(chosen) < k:
-        np.minimum(near, distances(codes[chosen[-1:]])[:, 0], out=near)
+        np.minimum(near, distances(places[chosen[-1:]])[:, 0], out=near)
         score = near * density
         score[chosen] = -1.0
         chosen.append(int(np.argmax(score)))
     return np.array(chosen)
-
-
-def column_weights(given: Any, names: Sequence[str]) -> np.ndarray:
-    """Return one weight per column from a mapping or a sequence."""
-    if given is None:
-        return np.ones(len(names))
-    if isinstance(given, dict):
-        odd = [name for name in given if name not in names]
-        if odd:
-            raise ValueError(
-                f"feature_weights names column {odd[0]!r}, which is not there; "
-                f"there are {', '.join(map(repr, names))}"
-            )
-        given = [given.get(name, 1.0) for name in names]
-    weights = np.asarray(given, dtype=np.float64)
-    if weights.shape != (len(names),):
-        raise ValueError(f"feature_weights has shape {weights.shape} for {len(names)} columns")
-    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-    if len(bad):
-        raise ValueError(
-            f"feature_weights of column {names[bad[0]]!r} is {weights[bad[0]]}; use a number >= 0"
-        )
-    if not weights.any():
-        raise ValueError("feature_weights are all zero; give at least one column a weight")
-    return weights

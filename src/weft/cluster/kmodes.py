@@ -1,4 +1,4 @@
-"""KModes: clusters of categories, under any measure of values. [Huang 1998; Zhu 2019, 4.4.1]
+"""KModes: clusters of categories under any measure of values [Huang 1998; Zhu 2019, 4.4.1].
 
 Rows go to the nearest of k centres, centres become what their rows have most of, until nothing
 changes. Works on distinct rows with multiplicities and one lookup per row, column and centre.
@@ -20,14 +20,11 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from weft import _labels, _rows
+from weft import _rows
 from weft._base import ValueEmbedder
 from weft.cluster import _starts
+from weft.cluster._centers import CENTERS, Layout
 from weft.counts import _checked_weight
-from weft.table import Table
-
-_CENTERS = ("mode", "medoid", "distribution")
-_UNKNOWN = "<unknown>"
 
 
 class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -123,22 +120,21 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         sample_weight : array-like, optional
             A weight for each row: 2 is the same as having the row twice, 0 as not having it.
         """
-        from weft.cluster import _kmodes_kernels as kernels
+        from weft._count_kernels import n_threads
 
         self._check_parameters()
         self.metric_ = _rows.fit_metric(self.metric, X, y, sample_weight)
         table = _rows.read_rows(self, X, reset=True)
+        self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
         weight = _checked_weight(sample_weight, table.n_rows)
-        self._take_lookups()
-        places, weights, inverse = self._distinct(table, weight)
-        firsts = self._first_histograms(places[weights > 0], weights[weights > 0])
-        seen, heavy = np.ascontiguousarray(places[weights > 0]), weights[weights > 0]
-        kind = _CENTERS.index(self.centers)
+        places, weights, inverse = self._layout.distinct(table, weight)
+        seen, heavy = places[weights > 0], weights[weights > 0]
+        firsts = self._first_centers(seen, heavy)
 
         def start(histogram: np.ndarray) -> tuple[float, int]:
-            return kernels.run(seen, heavy, *self._layout, kind, self.max_iter, histogram)
+            return self._layout.run(seen, heavy, histogram, self.max_iter)
 
-        with ThreadPoolExecutor(kernels.n_threads()) as pool:
+        with ThreadPoolExecutor(n_threads()) as pool:
             results = list(pool.map(start, firsts))
         best = min(range(len(results)), key=lambda i: results[i][0])
         self.n_iter_ = max(1, results[best][1])
@@ -161,14 +157,12 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         table = _rows.read_rows(self, X, reset=False)
         weight = _checked_weight(sample_weight, table.n_rows)
         if self.metric_ is not self.metric:
-            known = self.metric_.counts_.labels
+            known = self._layout.labels
             self.metric_.partial_fit(table, y, sample_weight)
-            labels = self.metric_.counts_.labels
-            self._members = _respread(self._members, known, labels)
-            self._centers = _respread(self._centers, known, labels)
-            self._take_lookups()
-            self._place_centers(self._centers)
-        self._settle(*self._distinct(table, weight))
+            self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
+            self._members = self._layout.respread(self._members, known)
+            self._place_centers(self._layout.respread(self._centers, known))
+        self._settle(*self._layout.distinct(table, weight))
         filled = self._members.any(axis=1, keepdims=True)
         self._place_centers(np.where(filled, self._members, self._centers))
         self.n_iter_ += 1
@@ -179,102 +173,45 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name}={value!r}: use a whole number >= 1")
-        if self.centers not in _CENTERS:
-            raise ValueError(f"centers={self.centers!r}: use one of {', '.join(_CENTERS)}")
+        if self.centers not in CENTERS:
+            raise ValueError(f"centers={self.centers!r}: use one of {', '.join(CENTERS)}")
         if isinstance(self.init, str) and self.init not in ("random", "huang", "cao"):
             raise ValueError(f"init={self.init!r}: use 'random', 'huang', 'cao' or an array")
 
-    def _take_lookups(self) -> None:
-        """Keep the tables of the metric, weighted, in one flat array; columns end to end."""
-        try:
-            tables, self._root = _rows.value_lookups(self.metric_)
-        except (ValueError, NotImplementedError) as error:
-            raise ValueError(
-                f"k-modes needs a metric with one table of values per column: {error}"
-            ) from error
-        names = self.metric_.counts_.names
-        weights = _starts.column_weights(self.feature_weights, names)
-        sizes = [len(table) for table in tables]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        flat = np.concatenate([w * t.ravel() for w, t in zip(weights, tables, strict=True)])
-        starts = np.concatenate([[0], np.cumsum([s * s for s in sizes])]).astype(np.int64)
-        self._layout = (offsets, flat, starts)
-
-    def _distinct(
-        self, table: Table, weight: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the places of the distinct rows, their weights, and the number of each row."""
-        codes = _rows.value_codes(self.metric_, table)
-        first, inverse = _rows.distinct_rows(codes)
-        places = np.stack([c[first] for c in codes], axis=1) + self._layout[0][:-1]
-        weights = np.bincount(inverse, weights=weight, minlength=len(first)).astype(np.float64)
-        return np.ascontiguousarray(places, np.int32), weights, inverse
-
-    def _first_histograms(self, places: np.ndarray, weight: np.ndarray) -> list[np.ndarray]:
+    def _first_centers(self, places: np.ndarray, weight: np.ndarray) -> list[np.ndarray]:
         """Return, per start, the centres as histograms of one row each."""
-        k, offsets = self.n_clusters, self._layout[0]
+        k, layout = self.n_clusters, self._layout
         if k > len(places):
             raise ValueError(
                 f"n_clusters={k}, but there are {len(places)} distinct rows (n_samples="
-                f"{int(weight.sum())}); ask for fewer clusters"
+                f"{weight.sum():g}); ask for fewer clusters"
             )
         if not isinstance(self.init, str):
-            return [self._as_histogram(self._given_centers() + offsets[:-1])]
+            given = layout.places(self.metric_._read(self.init, self.metric_.schema_))
+            if len(given) != k:
+                raise ValueError(f"init has {len(given)} rows for n_clusters={k}")
+            return [layout.histogram(given)]
         rng = check_random_state(self.random_state)
-        if self.init == "random":
-            rows = [_starts.random_rows(weight, k, rng) for _ in range(self.n_init)]
-            return [self._as_histogram(places[chosen]) for chosen in rows]
-        codes = places - offsets[:-1]
 
         def distances(centers: np.ndarray) -> np.ndarray:
-            return self._distances(places, self._as_histogram(centers + offsets[:-1]))
+            from weft.cluster import _kmodes_kernels as kernels
+
+            return kernels.all_distances(places, layout.reach(layout.histogram(centers)))
 
         if self.init == "cao":
-            rows = [_starts.cao(codes, weight, k, distances)]
+            rows = [_starts.cao(places, weight, k, distances)]
+        elif self.init == "huang":
+            rows = [_starts.huang(places, weight, k, rng, distances) for _ in range(self.n_init)]
         else:
-            rows = [_starts.huang(codes, weight, k, rng, distances) for _ in range(self.n_init)]
-        return [self._as_histogram(places[chosen]) for chosen in rows]
-
-    def _given_centers(self) -> np.ndarray:
-        table = self.metric_._read(self.init, self.metric_.schema_)
-        if table.n_rows != self.n_clusters:
-            raise ValueError(f"init has {table.n_rows} rows for n_clusters={self.n_clusters}")
-        return np.stack(_rows.value_codes(self.metric_, table), axis=1).astype(np.int64)
-
-    def _as_histogram(self, places: np.ndarray) -> np.ndarray:
-        histogram = np.zeros((len(places), self._layout[0][-1]))
-        np.put_along_axis(histogram, places.astype(np.int64), 1.0, axis=1)
-        return histogram
-
-    def _distances(self, places: np.ndarray, histogram: np.ndarray) -> np.ndarray:
-        from weft.cluster import _kmodes_kernels as kernels
-
-        return kernels.all_distances(places, self._reach_of(histogram))
-
-    def _reach_of(self, histogram: np.ndarray) -> np.ndarray:
-        from weft.cluster import _kmodes_kernels as kernels
-
-        reach = np.empty(histogram.shape[::-1])
-        kernels.reach_of(histogram, *self._layout, _CENTERS.index(self.centers), reach)
-        return reach
+            rows = [_starts.random_rows(weight, k, rng) for _ in range(self.n_init)]
+        return [layout.histogram(places[chosen]) for chosen in rows]
 
     def _place_centers(self, histogram: np.ndarray) -> None:
         """Take the centres from one histogram of values per cluster."""
-        from weft.cluster import _kmodes_kernels as kernels
-
         self._centers = histogram
-        self._reach = self._reach_of(histogram)
+        self._reach = self._layout.reach(histogram)
         self._n_features_out = len(histogram)
-        names, labels = self.metric_.counts_.names, self.metric_.counts_.labels
-        if self.centers == "distribution":
-            self.cluster_centers_: Any = _shares(histogram, self._layout[0], names, labels)
-            return
-        values = np.empty((len(histogram), len(names)), np.int64)
-        kind = _CENTERS.index(self.centers)
-        kernels.chosen_values(histogram, *self._layout, kind, values)
-        self.cluster_centers_ = np.empty(values.shape, dtype=object)
-        for a, column in enumerate(labels):
-            self.cluster_centers_[:, a] = [(*column, _UNKNOWN)[v] for v in values[:, a]]
+        self.cluster_centers_: Any = self._layout.centers(histogram)
 
     def _settle(self, places: np.ndarray, weights: np.ndarray, inverse: np.ndarray) -> None:
         """Assign rows to the centres and count their values."""
@@ -292,7 +229,7 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         from weft.cluster import _kmodes_kernels as kernels
 
         check_is_fitted(self, "cluster_centers_")
-        places, _, inverse = self._distinct(_rows.read_rows(self, X, reset=False), None)
+        places, _, inverse = self._layout.distinct(_rows.read_rows(self, X, reset=False))
         return kernels.nearest(places, self._reach)[0][inverse]
 
     def transform(self, X: Any) -> np.ndarray:
@@ -300,9 +237,9 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         from weft.cluster import _kmodes_kernels as kernels
 
         check_is_fitted(self, "cluster_centers_")
-        places, _, inverse = self._distinct(_rows.read_rows(self, X, reset=False), None)
+        places, _, inverse = self._layout.distinct(_rows.read_rows(self, X, reset=False))
         distances = kernels.all_distances(places, self._reach)
-        return (np.sqrt(np.maximum(distances, 0)) if self._root else distances)[inverse]
+        return (np.sqrt(np.maximum(distances, 0)) if self._layout.root else distances)[inverse]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -311,28 +248,3 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def _respread(histogram: np.ndarray, known: Any, labels: Any) -> np.ndarray:
-    """Carry value counts over to a larger vocabulary; unknown stays unknown."""
-    parts, start = [], 0
-    for old, new in zip(known, labels, strict=True):
-        part = np.zeros((len(histogram), len(new) + 1))
-        part[:, _labels.positions(new, old)] = histogram[:, start : start + len(old)]
-        part[:, -1] += histogram[:, start + len(old)]
-        start += len(old) + 1
-        parts.append(part)
-    return np.concatenate(parts, axis=1)
-
-
-def _shares(histogram: np.ndarray, offsets: np.ndarray, names: Any, labels: Any) -> list[dict]:
-    """Return, per cluster and column, the share of each value that occurs."""
-    out = []
-    for row in histogram:
-        center = {}
-        for a, name in enumerate(names):
-            counts = row[offsets[a] : offsets[a + 1]] / row[offsets[a] : offsets[a + 1]].sum()
-            values = zip((*labels[a], _UNKNOWN), counts.tolist(), strict=True)
-            center[name] = {value: share for value, share in values if share > 0}
-        out.append(center)
-    return out

@@ -5,10 +5,7 @@ registers another.
 """
 
 from weft.measures import matching, frequency, information  # isort: skip
-try:  # TEMP-GUARD
-    from weft.measures import context, coupled, supervised
-except ImportError:
-    pass
+from weft.measures import context, coupled, supervised  # isort: skip
 from weft.measures.metric import ValueMetric
 from weft.measures.registry import MEASURES, list_measures, measure
 

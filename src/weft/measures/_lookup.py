@@ -9,6 +9,7 @@ import numpy as np
 
 from weft.counts import Counts
 from weft.measures.registry import Measure
+from weft.spaces import refuse_sets
 from weft.tables import ValueTables, cdist_squared
 
 _ROUNDING = 1e-10  # relative size of an error that is none
@@ -16,12 +17,7 @@ _ROUNDING = 1e-10  # relative size of an error that is none
 
 def check_counts(chosen: Measure, counts: Counts) -> None:
     """Refuse what no table of values can compare, and classes that are not there."""
-    for column in counts.schema.categorical if counts.schema else ():
-        if column.kind == "set":
-            raise ValueError(
-                f"column {column.name!r} is set-valued; ValueMetric compares single values: "
-                "leave it out, or use OneHot or another embedder"
-            )
+    refuse_sets(counts, "ValueMetric")
     if not chosen.needs_y:
         return
     if counts.classes is None:

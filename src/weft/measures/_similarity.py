@@ -13,15 +13,10 @@ import numpy as np
 from weft.counts import Counts
 
 
-def frequencies(counts: Counts) -> list[np.ndarray]:
+def occurrences(counts: Counts) -> list[np.ndarray]:
     """Return, per column, in how many rows each value occurs."""
     count = counts.value_counts.astype(np.float64)
     return [count[counts.span(a)] for a in range(len(counts.names))]
-
-
-def probabilities(counts: Counts) -> list[np.ndarray]:
-    """Return, per column, the share of the rows that have each value."""
-    return [f / counts.n for f in frequencies(counts)]
 
 
 def on_match(match: np.ndarray | float, mismatch: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from scipy.special import xlogy
 
 from weft.counts import Counts
 from weft.measures.registry import measure
@@ -119,19 +118,22 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
         The distances; memory beyond it is (rows of right) × (columns).
     """
     refuse_sets(counts, "jia")
-    r = jia_weights(counts)
-    lookups = [[_coincidences(counts, m, l) * r[m, l] for l in range(len(r))] for m in range(len(r))]
+    lookups = _weighted_coincidences(counts)
     ours, theirs = (np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right))
-    weights_i = _pair_weights(lookups, ours)
-    total_i = weights_i.sum(axis=(1, 2))
-    total_j = np.concatenate(
-        [np.zeros(0)]
-        + [
-            _pair_weights(lookups, theirs[start : start + _ROWS]).sum(axis=(1, 2))
-            for start in range(0, len(theirs), _ROWS)
-        ]
-    )
-    return _differing(ours, theirs, lookups, total_i, total_j)
+    out = np.empty((len(ours), len(theirs)))
+    total = np.empty(len(theirs))
+    step = max(1, 2**21 // len(lookups) ** 2)
+    for start in range(0, len(theirs), step):
+        total[start : start + step] = _pair_weights(lookups, theirs[start : start + step]).sum(
+            (1, 2)
+        )
+    for start in range(0, len(ours), step):
+        for i, pairs in enumerate(_pair_weights(lookups, ours[start : start + step]), start):
+            same = (theirs == ours[i]).astype(float)
+            both = pairs.sum() + total
+            out[i] = both - 2 * ((same @ pairs) * same).sum(axis=1)
+            out[i, out[i] < 1e-12 * both] = 0  # nothing but rounding
+    return out
 
 
 def jia_weights(counts: Counts) -> np.ndarray:
@@ -145,3 +147,33 @@ def jia_weights(counts: Counts) -> np.ndarray:
     chosen = r > r.mean() + 1e-12
     np.fill_diagonal(chosen, True)
     return np.where(chosen, r, 0.0)
+
+
+def _weighted_coincidences(counts: Counts) -> list[dict[int, np.ndarray]]:
+    """Return, per column m and column l of S_m, ``r(m,l) g`` over pairs of values, unknown last."""
+    r = jia_weights(counts)
+    n_pairs = max(counts.n * (counts.n - 1), 0) or 1
+    out: list[dict[int, np.ndarray]] = []
+    for m, own in enumerate(np.split(counts.value_counts, counts.offsets[1:-1])):
+        blocks = [(m, np.diag(own)), *(part for part in partners(counts, m) if r[m, part[0]])]
+        out.append(
+            {
+                l: np.pad(r[m, l] * joint * np.maximum(joint - 1, 0) / n_pairs, ((0, 1), (0, 1)))
+                for l, joint in blocks
+            }
+        )
+    return out
+
+
+def _pair_weights(lookups: list[dict[int, np.ndarray]], codes: np.ndarray) -> np.ndarray:
+    """Return ``r(m,l) g`` of each row's pair of values, of shape (rows, columns, columns)."""
+    out = np.zeros((len(codes), len(lookups), len(lookups)))
+    for m, tables in enumerate(lookups):
+        for l, table in tables.items():
+            out[:, m, l] = table[codes[:, m], codes[:, l]]
+    return out
+
+
+def _column_shares(counts: Counts) -> list[np.ndarray]:
+    parts = np.split(counts.value_counts, counts.offsets[1:-1])
+    return [part / max(part.sum(), 1e-300) for part in parts]

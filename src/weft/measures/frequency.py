@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from weft.counts import Counts
-from weft.measures._similarity import complements, frequencies, induced, on_match
+from weft.measures._similarity import complements, induced, occurrences, on_match
 from weft.measures.registry import measure
 
 _BORIAH = "Boriah, Chandola, Kumar 2008, Table 2"
@@ -39,7 +39,7 @@ def eskin(counts: Counts) -> list[np.ndarray]:
 
 def iof_similarity(counts: Counts) -> list[np.ndarray]:
     """S(v, w) = 1 / (1 + log f(v) · log f(w)) for v ≠ w, 1 for v = w; natural log [B 3]."""
-    logs = [np.log(np.maximum(f, 1)) for f in frequencies(counts)]  # weights may be below 1
+    logs = [np.log(np.maximum(f, 1)) for f in occurrences(counts)]  # weights may be below 1
     return [on_match(1.0, 1 / (1 + np.outer(log, log))) for log in logs]
 
 
@@ -51,7 +51,7 @@ def iof(counts: Counts) -> list[np.ndarray]:
 
 def of_similarity(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.4): S(v, w) = 1 / (1 + log(N/f(v)) · log(N/f(w))) for v ≠ w, else 1 [B 4]."""
-    logs = [np.log(counts.n / f) for f in frequencies(counts)]
+    logs = [np.log(counts.n / f) for f in occurrences(counts)]
     return [on_match(1.0, 1 / (1 + np.outer(log, log))) for log in logs]
 
 
@@ -75,13 +75,13 @@ def _pair_shares(counts: Counts) -> list[np.ndarray]:
     """
     n = counts.n
     if n <= 1:
-        return [(f / n) ** 2 for f in frequencies(counts)]
-    return [f / n * np.maximum(f - 1, 0) / (n - 1) for f in frequencies(counts)]
+        return [(f / n) ** 2 for f in occurrences(counts)]
+    return [f / n * np.maximum(f - 1, 0) / (n - 1) for f in occurrences(counts)]
 
 
 def goodall1_similarity(counts: Counts) -> list[np.ndarray]:
     """S(v, v) = 1 − Σ p²(q) over the values q no more frequent than v; 0 for v ≠ w [B 7]."""
-    pairs = zip(frequencies(counts), _pair_shares(counts), strict=True)
+    pairs = zip(occurrences(counts), _pair_shares(counts), strict=True)
     return [np.diag(np.maximum(1 - (f <= f[:, None]) @ share, 0)) for f, share in pairs]
 
 
@@ -93,7 +93,7 @@ def goodall1(counts: Counts) -> list[np.ndarray]:
 
 def goodall2_similarity(counts: Counts) -> list[np.ndarray]:
     """S(v, v) = 1 − Σ p²(q) over the values q no less frequent than v; 0 for v ≠ w [B 8]."""
-    pairs = zip(frequencies(counts), _pair_shares(counts), strict=True)
+    pairs = zip(occurrences(counts), _pair_shares(counts), strict=True)
     return [np.diag(np.maximum(1 - (f >= f[:, None]) @ share, 0)) for f, share in pairs]
 
 
@@ -132,7 +132,7 @@ def goodall4(counts: Counts) -> list[np.ndarray]:
 
 def rough_similarity(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.5): S(v, v) = 1 / f(v); 0 for v ≠ w [Cao, Liang, Li, Bai, Dang 2012]."""
-    return [np.diag(1 / f) for f in frequencies(counts)]
+    return [np.diag(1 / f) for f in occurrences(counts)]
 
 
 @measure(
@@ -155,7 +155,7 @@ def smirnov_similarity(counts: Counts) -> list[np.ndarray]:
     S(v, w) = Σ_{q ∉ {v, w}} f(q) / (N − f(q)) for v ≠ w.
     """
     n, out = counts.n, []
-    for f in frequencies(counts):
+    for f in occurrences(counts):
         odds = f / (n - f) if len(f) > 1 else np.zeros(1)  # a single value never enters the sum
         others = odds.sum() - odds
         out.append(on_match(2 + (n - f) / f + others, others[:, None] - odds))

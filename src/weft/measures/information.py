@@ -18,8 +18,9 @@ import numpy as np
 from scipy.special import xlogy
 
 from weft.counts import Counts
-from weft.measures._similarity import complements, frequencies, induced, on_match, probabilities
+from weft.measures._similarity import complements, induced, occurrences, on_match
 from weft.measures.registry import measure
+from weft.spaces import frequencies
 
 _BORIAH = "Boriah, Chandola, Kumar 2008, Table 2"
 Ratio = tuple[list[np.ndarray], list[np.ndarray]]
@@ -32,7 +33,7 @@ def gambaryan_similarity(counts: Counts) -> list[np.ndarray]:
     """S(v, v) = −p log₂ p − (1 − p) log₂(1 − p), p = p(v); 0 for v ≠ w [B 12]."""
     return [
         np.diag(np.maximum(-(xlogy(p, p) + xlogy(1 - p, 1 - p)) / np.log(2), 0))
-        for p in probabilities(counts)
+        for p in frequencies(counts)
     ]
 
 
@@ -55,7 +56,7 @@ def burnaby_similarity(counts: Counts) -> list[np.ndarray]:
     so the measure sees no difference between the values of a binary column.
     """
     out = []
-    for f in frequencies(counts):
+    for f in occurrences(counts):
         if len(f) < 2:
             out.append(np.ones((len(f), len(f))))
             continue
@@ -82,7 +83,7 @@ def lin(counts: Counts) -> Ratio:
     s(v, v) = 2 log p(v), and s(v, w) = 2 log(p(v) + p(w)) for v ≠ w.
     """
     numerators, denominators = [], []
-    for f in frequencies(counts):
+    for f in occurrences(counts):
         surprise = np.log(counts.n / f)
         joined = np.minimum(f[:, None] + f, counts.n)  # rounding, with weighted rows
         numerators.append(on_match(2 * surprise, 2 * np.log(counts.n / joined)))
@@ -98,7 +99,7 @@ def lin1(counts: Counts) -> Ratio:
     of the column whose frequency lies between those of v and w, both included.
     """
     numerators, denominators = [], []
-    for f in frequencies(counts):
+    for f in occurrences(counts):
         ranked = np.sort(f)
         first = np.searchsorted(ranked, np.minimum(f[:, None], f), side="left")
         last = np.searchsorted(ranked, np.maximum(f[:, None], f), side="right")
@@ -118,7 +119,7 @@ def anderberg(counts: Counts) -> Ratio:
     M = Σ 1/p(v)² · 2/(n_k(n_k + 1)), and U = Σ 1/(2 p(v) p(w)) · 2/(n_k(n_k + 1)).
     """
     numerators, denominators = [], []
-    for p in probabilities(counts):
+    for p in frequencies(counts):
         share = 2 / (len(p) * (len(p) + 1))
         match = share / p**2
         numerators.append(np.diag(match))

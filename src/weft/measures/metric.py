@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from weft._base import ValueEmbedder, _one_row
 from weft.counts import Counts
 from weft.measures._lookup import check_counts, checked, distortion, one_minus, with_unknown
-from weft.measures._similarity import frequencies
+from weft.measures._similarity import occurrences
 from weft.measures.registry import MEASURES, Measure, find
 from weft.table import Table
 from weft.tables import ValueTables, lookup_sum
@@ -227,7 +227,7 @@ class ValueMetric(ValueEmbedder):
         return self._with_unknown(self.numerators_), self._with_unknown(self.denominators_)
 
     def _with_unknown(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
-        pairs = zip(tables, frequencies(self.counts_), strict=True)
+        pairs = zip(tables, occurrences(self.counts_), strict=True)
         return [with_unknown(table, f) for table, f in pairs]
 
     def _refuse_pairwise(self, method: str) -> None:

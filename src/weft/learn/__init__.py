@@ -1,0 +1,1 @@
+"""Learned representations, one file per method."""

@@ -1,0 +1,153 @@
+"""Weave: couplings of all kinds and scales, woven with fixed, reasoned weights. [weft's own]
+
+The default unsupervised embedder for categories. Two values are close if they are as frequent,
+appear in the same company and keep the same company, at all scales; a column counts as far as it
+varies and is tied to the others. Nothing is searched for, so nothing collapses. Rows are seen
+once; learning costs O(V³), not O(n).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft import couplings
+from weft._base import ValueEmbedder
+from weft.counts import Counts
+from weft.spaces import frequencies, information
+from weft.spectra import principal_axes, projected
+from weft.tables import ValueTables
+
+
+class Weave(ValueEmbedder):
+    """Embed categorical rows by what their values have in common, without labels.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters looked for, if known: vectors are then projected on the 2k directions
+        in which objects differ most.
+    smoothing : float, default=5.0
+        Pseudo-counts of the marginal in each conditional probability; without them rare values
+        ruin the couplings.
+    kernels : mapping of name to kernel, optional
+        The scales at which couplings are seen; by default 11 Gaussians and 3 polynomials.
+    max_landmarks : int, default=512
+        Columns with more values are seen through this many of their most frequent ones.
+    schema, unknown, dtype
+        As in :class:`~weft.OneHot`.
+
+    Attributes
+    ----------
+    weights_ : dict of str to float
+        Weight of each column, mean 1.
+    landmarks_ : dict of str to int
+        The columns seen through landmarks, and through how many.
+    tables_ : ValueTables
+        The representation.
+
+    Notes
+    -----
+    Per column the kernels of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia,
+    are averaged together with the identity. Column weights are ``√(H √ΣSU⁺)``: entropy times
+    bias-corrected symmetric uncertainty with the other columns.
+
+    Examples
+    --------
+    >>> from weft import Weave
+    >>> from weft.datasets import led24
+    >>> digits = led24(500, random_state=0)
+    >>> weave = Weave(n_clusters=10).fit(digits.X)
+    >>> weave.transform(digits.X).shape
+    (500, 20)
+    >>> noise = [w for name, w in weave.weights_.items() if int(name[1:]) >= 7]
+    >>> max(noise) < min(w for name, w in weave.weights_.items() if int(name[1:]) < 7)
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        smoothing: float = 5.0,
+        kernels: Any = None,
+        max_landmarks: int = 512,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+        self.n_clusters = n_clusters
+        self.smoothing = smoothing
+        self.kernels = kernels
+        self.max_landmarks = max_landmarks
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        self._check(counts)
+        weights = column_weights(counts)
+        self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
+        self.landmarks_: dict[str, int] = {}
+        tables = []
+        for a, name in enumerate(counts.names):
+            marks = couplings.landmarks(counts, a, self.max_landmarks)
+            if len(marks) < counts.sizes[a]:
+                self.landmarks_[name] = len(marks)
+            gram = mean_kernel(counts, a, marks, self._kernels(), self.smoothing)
+            tables.append(np.sqrt(weights[a]) * couplings.factor(gram, marks))
+        if self.n_clusters is None:
+            return ValueTables.from_features(tables, counts)
+        _, axes = principal_axes(counts, tables, 2 * self.n_clusters)
+        return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
+
+    def _kernels(self) -> dict[str, couplings.Kernel]:
+        return couplings.kernel_family() if self.kernels is None else dict(self.kernels)
+
+    def _check(self, counts: Counts) -> None:
+        if self.n_clusters is not None and not 2 <= self.n_clusters <= counts.n:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} must lie between 2 and the {counts.n} rows seen"
+            )
+        if not self.smoothing >= 0:
+            raise ValueError(f"smoothing={self.smoothing} must be a number >= 0")
+
+
+def mean_kernel(
+    counts: Counts,
+    column: int,
+    marks: np.ndarray,
+    kernels: dict[str, couplings.Kernel],
+    smoothing: float,
+) -> np.ndarray:
+    """Return the average of a column's kernels, each scaled to unit inertia; flat ones dropped."""
+    f = frequencies(counts)[column]
+    spaces = {"intra": couplings.intra(counts, column)}
+    if len(counts.names) > 1:
+        spaces["inter"] = couplings.inter(counts, column, smoothing)
+        spaces["reverse"] = couplings.reverse(counts, column, smoothing)
+    total = np.zeros((len(f), len(marks)))
+    n_kernels = 0
+    blocks = couplings.kernel_blocks(spaces, kernels, marks)
+    for block in (couplings.identity_block(len(f), marks), *blocks):
+        inertia = block.inertia(f, marks)
+        if inertia > couplings.NEGLIGIBLE:
+            total += block.gram / inertia
+            n_kernels += 1
+    return total / max(n_kernels, 1)
+
+
+def column_weights(counts: Counts) -> np.ndarray:
+    """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend.
+
+    ``SU⁺ = 2 max(0, MI - (V_a - 1)(V_b - 1) / 2n) / (H_a + H_b)`` takes away the information that
+    independent columns would seem to share in n rows. Without any dependence its factor is 1.
+    """
+    mutual, marginal, _ = information(counts)
+    freedom = np.maximum(counts.sizes - 1, 0)
+    corrected = np.maximum(mutual - np.outer(freedom, freedom) / (2 * counts.n), 0)
+    entropies = marginal + marginal.T
+    uncertainty = 2 * corrected / np.where(entropies > 0, entropies, 1)
+    np.fill_diagonal(uncertainty, 0)
+    tied = np.sqrt(uncertainty.sum(axis=1))
+    weight = np.sqrt(np.diagonal(marginal) * (tied if tied.any() else 1))
+    return weight / weight.mean() if weight.any() else np.ones(len(weight))

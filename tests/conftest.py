@@ -1,0 +1,8 @@
+"""Shared by all tests: Hypothesis without deadlines, and repeatable on every machine."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "weft", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("weft")

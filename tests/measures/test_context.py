@@ -1,0 +1,246 @@
+"""Context measures against their printed definitions, with loops over rows."""
+
+import math
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+
+from weft import Counts, Table
+from weft.measures.context import ahmad, dilca, jia, jia_weights, le_ho
+from weft.measures.registry import MEASURES
+from weft.tables import ValueTables
+
+TABLES = (ahmad, dilca, le_ho)
+
+
+def random_rows(seed, n=30, n_columns=4, n_values=3):
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, n_values, n)
+    rows = [
+        [f"v{h if rng.random() < 0.5 else rng.integers(n_values)}" for _ in range(n_columns)]
+        for h in hidden
+    ]
+    for row in rows:
+        if rng.random() < 0.3:
+            row[rng.integers(n_columns)] = None
+    return rows
+
+
+def counted(rows):
+    return Counts.of(table(rows))
+
+
+def table(rows):
+    return Table.of({f"c{a}": list(col) for a, col in enumerate(zip(*rows, strict=True))})
+
+
+def codes(counts, rows):
+    """Codes in the vocabulary of the counts; unknown values get the next one."""
+    return [
+        np.array([labels.index(r[a]) if r[a] in labels else len(labels) for r in rows])
+        for a, labels in enumerate(counts.labels)
+    ]
+
+
+def p(rows, b, q, a, v):
+    """p(q|v): the share of rows with q in column b among those with v in column a."""
+    having = [r for r in rows if r[a] == v]
+    return sum(r[b] == q for r in having) / len(having)
+
+
+def entropy(items):
+    return -sum(items.count(v) / len(items) * math.log(items.count(v) / len(items)) for v in set(items))  # fmt: skip
+
+
+def mutual(x, y):
+    return entropy(x) + entropy(y) - entropy(list(zip(x, y, strict=True)))
+
+
+def values(rows, a):
+    return set(r[a] for r in rows)
+
+
+def printed_ahmad(rows, a, v, w):
+    """Eq. (2.10), the best of all subsets."""
+    others = [b for b in range(len(rows[0])) if b != a]
+    total = 0
+    for b in others:
+        domain = list(values(rows, b))
+        subsets = chain.from_iterable(combinations(domain, k) for k in range(len(domain) + 1))
+        total += max(
+            sum(p(rows, b, q, a, v) for q in inside)
+            + sum(p(rows, b, q, a, w) for q in set(domain) - set(inside))
+            - 1
+            for inside in subsets
+        )
+    return total / len(others)
+
+
+def printed_le_ho(rows, a, v, w):
+    """Eq. (2.8), with one extra row spread like the other column."""
+    total = 0
+    for b in range(len(rows[0])):
+        for q in values(rows, b) if b != a else ():
+            f = sum(r[b] == q for r in rows) / len(rows)
+            x, y = (
+                (sum(r[a] == u and r[b] == q for r in rows) + f)
+                / (sum(r[a] == u for r in rows) + 1)
+                for u in (v, w)
+            )
+            total += x * math.log(x / y) + y * math.log(y / x)
+    return total
+
+
+def printed_context(rows, a):
+    """Eqs. (2.19)-(2.21), removing the least relevant redundant column until none is left."""
+    columns = [list(c) for c in zip(*rows, strict=True)]
+
+    def su(x, y):
+        total = entropy(columns[x]) + entropy(columns[y])
+        return round(2 * mutual(columns[x], columns[y]) / total, 10) if total else 0
+
+    kept = sorted(
+        (b for b in range(len(columns)) if b != a and su(a, b) > 0), key=lambda b: -su(a, b)
+    )
+    i = 0
+    while i < len(kept):
+        k = kept[i]
+        if any(su(a, k) <= su(a, m) and su(m, k) >= su(a, k) for m in kept[:i]):
+            kept.remove(k)
+        else:
+            i += 1
+    return kept
+
+
+def printed_dilca(rows, a, v, w):
+    """Eq. (2.22)."""
+    kept = printed_context(rows, a)
+    square = sum((p(rows, b, q, a, v) - p(rows, b, q, a, w)) ** 2 for b in kept for q in values(rows, b))  # fmt: skip
+    size = sum(len(values(rows, b)) for b in kept)
+    return math.sqrt(square / size) if size else 0
+
+
+PRINTED = {"ahmad": printed_ahmad, "le_ho": printed_le_ho, "dilca": printed_dilca}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("seed", range(3))
+def test_equals_the_printed_definition(name, seed):
+    rows = random_rows(seed)
+    counts = counted(rows)
+    for a, found in enumerate(MEASURES[name].function(counts)):
+        for i, v in enumerate(counts.labels[a]):
+            for j, w in enumerate(counts.labels[a]):
+                assert found[i, j] == pytest.approx(PRINTED[name](rows, a, v, w), abs=1e-12)
+
+
+def printed_jia(rows, first, second):
+    """Eqs. (2.12)-(2.17) for two rows."""
+    n, n_columns = len(rows), len(rows[0])
+    columns = [list(c) for c in zip(*rows, strict=True)]
+
+    def r(m, l):
+        joint = entropy(list(zip(columns[m], columns[l], strict=True)))
+        return mutual(columns[m], columns[l]) / joint if joint else 0
+
+    beta = sum(r(m, l) for m in range(n_columns) for l in range(n_columns)) / n_columns**2
+    total = 0
+    for m in range(n_columns):
+        for l in range(n_columns):
+            if not (r(m, l) > beta + 1e-12 or m == l):
+                continue
+            met = [sum((o[m], o[l]) == (x[m], x[l]) for o in rows) for x in (first, second)]
+            chance = sum(c / n * max(c - 1, 0) / (n - 1) for c in met)
+            if first[m] != second[m]:
+                total += r(m, l) * chance
+            else:
+                total += r(m, l) * (first[l] != second[l]) * chance
+    return total
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_jia_equals_the_printed_definition(seed):
+    rows = random_rows(seed, n=14)
+    counts = counted(rows)
+    new = [["never", *rows[0][1:]], rows[1], ["never"] * 4]
+    found = jia(counts, codes(counts, rows), codes(counts, new))
+    for i, first in enumerate(rows):
+        for j, second in enumerate(new):
+            assert found[i, j] == pytest.approx(printed_jia(rows, first, second), abs=1e-12)
+
+
+def test_jia_is_symmetric_and_zero_for_equal_rows():
+    rows = random_rows(9, n=60)
+    counts = counted(rows)
+    d = jia(counts, codes(counts, rows), codes(counts, rows))
+    assert np.allclose(d, d.T) and (d.diagonal() == 0).all() and (d >= 0).all()
+    assert (d > 0).sum() > 3000
+
+
+def test_jia_in_blocks(monkeypatch):
+    rows = random_rows(3, n=300, n_columns=60)
+    counts = counted(rows)
+    c = codes(counts, rows)
+    whole = jia(counts, c, c)  # 2**21 // 3600 rows at a time: two blocks for 600
+    part = jia(counts, [x[250:] for x in c], [x[:30] for x in c])
+    assert np.allclose(whole[250:, :30], part)
+
+
+def test_jia_weights_keep_the_column_itself():
+    copies = counted([["a", "x"], ["b", "y"], ["a", "x"]])
+    assert np.array_equal(jia_weights(copies), np.eye(2))
+    assert np.array_equal(jia_weights(counted([["a"], ["b"]])), [[1]])
+
+
+def test_jia_refuses_sets():
+    counts = Counts.of(Table.of({"tags": [{"a"}, {"a", "b"}]}, {"tags": "set"}))
+    with pytest.raises(ValueError, match="'tags' is set-valued"):
+        jia(counts, [np.array([0])], [np.array([0])])
+
+
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("seed", range(3))
+def test_is_a_dissimilarity(function, seed):
+    for d in function(counted(random_rows(seed, n=50, n_values=5))):
+        assert np.array_equal(d, d.T) or np.allclose(d, d.T, rtol=0, atol=1e-15)
+        assert (d.diagonal() == 0).all() and (d >= 0).all() and np.isfinite(d).all()
+
+
+@pytest.mark.parametrize("function", [ahmad, dilca])
+def test_triangle_inequality(function):
+    for d in function(counted(random_rows(0, n=80, n_values=8))):
+        assert (d[:, None] <= d[:, :, None] + d[None] + 1e-12).all()
+
+
+@pytest.mark.parametrize("function", TABLES)
+def test_row_order_and_names_do_not_matter(function):
+    rows = random_rows(4)
+    renamed = [[None if v is None else f"{9 - int(v[1])}" for v in r] for r in rows[::-1]]
+    for d, e, labels in zip(function(counted(rows)), function(counted(renamed)),
+                            counted(rows).labels, strict=True):  # fmt: skip
+        reverse = [*range(len(d) - 1 - (None in labels), -1, -1)]
+        order = reverse + [len(d) - 1] * (None in labels)
+        if None in labels:
+            assert labels[-1] is None
+        assert np.allclose(d, e[np.ix_(order, order)])
+
+
+@pytest.mark.parametrize("function", TABLES)
+@pytest.mark.parametrize("rows", [[["a"], ["b"]], [["a", "x"]], [["a", "x"], ["a", "y"]]])
+def test_degenerate_tables(function, rows):
+    assert all(np.isfinite(d).all() for d in function(counted(rows)))
+    one = counted(rows)
+    assert np.isfinite(jia(one, codes(one, rows), codes(one, rows))).all()
+
+
+def test_ahmad_of_values_that_never_meet_the_same():
+    assert ahmad(counted([["a", "x"], ["b", "y"]]))[0][0, 1] == 1
+
+
+def test_codes_of_value_tables_fit_jia():
+    rows = random_rows(1)
+    counts = counted(rows)
+    tables = ValueTables.from_features([np.eye(n) for n in counts.sizes], counts)
+    c = tables.codes(table(rows))
+    assert np.allclose(jia(counts, c, c), jia(counts, codes(counts, rows), codes(counts, rows)))

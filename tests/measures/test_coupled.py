@@ -1,0 +1,95 @@
+"""COS against its printed definition, and what makes it a metric."""
+
+import numpy as np
+import pytest
+
+from weft import Counts, Table
+from weft.measures.ckml import CKML
+from weft.measures.context import ahmad
+from weft.measures.coupled import ckml, ckml_inter, ckml_intra, cos, cos_inter, cos_intra
+from weft.measures.registry import MEASURES
+
+ALL = (cos, cos_intra, cos_inter, ckml, ckml_intra, ckml_inter)
+
+
+def random_rows(seed, n=30, n_columns=4, n_values=4):
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, n_values, n)
+    rows = [
+        [f"v{h if rng.random() < 0.5 else rng.integers(n_values)}" for _ in range(n_columns)]
+        for h in hidden
+    ]
+    rows[0][1] = rows[3][1] = rows[4][0] = None
+    return rows
+
+
+def counted(rows):
+    columns = {f"c{a}": list(col) for a, col in enumerate(zip(*rows, strict=True))}
+    return Counts.of(Table.of(columns))
+
+
+def printed_similarities(rows, a, v, w):
+    """Eqs. (2.7), (2.11) with α = 1/(A - 1); 1 for equal values."""
+    if v == w:
+        return 1, 1
+    having_v, having_w = ([r for r in rows if r[a] == u] for u in (v, w))
+    x, y = len(having_v), len(having_w)
+    others = [b for b in range(len(rows[0])) if b != a]
+    inter = 0
+    for b in others:
+        for q in set(r[b] for r in rows):
+            inter += min(sum(r[b] == q for r in having_v) / x, sum(r[b] == q for r in having_w) / y)
+    return x * y / (x + y + x * y), inter / len(others)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cos_equals_the_printed_definition(seed):
+    rows = random_rows(seed)
+    counts = counted(rows)
+    found = zip(cos_intra(counts), cos_inter(counts), cos(counts), strict=True)
+    for a, (intra, inter, both) in enumerate(found):
+        for i, v in enumerate(counts.labels[a]):
+            for j, w in enumerate(counts.labels[a]):
+                s, t = printed_similarities(rows, a, v, w)
+                assert intra[i, j] == pytest.approx(1 - s)
+                assert inter[i, j] == pytest.approx(1 - t)
+                assert both[i, j] == pytest.approx(1 - s * t)
+
+
+def test_inter_cos_is_ahmad():
+    counts = counted(random_rows(1))
+    for x, y in zip(cos_inter(counts), ahmad(counts), strict=True):
+        assert np.array_equal(x, y)
+
+
+@pytest.mark.parametrize("function", ALL)
+@pytest.mark.parametrize("seed", range(4))
+def test_is_a_dissimilarity_and_a_metric_where_claimed(function, seed):
+    claims = MEASURES[function.__name__].metric
+    assert claims == function.__name__.startswith("cos")
+    for d in function(counted(random_rows(seed, n_values=8, n=60))):
+        assert np.allclose(d, d.T, rtol=0, atol=1e-15)
+        assert (d.diagonal() == 0).all() and (d >= 0).all() and np.isfinite(d).all()
+        assert not claims or (d[:, None] <= d[:, :, None] + d[None] + 1e-12).all()
+
+
+@pytest.mark.parametrize("variant", ["object", "intra", "inter"])
+def test_ckml_measures_are_the_printed_squares(variant):
+    rows = random_rows(2)
+    name = "ckml" if variant == "object" else f"ckml_{variant}"
+    model = CKML(variant, repair=False).fit_counts(counted(rows))
+    for d, square in zip(MEASURES[name].function(counted(rows)), model.squares_, strict=True):
+        assert np.array_equal(d, square[:-1, :-1])
+
+
+@pytest.mark.parametrize("function", ALL)
+def test_row_order_does_not_matter(function):
+    rows = random_rows(4)
+    for d, e in zip(function(counted(rows)), function(counted(rows[::-1])), strict=True):
+        assert np.array_equal(d, e)
+
+
+@pytest.mark.parametrize("function", ALL)
+@pytest.mark.parametrize("rows", [[["a"], ["b"]], [["a", "x"]], [["a", "x"], ["a", "y"]]])
+def test_degenerate_tables(function, rows):
+    assert all(np.isfinite(d).all() for d in function(counted(rows)))

@@ -1,0 +1,117 @@
+"""Frequency measures against loops over rows, written from the published definitions."""
+
+from math import log
+
+import numpy as np
+import pytest
+
+from weft import Counts, Table
+from weft.measures import frequency
+
+
+def random_column(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 25)), int(rng.integers(1, 6))
+    return [["p", "q", None, 7, "r", "s"][i] for i in (k * rng.random(n) ** 2).astype(int)]
+
+
+def f(column, v):
+    """How many rows have value v."""
+    return sum(1 for cell in column if cell == v)
+
+
+def p2(column, v):
+    n = len(column)
+    return f(column, v) * (f(column, v) - 1) / (n * (n - 1)) if n > 1 else 1.0
+
+
+def eskin(column, v, w):
+    k = len(set(column))
+    return 1.0 if v == w else k * k / (k * k + 2)
+
+
+def iof(column, v, w):
+    return 1.0 if v == w else 1 / (1 + log(f(column, v)) * log(f(column, w)))
+
+
+def of(column, v, w):
+    n = len(column)
+    return 1.0 if v == w else 1 / (1 + log(n / f(column, v)) * log(n / f(column, w)))
+
+
+def goodall1(column, v, w):
+    rarer = [q for q in set(column) if f(column, q) <= f(column, v)]
+    return 1 - sum(p2(column, q) for q in rarer) if v == w else 0.0
+
+
+def goodall2(column, v, w):
+    commoner = [q for q in set(column) if f(column, q) >= f(column, v)]
+    return 1 - sum(p2(column, q) for q in commoner) if v == w else 0.0
+
+
+def goodall3(column, v, w):
+    return 1 - p2(column, v) if v == w else 0.0
+
+
+def goodall4(column, v, w):
+    return p2(column, v) if v == w else 0.0
+
+
+def rough(column, v, w):
+    return 1 / f(column, v) if v == w else 0.0
+
+
+def smirnov(column, v, w):
+    n = len(column)
+    others = sum(f(column, q) / (n - f(column, q)) for q in set(column) if q not in (v, w))
+    return 2 + (n - f(column, v)) / f(column, v) + others if v == w else others
+
+
+REFERENCES = [
+    eskin, iof, of, goodall1, goodall2, goodall3, goodall4, rough, smirnov,
+]  # fmt: skip
+COMPLEMENTS = {"eskin", "iof", "of"}
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("reference", REFERENCES, ids=lambda r: r.__name__)
+def test_matches_the_published_similarity(reference, seed):
+    column = random_column(seed)
+    counts = Counts.of(Table.of({"a": column}))
+    values = counts.labels[0]
+    want = np.array([[reference(column, v, w) for w in values] for v in values])
+    name = reference.__name__
+    (similarity,) = getattr(frequency, f"{name}_similarity")(counts)
+    np.testing.assert_allclose(similarity, want, rtol=1e-10, atol=1e-12)
+    (distance,) = getattr(frequency, name)(counts)
+    worth = np.diag(want)
+    expected = 1 - want if name in COMPLEMENTS else (worth[:, None] + worth) / 2 - want
+    np.testing.assert_allclose(distance, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_of_by_hand():
+    """Eq. (2.4), natural logarithm: 8 rows, frequencies 4, 2 and 2."""
+    counts = Counts.of(Table.of({"a": list("xxxxyyzz")}))
+    (similarity,) = frequency.of_similarity(counts)
+    assert similarity[0, 1] == pytest.approx(1 / (1 + log(2) * log(4)))
+    assert similarity[1, 2] == pytest.approx(1 / (1 + log(4) ** 2))
+
+
+def test_smirnov_by_its_closed_form():
+    """The sum over other values cancels, so nothing is negative."""
+    counts = Counts.of(Table.of({"a": list("xxxxyyz")}))
+    f = counts.value_counts
+    arm = 0.5 + counts.n / f / 2 + f / (counts.n - f) / 2
+    want = arm[:, None] + arm
+    np.fill_diagonal(want, 0)
+    np.testing.assert_allclose(frequency.smirnov(counts)[0], want)
+
+
+@pytest.mark.parametrize("reference", REFERENCES, ids=lambda r: r.__name__)
+def test_weights_below_one_stay_finite(reference):
+    table = Table.of({"a": list("xyz"), "b": list("xxx")})
+    for weight in ([0.2, 0.3, 0.1], [0.5, 2.5, 0.25]):
+        counts = Counts.of(table, sample_weight=np.array(weight))
+        for d in getattr(frequency, reference.__name__)(counts):
+            assert np.isfinite(d).all()
+            assert (d >= 0).all()

@@ -73,6 +73,7 @@ def peer_knn(folder: Path, n_train: int) -> dict[str, float]:
     predicted = model.predict(X[n_train:])
     seconds = time.perf_counter() - start
     np.save(folder / "predicted.npy", predicted)
+    np.save(folder / "distances.npy", model.kneighbors(X[n_train:][:50])[0])
     return {"seconds": seconds}
 
 
@@ -154,11 +155,14 @@ def bench_knn(python: str | None = None, n_train: int = 5_000, n_queries: int = 
         np.save(Path(folder) / "y.npy", y)
         peer = run_peer("knn", Path(folder), python, n_train=n_train)
         theirs = np.load(Path(folder) / "predicted.npy") if peer else None
+        near = np.load(Path(folder) / "distances.npy") if peer else None
     for ties in ("all", "first"):
         model = WeightedKNN(5, ties=ties).fit(X[:n_train], y[:n_train])
         seconds, predicted = best_of(lambda model=model: model.predict(X[n_train:]))
-        note = "" if theirs is None else f"agreement {(predicted == theirs).mean():.3f}"
-        note += f", accuracy {(predicted == y[n_train:]).mean():.3f}"
+        note = f"accuracy {(predicted == y[n_train:]).mean():.3f}"
+        if theirs is not None:  # equal distances; predictions differ where ties decide
+            same = np.array_equal(model.kneighbors(X[n_train:][:50])[0], near)
+            note += f" against {(theirs == y[n_train:]).mean():.3f}, same distances: {same}"
         report(f"kNN {n_train} x {n_queries} rows, ties={ties}", seconds, peer, 20, note)
 
 
@@ -178,7 +182,7 @@ def bench_pairwise(python: str | None = None, n: int = 10_000) -> None:
         if corner is not None:
             ours = D[:50, :50] / D.max()
             ours = ours**2 if isinstance(metric, OneHot) else ours
-            error = np.abs(ours * 1.0 - corner).max()
+            error = np.abs(ours - corner).max()
             note = f"largest difference {error:.1e}"
         report(f"pairwise {n} rows, {type(metric).__name__}", seconds, peer, 50, note)
         del D

@@ -86,17 +86,21 @@ def test_inter_kernel_4_2_3(counts):
     assert k[white, black] == math.exp(-1)
     k = inter_kernel(counts.block("root shape", "color"))
     straight, curled = at(counts, "root shape", "straight"), at(counts, "root shape", "curled")
-    # Printed: green is 2/4 of the rows with straight or curled, and white, yellow 1/4 each. In the
-    # table they are white 1/4, yellow 2/4, green 1/4; z is 1/4 either way.
     assert k[straight, curled] == pytest.approx(math.exp(-1 / 16), rel=1e-15)
 
 
-def test_ranges_of_the_kernels_4_2(counts):
-    """k_Ia and k_Ie lie between 1/e and 1, distances between 0 and √(2 - 2/e²)."""
+def test_ranges_4_2(counts):
+    """k_Ia and k_Ie lie between 1/e and 1; the distance (4.5) of k_O reaches beyond its range.
+
+    Erratum: √(2 - 2/e) bounds the distances of k_Ia and k_Ie; that of their product is bounded by
+    √(2 - 2/e²) only.
+    """
     for f in frequencies(counts):
         assert (intra_kernel(f) >= math.exp(-1)).all() and (intra_kernel(f) <= 1).all()
-    d = CKML(repair=False).fit_counts(counts).pairwise_distances(WATERMELONS)
-    assert d.max() <= math.sqrt(2 - 2 * math.exp(-2))
+    rare = {"x": ["a"] * 99 + ["b"], "y": ["p"] * 99 + ["q"]}
+    d = CKML(repair=False).fit(rare).pairwise_distances(rare)[0, -1]
+    assert d == pytest.approx(math.sqrt(2 - 2 * math.exp(-1 - 0.98**2)))
+    assert math.sqrt(2 - 2 / math.e) < d < math.sqrt(2 - 2 / math.e**2)
 
 
 def test_inter_coupling_space_7_2_2(counts):

@@ -4,10 +4,26 @@ One-hot throws away what your columns know about each other; weft keeps it, in o
 data, with a metric you can trust and a table you can look into.
 """
 
+from weft import datasets, evaluate, plots
 from weft.counts import Counts
+from weft.learn.weave import Weave
+from weft.measures import CKML, ValueMetric
 from weft.onehot import OneHot
 from weft.table import Column, Schema, Table
 from weft.tables import ValueTables
 
 __version__ = "0.1.0"
-__all__ = ["Column", "Counts", "OneHot", "Schema", "Table", "ValueTables"]
+__all__ = [
+    "CKML",
+    "Column",
+    "Counts",
+    "OneHot",
+    "Schema",
+    "Table",
+    "ValueMetric",
+    "ValueTables",
+    "Weave",
+    "datasets",
+    "evaluate",
+    "plots",
+]

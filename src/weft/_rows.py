@@ -6,7 +6,7 @@ working on distinct rows is exact, faster, and makes results independent of the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,43 +15,52 @@ from sklearn.utils.validation import _check_feature_names
 
 from weft import _labels
 from weft._base import ValueEmbedder, _nameable
-from weft.table import Codes, Sets, Table
+from weft.table import Codes, Schema, Sets, Table
 
 _LARGEST_TABLES = 1 << 27  # entries of all tables of pairs together: 1 GB
 
 
 def fit_metric(
-    metric: Any, X: Any, y: Any = None, sample_weight: Any = None, schema: Any = None
-) -> ValueEmbedder:
-    """Return a fitted metric: from a measure's name, an embedder, or one fitted already.
+    task: Any, X: Any, y: Any = None, sample_weight: Any = None, schema: Any = None
+) -> Table:
+    """Read rows and give a task its ``metric_``: from a measure's name, or from an embedder.
 
     Names and unfitted embedders are fitted on X (an embedder as a clone); a fitted one is used as
     it is.
     """
+    metric = task.metric
     if isinstance(metric, str):
         from weft.measures import ValueMetric
 
-        return ValueMetric(metric, schema=schema).fit(X, y, sample_weight)
-    if not isinstance(metric, ValueEmbedder):
+        metric = ValueMetric(metric, schema=schema)
+    elif not isinstance(metric, ValueEmbedder):
         raise TypeError(f"metric={metric!r}: use the name of a measure or an embedder of weft")
-    if schema is not None:
+    elif schema is not None:
         raise ValueError(f"give the schema to the metric: {type(metric).__name__}(schema=...)")
+    elif "counts_" not in vars(metric):
+        metric = clone(metric)
     if "counts_" in vars(metric):
-        return metric
-    return clone(metric).fit(X, y, sample_weight)
+        table = _read(metric, X, metric.schema_)
+    else:
+        table = _read(metric, X, Schema.of(metric.schema))
+        metric.fit(table, y, sample_weight)
+    task.metric_ = metric
+    task.n_features_in_ = metric.n_features_in_
+    _check_feature_names(task, _nameable(X), reset=True)
+    return table
 
 
-def read_rows(task: Any, X: Any, *, reset: bool) -> Table:
+def read_rows(task: Any, X: Any) -> Table:
     """Read rows under the schema of the task's metric, names checked as scikit-learn does."""
-    metric = task.metric_
-    if reset:
-        task.n_features_in_ = metric.n_features_in_
-        _check_feature_names(task, _nameable(X), reset=True)
-    elif not isinstance(X, dict | list | tuple | Table):
+    if not isinstance(X, Mapping | list | tuple | Table):
         _check_feature_names(task, X, reset=False)
-    table = metric._read(X, metric.schema_)
-    if table.schema.names != metric.schema_.names:
-        raise ValueError(f"the table has columns {table.schema.names}, not {metric.schema_.names}")
+    return _read(task.metric_, X, task.metric_.schema_)
+
+
+def _read(metric: ValueEmbedder, X: Any, schema: Schema) -> Table:
+    table = metric._read(X, schema)
+    if schema.complete and table.schema.names != schema.names:
+        raise ValueError(f"the table has columns {table.schema.names}, not {schema.names}")
     if not table.n_rows:
         raise ValueError(
             f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum of 1 "

@@ -88,6 +88,8 @@ class WeightedKNN(ClassifierMixin, BaseEstimator):
 
     # -- learning --------------------------------------------------------------------------
 
+    metric_: ValueEmbedder
+
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training rows and fit the metric.
 
@@ -100,8 +102,7 @@ class WeightedKNN(ClassifierMixin, BaseEstimator):
         """
         self._check_parameters()
         labels = _checked_classes(y)
-        self.metric_ = _rows.fit_metric(self.metric, X, labels, None, self.schema)
-        table = _rows.read_rows(self, X, reset=True)
+        table = _rows.fit_metric(self, X, labels, None, self.schema)
         if len(labels) != table.n_rows:
             raise ValueError(f"y has {len(labels)} labels for {table.n_rows} rows of X")
         self.classes_, self._labels = np.unique(labels, return_inverse=True)
@@ -213,7 +214,7 @@ class WeightedKNN(ClassifierMixin, BaseEstimator):
     def _read(self, X: Any) -> tuple[Table, np.ndarray]:
         """Return the distinct rows of X and the number of each row among them."""
         check_is_fitted(self, "classes_")
-        table = _rows.read_rows(self, X, reset=False)
+        table = _rows.read_rows(self, X)
         first, inverse = _rows.distinct_rows(_rows.canonical_codes(table))
         return _rows.take_rows(table, first), inverse
 

@@ -1,11 +1,14 @@
 """COS against its printed definition, and what makes it a metric."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 from weft import Counts, Table
 from weft.measures.ckml import CKML
-from weft.measures.context import ahmad
+from weft.measures.context import ahmad, dilca, le_ho
 from weft.measures.coupled import ckml, ckml_inter, ckml_intra, cos, cos_inter, cos_intra
 from weft.measures.registry import MEASURES
 
@@ -37,7 +40,7 @@ def printed_similarities(rows, a, v, w):
     others = [b for b in range(len(rows[0])) if b != a]
     inter = 0
     for b in others:
-        for q in set(r[b] for r in rows):
+        for q in {r[b] for r in rows}:
             inter += min(sum(r[b] == q for r in having_v) / x, sum(r[b] == q for r in having_w) / y)
     return x * y / (x + y + x * y), inter / len(others)
 
@@ -80,6 +83,14 @@ def test_ckml_measures_are_the_printed_squares(variant):
     model = CKML(variant, repair=False).fit_counts(counted(rows))
     for d, square in zip(MEASURES[name].function(counted(rows)), model.squares_, strict=True):
         assert np.array_equal(d, square[:-1, :-1])
+
+
+@pytest.mark.parametrize("function", [*ALL, ahmad, dilca, le_ho])
+def test_sparse_counts_give_the_same(function):
+    counts = counted(random_rows(3))
+    thin = replace(counts, pairs=sparse.csr_array(counts.pairs))
+    for d, e in zip(function(counts), function(thin), strict=True):
+        assert np.allclose(d, e, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("function", ALL)

@@ -60,7 +60,7 @@ def slow_bases(rows, counts):
         for k in range(len(nodes)):
             d = np.minimum(d, d[:, [k]] + d[[k], :])
         where = [[nodes.index((a, v)) for a, v in enumerate(r)] for r in rows]
-        total = np.array([[sum(d[s, t] for s, t in zip(x, z, strict=True)) for z in where] for x in where])  # fmt: skip
+        total = sum(d[np.ix_(column, column)] for column in zip(*where, strict=True))
         bases.append((d / total.mean(), total / total.mean()))
     return nodes, bases
 

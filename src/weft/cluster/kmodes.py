@@ -108,6 +108,8 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
     # -- learning --------------------------------------------------------------------------
 
+    metric_: ValueEmbedder
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find clusters.
 
@@ -123,8 +125,7 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         from weft._count_kernels import n_threads
 
         self._check_parameters()
-        self.metric_ = _rows.fit_metric(self.metric, X, y, sample_weight)
-        table = _rows.read_rows(self, X, reset=True)
+        table = _rows.fit_metric(self, X, y, sample_weight)
         self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
         weight = _checked_weight(sample_weight, table.n_rows)
         places, weights, inverse = self._layout.distinct(table, weight)
@@ -154,7 +155,7 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         if "_members" not in vars(self):
             return self.fit(X, y, sample_weight)
         self._check_parameters()
-        table = _rows.read_rows(self, X, reset=False)
+        table = _rows.read_rows(self, X)
         weight = _checked_weight(sample_weight, table.n_rows)
         if self.metric_ is not self.metric:
             known = self._layout.labels
@@ -229,7 +230,7 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         from weft.cluster import _kmodes_kernels as kernels
 
         check_is_fitted(self, "cluster_centers_")
-        places, _, inverse = self._layout.distinct(_rows.read_rows(self, X, reset=False))
+        places, _, inverse = self._layout.distinct(_rows.read_rows(self, X))
         return kernels.nearest(places, self._reach)[0][inverse]
 
     def transform(self, X: Any) -> np.ndarray:
@@ -237,7 +238,7 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         from weft.cluster import _kmodes_kernels as kernels
 
         check_is_fitted(self, "cluster_centers_")
-        places, _, inverse = self._layout.distinct(_rows.read_rows(self, X, reset=False))
+        places, _, inverse = self._layout.distinct(_rows.read_rows(self, X))
         distances = kernels.all_distances(places, self._reach)
         return (np.sqrt(np.maximum(distances, 0)) if self._layout.root else distances)[inverse]
 

@@ -1,4 +1,4 @@
-"""Weave: couplings of all kinds and scales, woven with fixed, reasoned weights. [weft's own]
+"""Weave: couplings of all kinds and scales, woven with fixed, reasoned weights.
 
 The default unsupervised embedder for categories. Two values are close if they are as frequent,
 appear in the same company and keep the same company, at all scales; a column counts as far as it

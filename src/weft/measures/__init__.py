@@ -6,10 +6,12 @@ registers another.
 
 from weft.measures import matching, frequency, information  # isort: skip
 from weft.measures import context, coupled, supervised  # isort: skip
+from weft.measures.ckml import CKML
 from weft.measures.metric import ValueMetric
 from weft.measures.registry import MEASURES, list_measures, measure
 
 __all__ = [
+    "CKML",
     "MEASURES",
     "ValueMetric",
     "context",

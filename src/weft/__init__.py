@@ -5,9 +5,12 @@ data, with a metric you can trust and a table you can look into.
 """
 
 from weft import datasets, evaluate, plots
+from weft.cluster import KModes
 from weft.counts import Counts
+from weft.learn.untie import UNTIE
 from weft.learn.weave import Weave
 from weft.measures import CKML, ValueMetric
+from weft.neighbors import WeightedKNN
 from weft.onehot import OneHot
 from weft.table import Column, Schema, Table
 from weft.tables import ValueTables
@@ -15,14 +18,17 @@ from weft.tables import ValueTables
 __version__ = "0.1.0"
 __all__ = [
     "CKML",
+    "UNTIE",
     "Column",
     "Counts",
+    "KModes",
     "OneHot",
     "Schema",
     "Table",
     "ValueMetric",
     "ValueTables",
     "Weave",
+    "WeightedKNN",
     "datasets",
     "evaluate",
     "plots",

@@ -142,6 +142,10 @@ def _listed(cells: Any, name: Any) -> Any:
         import pandas as pd
 
         return _typed(pd.Series(cells))  # an index, a categorical or another extension array
+    if hasattr(cells, "type") and not hasattr(cells, "chunks"):
+        import pyarrow as pa
+
+        return pa.chunked_array([cells]) if isinstance(cells, pa.Array) else cells
     if hasattr(cells, "dtype") or hasattr(cells, "type"):
         return _typed(_unmasked(cells))
     column = np.empty(len(cells), dtype=object)

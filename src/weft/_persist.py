@@ -46,7 +46,7 @@ def write(
 def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read what :func:`write` wrote; refuse anything else by name."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
         found, version = header.pop("weft"), int(header.pop("version"))

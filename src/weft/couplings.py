@@ -23,6 +23,7 @@ from weft.spaces import frequencies
 Kernel = Callable[..., np.ndarray]
 WIDTHS = tuple(2.0**e for e in range(-5, 6))
 DEGREES = (1, 2, 3)
+MAX_LANDMARKS = 512
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 
 

@@ -9,7 +9,6 @@ single-valued columns; a set-valued cell enters with all its elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -17,28 +16,29 @@ from scipy import sparse
 from weft.counts import Counts
 
 
-def scatter(counts: Counts, tables: Sequence[np.ndarray]) -> np.ndarray:
-    """Return ``TᵀC₀T``, the scatter matrix of all objects under concatenated value tables."""
-    edges = counts.offsets
+def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:
+    """Return ``C₀ R`` for a matrix R with one row per value, without forming C₀."""
+    c = counts.value_counts
+    return np.asarray(counts.pairs @ rows) - np.outer(c, (c @ rows) / counts.n)
+
+
+def scatter(counts: Counts, tables: Sequence[np.ndarray], *, centred: bool = True) -> np.ndarray:
+    """Return ``TᵀC₀T`` (or ``TᵀCT``), the scatter of all objects under concatenated tables."""
     wide = sparse.block_diag([sparse.csr_array(t) for t in tables], format="csr")
-    mean = np.concatenate(
-        [
-            counts.value_counts[edges[a] : edges[a + 1]] @ table / counts.n
-            for a, table in enumerate(tables)
-        ]
-    )
-    product = _dense(wide.T @ (counts.pairs @ wide))
-    return product - counts.n * np.outer(mean, mean)
+    mean = wide.T @ (counts.value_counts / counts.n)
+    product = wide.T @ (counts.pairs @ wide)
+    product = product.toarray() if sparse.issparse(product) else product
+    return product - counts.n * np.outer(mean, mean) if centred else product
 
 
 def principal_axes(
-    counts: Counts, tables: Sequence[np.ndarray], n_axes: int
+    counts: Counts, tables: Sequence[np.ndarray], n_axes: int, *, centred: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest eigenvalues of the centred object kernel and the axes that give them.
+    """Return the largest eigenvalues of the object kernel and the axes that give them.
 
     The k-th object coordinate is ``Z T u_k``; its sum of squares over objects is the eigenvalue.
     """
-    values, vectors = np.linalg.eigh(scatter(counts, tables))
+    values, vectors = np.linalg.eigh(scatter(counts, tables, centred=centred))
     n_axes = min(n_axes, len(values))
     order = np.argsort(values)[::-1][:n_axes]
     axes = vectors[:, order]
@@ -54,7 +54,3 @@ def projected(tables: Sequence[np.ndarray], axes: np.ndarray) -> list[np.ndarray
         table @ axes[start:stop]
         for table, start, stop in zip(tables, edges[:-1], edges[1:], strict=True)
     ]
-
-
-def _dense(matrix: Any) -> np.ndarray:
-    return matrix.toarray() if sparse.issparse(matrix) else np.asarray(matrix)

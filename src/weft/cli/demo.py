@@ -33,8 +33,8 @@ def run(output: Path, rows: int, seed: int) -> None:
     console.print(_text_table(scores))
     draw(output, maps, digits.y, embedders["Weave"].weights_)  # type: ignore[attr-defined]
     console.print(
-        "Weave gives the seven segments most of the weight because they depend on each other, "
-        f"and the coin flips almost none.\nPicture: [bold]{output.resolve()}[/]"
+        "Weave weighs the seven segments two to three times the coin flips, because they depend on "
+        f"each other.\nPicture: [bold]{output.resolve()}[/]"
     )
 
 

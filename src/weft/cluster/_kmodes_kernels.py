@@ -14,7 +14,7 @@ from weft._gather_kernels import in_threads
 
 MODE, MEDOID, DISTRIBUTION = 0, 1, 2
 _PATIENCE = 3  # steps without a lower cost; plateaus are common with categories
-_ROWS = 1 << 14
+_LOOKUPS = 1 << 22  # of a block
 
 
 @njit(nogil=True, cache=True)
@@ -174,9 +174,11 @@ def run(places, weight, offsets, tables, starts, kind, max_iter, histogram):
     return best, steps
 
 
-def row_blocks(n_rows: int) -> list[slice]:
-    """Cut rows into blocks for threads."""
-    return [slice(start, min(start + _ROWS, n_rows)) for start in range(0, n_rows, _ROWS)]
+def row_blocks(places: np.ndarray, reach: np.ndarray) -> list[slice]:
+    """Cut rows into blocks for threads, large enough to repay starting one."""
+    n_rows = len(places)
+    size = max(1, _LOOKUPS // (places.shape[1] * reach.shape[1]))
+    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
 def nearest(places: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -186,7 +188,7 @@ def nearest(places: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarr
     def work(rows: slice) -> None:
         assign(places[rows], reach, labels[rows], distances[rows])
 
-    in_threads(work, row_blocks(len(places)))
+    in_threads(work, row_blocks(places, reach))
     return labels, distances
 
 
@@ -197,5 +199,5 @@ def all_distances(places: np.ndarray, reach: np.ndarray) -> np.ndarray:
     def work(rows: slice) -> None:
         sum_up(places[rows], reach, out[rows])
 
-    in_threads(work, row_blocks(len(places)))
+    in_threads(work, row_blocks(places, reach))
     return out

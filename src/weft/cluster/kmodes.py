@@ -73,6 +73,12 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the columns.
 
+    Notes
+    -----
+    No step raises the cost under Hamming distance with modes, nor under any measure with medoids.
+    Modes under other measures and distributions carry no such promise: a start then ends after
+    three steps without gain, at the best centres seen. Empty clusters take the farthest row.
+
     Examples
     --------
     >>> from weft.cluster import KModes

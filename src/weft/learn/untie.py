@@ -8,6 +8,7 @@ that does not depend on their number.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +16,9 @@ import numpy as np
 from weft import couplings
 from weft._base import ValueEmbedder
 from weft.counts import Counts
-from weft.learn.weave import column_weights
+from weft.learn.weave import column_blocks, column_weights, mean_kernel
 from weft.spaces import frequencies
-from weft.spectra import centred_counts, principal_axes, projected
+from weft.spectra import centred_product, principal_axes, projected
 from weft.tables import ValueTables
 
 
@@ -32,7 +33,7 @@ class UNTIE(ValueEmbedder):
         ``"entropic"`` keeps each column's total weight and spreads it over the column's kernels
         by how much of their inertia the clusters explain, softened by ``temperature``.
         ``"paper"`` is Eq. (7.22) as printed, for the record; see the notes.
-    temperature : float, default=0.1
+    temperature : float, default=0.3
         How evenly a column's weight is spread; large values give all kernels the same.
     smoothing : float, default=5.0
         Pseudo-counts of the marginal in each conditional probability (``"entropic"`` only).
@@ -78,7 +79,7 @@ class UNTIE(ValueEmbedder):
         n_clusters: int = 8,
         *,
         objective: Literal["entropic", "paper"] = "entropic",
-        temperature: float = 0.1,
+        temperature: float = 0.3,
         smoothing: float = 5.0,
         kernels: Any = None,
         max_iter: int = 50,
@@ -93,3 +94,209 @@ class UNTIE(ValueEmbedder):
         self.smoothing = smoothing
         self.kernels = kernels
         self.max_iter = max_iter
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        self._check(counts)
+        kernels = couplings.kernel_family() if self.kernels is None else dict(self.kernels)
+        if self.objective == "paper":
+            columns = [printed_features(counts, a, kernels) for a in range(len(counts.names))]
+            omegas, self.objective_ = as_printed(counts, columns, self.n_clusters, self.max_iter)
+            self.weights_ = _named(counts, columns, omegas)
+            grams = [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
+            self.landmarks_: dict[str, int] = {}
+            return ValueTables.from_grams(grams, counts)
+        mixtures = [mixture(counts, a, kernels, self.smoothing) for a in range(len(counts.names))]
+        share = column_weights(counts)
+        betas, self.objective_ = entropic(
+            counts, mixtures, share, self.n_clusters, self.temperature, self.max_iter
+        )
+        self.landmarks_ = {
+            name: couplings.MAX_LANDMARKS
+            for name, m in zip(counts.names, mixtures, strict=True)
+            if m.fixed is not None
+        }
+        self.weights_ = _named(
+            counts, mixtures, [w * beta for w, beta in zip(share, betas, strict=True)]
+        )
+        tables = mixed_tables(mixtures, share, betas)
+        _, axes = principal_axes(counts, tables, 2 * self.n_clusters)
+        return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
+
+    def _check(self, counts: Counts) -> None:
+        if not 2 <= self.n_clusters <= counts.n:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} must lie between 2 and the {counts.n} rows seen"
+            )
+        if self.objective not in ("entropic", "paper"):
+            raise ValueError(f"objective={self.objective!r}: use 'entropic' or 'paper'")
+        if not self.temperature > 0:
+            raise ValueError(f"temperature={self.temperature} must be a number > 0")
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The kernels of one column, side by side: names, and a stack of P Grams or features."""
+
+    names: list[str]
+    stack: np.ndarray
+    fixed: np.ndarray | None = None  # the table of a column with landmarks: nothing to mix
+
+
+# -- the objective that holds -------------------------------------------------------------------
+
+
+def mixture(
+    counts: Counts, column: int, kernels: dict[str, couplings.Kernel], smoothing: float
+) -> Mixture:
+    """Eqs. (7.2), (7.6), (7.9): every kernel of every coupling, centred, of unit inertia."""
+    marks = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
+    f = frequencies(counts)[column]
+    if len(marks) < len(f):
+        gram = mean_kernel(counts, column, marks, kernels, smoothing)
+        return Mixture(["mean"], np.zeros((1, 0, 0)), couplings.factor(gram, marks))
+    names, grams = [], []
+    for block in column_blocks(counts, column, marks, kernels, smoothing):
+        names.append(f"{block.space}/{block.kernel}")
+        gram = block.gram / block.inertia(f, marks)
+        gram = gram - (f @ gram)[None, :]
+        grams.append(gram - (gram @ f)[:, None])
+    return Mixture(names, np.array(grams).reshape(len(grams), len(f), len(f)))
+
+
+def entropic(
+    counts: Counts,
+    mixtures: list[Mixture],
+    share: np.ndarray,
+    n_clusters: int,
+    temperature: float,
+    max_iter: int,
+) -> tuple[list[np.ndarray], list[float]]:
+    """Alternate the two steps of Algorithm 3 on ``tr(S(I - HHᵀ))/n + τ Σ W_a β log β``.
+
+    Returns
+    -------
+    betas : list of ndarray
+        The weights of each column's kernels, each summing to 1.
+    trace : list of float
+        The objective after each alternation.
+    """
+    betas = [np.full(len(m.names), 1 / max(len(m.names), 1)) for m in mixtures]
+    trace: list[float] = []
+    for _ in range(max_iter):
+        tables = mixed_tables(mixtures, share, betas)
+        explained = alignments(counts, mixtures, tables, n_clusters)
+        betas = [_softmax(a / temperature) for a in explained]
+        parts = [
+            b @ (1 - a + temperature * np.log(np.maximum(b, 1e-300)))
+            for a, b in zip(explained, betas, strict=True)
+        ]
+        trace.append(float(share @ parts))
+        if len(trace) > 1 and trace[-2] - trace[-1] <= 1e-9 * abs(trace[-2]):
+            break
+    return betas, trace
+
+
+def mixed_tables(
+    mixtures: list[Mixture], share: np.ndarray, betas: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Eq. (7.14): value tables of the weighted sum of each column's kernels."""
+    tables = []
+    for m, w, beta in zip(mixtures, share, betas, strict=True):
+        table = m.fixed
+        if table is None:
+            gram = np.tensordot(beta, m.stack, 1)
+            table = couplings.factor(gram, np.arange(len(gram)))
+        tables.append(np.sqrt(w) * table)
+    return tables
+
+
+def alignments(
+    counts: Counts, mixtures: list[Mixture], tables: list[np.ndarray], n_clusters: int
+) -> list[np.ndarray]:
+    """Eq. (7.24): the share of each kernel's inertia that the current clusters explain.
+
+    The clusters are H, the top eigenvectors of the centred object kernel (7.19); ``HᵀZ`` is
+    ``C₀TU/√λ``, so ``tr(HᵀS_pH)/n`` is a trace over values, not objects.
+    """
+    values, axes = principal_axes(counts, tables, n_clusters)
+    response = centred_product(counts, np.vstack(projected(tables, axes)))
+    response /= np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    response[:, values <= 1e-12 * max(values[0], 0)] = 0
+    out = []
+    for a, m in enumerate(mixtures):
+        part = response[counts.span(a)]
+        if m.fixed is not None:
+            out.append(np.zeros(1))
+        else:
+            out.append(np.einsum("pij,ik,jk->p", m.stack, part, part, optimize=True) / counts.n)
+    return out
+
+
+def _softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(initial=0))
+    return e / max(e.sum(), 1e-300)
+
+
+def _named(counts: Counts, mixtures: list[Mixture], weights: list[np.ndarray]) -> dict:
+    out = {}
+    for name, m, w in zip(counts.names, mixtures, weights, strict=True):
+        per_kernel = w.reshape(len(m.names), -1).sum(axis=1) if len(m.names) else w
+        out[name] = dict(zip(m.names, per_kernel.tolist(), strict=True))
+    return out
+
+
+# -- the objective as printed -------------------------------------------------------------------
+
+
+def printed_features(counts: Counts, column: int, kernels: dict[str, couplings.Kernel]) -> Mixture:
+    """Eqs. (7.9), (7.23): raw kernel columns of the intra and inter spaces, one weight each."""
+    n_values = int(counts.sizes[column])
+    spaces = {"intra": couplings.intra(counts, column)}
+    if len(counts.names) > 1:
+        spaces["inter"] = couplings.inter(counts, column)
+    blocks = list(couplings.kernel_blocks(spaces, kernels, np.arange(n_values)))
+    names = [f"{b.space}/{b.kernel}" for b in blocks]
+    return Mixture(names, np.hstack([b.gram for b in blocks]))
+
+
+def as_printed(
+    counts: Counts, columns: list[Mixture], n_clusters: int, max_iter: int
+) -> tuple[list[np.ndarray], list[float]]:
+    """Eq. (7.22) by Algorithm 3: Adam from ω = 1 at 10⁻³, H renewed every 20 steps.
+
+    Exact gradients over all objects stand in for the paper's batches of 20.
+    """
+    omega = np.ones(sum(c.stack.shape[1] for c in columns))
+    edges = np.cumsum([0] + [c.stack.shape[1] for c in columns])
+    first, second = np.zeros_like(omega), np.zeros_like(omega)
+    trace: list[float] = []
+    step = 0
+    for _ in range(max_iter):
+        gradient = printed_gradient(counts, columns, omega, edges, n_clusters)
+        trace.append(float(omega @ gradient))
+        for _ in range(20):
+            step += 1
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient**2
+            move = (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+            omega = np.maximum(omega - 1e-3 * move, 0)
+    return np.split(omega, edges[1:-1]), trace
+
+
+def printed_gradient(
+    counts: Counts, columns: list[Mixture], omega: np.ndarray, edges: np.ndarray, n_clusters: int
+) -> np.ndarray:
+    """Eq. (7.24): for each feature, the inertia (not centred) that H leaves unexplained."""
+    tables = []
+    for c, start, stop in zip(columns, edges[:-1], edges[1:], strict=True):
+        gram = (c.stack * omega[start:stop]) @ c.stack.T
+        tables.append(couplings.factor(gram, np.arange(len(gram))))
+    values, axes = principal_axes(counts, tables, n_clusters, centred=False)
+    response = counts.pairs @ np.vstack(projected(tables, axes))
+    response = response / np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    gradient = []
+    for a, c in enumerate(columns):
+        span = counts.span(a)
+        inertia = counts.value_counts[span] @ c.stack**2
+        gradient.append(inertia - ((response[span].T @ c.stack) ** 2).sum(axis=0))
+    return np.maximum(np.concatenate(gradient), 0)

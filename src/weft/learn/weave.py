@@ -8,6 +8,8 @@ once; learning costs O(V³), not O(n).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -72,7 +74,7 @@ class Weave(ValueEmbedder):
         *,
         smoothing: float = 5.0,
         kernels: Any = None,
-        max_landmarks: int = 512,
+        max_landmarks: int = couplings.MAX_LANDMARKS,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
@@ -112,6 +114,25 @@ class Weave(ValueEmbedder):
             raise ValueError(f"smoothing={self.smoothing} must be a number >= 0")
 
 
+def column_blocks(
+    counts: Counts,
+    column: int,
+    marks: np.ndarray,
+    kernels: dict[str, couplings.Kernel],
+    smoothing: float,
+) -> Iterator[couplings.KernelBlock]:
+    """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity that tell values apart."""
+    f = frequencies(counts)[column]
+    spaces = {"intra": couplings.intra(counts, column)}
+    if len(counts.names) > 1:
+        spaces["inter"] = couplings.inter(counts, column, smoothing)
+        spaces["reverse"] = couplings.reverse(counts, column, smoothing)
+    blocks = couplings.kernel_blocks(spaces, kernels, marks)
+    for block in chain([couplings.identity_block(len(f), marks)], blocks):
+        if block.inertia(f, marks) > couplings.NEGLIGIBLE:
+            yield block
+
+
 def mean_kernel(
     counts: Counts,
     column: int,
@@ -119,20 +140,13 @@ def mean_kernel(
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
 ) -> np.ndarray:
-    """Return the average of a column's kernels, each scaled to unit inertia; flat ones dropped."""
+    """Return the average of a column's kernels, each scaled to unit inertia."""
     f = frequencies(counts)[column]
-    spaces = {"intra": couplings.intra(counts, column)}
-    if len(counts.names) > 1:
-        spaces["inter"] = couplings.inter(counts, column, smoothing)
-        spaces["reverse"] = couplings.reverse(counts, column, smoothing)
     total = np.zeros((len(f), len(marks)))
     n_kernels = 0
-    blocks = couplings.kernel_blocks(spaces, kernels, marks)
-    for block in (couplings.identity_block(len(f), marks), *blocks):
-        inertia = block.inertia(f, marks)
-        if inertia > couplings.NEGLIGIBLE:
-            total += block.gram / inertia
-            n_kernels += 1
+    for block in column_blocks(counts, column, marks, kernels, smoothing):
+        total += block.gram / block.inertia(f, marks)
+        n_kernels += 1
     return total / max(n_kernels, 1)
 
 

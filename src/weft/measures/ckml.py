@@ -77,7 +77,7 @@ class CKML(ValueEmbedder):
 
     Examples
     --------
-    >>> from weft.measures.ckml import CKML
+    >>> from weft import CKML
     >>> rows = {
     ...     "texture": ["clear", "blurry", "blurry", "clear", "blurry", "clear"],
     ...     "color": ["white", "yellow", "yellow", "green", "green", "black"],

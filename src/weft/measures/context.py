@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits
 
 from weft.counts import Counts
 from weft.measures.registry import measure
@@ -128,12 +129,13 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
         total[start : start + step] = _pair_weights(lookups, theirs[start : start + step]).sum(
             (1, 2)
         )
-    for start in range(0, len(ours), step):
-        for i, pairs in enumerate(_pair_weights(lookups, ours[start : start + step]), start):
-            same = (theirs == ours[i]).astype(float)
-            both = pairs.sum() + total
-            out[i] = both - 2 * ((same @ pairs) * same).sum(axis=1)
-            out[i, out[i] < 1e-12 * both] = 0  # nothing but rounding
+    with threadpool_limits(1, "blas"):  # many small products: threads would only wait
+        for start in range(0, len(ours), step):
+            for i, pairs in enumerate(_pair_weights(lookups, ours[start : start + step]), start):
+                same = (theirs == ours[i]).astype(float)
+                both = pairs.sum() + total
+                out[i] = both - 2 * ((same @ pairs) * same).sum(axis=1)
+                out[i, out[i] < 1e-12 * both] = 0  # nothing but rounding
     return out
 
 

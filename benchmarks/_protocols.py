@@ -1,0 +1,97 @@
+"""Protocols: one data set and one method in, scores (and what explains them) out.
+
+Each protocol returns plain numbers, so that a cell can be cached as JSON and two runs with the
+same seed can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.datasets import Dataset
+from weft.evaluate import clustering_f, macro_f, monte_carlo_splits, nmi
+
+Scores = dict[str, float]
+LARGE = 10_000  # rows; above, --quick takes fewer repeats
+
+
+def n_classes(data: Dataset) -> int:
+    return len(set(data.y))
+
+
+def k_modes(
+    data: Dataset, metric: Any, *, n_starts: int = 100, centers: str = "mode", seed: int = 0
+) -> Scores:
+    """Thesis 4.4.1.1: k-modes from random centres, the start with the lowest objective counts.
+
+    The lowest and highest F of any start are kept: they say how much of a difference between two
+    reports can be luck.
+    """
+    from weft import KModes, Table
+
+    table = Table.of(data.X, numbers="nominal")
+    fitted = metric.fit(table)
+    starts = []
+    for i in range(n_starts):
+        model = KModes(
+            n_classes(data), metric=fitted, n_init=1, centers=centers, random_state=seed + i
+        )
+        labels = model.fit(table).labels_
+        starts.append((float(model.cost_), labels))
+    return _best_start(data, starts)
+
+
+def k_means(data: Dataset, embedder: Any, *, n_starts: int = 100, seed: int = 0) -> Scores:
+    """Thesis 7.4: k-means on vectors, the start with the lowest inertia counts."""
+    from sklearn.cluster import KMeans
+
+    vectors = embedder.fit_transform(data.X)
+    starts = []
+    for i in range(n_starts):
+        model = KMeans(n_classes(data), n_init=1, random_state=seed + i).fit(vectors)
+        starts.append((float(model.inertia_), model.labels_))
+    return _best_start(data, starts)
+
+
+def _best_start(data: Dataset, starts: list[tuple[float, np.ndarray]]) -> Scores:
+    all_f = [100 * clustering_f(data.y, labels) for _, labels in starts]
+    cost, labels = min(starts, key=lambda start: start[0])
+    return {
+        "F": 100 * clustering_f(data.y, labels),
+        "NMI": 100 * nmi(data.y, labels),
+        "low": min(all_f),
+        "high": max(all_f),
+        "cost": cost,
+    }
+
+
+def k_nearest(
+    data: Dataset,
+    metric: Callable[[], Any],
+    *,
+    n_repeats: int = 20,
+    n_neighbors: int = 1,
+    seed: int = 0,
+) -> Scores:
+    """Thesis 4.4.1.2: 90 % of the rows vote on the others, 20 times; all neighbours at a tie vote.
+
+    The same splits with first-come neighbours are scored too, since ties decide on such data.
+    """
+    from weft import WeightedKNN
+
+    scores: dict[str, list[float]] = {"all": [], "first": []}
+    for train, test in monte_carlo_splits(data.y, n_repeats, 0.1, random_state=seed):
+        for ties, found in scores.items():
+            model = WeightedKNN(n_neighbors, metric=metric(), ties=ties)
+            model.fit(data.X[train], data.y[train])
+            found.append(100 * macro_f(data.y[test], model.predict(data.X[test])))
+    every, first = np.array(scores["all"]), np.array(scores["first"])
+    return {
+        "F": float(every.mean()),
+        "low": float(max(every.mean() - 2 * every.std(), 0)),
+        "high": float(min(every.mean() + 2 * every.std(), 100)),
+        "first": float(first.mean()),
+    }

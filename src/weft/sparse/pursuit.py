@@ -1,0 +1,255 @@
+"""OMP and Batch-OMP: write signals as sums of few atoms [Menon et al. 2013, Algorithms 2 and 3].
+
+Signals and a dictionary of unit atoms in, sparse codes out. Signals are coded independently, in
+compiled code on all cores; a sparse matrix is read in blocks of rows and never made dense whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+_BLOCK_CELLS = 1 << 22  # products (or dense signals) held at a time: 32 MB
+_ROWS = 512  # signals a thread takes at once
+_UNIT = 1e-6  # how far a squared length may be from 1
+
+
+def omp(
+    X: Any,
+    atoms: Any,
+    *,
+    n_nonzero: int | None = None,
+    error: float | None = None,
+    relative: bool = True,
+) -> sparse.csr_array:
+    """Code signals by orthogonal matching pursuit.
+
+    Eq. (4) by Algorithm 2: at each step the atom with the largest ``|d·r|`` joins, the signal is
+    projected on the chosen atoms through a Cholesky factor that grows by one row, and the residual
+    r is what is left. Prefer :func:`batch_omp`, which gives the same codes, unless signals are few.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_signals, n_features)
+        The signals.
+    atoms : array of shape (n_atoms, n_features)
+        The dictionary, one atom of length 1 in each row.
+    n_nonzero : int, optional
+        Most atoms of a signal.
+    error : float, optional
+        A signal is done when its squared error is at most this share of its energy ``‖x‖²``.
+        Without ``n_nonzero`` and ``error``, both are as printed in Algorithm 3: half the energy,
+        and at most half of the atoms.
+    relative : bool, default=True
+        With False, ``error`` is the squared error itself and no share.
+
+    Returns
+    -------
+    codes : scipy.sparse.csr_array of shape (n_signals, n_atoms)
+        ``codes @ atoms`` approximates X.
+
+    Notes
+    -----
+    A zero signal has no atoms. A signal stops early when what is left is orthogonal to all atoms,
+    or when the next atom depends linearly on those it has. Of atoms that fit equally well the
+    first is taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from weft.sparse import omp
+    >>> omp([[3.0, 0.1], [0.0, 2.0]], np.eye(2), n_nonzero=1).toarray()
+    array([[3., 0.],
+           [0., 2.]])
+    """
+    X, atoms = _signals(X, atoms)
+    limit, share = stopping(n_nonzero, error, len(atoms))
+    return pursue(X, atoms, limit, share, relative, "omp")[0]
+
+
+def batch_omp(
+    X: Any,
+    atoms: Any,
+    *,
+    n_nonzero: int | None = None,
+    error: float | None = None,
+    relative: bool = True,
+    gram: Any = None,
+) -> sparse.csr_array:
+    """Code many signals by orthogonal matching pursuit on the Gram matrix.
+
+    Algorithm 3: with ``G = DDᵀ`` and ``α⁰ = Dx`` known, a step needs neither signal nor residual:
+    ``α = α⁰ − G_I γ_I``, and the squared error falls by ``δ_m − δ_{m−1}``. Same codes as
+    :func:`omp`.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_signals, n_features)
+        The signals.
+    atoms : array of shape (n_atoms, n_features)
+        The dictionary, one atom of length 1 in each row.
+    n_nonzero : int, optional
+        Most atoms of a signal.
+    error : float, optional
+        Share of a signal's energy that may be left; see :func:`omp`. Errors below about 1e-14 of
+        the energy cannot be told from rounding here.
+    relative : bool, default=True
+        With False, ``error`` is the squared error itself and no share.
+    gram : array of shape (n_atoms, n_atoms), optional
+        ``atoms @ atoms.T``, if it is known already.
+
+    Returns
+    -------
+    codes : scipy.sparse.csr_array of shape (n_signals, n_atoms)
+        ``codes @ atoms`` approximates X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from weft.sparse import batch_omp
+    >>> atoms = np.array([[1.0, 0.0], [0.6, 0.8]])
+    >>> batch_omp([[1.6, 0.8], [0.0, 0.0]], atoms, n_nonzero=2).toarray().round(6)
+    array([[1., 1.],
+           [0., 0.]])
+    """
+    X, atoms = _signals(X, atoms)
+    limit, share = stopping(n_nonzero, error, len(atoms))
+    if gram is not None:
+        gram = np.ascontiguousarray(check_array(gram, dtype=np.float64, input_name="gram"))
+        if gram.shape != (len(atoms), len(atoms)):
+            raise ValueError(f"gram has shape {gram.shape} for {len(atoms)} atoms")
+        _check_lengths(gram.diagonal(), "the gram matrix says")
+    return pursue(X, atoms, limit, share, relative, "batch", gram)[0]
+
+
+def stopping(n_nonzero: Any, error: Any, n_atoms: int) -> tuple[int, float]:
+    """Return (most atoms of a signal, error at which it is done), as printed if neither is given.
+
+    Algorithm 3, steps 2 and 5.
+    """
+    if n_nonzero is None and error is None:
+        return max(1, n_atoms // 2), 0.5
+    if n_nonzero is not None and (
+        not isinstance(n_nonzero, Integral) or isinstance(n_nonzero, bool) or n_nonzero < 1
+    ):
+        raise ValueError(f"n_nonzero={n_nonzero!r}: use a whole number >= 1")
+    if error is not None and (not isinstance(error, Real) or not 0 <= error < np.inf):
+        raise ValueError(f"error={error!r}: use a number >= 0")
+    limit = n_atoms if n_nonzero is None else min(int(n_nonzero), n_atoms)
+    return limit, 0.0 if error is None else float(error)
+
+
+def pursue(
+    X: Any,
+    atoms: np.ndarray,
+    limit: int,
+    error: float,
+    relative: bool,
+    pursuit: str,
+    gram: np.ndarray | None = None,
+) -> tuple[sparse.csr_array, np.ndarray]:
+    """Return the codes of checked signals and the squared error of each."""
+    from weft.sparse import _pursuit_kernels as kernels
+
+    if gram is None and pursuit == "batch":
+        gram = atoms @ atoms.T
+    energy = energies(X)
+    target = error * energy if relative else np.full(len(energy), error)
+    errors = np.empty(len(energy))
+    parts = [sparse.csr_array((0, len(atoms)))]
+    for rows in row_blocks(X.shape[0], max(atoms.shape) if pursuit == "omp" else len(atoms)):
+        block = X[rows]
+        n = block.shape[0]
+        # Atoms beyond the rank are dependent; signals rarely come near either bound.
+        support = np.empty((n, min(limit, atoms.shape[1])), np.int32)
+        coefficients = np.empty(support.shape)
+        size = np.empty(n, np.int64)
+        outputs = (target[rows], support, coefficients, size, errors[rows])
+        if pursuit == "batch":
+            inputs = (products(block, atoms), energy[rows])
+            _share_out(kernels.batch_omp_rows, inputs, (gram,), outputs)
+        else:
+            dense = block.toarray() if sparse.issparse(block) else block
+            _share_out(kernels.omp_rows, (dense,), (atoms,), outputs)
+        parts.append(_packed(support, coefficients, size, len(atoms)))
+    return sparse.csr_array(sparse.vstack(parts, format="csr")), errors
+
+
+def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
+    """Return the squared error ``‖x − γD‖²`` of each signal under given codes."""
+    from weft.sparse import _pursuit_kernels as kernels
+
+    gram, energy = atoms @ atoms.T, energies(X)
+    out = np.empty(len(energy))
+    for rows in row_blocks(X.shape[0], len(atoms)):
+        starts = codes.indptr[rows.start : rows.stop + 1]
+        known = products(X[rows], atoms), energy[rows], gram
+        kernels.errors_of(*known, starts, codes.indices, codes.data, out[rows])
+    return out
+
+
+def products(X: Any, atoms: np.ndarray) -> np.ndarray:
+    """Return ``XDᵀ``, dense."""
+    return np.ascontiguousarray(X @ atoms.T)
+
+
+def energies(X: Any) -> np.ndarray:
+    """Return ``‖x‖²`` of each row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
+    """Cut rows into blocks whose dense products stay small."""
+    step = max(_ROWS, _BLOCK_CELLS // max(width, 1))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def _share_out(kernel: Any, inputs: tuple, constants: tuple, outputs: tuple) -> None:
+    """Run a kernel over pieces of some rows, on all cores."""
+    from weft._gather_kernels import in_threads
+
+    def work(rows: slice) -> None:
+        kernel(*(a[rows] for a in inputs), *constants, *(a[rows] for a in outputs))
+
+    n = len(inputs[0])
+    in_threads(work, [slice(start, min(start + _ROWS, n)) for start in range(0, n, _ROWS)])
+
+
+def _packed(
+    support: np.ndarray, coefficients: np.ndarray, size: np.ndarray, n_atoms: int
+) -> sparse.csr_array:
+    from weft.sparse import _pursuit_kernels as kernels
+
+    starts = np.concatenate([[0], np.cumsum(size)])
+    indices, data = np.empty(starts[-1], np.int32), np.empty(starts[-1])
+    kernels.pack(support, coefficients, starts, indices, data)
+    if starts[-1] <= np.iinfo(np.int32).max:
+        starts = starts.astype(np.int32)
+    return sparse.csr_array((data, indices, starts), shape=(len(size), n_atoms))
+
+
+def _signals(X: Any, atoms: Any) -> tuple[Any, np.ndarray]:
+    """Check signals and atoms; bring both into the form the loops read."""
+    X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, order="C")
+    atoms = np.ascontiguousarray(check_array(atoms, dtype=np.float64, input_name="atoms"))
+    if X.shape[1] != atoms.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, the atoms have {atoms.shape[1]}")
+    _check_lengths(energies(atoms), "its squared length is")
+    return X, atoms
+
+
+def _check_lengths(squared: np.ndarray, says: str) -> None:
+    odd = np.flatnonzero(np.abs(squared - 1) > _UNIT)
+    if len(odd):
+        raise ValueError(
+            f"atom {odd[0]} is not of length 1 ({says} {squared[odd[0]]:.6g}); divide each row of "
+            "atoms by its length, and drop those that are zero"
+        )

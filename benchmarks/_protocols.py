@@ -84,8 +84,9 @@ def k_nearest(
 
     scores: dict[str, list[float]] = {"all": [], "first": []}
     for train, test in monte_carlo_splits(data.y, n_repeats, 0.1, random_state=seed):
+        fitted = metric().fit(data.X[train], data.y[train])
         for ties, found in scores.items():
-            model = WeightedKNN(n_neighbors, metric=metric(), ties=ties)
+            model = WeightedKNN(n_neighbors, metric=fitted, ties=ties)
             model.fit(data.X[train], data.y[train])
             found.append(100 * macro_f(data.y[test], model.predict(data.X[test])))
     every, first = np.array(scores["all"]), np.array(scores["first"])

@@ -3,7 +3,7 @@
 Run ``python benchmarks/tasks_speed.py --peer-python /tmp/peers/bin/python``; the other interpreter
 holds the peers (``pip install kmodes gower numpy pandas scikit-learn 'setuptools<81'``) and gets
 the data as ``.npy`` files. Without it, peers are looked for in this interpreter. Each line says
-seconds, ratio and whether results agree; weft's time is the best of three, the peer runs once.
+seconds, ratio and whether results agree; weft's time is the best of seven, the peer runs once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def mixed_rows(n: int, seed: int = 0) -> np.ndarray:
     return np.stack([np.char.add("v", rng.integers(0, s, n).astype(str)) for s in sizes], axis=1)
 
 
-def best_of(work: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
+def best_of(work: Callable[[], Any], repeats: int = 7) -> tuple[float, Any]:
     """Return the shortest time and the last result, after one run that compiles."""
     result = work()
     times = []

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import eigh
 
 from weft.counts import Counts
 
@@ -24,11 +25,15 @@ def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:
 
 def scatter(counts: Counts, tables: Sequence[np.ndarray], *, centred: bool = True) -> np.ndarray:
     """Return ``TᵀC₀T`` (or ``TᵀCT``), the scatter of all objects under concatenated tables."""
-    wide = sparse.block_diag([sparse.csr_array(t) for t in tables], format="csr")
-    mean = wide.T @ (counts.value_counts / counts.n)
-    product = wide.T @ (counts.pairs @ wide)
-    product = product.toarray() if sparse.issparse(product) else product
-    return product - counts.n * np.outer(mean, mean) if centred else product
+    pairs = counts.pairs.tocsc() if sparse.issparse(counts.pairs) else counts.pairs
+    spans = [counts.span(a) for a in range(len(tables))]
+    met = np.hstack([pairs[:, span] @ t for span, t in zip(spans, tables, strict=True)])
+    product = np.vstack([t.T @ met[span] for span, t in zip(spans, tables, strict=True)])
+    if not centred:
+        return product
+    c = counts.value_counts
+    total = np.concatenate([c[span] @ t for span, t in zip(spans, tables, strict=True)])
+    return product - np.outer(total, total / counts.n)
 
 
 def principal_axes(
@@ -37,14 +42,33 @@ def principal_axes(
     """Return the largest eigenvalues of the object kernel and the axes that give them.
 
     The k-th object coordinate is ``Z T u_k``; its sum of squares over objects is the eigenvalue.
+    Columns that all have one value leave no axis.
     """
-    values, vectors = np.linalg.eigh(scatter(counts, tables, centred=centred))
-    n_axes = min(n_axes, len(values))
-    order = np.argsort(values)[::-1][:n_axes]
-    axes = vectors[:, order]
+    product = scatter(counts, tables, centred=centred)
+    size = len(product)
+    n_axes = min(n_axes, size)
+    if not n_axes:
+        return np.zeros(0), np.zeros((size, 0))
+    values, axes = eigh((product + product.T) / 2, subset_by_index=(size - n_axes, size - 1))
+    values, axes = values[::-1], axes[:, ::-1]
     # An axis may point either way; make its largest entry positive, so that results repeat.
     signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(n_axes)])
-    return values[order], axes * np.where(signs == 0, 1, signs)
+    return values, axes * np.where(signs == 0, 1, signs)
+
+
+def responses(
+    counts: Counts, tables: Sequence[np.ndarray], n_axes: int, *, centred: bool = True
+) -> np.ndarray:
+    """Return ``ZᵀH``, H the top eigenvectors of the object kernel: values on clusters.
+
+    ``H = HZTU/√λ``, so ``ZᵀH = C₀TU/√λ`` and ``tr(HᵀSH) = tr((ZᵀH)ᵀ G ZᵀH)`` for any kernel
+    ``S = ZGZᵀ``. Directions without inertia, of which no kernel in the sum has any, are 0.
+    """
+    values, axes = principal_axes(counts, tables, n_axes, centred=centred)
+    rows = np.vstack(projected(tables, axes))
+    response = centred_product(counts, rows) if centred else np.asarray(counts.pairs @ rows)
+    flat = values <= 1e-12 * values.max(initial=0)
+    return np.where(flat, 0, response / np.sqrt(np.where(flat, 1, values)))
 
 
 def projected(tables: Sequence[np.ndarray], axes: np.ndarray) -> list[np.ndarray]:

@@ -252,9 +252,9 @@ def compacted(features: np.ndarray) -> np.ndarray:
     The singular vectors of the centred features: rotating and shifting changes no distance, and
     centred rows of V values span at most V - 1 dimensions.
     """
-    centred = features - features.mean(axis=0)
-    if not centred.size:
+    if not features.size:
         return np.zeros((len(features), 0))
+    centred = features - features.mean(axis=0)
     u, s, _ = np.linalg.svd(centred, full_matrices=False)
     keep = s > max(centred.shape) * np.finfo(float).eps * s[0]
     keep[len(features) - 1 :] = False
@@ -269,11 +269,11 @@ def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
     no distance sees, would hide it.
     """
     gram = np.asarray(gram, dtype=np.float64)
+    if not len(gram):
+        return np.zeros((0, 0)), 0.0
     centred = gram - gram.mean(axis=0)
     centred = centred - centred.mean(axis=1, keepdims=True)
     values, vectors = np.linalg.eigh((centred + centred.T) / 2)
-    if not len(values):
-        return np.zeros((0, 0)), 0.0
     noise = len(values) * np.finfo(float).eps * np.abs(values).max()
     keep = values > noise
     keep[: max(0, keep.sum() - (len(values) - 1))] = False

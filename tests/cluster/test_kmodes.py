@@ -130,13 +130,28 @@ def test_weights_are_repeated_rows_and_order_does_not_matter(init):
     assert np.array_equal(np.repeat(weighted.labels_, weight), repeated.labels_)
 
 
-def test_cao_starts_from_the_densest_row_and_ignores_the_seed():
+def brute_cao(X, k):
+    distinct = np.unique(X, axis=0).tolist()
+    density = [
+        sum(sum(a == b for a, b in zip(row, r, strict=True)) for r in X.tolist())
+        for row in distinct
+    ]
+    chosen = [density.index(max(density))]
+    while len(chosen) < k:
+        scores = [
+            min(sum(a != b for a, b in zip(row, distinct[c], strict=True)) for c in chosen) * dense
+            for row, dense in zip(distinct, density, strict=True)
+        ]
+        chosen.append(scores.index(max(scores)))
+    return [distinct[c] for c in chosen]
+
+
+def test_cao_equals_explicit_loops_and_ignores_the_seed():
     X = draw(seed=2)
-    costs = {KModes(3, init="cao", random_state=s).fit(X).cost_ for s in range(3)}
-    assert len(costs) == 1
-    density = sum((X[:, [a]] == X[:, a]).sum(axis=1) for a in range(X.shape[1]))
-    lone = KModes(1, init="cao", max_iter=1).fit(X)
-    assert lone.cost_ <= (X[np.argmax(density)] != X).sum()
+    given = KModes(4, init=brute_cao(X, 4)).fit(X)
+    for seed in range(2):
+        model = KModes(4, init="cao", random_state=seed).fit(X)
+        assert model.labels_.tolist() == given.labels_.tolist()
 
 
 def test_empty_clusters_are_filled():

@@ -51,6 +51,25 @@ def sum_up(places, reach, out):
 
 
 @njit(nogil=True, cache=True)
+def next_dense(places, reach, density, near):
+    """Lower each row's distance to its nearest centre by a new one; return the best next centre.
+
+    ``near`` is negative for rows that are centres. Cao's score is density times distance.
+    """
+    best, best_score = -1, -1.0
+    for i in range(len(places)):
+        if near[i] < 0:
+            continue
+        total = 0.0
+        for a in range(places.shape[1]):
+            total += reach[places[i, a]]
+        near[i] = min(near[i], total)
+        if near[i] * density[i] > best_score:
+            best, best_score = i, near[i] * density[i]
+    return best
+
+
+@njit(nogil=True, cache=True)
 def add_values(places, weight, labels, histogram):
     """Add each row's values to the histogram (k × values) of its cluster."""
     for i in range(len(places)):

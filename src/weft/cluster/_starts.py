@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-Distances = Callable[[np.ndarray], np.ndarray]  # places of centres (k × columns) to rows × centres
+Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
 
 
 def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
@@ -20,36 +20,36 @@ def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
     return np.argsort(-keys, kind="stable")[:k]
 
 
-def huang(
-    places: np.ndarray, weight: np.ndarray, k: int, rng: Any, distances: Distances
-) -> np.ndarray:
+def huang(places: np.ndarray, weight: np.ndarray, k: int, rng: Any, reach: Reach) -> np.ndarray:
     """Return k different rows near to centres whose values are drawn by frequency [Huang 1998]."""
+    from weft.cluster._kmodes_kernels import all_distances
+
     drawn = np.empty((k, places.shape[1]), places.dtype)
     for a in range(places.shape[1]):
         share = np.bincount(places[:, a], weights=weight)
         drawn[:, a] = rng.choice(len(share), size=k, p=share / share.sum())
     chosen: list[int] = []
-    for column in distances(drawn).T:
+    for column in all_distances(places, reach(drawn)).T:
         column = column.copy()
         column[chosen] = np.inf
         chosen.append(int(np.argmin(column)))
     return np.array(chosen)
 
 
-def cao(places: np.ndarray, weight: np.ndarray, k: int, distances: Distances) -> np.ndarray:
+def cao(places: np.ndarray, weight: np.ndarray, k: int, reach: Reach) -> np.ndarray:
     """Return k rows that are dense and far from each other [Cao, Liang, Bai 2009].
 
     The density of a row is the mean frequency of its values; the first centre is the densest row,
     each further one has the largest product of density and distance to its nearest centre.
     """
+    from weft.cluster._kmodes_kernels import next_dense
+
     density = np.zeros(len(places))
     for a in range(places.shape[1]):
         density += np.bincount(places[:, a], weights=weight)[places[:, a]]
     chosen = [int(np.argmax(density))]
     near = np.full(len(places), np.inf)
     while len(chosen) < k:
-        np.minimum(near, distances(places[chosen[-1:]])[:, 0], out=near)
-        score = near * density
-        score[chosen] = -1.0
-        chosen.append(int(np.argmax(score)))
+        near[chosen[-1]] = -1.0
+        chosen.append(next_dense(places, reach(places[chosen[-1:]])[:, 0].copy(), density, near))
     return np.array(chosen)

@@ -200,15 +200,13 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
             return [layout.histogram(given)]
         rng = check_random_state(self.random_state)
 
-        def distances(centers: np.ndarray) -> np.ndarray:
-            from weft.cluster import _kmodes_kernels as kernels
-
-            return kernels.all_distances(places, layout.reach(layout.histogram(centers)))
+        def reach(centers: np.ndarray) -> np.ndarray:
+            return layout.reach(layout.histogram(centers))
 
         if self.init == "cao":
-            rows = [_starts.cao(places, weight, k, distances)]
+            rows = [_starts.cao(places, weight, k, reach)]
         elif self.init == "huang":
-            rows = [_starts.huang(places, weight, k, rng, distances) for _ in range(self.n_init)]
+            rows = [_starts.huang(places, weight, k, rng, reach) for _ in range(self.n_init)]
         else:
             rows = [_starts.random_rows(weight, k, rng) for _ in range(self.n_init)]
         return [layout.histogram(places[chosen]) for chosen in rows]

@@ -8,6 +8,7 @@ that does not depend on their number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,9 +17,10 @@ import numpy as np
 from weft import couplings
 from weft._base import ValueEmbedder
 from weft.counts import Counts
-from weft.learn.weave import column_blocks, column_weights, mean_kernel
+from weft.learn._untie_printed import Features, as_printed, printed_features
+from weft.learn.weave import check_clusters, column_blocks, column_weights, mean_kernel
 from weft.spaces import frequencies
-from weft.spectra import centred_product, principal_axes, projected
+from weft.spectra import principal_axes, projected, responses
 from weft.tables import ValueTables
 
 
@@ -40,8 +42,8 @@ class UNTIE(ValueEmbedder):
     kernels : mapping of name to kernel, optional
         By default 11 Gaussians and 3 polynomials.
     max_iter : int, default=50
-        At most so many alternations.
-    schema, unknown
+        At most so many alternations (under ``"paper"``, of 20 steps of Adam each).
+    schema, unknown, dtype
         As in :class:`~weft.OneHot`.
 
     Attributes
@@ -50,8 +52,11 @@ class UNTIE(ValueEmbedder):
         For each column, the weight of each ``space/kernel``.
     objective_ : list of float
         The objective after each alternation; it never rises.
+    n_iter_ : int
+        Number of alternations.
     landmarks_ : dict of str to int
         The columns with many values, seen through so many of them; their kernels weigh equally.
+        Under ``"paper"`` such columns are refused: it takes 28 V² features of a column.
 
     Notes
     -----
@@ -98,48 +103,62 @@ class UNTIE(ValueEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         self._check(counts)
         kernels = couplings.kernel_family() if self.kernels is None else dict(self.kernels)
-        if self.objective == "paper":
-            columns = [printed_features(counts, a, kernels) for a in range(len(counts.names))]
-            omegas, self.objective_ = as_printed(counts, columns, self.n_clusters, self.max_iter)
-            self.weights_ = _named(counts, columns, omegas)
-            grams = [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
-            self.landmarks_: dict[str, int] = {}
-            return ValueTables.from_grams(grams, counts)
-        mixtures = [mixture(counts, a, kernels, self.smoothing) for a in range(len(counts.names))]
-        share = column_weights(counts)
-        betas, self.objective_ = entropic(
-            counts, mixtures, share, self.n_clusters, self.temperature, self.max_iter
-        )
+        learn = self._as_printed if self.objective == "paper" else self._entropic
+        tables = learn(counts, kernels)
+        self.n_iter_ = len(self.objective_)
+        return tables
+
+    def _entropic(self, counts: Counts, kernels: dict[str, couplings.Kernel]) -> ValueTables:
+        columns = range(len(counts.names))
+        mixtures = [mixture(counts, a, kernels, self.smoothing) for a in columns]
         self.landmarks_ = {
             name: couplings.MAX_LANDMARKS
             for name, m in zip(counts.names, mixtures, strict=True)
             if m.fixed is not None
         }
-        self.weights_ = _named(
-            counts, mixtures, [w * beta for w, beta in zip(share, betas, strict=True)]
+        share = column_weights(counts)
+        betas, self.objective_ = entropic(
+            counts, mixtures, share, self.n_clusters, self.temperature, self.max_iter
         )
+        weights = [w * beta for w, beta in zip(share, betas, strict=True)]
+        self.weights_ = _named(counts, mixtures, weights)
         tables = mixed_tables(mixtures, share, betas)
         _, axes = principal_axes(counts, tables, 2 * self.n_clusters)
         return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
 
+    def _as_printed(self, counts: Counts, kernels: dict[str, couplings.Kernel]) -> ValueTables:
+        self.landmarks_ = {}
+        columns = [printed_features(counts, a, kernels) for a in range(len(counts.names))]
+        omegas, self.objective_ = as_printed(counts, columns, self.n_clusters, self.max_iter)
+        self.weights_ = _named(counts, columns, omegas)
+        grams = [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
+        return ValueTables.from_grams(grams, counts)
+
     def _check(self, counts: Counts) -> None:
-        if not 2 <= self.n_clusters <= counts.n:
-            raise ValueError(
-                f"n_clusters={self.n_clusters} must lie between 2 and the {counts.n} rows seen"
-            )
+        check_clusters(self.n_clusters, counts)
         if self.objective not in ("entropic", "paper"):
             raise ValueError(f"objective={self.objective!r}: use 'entropic' or 'paper'")
         if not self.temperature > 0:
             raise ValueError(f"temperature={self.temperature} must be a number > 0")
+        if not self.smoothing >= 0:
+            raise ValueError(f"smoothing={self.smoothing} must be a number >= 0")
+        if not self.max_iter >= 1:
+            raise ValueError(f"max_iter={self.max_iter} must be at least 1")
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """The kernels of one column, side by side: names, and a stack of P Grams or features."""
+    """The kernels of one column: their names and a stack of P Grams, V × V each."""
 
     names: list[str]
     stack: np.ndarray
     fixed: np.ndarray | None = None  # the table of a column with landmarks: nothing to mix
+
+    def explained(self, response: np.ndarray) -> np.ndarray:
+        """Return ``tr(HᵀS_pH)`` of each kernel from the rows of ZᵀH for this column's values."""
+        if self.fixed is not None:
+            return np.array([((self.fixed.T @ response) ** 2).sum()])
+        return self.stack.reshape(len(self.stack), -1) @ (response @ response.T).ravel()
 
 
 # -- the objective that holds -------------------------------------------------------------------
@@ -153,7 +172,10 @@ def mixture(
     f = frequencies(counts)[column]
     if len(marks) < len(f):
         gram = mean_kernel(counts, column, marks, kernels, smoothing)
-        return Mixture(["mean"], np.zeros((1, 0, 0)), couplings.factor(gram, marks))
+        table = couplings.factor(gram, marks)
+        table = table - f @ table / f.sum()
+        scale = np.sqrt(max(f @ (table**2).sum(axis=1), np.finfo(float).tiny))
+        return Mixture(["mean"], np.zeros((1, 0, 0)), table / scale)
     names, grams = [], []
     for block in column_blocks(counts, column, marks, kernels, smoothing):
         names.append(f"{block.space}/{block.kernel}")
@@ -218,18 +240,8 @@ def alignments(
     The clusters are H, the top eigenvectors of the centred object kernel (7.19); ``HᵀZ`` is
     ``C₀TU/√λ``, so ``tr(HᵀS_pH)/n`` is a trace over values, not objects.
     """
-    values, axes = principal_axes(counts, tables, n_clusters)
-    response = centred_product(counts, np.vstack(projected(tables, axes)))
-    response /= np.sqrt(np.maximum(values, np.finfo(float).tiny))
-    response[:, values <= 1e-12 * max(values[0], 0)] = 0
-    out = []
-    for a, m in enumerate(mixtures):
-        part = response[counts.span(a)]
-        if m.fixed is not None:
-            out.append(np.zeros(1))
-        else:
-            out.append(np.einsum("pij,ik,jk->p", m.stack, part, part, optimize=True) / counts.n)
-    return out
+    response = responses(counts, tables, n_clusters)
+    return [m.explained(response[counts.span(a)]) / counts.n for a, m in enumerate(mixtures)]
 
 
 def _softmax(x: np.ndarray) -> np.ndarray:
@@ -237,66 +249,11 @@ def _softmax(x: np.ndarray) -> np.ndarray:
     return e / max(e.sum(), 1e-300)
 
 
-def _named(counts: Counts, mixtures: list[Mixture], weights: list[np.ndarray]) -> dict:
+def _named(
+    counts: Counts, columns: Sequence[Mixture | Features], weights: Sequence[np.ndarray]
+) -> dict[str, dict[str, float]]:
     out = {}
-    for name, m, w in zip(counts.names, mixtures, weights, strict=True):
+    for name, m, w in zip(counts.names, columns, weights, strict=True):
         per_kernel = w.reshape(len(m.names), -1).sum(axis=1) if len(m.names) else w
         out[name] = dict(zip(m.names, per_kernel.tolist(), strict=True))
     return out
-
-
-# -- the objective as printed -------------------------------------------------------------------
-
-
-def printed_features(counts: Counts, column: int, kernels: dict[str, couplings.Kernel]) -> Mixture:
-    """Eqs. (7.9), (7.23): raw kernel columns of the intra and inter spaces, one weight each."""
-    n_values = int(counts.sizes[column])
-    spaces = {"intra": couplings.intra(counts, column)}
-    if len(counts.names) > 1:
-        spaces["inter"] = couplings.inter(counts, column)
-    blocks = list(couplings.kernel_blocks(spaces, kernels, np.arange(n_values)))
-    names = [f"{b.space}/{b.kernel}" for b in blocks]
-    return Mixture(names, np.hstack([b.gram for b in blocks]))
-
-
-def as_printed(
-    counts: Counts, columns: list[Mixture], n_clusters: int, max_iter: int
-) -> tuple[list[np.ndarray], list[float]]:
-    """Eq. (7.22) by Algorithm 3: Adam from ω = 1 at 10⁻³, H renewed every 20 steps.
-
-    Exact gradients over all objects stand in for the paper's batches of 20.
-    """
-    omega = np.ones(sum(c.stack.shape[1] for c in columns))
-    edges = np.cumsum([0] + [c.stack.shape[1] for c in columns])
-    first, second = np.zeros_like(omega), np.zeros_like(omega)
-    trace: list[float] = []
-    step = 0
-    for _ in range(max_iter):
-        gradient = printed_gradient(counts, columns, omega, edges, n_clusters)
-        trace.append(float(omega @ gradient))
-        for _ in range(20):
-            step += 1
-            first = 0.9 * first + 0.1 * gradient
-            second = 0.999 * second + 0.001 * gradient**2
-            move = (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
-            omega = np.maximum(omega - 1e-3 * move, 0)
-    return np.split(omega, edges[1:-1]), trace
-
-
-def printed_gradient(
-    counts: Counts, columns: list[Mixture], omega: np.ndarray, edges: np.ndarray, n_clusters: int
-) -> np.ndarray:
-    """Eq. (7.24): for each feature, the inertia (not centred) that H leaves unexplained."""
-    tables = []
-    for c, start, stop in zip(columns, edges[:-1], edges[1:], strict=True):
-        gram = (c.stack * omega[start:stop]) @ c.stack.T
-        tables.append(couplings.factor(gram, np.arange(len(gram))))
-    values, axes = principal_axes(counts, tables, n_clusters, centred=False)
-    response = counts.pairs @ np.vstack(projected(tables, axes))
-    response = response / np.sqrt(np.maximum(values, np.finfo(float).tiny))
-    gradient = []
-    for a, c in enumerate(columns):
-        span = counts.span(a)
-        inertia = counts.value_counts[span] @ c.stack**2
-        gradient.append(inertia - ((response[span].T @ c.stack) ** 2).sum(axis=0))
-    return np.maximum(np.concatenate(gradient), 0)

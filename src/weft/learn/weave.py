@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -106,12 +107,21 @@ class Weave(ValueEmbedder):
         return couplings.kernel_family() if self.kernels is None else dict(self.kernels)
 
     def _check(self, counts: Counts) -> None:
-        if self.n_clusters is not None and not 2 <= self.n_clusters <= counts.n:
-            raise ValueError(
-                f"n_clusters={self.n_clusters} must lie between 2 and the {counts.n} rows seen"
-            )
+        if self.n_clusters is not None:
+            check_clusters(self.n_clusters, counts)
         if not self.smoothing >= 0:
             raise ValueError(f"smoothing={self.smoothing} must be a number >= 0")
+        if not self.max_landmarks >= 2:
+            raise ValueError(f"max_landmarks={self.max_landmarks} must be at least 2")
+
+
+def check_clusters(n_clusters: int, counts: Counts) -> None:
+    """Refuse a number of clusters that the rows seen cannot have."""
+    # Weights may add up to anything: only whole counts tell the number of rows.
+    known = isinstance(counts.n, Integral)
+    if not isinstance(n_clusters, Integral) or n_clusters < 2 or (known and n_clusters > counts.n):
+        at_most = f" and at most n_samples={counts.n}" if known else ""
+        raise ValueError(f"n_clusters={n_clusters!r} must be an integer of at least 2{at_most}")
 
 
 def column_blocks(

@@ -1,0 +1,364 @@
+"""The template of every embedder, seen through OneHot and a subclass that keeps a diary."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+from weft import Counts, OneHot, Schema, Table
+from weft._base import ValueEmbedder
+from weft.tables import ValueTables
+
+ROWS = pd.DataFrame(
+    {"color": ["red", "blue", "red", None], "size": ["S", "M", "L", "S"], "n": [1, 2, 2, 1]}
+)
+
+
+class Diary(ValueEmbedder):
+    """Embeds values by their frequency, and notes every time it learns."""
+
+    def __init__(self, *, schema=None, unknown="centroid", dtype="float64", combine="concat"):
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+        self.combine = combine
+
+    def _learn(self, counts):
+        vars(self).setdefault("notes", []).append(counts.n)
+        self.shares_ = counts.value_counts / counts.n
+        features = [self.shares_[counts.span(a), None] for a in range(len(counts.names))]
+        return ValueTables.from_features(features, counts, combine=self.combine, compact=False)
+
+
+class Supervised(Diary):
+    _uses_classes = True
+
+
+class TestFit:
+    @settings(max_examples=30)
+    @given(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=2, max_size=12), st.data())
+    def test_partial_fit_over_chunks_is_fit(self, values, data):
+        cut = data.draw(st.integers(1, len(values)))
+        frame = pd.DataFrame({"v": pd.Series(values, dtype=object), "w": values[::-1]})
+        whole = OneHot().fit(frame)
+        chunked = OneHot().partial_fit(frame[:cut]).partial_fit(frame[cut:])
+        assert chunked.counts_ == whole.counts_
+        np.testing.assert_array_equal(chunked.transform(frame), whole.transform(frame))
+        assert [*chunked.get_feature_names_out()] == [*whole.get_feature_names_out()]
+
+    def test_learning_waits_for_use(self):
+        embedder = Diary().partial_fit(ROWS)
+        for _ in range(5):
+            embedder.partial_fit(ROWS)
+        assert embedder.notes == [4]
+        embedder.transform(ROWS)
+        embedder.pairwise_distances(ROWS)
+        embedder.explain(ROWS[:1], ROWS[1:2])
+        assert embedder.notes == [4, 24]  # once for six batches, and once is enough
+
+    def test_any_learned_attribute_wakes_it(self):
+        embedder = Diary().fit(ROWS[:2]).partial_fit(ROWS[2:])
+        assert embedder.shares_[-1] == 0.5
+        assert embedder.notes == [2, 4]
+        with pytest.raises(AttributeError, match="nothing_"):
+            embedder.nothing_  # noqa: B018
+        with pytest.raises(AttributeError, match="odd"):
+            Diary().odd  # noqa: B018
+
+    def test_fit_forgets(self):
+        embedder = Diary().fit(ROWS)
+        embedder.fit(ROWS[:2])
+        assert embedder.counts_.n == 2
+        assert embedder.notes == [4, 2]
+
+    def test_fit_counts(self):
+        counts = Counts.of(Table.of(ROWS[:2], numbers="nominal"))
+        counts = counts + Counts.of(Table.of(ROWS[2:], counts.schema))
+        embedder = OneHot().fit_counts(counts)
+        np.testing.assert_array_equal(
+            embedder.transform(ROWS.to_numpy()), OneHot().fit(ROWS).transform(ROWS)
+        )
+        assert embedder.n_features_in_ == 3
+        with pytest.raises(ValueError, match="empty"):
+            OneHot().fit_counts(Counts())
+
+    @pytest.mark.parametrize("combine", ["concat", "sum"])
+    def test_weight_is_repetition(self, combine):
+        weight = np.array([3, 0, 1, 2])
+        repeated = ROWS.iloc[np.repeat(np.arange(4), weight)]
+        weighted = Diary(combine=combine).fit(ROWS, sample_weight=weight)
+        assert weighted.counts_ == Diary().fit(repeated).counts_
+        np.testing.assert_array_equal(
+            weighted.transform(ROWS), Diary(combine=combine).fit(repeated).transform(ROWS)
+        )
+
+    def test_classes(self):
+        embedder = Supervised().fit(ROWS, [1, 0, 1, 0])
+        assert embedder.counts_.classes == (0, 1)
+        assert Diary().fit(ROWS, [1, 0, 1, 0]).counts_.classes is None
+        with pytest.raises(ValueError, match="requires y"):
+            Supervised().fit(ROWS)
+        embedder.partial_fit(ROWS, [2, 0, 1, 0])
+        assert embedder.counts_.classes == (0, 1, 2)
+
+    def test_the_template_learns_nothing(self):
+        with pytest.raises(NotImplementedError, match="_learn"):
+            ValueEmbedder().fit(ROWS)
+
+
+class TestSmall:
+    def test_no_rows(self):
+        with pytest.raises(ValueError, match="0 sample"):
+            OneHot().fit(ROWS[:0])
+        embedder = OneHot().fit(ROWS)
+        assert embedder.transform(ROWS[:0]).shape == (0, 8)
+        before = embedder.counts_
+        assert embedder.partial_fit(ROWS[:0]).counts_ == before
+
+    def test_one_row(self):
+        embedder = OneHot().fit(ROWS[:1])
+        assert embedder.transform(ROWS[:1]).tolist() == [[1.0, 1.0, 1.0]]
+        assert embedder.pairwise_distances(ROWS[:1]).tolist() == [[0.0]]
+
+    def test_one_value(self):
+        frame = pd.DataFrame({"a": ["u", "u"], "b": ["p", "q"]})
+        assert OneHot().fit(frame).transform(frame).tolist() == [[1, 1, 0], [1, 0, 1]]
+
+    def test_all_missing(self):
+        frame = pd.DataFrame({"a": [None, None], "b": [float("nan")] * 2})
+        embedder = OneHot().fit(frame)
+        assert embedder.counts_.labels == ((None,), (None,))
+        assert embedder.transform(frame).tolist() == [[1, 1], [1, 1]]
+
+    def test_weight_of_zero(self):
+        with pytest.raises(ValueError, match="weight of every row is zero"):
+            OneHot().fit(ROWS, sample_weight=[0, 0, 0, 0])
+
+
+class TestColumns:
+    def test_reordered_frames_raise(self):
+        embedder = OneHot().fit(ROWS)
+        with pytest.raises(ValueError, match="same order"):
+            embedder.transform(ROWS[["size", "color", "n"]])
+
+    def test_missing_and_extra_ones_raise(self):
+        embedder = OneHot().fit(ROWS)
+        with pytest.raises(ValueError, match="missing:\n- n"):
+            embedder.transform(ROWS[["color", "size"]])
+        with pytest.raises(ValueError, match="unseen at fit time:\n- more"):
+            embedder.transform(ROWS.assign(more=1))
+        with pytest.raises(ValueError, match="2 features"):
+            OneHot().fit(ROWS.to_numpy()).transform(ROWS.to_numpy()[:, :2])
+
+    def test_dicts_are_matched_by_name(self):
+        embedder = OneHot().fit(ROWS)
+        rows = {"n": [2], "more": ["?"], "size": ["S"], "color": ["red"]}
+        expected = embedder.transform(pd.DataFrame({"color": ["red"], "size": ["S"], "n": [2]}))
+        np.testing.assert_array_equal(embedder.transform(rows), expected)
+        with pytest.raises(ValueError, match="column 'n' is missing"):
+            embedder.transform({"size": ["S"], "color": ["red"]})
+
+    def test_tables_must_have_the_same_columns(self):
+        embedder = OneHot().fit(ROWS)
+        table = Table.of(ROWS, numbers="nominal")
+        np.testing.assert_array_equal(embedder.transform(table), embedder.transform(ROWS))
+        with pytest.raises(ValueError, match="n"):
+            embedder.transform(Table.of(ROWS[["color", "size"]]))
+        with pytest.raises(ValueError, match="'n' was read as numeric"):
+            embedder.transform(Table.of(ROWS))
+
+    def test_numeric_columns_are_refused_by_name(self):
+        with pytest.raises(ValueError, match="column 'n' is numeric"):
+            OneHot(schema={"n": "numeric"}).fit(ROWS)
+
+    def test_fitted_attributes(self):
+        embedder = OneHot().fit(ROWS)
+        assert embedder.n_features_in_ == 3
+        assert [*embedder.feature_names_in_] == ["color", "size", "n"]
+        assert embedder.schema_.names == ["color", "size", "n"]
+
+    @pytest.mark.xfail(
+        reason="_base._Named: scikit-learn >= 1.9 reads names from frames that narwhals knows only"
+    )
+    @pytest.mark.parametrize(
+        "rows",
+        [ROWS.to_dict("list"), ROWS.to_dict("records"), Table.of(ROWS, numbers="nominal")],
+        ids=["dict", "records", "table"],
+    )
+    def test_names_are_remembered_without_a_frame(self, rows):
+        assert [*OneHot().fit(rows).feature_names_in_] == ["color", "size", "n"]
+
+    def test_unnamed_columns(self):
+        embedder = OneHot().fit(ROWS.to_numpy())
+        assert not hasattr(embedder, "feature_names_in_")
+        assert embedder.schema_.names == ["x0", "x1", "x2"]
+
+    @pytest.mark.parametrize("convert", [pl.from_pandas, pa.Table.from_pandas], ids=["pl", "pa"])
+    def test_frames_of_another_library(self, convert):
+        embedder = OneHot().fit(ROWS)
+        np.testing.assert_array_equal(embedder.transform(convert(ROWS)), embedder.transform(ROWS))
+        other = OneHot().fit(convert(ROWS))
+        assert other.counts_ == embedder.counts_
+
+
+class TestOutput:
+    def test_type(self):
+        assert OneHot().fit_transform(ROWS).dtype == np.float64
+        assert OneHot(dtype="float32").fit_transform(ROWS).dtype == np.float32
+
+    def test_frames(self):
+        embedder = OneHot().fit(ROWS)
+        names = [*embedder.get_feature_names_out()]
+        assert names == [
+            "color_blue",
+            "color_red",
+            "color_<missing>",
+            *("size_L", "size_M", "size_S"),
+        ] + [*("n_1", "n_2")]
+        frame = embedder.set_output(transform="pandas").transform(ROWS.set_index([[4, 5, 6, 7]]))
+        assert [*frame.columns] == names
+        assert [*frame.index] == [4, 5, 6, 7]
+        frame = embedder.set_output(transform="polars").transform(ROWS)
+        assert isinstance(frame, pl.DataFrame)
+        assert frame.columns == names
+
+    def test_names(self):
+        embedder = Diary().fit(ROWS)
+        assert [*embedder.get_feature_names_out()] == ["color_0", "size_0", "n_0"]
+        assert [*embedder.get_feature_names_out(["color", "size", "n"])] == [
+            *("color_0", "size_0", "n_0")
+        ]
+        with pytest.raises(ValueError, match="not equal to feature_names_in_"):
+            embedder.get_feature_names_out(["a", "b", "c"])
+        with pytest.raises(ValueError, match="length equal"):
+            Diary().fit(ROWS.to_numpy()).get_feature_names_out(["a"])
+        assert [*Diary(combine="sum").fit(ROWS).get_feature_names_out()] == ["dim0"]
+
+    def test_before_fit(self):
+        for call in ("transform", "pairwise_distances", "pairwise_kernel"):
+            with pytest.raises((NotFittedError, AttributeError)):
+                getattr(OneHot(), call)(ROWS)
+        for call in (OneHot().get_feature_names_out, OneHot().lookups):
+            with pytest.raises(NotFittedError):
+                call()
+        with pytest.raises(NotFittedError):
+            OneHot().value_distances("color")
+
+    def test_pipeline(self):
+        from sklearn.neighbors import KNeighborsClassifier
+
+        model = make_pipeline(OneHot(), KNeighborsClassifier(1)).fit(ROWS, [0, 1, 2, 3])
+        assert model.predict(ROWS).tolist() == [0, 1, 2, 3]
+
+
+class TestDistances:
+    def test_pairwise(self):
+        embedder = Diary().fit(ROWS)
+        vectors = embedder.transform(ROWS)
+        expected = np.sqrt(((vectors[:, None] - vectors[None]) ** 2).sum(axis=2))
+        np.testing.assert_allclose(embedder.pairwise_distances(ROWS), expected)
+        np.testing.assert_allclose(embedder.pairwise_distances(ROWS, ROWS[:2]), expected[:, :2])
+        np.testing.assert_allclose(embedder.pairwise_kernel(ROWS), vectors @ vectors.T)
+
+    def test_unknown_policy(self):
+        other = ROWS.assign(color="?")
+        embedder = OneHot(unknown="error").fit(ROWS)
+        for call in (
+            embedder.transform,
+            embedder.pairwise_distances,
+            lambda X: embedder.pairwise_kernel(ROWS, X),
+        ):
+            with pytest.raises(ValueError, match=r"column 'color': value '\?' was not seen in fit"):
+                call(other)
+
+    def test_value_distances_are_labelled(self):
+        frame = OneHot().fit(ROWS).value_distances("color")
+        assert [*frame.index] == ["blue", "red", None]
+        assert frame.index.name == "color"
+        assert [*frame.columns] == ["blue", "red", None]
+        np.testing.assert_allclose(frame.to_numpy(), np.sqrt(2) * (1 - np.eye(3)))
+        with pytest.raises(KeyError, match="'colour' is no categorical column"):
+            OneHot().fit(ROWS).value_distances("colour")
+
+    def test_lookups_add_up(self):
+        embedder = Diary().fit(ROWS)
+        tables, root = embedder.lookups()
+        codes = embedder.tables_.codes(Table.of(ROWS, embedder.schema_))
+        total = sum(t[c][:, c] for t, c in zip(tables, codes, strict=True))
+        assert root
+        np.testing.assert_allclose(np.sqrt(total), embedder.pairwise_distances(ROWS))
+        with pytest.raises(ValueError, match="do not add up"):
+            Diary(combine="sum").fit(ROWS).lookups()
+
+
+class TestExplain:
+    @pytest.mark.parametrize(
+        ("a", "b"),
+        [
+            ({"color": "red", "size": "S", "n": 1}, {"n": 2, "size": "S", "color": "blue"}),
+            (["red", "S", 1], ("blue", "S", 2)),
+            (ROWS[:1], pd.DataFrame({"color": ["blue"], "size": ["S"], "n": [2]})),
+            (ROWS.iloc[0], pd.Series({"color": "blue", "size": "S", "n": 2})),
+            ([["red", "S", 1]], [["blue", "S", 2]]),
+            ([{"color": "red", "size": "S", "n": 1}], {"color": "blue", "size": "S", "n": 2}),
+            (pl.from_pandas(ROWS[:1]), ["blue", "S", 2]),
+        ],
+        ids=["dict", "list", "frame", "series", "rows", "records", "polars"],
+    )
+    def test_one_row_in_any_form(self, a, b):
+        shares = OneHot().fit(ROWS).explain(a, b)
+        assert shares == {"color": 2.0, "size": 0.0, "n": 2.0}
+
+    def test_array_row(self):
+        embedder = OneHot().fit(ROWS.to_numpy())
+        assert embedder.explain(
+            np.array(["red", "S", 1], dtype=object), np.array(["red", "L", 1], dtype=object)
+        ) == {"x0": 0.0, "x1": 2.0, "x2": 0.0}
+
+    @pytest.mark.parametrize("combine", ["concat", "sum"])
+    def test_adds_up(self, combine):
+        embedder = Diary(combine=combine).fit(ROWS)
+        shares = embedder.explain(ROWS[:1], ROWS[1:2])
+        squared = embedder.pairwise_distances(ROWS[:1], ROWS[1:2])[0, 0] ** 2
+        assert sum(shares.values()) == pytest.approx(squared)
+
+    def test_more_than_one_row(self):
+        with pytest.raises(ValueError, match="expected one row, got 4"):
+            OneHot().fit(ROWS).explain(ROWS, ROWS[:1])
+
+    @pytest.mark.xfail(reason="_base.explain does not ask _policy()")
+    def test_refuses_unknown_values_if_asked(self):
+        embedder = OneHot(unknown="error").fit(ROWS)
+        with pytest.raises(ValueError, match="'color'"):
+            embedder.explain(["?", "S", 1], ["red", "S", 1])
+
+
+class TestEstimator:
+    def test_clone(self):
+        schema = Schema({"n": "nominal"})
+        embedder = OneHot(schema=schema, unknown="error", dtype="float32").fit(ROWS)
+        twin = clone(embedder)
+        assert twin.get_params() == {"schema": schema, "unknown": "error", "dtype": "float32"}
+        assert not hasattr(twin, "counts_")
+
+    @pytest.mark.parametrize("waiting", [False, True])
+    def test_pickle(self, waiting):
+        embedder = OneHot().fit(ROWS)
+        if waiting:  # for learning
+            embedder.partial_fit(ROWS.assign(color="new"))
+        twin = pickle.loads(pickle.dumps(embedder))
+        assert twin.counts_ == embedder.counts_
+        np.testing.assert_array_equal(twin.transform(ROWS), embedder.transform(ROWS))
+        assert twin.partial_fit(ROWS).counts_ == embedder.partial_fit(ROWS).counts_
+
+    def test_parameters_are_left_alone(self):
+        schema = {"n": "nominal"}
+        embedder = OneHot(schema=schema).fit(ROWS)
+        assert embedder.schema is schema
+        assert schema == {"n": "nominal"}

@@ -5,10 +5,15 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from weft import plots
+from weft import UNTIE, Weave, plots
 
 RANKS = [2.7, 4.1, 3.54, 5.9]
 NAMES = ["UNTIE", "Couplings", "CDE", "COS"]
+WEIGHTS = {
+    "color": {"intra/poly1": 0.2, "inter/poly1": 0.5},
+    "size": {"inter/poly1": 0.8},
+    "id": {},
+}
 
 
 def draw(name, ax=None):
@@ -22,10 +27,16 @@ def draw(name, ax=None):
         return plots.precision_curve([1, 2, 3], {"ours": [1, 0.5, 0.4]}, ax=ax)
     if name == "scatter_map":
         return plots.scatter_map(rng.normal(size=(9, 2)), list("aabbccaab"), ax=ax)
+    if name == "convergence":
+        return plots.convergence([3.0, 2.0, 1.9], ax=ax)
+    if name == "weights_heatmap":
+        return plots.weights_heatmap(WEIGHTS, ax=ax)
+    if name == "column_weights":
+        return plots.column_weights(WEIGHTS, ax=ax)
     return plots.value_heatmap(1 - np.eye(3), ["x", "y", "z"], ax=ax)
 
 
-ALL = ["cd_diagram", "epsilon_gamma_curve", "precision_curve", "scatter_map", "value_heatmap"]
+ALL = plots.__all__
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -127,7 +138,46 @@ def test_heatmap_writes_on_dark_in_white_and_only_small_tables():
     same.figure.savefig(io.BytesIO(), format="png", dpi=40)
 
 
+def test_weights_are_columns_by_couplings_and_gaps_stay_white():
+    ax = draw("weights_heatmap")
+    shown = np.ma.filled(ax.images[0].get_array(), np.nan)
+    np.testing.assert_array_equal(shown, [[0.2, 0.5], [np.nan, 0.8], [np.nan, np.nan]])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["color", "size", "id"]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["intra/poly1", "inter/poly1"]
+
+
+def test_column_weights_add_up_couplings():
+    ax = draw("column_weights")
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([0.7, 0.8, 0])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["color", "size", "id"]
+    assert ax.yaxis_inverted()
+    plain = plots.column_weights({"a": 1.5, "b": 0.5})
+    assert [bar.get_width() for bar in plain.patches] == [1.5, 0.5]
+
+
+def test_convergence_counts_from_one_and_names_several():
+    ax = draw("convergence")
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[1, 3], [2, 2], [3, 1.9]])
+    assert ax.get_legend() is None
+    both = plots.convergence({"a": [2, 1], "b": [3, 1, 0]})
+    assert [t.get_text() for t in both.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_pictures_of_fitted_embedders():
+    rows = {"a": list("uvuv"), "b": list("xxyy")}
+    untie = UNTIE(2).fit(rows)
+    assert plots.weights_heatmap(untie.weights_).images[0].get_array().shape[0] == 2
+    assert len(plots.column_weights(Weave().fit(rows).weights_).patches) == 2
+    assert plots.convergence(untie.objective_).lines
+
+
 def test_bad_input():
+    with pytest.raises(ValueError, match="no weights to draw"):
+        plots.weights_heatmap({"a": {}})
+    with pytest.raises(ValueError, match="no weights to draw"):
+        plots.column_weights({})
+    with pytest.raises(ValueError, match="the trace 'objective' is empty"):
+        plots.convergence([])
     with pytest.raises(ValueError, match="3 names for ranks"):
         plots.cd_diagram([1, 2], list("abc"), 1)
     with pytest.raises(ValueError, match="cd must be positive"):

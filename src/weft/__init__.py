@@ -7,6 +7,8 @@ data, with a metric you can trust and a table you can look into.
 from weft import datasets, evaluate, plots
 from weft.cluster import KModes
 from weft.counts import Counts
+from weft.learn.cde import CDE
+from weft.learn.unicorn import UNICORN
 from weft.learn.untie import UNTIE
 from weft.learn.weave import Weave
 from weft.measures import CKML, ValueMetric
@@ -14,10 +16,13 @@ from weft.neighbors import WeightedKNN
 from weft.onehot import OneHot
 from weft.table import Column, Schema, Table
 from weft.tables import ValueTables
+from weft.windows import Windowed
 
 __version__ = "0.1.0"
 __all__ = [
+    "CDE",
     "CKML",
+    "UNICORN",
     "UNTIE",
     "Column",
     "Counts",
@@ -29,6 +34,7 @@ __all__ = [
     "ValueTables",
     "Weave",
     "WeightedKNN",
+    "Windowed",
     "datasets",
     "evaluate",
     "plots",

@@ -58,9 +58,7 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
                 f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
                 "of 1 is required."
             )
-        counts = self._count(table, y, sample_weight)
-        _check_feature_names(self, _nameable(X), reset=True)
-        return self.fit_counts(counts)
+        return self.fit_counts(self._count(table, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them."""
@@ -77,7 +75,7 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
             )
         self._hold(counts)
         self.schema_ = counts.schema
-        self.n_features_in_ = len(counts.schema)
+        remember_names(self, counts.schema)
         self._learn_now()
         return self
 
@@ -128,9 +126,11 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
     def _read_known(self, X: Any) -> Table:
         """Read rows under the schema of fit, columns checked as scikit-learn does."""
         check_is_fitted(self, "counts_")
-        if not isinstance(X, Mapping | list | tuple | Table):
+        if hasattr(X, "columns") and not isinstance(X, Table):
             _check_feature_names(self, X, reset=False)
         table = self._read(X, self.schema_)
+        if isinstance(X, np.ndarray):  # a warning, and only for what can be read at all
+            _check_feature_names(self, X, reset=False)
         if isinstance(X, Table) and X.schema.names != self.schema_.names:
             raise ValueError(f"the table has columns {X.schema.names}, not {self.schema_.names}")
         return table
@@ -158,7 +158,7 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
         a, b : dict, sequence or one-row frame
             The two rows.
         """
-        left, right = self._read_known(_one_row(a)), self._read_known(_one_row(b))
+        left, right = self._read_pair(_one_row(a), _one_row(b))
         shares = self.tables_.contributions(left, right)[0]
         return dict(zip(self.tables_.names, shares.tolist(), strict=True))
 
@@ -227,22 +227,16 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
         return tags
 
 
+def remember_names(estimator: Any, schema: Schema) -> None:
+    """Set what scikit-learn wants to know of the input: how many columns, and their names."""
+    estimator.n_features_in_ = len(schema)
+    vars(estimator).pop("feature_names_in_", None)
+    if schema.named:
+        estimator.feature_names_in_ = np.asarray(schema.names, dtype=object)
+
+
 def _nameable(X: Any) -> Any:
-    """Return what scikit-learn can read feature names from."""
-    if isinstance(X, Mapping):
-        return _Named(list(X))
-    if isinstance(X, Table):
-        return _Named(X.schema.names if X.schema.named else [])
-    if isinstance(X, list | tuple) and len(X) and isinstance(X[0], Mapping):
-        return _Named(list(dict.fromkeys(key for row in X for key in row)))
     return X
-
-
-class _Named:
-    """Column names, where scikit-learn looks for them."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.columns = np.asarray(names, dtype=object)
 
 
 def _one_row(row: Any) -> Any:
@@ -257,6 +251,8 @@ def _one_row(row: Any) -> Any:
         not row or not isinstance(row[0], list | tuple | Mapping)
     ):
         return [list(row)]
+    if not hasattr(row, "__len__"):
+        raise TypeError(f"{row!r} is no row; give a dict, a sequence of cells or a one-row frame")
     if len(row) != 1:
         raise ValueError(f"expected one row, got {len(row)}")
     return row

@@ -102,6 +102,10 @@ def _from_frame(X: Any) -> Parts:
     if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:  # pandas: names need not be text
         columns = [_typed(X.iloc[:, i]) for i in range(X.shape[1])]
         return _names(list(X.columns)), columns, len(X)
+    if type(X).__module__.startswith("pyarrow") and hasattr(X, "column_names"):
+        import pyarrow as pa
+
+        X = pa.table(X)  # a record batch, too, has names
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is a lazy {type(X).__module__} frame; call .collect() on it first")

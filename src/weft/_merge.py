@@ -127,6 +127,18 @@ def settled(counts: Counts, noise: float) -> Counts:
     return replace(counts, pairs=tidy(pairs))
 
 
+def faded(counts: Counts) -> Counts:
+    """Drop the values that scaling has made too light to matter."""
+    light = counts.value_counts <= noise(counts)
+    if not light.any():
+        return counts
+    levels = [c.levels for c in cast(Schema, counts.schema).categorical]
+    kept = canonical(counts, levels, noise(counts))
+    if counts.class_pairs is None:
+        return kept
+    return replace(kept, class_pairs=counts.class_pairs[~light])
+
+
 def _place(counts: Counts, value: int) -> str:
     i = int(np.searchsorted(counts.offsets, value, side="right")) - 1
     name = [*counts.names, "y"][i]

@@ -21,6 +21,8 @@ def numbers(column: Any, *, empty_is_missing: bool = False) -> np.ndarray:
     values = np.asarray(column)
     if values.dtype.kind in "biuf":
         return values.astype(np.float64, copy=False)
+    if values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] in ("Y", "M"):
+        raise TypeError(f"{values.dtype} counts months or years, which have no fixed length")
     if values.dtype.kind in "Mm":
         micro = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
         seconds = values.astype(micro).astype(np.int64) / 1e6

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names
 
 from weft import _labels
-from weft._base import ValueEmbedder, _nameable
+from weft._base import ValueEmbedder, remember_names
 from weft.table import Codes, Schema, Sets, Table
 
 _LARGEST_TABLES = 1 << 27  # entries of all tables of pairs together: 1 GB
@@ -45,8 +45,7 @@ def fit_metric(
         table = _read(metric, X, Schema.of(metric.schema))
         metric.fit(table, y, sample_weight)
     task.metric_ = metric
-    task.n_features_in_ = metric.n_features_in_
-    _check_feature_names(task, _nameable(X), reset=True)
+    remember_names(task, metric.schema_)
     return table
 
 

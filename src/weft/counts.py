@@ -159,6 +159,24 @@ class Counts:
         levels = [c.levels for c in self.schema.categorical] + [None] * (classes is not None)
         return _merge.split_class(_merge.canonical(merged, levels, noise), classes is not None)
 
+    def scaled(self, factor: float) -> Counts:
+        """Return what rows of weight ``factor`` would have counted: how a stream forgets.
+
+        Counts are floats from there on, unless the factor is 1; a value that has faded to a
+        billionth of the rows is dropped.
+        """
+        if not (np.isfinite(factor) and factor >= 0):
+            raise ValueError(f"factor={factor} must be a number >= 0")
+        if self.schema is None or factor == 1:
+            return self
+        if factor == 0:
+            return Counts()
+        moved = {
+            name: None if (given := getattr(self, name)) is None else given * float(factor)
+            for name in ("n", "pairs", "class_pairs", "class_n", "digits")
+        }
+        return _merge.faded(replace(self, **moved))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
             return NotImplemented
@@ -263,6 +281,9 @@ class Counts:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, without pickle; the file appears whole or not at all."""
+        _persist.write(path, "counts", *self._stored())
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header = {
             "schema": None if self.schema is None else _persist.schema_to_json(self.schema),
             "n": self.n,
@@ -277,7 +298,7 @@ class Counts:
         for name in ("class_pairs", "class_n", "digits"):
             if getattr(self, name) is not None:
                 arrays[name] = getattr(self, name)
-        _persist.write(path, "counts", header, arrays)
+        return header, arrays
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Counts:
@@ -327,9 +348,10 @@ def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if len(bad):
         raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]}; use a number >= 0")
     whole = given.dtype.kind in "biu"
-    # Counts must not wrap around, nor sums turn into infinity.
-    if len(given) and given.astype(np.float64).sum() > (2.0**62 if whole else 1e250):
-        raise ValueError(f"sample_weight adds up to {given.astype(np.float64).sum():.3g}; scale it")
+    with np.errstate(over="ignore"):
+        total = given.sum(dtype=np.float64)
+    if total > (2.0**62 if whole else 1e250):  # counts must not wrap around, nor turn infinite
+        raise ValueError(f"sample_weight adds up to {total:.3g}; scale it down")
     return given.astype(np.int64 if whole else np.float64)
 
 

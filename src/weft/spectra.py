@@ -56,6 +56,18 @@ def principal_axes(
     return values, axes * np.where(signs == 0, 1, signs)
 
 
+def leading_axes(counts: Counts, tables: Sequence[np.ndarray], n_axes: int) -> np.ndarray:
+    """Return the axes of the largest eigenvalues; those as large as the last one stay together.
+
+    A cut through equal eigenvalues would keep arbitrary directions. Where columns are independent
+    and alike all are equal, and rows that differ would fall together.
+    """
+    values, axes = principal_axes(counts, tables, sum(t.shape[1] for t in tables))
+    noise = 1e-9 * values.max(initial=0)
+    last = values[n_axes - 1] if n_axes < len(values) else 0.0
+    return axes[:, (values >= last - noise) & (values > noise)]
+
+
 def responses(
     counts: Counts, tables: Sequence[np.ndarray], n_axes: int, *, centred: bool = True
 ) -> np.ndarray:

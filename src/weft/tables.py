@@ -122,10 +122,9 @@ class ValueTables:
         """Return the vector of each row of a table, optionally into a given array."""
         from weft import _gather_kernels as kernels
 
-        if np.dtype(dtype if out is None else out.dtype) not in (np.float32, np.float64):
-            raise ValueError(
-                f"vectors are float32 or float64, not {dtype if out is None else out.dtype}"
-            )
+        dtype = np.dtype(dtype if out is None else out.dtype)
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"vectors are float32 or float64, not {dtype}")
         if out is None:
             out = np.empty((table.n_rows, self.n_features), dtype)
         elif out.shape != (table.n_rows, self.n_features):

@@ -144,7 +144,8 @@ def _fill_empty(labels, distances, k):
 
 
 @njit(nogil=True, cache=True)
-def _cost(weight, distances):
+def total_cost(weight, distances):
+    """Sum up weighted distances, always in the same order."""
     total = 0.0
     for i in range(len(weight)):
         total += weight[i] * distances[i]
@@ -166,7 +167,7 @@ def run(places, weight, offsets, tables, starts, kind, max_iter, histogram):
     reach_of(current, offsets, tables, starts, kind, reach)
     assign(places, reach, labels, distances)
     # A distribution of one row is no distribution of a cluster: its cost is not comparable.
-    best = np.inf if kind == DISTRIBUTION else _cost(weight, distances)
+    best = np.inf if kind == DISTRIBUTION else total_cost(weight, distances)
     worse, steps = 0, 0
     for _ in range(max_iter):
         _fill_empty(labels, distances, k)
@@ -176,10 +177,11 @@ def run(places, weight, offsets, tables, starts, kind, max_iter, histogram):
             if not current[c].any():
                 current[c] = histogram[c]
         if not reach_of(current, offsets, tables, starts, kind, reach):
-            best = min(best, _cost(weight, distances))
+            if best == np.inf:
+                best = total_cost(weight, distances)
             break
         assign(places, reach, labels, distances)
-        cost = _cost(weight, distances)
+        cost = total_cost(weight, distances)
         steps += 1
         if cost < best:
             worse = 0

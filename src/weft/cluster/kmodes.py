@@ -224,7 +224,7 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
 
         labels, distances = kernels.nearest(places, self._reach)
         self.labels_ = labels[inverse]
-        self.cost_ = float(weights @ distances)
+        self.cost_ = float(kernels.total_cost(weights, distances))
         kernels.add_values(places, weights, labels, self._members)
 
     # -- using -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Collapsed Gibbs sampling for Non-BEND. [Zhu 2019, 5.3.2.1, Algorithm 1]
+"""Collapsed Gibbs sampling for Non-BEND [Zhu 2019, 5.3.2.1, Algorithm 1].
 
 Each row in turn leaves its subspace and draws one anew, given the value counts of all others,
 Eq. (5.11). All logarithms are looked up by count, and there is no limit to the subspaces.
@@ -36,9 +36,7 @@ class Gibbs:
     assignment: str = "mode"
     n_init: int = 1
 
-    def run(
-        self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator
-    ) -> Fit:
+    def run(self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
         if self.assignment not in ("mode", "last"):
             raise ValueError(f"assignment={self.assignment!r}: use 'mode' or 'last'")
@@ -134,32 +132,38 @@ def fit_of(places: np.ndarray, chosen: np.ndarray, prior: Prior, trace: list[flo
     return Fit(counts, sizes, tuple(trace)).chosen(np.argsort(-sizes, kind="stable"))
 
 
+def is_whole(weight: np.ndarray) -> bool:
+    """Return whether weights are numbers of copies."""
+    return bool((np.abs(np.rint(weight) - weight) < 1e-9).all())
+
+
 def expanded(rows: Rows) -> np.ndarray:
     """Return every row as often as it occurs: copies may sit in different subspaces."""
-    times = np.rint(rows.weight).astype(np.int64)
-    if (np.abs(times - rows.weight) > 1e-9).any():
+    if not is_whole(rows.weight):
+        odd = rows.weight[rows.weight != np.rint(rows.weight)][0]
         raise ValueError(
-            f"a row has weight {rows.weight[times != rows.weight][0]:g}; method='gibbs' samples "
-            "whole rows: use whole numbers, or method='vi'"
+            f"a row has weight {odd:g}; method='gibbs' samples whole rows: use whole numbers, or "
+            "method='vi'"
         )
-    return np.repeat(rows.places, times, axis=0)
+    return np.repeat(rows.places, np.rint(rows.weight).astype(np.int64), axis=0)
 
 
 def sampled_fit(rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
-    """Return a start for variational inference: a short chain over a sample of distinct rows.
+    """Return a start for variational inference: a short chain over rows, or a sample of them.
 
     The largest ``truncation`` subspaces are kept, with their counts scaled up to all rows.
     """
-    chosen = np.arange(len(rows.places))
-    if len(chosen) > _SAMPLE_ROWS:
-        share = rows.weight / rows.weight.sum()
-        chosen = rng.choice(len(chosen), _SAMPLE_ROWS, replace=False, p=share)
-    places = rows.places[np.sort(chosen)]
+    if rows.total <= _SAMPLE_ROWS and is_whole(rows.weight):
+        places = expanded(rows)
+    else:
+        share = rows.weight / rows.total
+        places = rows.places[np.sort(rng.choice(len(share), _SAMPLE_ROWS, p=share))]
     first = rng.integers(min(prior.truncation, len(places)), size=len(places))
     sampler = Sampler(places, prior, first)
     for _ in range(_SAMPLE_SWEEPS):
         sampler.sweep(rng)
     fit = fit_of(places, sampler.assignment, prior, [])
     scale = rows.total / fit.sizes.sum()
-    kept = fit.chosen(np.arange(min(len(fit.sizes), prior.truncation)))
+    most = min(len(fit.sizes), prior.truncation, len(rows.places))
+    kept = fit.chosen(np.arange(most))
     return Fit(kept.counts * scale, kept.sizes * scale)

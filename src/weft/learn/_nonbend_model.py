@@ -30,6 +30,10 @@ class Fit:
         """Return some of the subspaces, in the order given."""
         return replace(self, counts=self.counts[:, which], sizes=self.sizes[which])
 
+    def occupied(self) -> Fit:
+        """Return the subspaces that hold at least half a row, or half as much as the largest."""
+        return self.chosen(self.sizes >= 0.5 * min(1.0, self.sizes.max()))
+
 
 @dataclass(frozen=True)
 class Prior:

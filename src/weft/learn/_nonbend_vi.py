@@ -1,4 +1,4 @@
-"""Variational inference for Non-BEND. [Zhu 2019, 5.3.2.2]
+"""Variational inference for Non-BEND [Zhu 2019, 5.3.2.2].
 
 Coordinate ascent on the evidence lower bound of a truncated stick-breaking mixture. A pass over
 the rows leaves only expected counts (V × subspaces), so memory does not grow with rows and the
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
-from weft.learn._nonbend_gibbs import sampled_fit
+from weft.learn._nonbend_gibbs import expanded, is_whole, sampled_fit
 from weft.learn._nonbend_model import Fit, Prior, log_prior_normaliser, value_evidence
 from weft.learn._nonbend_rows import Rows
 
@@ -44,9 +44,7 @@ class VI:
     tol: float = 1e-6
     merge: bool = True
 
-    def run(
-        self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator
-    ) -> Fit:
+    def run(self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` fits."""
         if self.start not in ("sweeps", "random", "rows"):
             raise ValueError(f"start={self.start!r}: use 'sweeps', 'random' or 'rows'")
@@ -95,8 +93,10 @@ def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> 
     n_subspaces = min(prior.truncation, len(rows.places))
     counts, sizes = np.zeros((rows.n_values, n_subspaces)), np.zeros(n_subspaces)
     if kind == "random":
-        chosen = rng.integers(n_subspaces, size=len(rows.places))
-        add_assigned(rows.places, rows.weight, chosen, counts, sizes)
+        whole = is_whole(rows.weight)
+        places = expanded(rows) if whole else rows.places
+        weight = np.ones(len(places)) if whole else rows.weight
+        add_assigned(places, weight, rng.integers(n_subspaces, size=len(places)), counts, sizes)
         return Fit(counts, sizes)
     share = rows.weight / rows.weight.sum()
     seeds = rng.choice(len(rows.places), n_subspaces, replace=False, p=share)
@@ -162,7 +162,7 @@ def value_expectations(
 
 
 def stick_evidence(sizes: np.ndarray, alpha: float) -> float:
-    """Return what the sticks add to the bound at their best: Σ log B(1+n_t, α+n_>t) − log B(1,α)."""
+    """Return what the best sticks add to the bound: Σ log B(1+n_t, α+n_>t) − log B(1, α)."""
     rest = np.cumsum(sizes[::-1])[::-1][1:]
     return float((betaln(1.0 + sizes[:-1], alpha + rest) - betaln(1.0, alpha)).sum())
 

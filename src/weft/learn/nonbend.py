@@ -1,4 +1,4 @@
-"""Non-BEND: a table untangled into independent parts. [Zhu 2019, ch. 5]
+"""Non-BEND: a table untangled into independent parts [Zhu 2019, ch. 5].
 
 Explains the table as a Dirichlet-process mixture of subspaces in which columns are independent,
 and represents each value by how likely it is in each of them. The mixture is a model of the table
@@ -9,28 +9,27 @@ weft it needs rows more than once: distinct rows are kept, or batches are read a
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from numbers import Integral, Real
 from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import _check_feature_names
 
-from weft._base import ValueEmbedder, _nameable
+from weft._base import _nameable
 from weft.counts import Counts, _checked_weight
 from weft.learn._nonbend_batches import fit_batches
 from weft.learn._nonbend_gibbs import Gibbs
 from weft.learn._nonbend_model import Fit, Prior
-from weft.learn._nonbend_rows import Rows, distinct_rows, locate
+from weft.learn._nonbend_rows import Rows
+from weft.learn._nonbend_table import TableModel
 from weft.learn._nonbend_vi import VI
 from weft.table import Schema
 from weft.tables import ValueTables
 
-_MOST_CELLS = 10_000_000
 
-
-class NonBEND(ValueEmbedder):
+class NonBEND(TableModel):
     """Embed rows by the independent subspaces they come from.
 
     A Dirichlet-process mixture of products of multinomials is fitted several times, each fit
@@ -72,6 +71,8 @@ class NonBEND(ValueEmbedder):
         Per column, the probability of each value in each subspace, Eq. (5.26).
     trace_ : tuple of float
         The evidence lower bound after each step, or the log joint probability after each sweep.
+    n_iter_ : int
+        Its number of steps or sweeps.
     fits_ : list
         All fits.
 
@@ -179,9 +180,10 @@ class NonBEND(ValueEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         self._check_parameters()
         prior = self._prior(counts)
-        self.fits_: list[Fit] = vars(self).get("_given_fits") or self._run_fits(prior)
+        fits = vars(self).get("_given_fits") or self._run_fits(prior)
+        self.fits_ = [fit.occupied() for fit in fits]
         best = max(self.fits_, key=lambda fit: fit.trace[-1])
-        self.trace_ = best.trace
+        self.trace_, self.n_iter_ = best.trace, len(best.trace)
         self.weights_ = subspace_weights(best)
         self.n_subspaces_ = len(self.weights_)
         theta = value_probabilities(best, prior)
@@ -207,7 +209,7 @@ class NonBEND(ValueEmbedder):
         return [np.random.default_rng(seed) for seed in seeds]
 
     def _engine(self) -> VI | Gibbs:
-        named = {"vi": VI(), "gibbs": Gibbs()}
+        named: dict[str, VI | Gibbs] = {"vi": VI(), "gibbs": Gibbs()}
         return named[self.method] if isinstance(self.method, str) else self.method
 
     def _prior(self, counts: Counts) -> Prior:
@@ -224,74 +226,6 @@ class NonBEND(ValueEmbedder):
             value = getattr(self, name)
             if not isinstance(value, Integral) or int(value) < least:
                 raise ValueError(f"{name}={value!r}: use a whole number of at least {least}")
-
-    # -- the mixture as a model of the table ---------------------------------------------------
-
-    def predict_subspace(self, X: Any) -> np.ndarray:
-        """Return the number of each row's likeliest subspace."""
-        return self._judge(X)[0]
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log density of each row, log Σ_h π_h Π_j θ_hj; low ones are anomalies.
-
-        A value not seen in fit counts as one more value of its column that no row had.
-        """
-        return self._judge(X)[1]
-
-    def _judge(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        from weft.learn._nonbend_kernels import assign
-
-        table = self._read_known(X)
-        self.tables_._places(table, self._policy())
-        sizes = self.weights_ * float(self.counts_.n)
-        blocks = []
-        for theta in self.theta_:
-            unseen = self.alpha0 / (sizes + self.alpha0 * (theta.shape[1] + 1))
-            blocks += [theta.T, unseen[None, :]]
-        places = locate(table, self.counts_, shift=1)
-        return assign(places, np.log(self.weights_), np.log(np.vstack(blocks)))
-
-    def sample(self, n: int = 1, random_state: Any = None) -> dict[str, np.ndarray]:
-        """Eqs. (5.14), (5.5): draw new rows, as a mapping of column to values."""
-        check_is_fitted(self, "counts_")
-        rng = check_random_state(random_state)
-        subspace = rng.choice(self.n_subspaces_, size=n, p=self.weights_)
-        out = {}
-        for name, labels, theta in zip(
-            self.counts_.names, self.counts_.labels, self.theta_, strict=True
-        ):
-            below = np.cumsum(theta, axis=1)[subspace]
-            code = (rng.random_sample((n, 1)) * below[:, -1:] >= below).sum(axis=1)
-            out[name] = np.array([*labels, None], dtype=object)[:-1][code]
-        return out
-
-    def reconstruct(self, columns: Sequence[str] | None = None) -> np.ndarray:
-        """Theorem 5.2: return the estimated distribution Σ_h π_h Θ_h of some columns (or all).
-
-        An array with one axis per column, its values in the order of ``counts_.labels``.
-        """
-        check_is_fitted(self, "counts_")
-        chosen = [self.counts_._index(c) for c in columns or self.counts_.names]
-        if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > _MOST_CELLS:
-            raise ValueError(
-                f"the distribution of {len(chosen)} columns has more than {_MOST_CELLS:,} cells; "
-                "name fewer columns, or use score_samples for the rows at hand"
-            )
-        out = self.weights_[:, None]
-        for a in chosen:
-            out = (out[:, :, None] * self.theta_[a][:, None, :]).reshape(self.n_subspaces_, -1)
-        return out.sum(axis=0).reshape([self.theta_[a].shape[1] for a in chosen])
-
-    def divergence(self, X: Any) -> float:
-        """Return how far rows are from :meth:`reconstruct`: Kullback–Leibler, in nats.
-
-        From the empirical distribution of the rows to the estimated one; by Theorem 5.2 it falls
-        to 0 as rows are added.
-        """
-        table = self._read_known(X)
-        _, inverse = distinct_rows(locate(table, self.counts_, shift=1))
-        share = np.bincount(inverse)[inverse] / table.n_rows
-        return float(np.mean(np.log(share) - self.score_samples(table)))
 
 
 # -- the equations -----------------------------------------------------------------------------
@@ -341,8 +275,7 @@ def mean_grams(grams: list[list[np.ndarray]], counts: Counts) -> list[np.ndarray
     if (inertia > 0).all():
         scale = inertia.mean() / inertia
     return [
-        np.tensordot(scale, np.stack(own), axes=1) / len(grams)
-        for own in zip(*grams, strict=True)
+        np.tensordot(scale, np.stack(own), axes=1) / len(grams) for own in zip(*grams, strict=True)
     ]
 
 

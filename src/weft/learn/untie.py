@@ -1,4 +1,4 @@
-"""UNTIE: unsupervised heterogeneous coupling learning. [Zhu 2019, ch. 7]
+"""UNTIE: unsupervised heterogeneous coupling learning [Zhu 2019, ch. 7].
 
 Learns how much each coupling of each column should count, by asking which kernels of which
 couplings agree with the clusters that all of them together suggest. The paper does so by
@@ -20,7 +20,7 @@ from weft.counts import Counts
 from weft.learn._untie_printed import Features, as_printed, printed_features
 from weft.learn.weave import check_clusters, column_blocks, column_weights, mean_kernel
 from weft.spaces import frequencies
-from weft.spectra import principal_axes, projected, responses
+from weft.spectra import leading_axes, projected, responses
 from weft.tables import ValueTables
 
 
@@ -123,7 +123,7 @@ class UNTIE(ValueEmbedder):
         weights = [w * beta for w, beta in zip(share, betas, strict=True)]
         self.weights_ = _named(counts, mixtures, weights)
         tables = mixed_tables(mixtures, share, betas)
-        _, axes = principal_axes(counts, tables, 2 * self.n_clusters)
+        axes = leading_axes(counts, tables, 2 * self.n_clusters)
         return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
 
     def _as_printed(self, counts: Counts, kernels: dict[str, couplings.Kernel]) -> ValueTables:
@@ -158,7 +158,10 @@ class Mixture:
         """Return ``tr(HᵀS_pH)`` of each kernel from the rows of ZᵀH for this column's values."""
         if self.fixed is not None:
             return np.array([((self.fixed.T @ response) ** 2).sum()])
-        return self.stack.reshape(len(self.stack), -1) @ (response @ response.T).ravel()
+        return (
+            self.stack.reshape(len(self.stack), len(response) ** 2)
+            @ (response @ response.T).ravel()
+        )
 
 
 # -- the objective that holds -------------------------------------------------------------------

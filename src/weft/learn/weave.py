@@ -19,7 +19,7 @@ from weft import couplings
 from weft._base import ValueEmbedder
 from weft.counts import Counts
 from weft.spaces import frequencies, information
-from weft.spectra import principal_axes, projected
+from weft.spectra import leading_axes, projected
 from weft.tables import ValueTables
 
 
@@ -100,7 +100,7 @@ class Weave(ValueEmbedder):
             tables.append(np.sqrt(weights[a]) * couplings.factor(gram, marks))
         if self.n_clusters is None:
             return ValueTables.from_features(tables, counts)
-        _, axes = principal_axes(counts, tables, 2 * self.n_clusters)
+        axes = leading_axes(counts, tables, 2 * self.n_clusters)
         return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
 
     def _kernels(self) -> dict[str, couplings.Kernel]:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from weft.sparse._threads import one_blas_thread
+
 _ALIKE = 0.99  # directions with a larger cosine are the same
 _TRIES = 20  # signals looked at for each atom wanted
 _DENSE_CELLS = 1 << 24  # of one atom's error matrix: beyond, it stays a product
@@ -44,21 +46,20 @@ def distinct_signals(X: Any, order: np.ndarray, wanted: int) -> np.ndarray:
     return out[:found]
 
 
-def replace_unused(
-    X: Any, atoms: np.ndarray, used: np.ndarray, errors: np.ndarray, energy: np.ndarray
+def replaced(
+    X: Any, atoms: np.ndarray, which: np.ndarray, errors: np.ndarray, energy: np.ndarray
 ) -> np.ndarray:
-    """Put badly coded signals in the place of atoms that no signal uses.
+    """Put badly coded signals in the place of some atoms.
 
-    Nobody's code changes, so neither does the error; the next coding decides whether they serve.
+    If nobody uses those, no code changes and neither does the error.
     """
-    unused = np.flatnonzero(~used)
     worst = np.argsort(-errors, kind="stable")
     worst = worst[errors[worst] > 1e-12 * energy[worst]]
-    if not len(unused) or not len(worst):
+    if not len(which) or not len(worst):
         return atoms
-    found = distinct_signals(X, worst, len(unused))
+    found = distinct_signals(X, worst, len(which))
     atoms = atoms.copy()
-    atoms[unused[: len(found)]] = found
+    atoms[which[: len(found)]] = found
     return atoms
 
 
@@ -74,9 +75,9 @@ def update_atoms(
     signal_of = np.repeat(np.arange(codes.shape[0]), np.diff(codes.indptr))
     by_atom = np.argsort(codes.indices, kind="stable")
     edges = np.concatenate([[0], np.cumsum(np.bincount(codes.indices, minlength=len(atoms)))])
-    for k in range(len(atoms)):
-        entries = by_atom[edges[k] : edges[k + 1]]
-        if len(entries):
+    with one_blas_thread():
+        for k in np.flatnonzero(np.diff(edges)):
+            entries = by_atom[edges[k] : edges[k + 1]]
             error = _Error(X, atoms, codes, k, signal_of[entries])
             g = codes.data[entries]
             atom = _leading(error, atoms[k]) if exact else error.transposed(g)

@@ -18,9 +18,9 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from weft.sparse import _atoms
-from weft.sparse.pursuit import code_errors, energies, pursue, stopping
+from weft.sparse._learning import Learner
+from weft.sparse.pursuit import energies, pursue, stopping
 
-_STALLED = 1e-6  # relative change of the error below which fit stops
 _FORGET = 2.0  # how fast partial_fit lets go of what older dictionaries coded
 
 
@@ -46,7 +46,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     update : {"approx", "exact"}, default="approx"
         One step towards the leading singular pair of an atom's error matrix, or the pair itself.
     max_iter : int, default=30
-        Most turns; it stops before when the error changes by less than 1e-6 of itself.
+        Most turns, trials included; fit stops before when nothing lowers the error any more.
     random_state : int, RandomState or None
         Seed of the first atoms, which are signals.
     progress : bool or callable, default=False
@@ -68,8 +68,9 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Notes
     -----
     A pursuit can code a signal worse than it was coded before, so plain K-SVD may lose ground;
-    here a signal then keeps its code. Unused atoms are replaced by badly coded signals.
-    ``transform`` codes from scratch.
+    here a signal then keeps its code. Unused atoms are replaced by badly coded signals. When the
+    error falls slowly, a turn is spent on a trial: the least useful atoms are swapped for badly
+    coded signals, and swapped back unless that lowers the error. ``transform`` codes from scratch.
 
     Examples
     --------
@@ -115,28 +116,20 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The signals.
         y : ignored
         """
-        share = self._check_parameters()
+        self._check_parameters()
         X = self._read(X, reset=True)
-        energy = energies(X)
+        learner = Learner(X, self._pursue, self._target(X), self.update == "exact")
         atoms = _atoms.first_atoms(X, self.n_atoms, check_random_state(self.random_state))
-        codes, errors = self._pursue(X, atoms)
-        trace = [(float(errors.sum()), codes.nnz)]
-        for turn in range(1, self.max_iter + 1):
-            atoms, codes = _atoms.update_atoms(X, atoms, codes, self.update == "exact")
-            old = codes, code_errors(X, atoms, codes)
-            used = np.bincount(codes.indices, minlength=len(atoms)) > 0
-            atoms = _atoms.replace_unused(X, atoms, used, old[1], energy)
-            new = self._pursue(X, atoms)
-            codes, errors = _atoms.better_codes(old, new, share * energy, trace[-1][0])
-            trace.append((float(errors.sum()), codes.nnz))
-            self._tell(turn, trace[-1][0] ** 0.5)
-            if trace[-2][0] - trace[-1][0] <= 2 * _STALLED * trace[-2][0]:
-                break
+        trace = []
+        for turn, state in enumerate(learner.run(atoms, self.max_iter)):
+            trace.append((state.error, state.codes.nnz))
+            if turn:
+                self._tell(turn, state.error**0.5)
         self.n_iter_ = turn
         self.error_trace_ = np.sqrt([error for error, _ in trace])
         self.size_trace_ = np.array([size for _, size in trace]) / X.shape[0]
-        self._place(atoms)
-        self._remember(X, codes, 0.0)
+        self._place(state.atoms)
+        self._remember(X, state.codes, 0.0)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -158,13 +151,13 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.error_trace_ = np.append(self.error_trace_, np.sqrt(errors.sum()))
         self.size_trace_ = np.append(self.size_trace_, codes.nnz / X.shape[0])
         self._remember(X, codes, (1 - 1 / self.n_iter_) ** _FORGET)
-        used = self._overlaps.diagonal() > 0
+        unused = np.flatnonzero(self._overlaps.diagonal() == 0)
         atoms = _atoms.refit(self.components_, self._overlaps, self._sums)
-        self._place(_atoms.replace_unused(X, atoms, used, errors, energies(X)))
+        self._place(_atoms.replaced(X, atoms, unused, errors, energies(X)))
         self._tell(self.n_iter_, float(self.error_trace_[-1]))
         return self
 
-    def _check_parameters(self) -> float:
+    def _check_parameters(self) -> None:
         for name in ("n_atoms", "max_iter"):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
@@ -172,16 +165,17 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         for name, known in (("pursuit", ("batch", "omp")), ("update", ("approx", "exact"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(known)}")
-        return stopping(self.n_nonzero, self.error, self.n_atoms)[1]
+        stopping(self.n_nonzero, self.error, self.n_atoms)
 
     def _read(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset
-        )
+        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
 
     def _pursue(self, X: Any, atoms: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
         limit, share = stopping(self.n_nonzero, self.error, len(atoms))
         return pursue(X, atoms, limit, share, True, self.pursuit)
+
+    def _target(self, X: Any) -> np.ndarray:
+        return stopping(self.n_nonzero, self.error, self.n_atoms)[1] * energies(X)
 
     def _place(self, atoms: np.ndarray) -> None:
         self.components_ = atoms
@@ -193,7 +187,8 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         sums = sums.toarray() if sparse.issparse(sums) else sums
         if keep:
             overlaps, sums = overlaps + keep * self._overlaps, sums + keep * self._sums
-        self._overlaps, self._sums = overlaps, sums
+        self._overlaps: np.ndarray = overlaps
+        self._sums: np.ndarray = sums
 
     def _tell(self, turn: int, error: float) -> None:
         if callable(self.progress):
@@ -260,10 +255,10 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"expected one signal, got {row.shape[0]}")
         code = self.transform(row)
         names = _check_feature_names_in(self, feature_names)
+        heaviest = np.argsort(-np.abs(code.data), kind="stable")
         return [
-            (k, float(code.data[i]), describe(self.components_[k], names, top))
-            for i in np.argsort(-np.abs(code.data), kind="stable")
-            if (k := int(code.indices[i])) >= 0
+            (int(k), float(weight), describe(self.components_[k], names, top))
+            for k, weight in zip(code.indices[heaviest], code.data[heaviest], strict=True)
         ]
 
     def __sklearn_tags__(self) -> Any:

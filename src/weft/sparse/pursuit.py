@@ -7,15 +7,16 @@ compiled code on all cores; a sparse matrix is read in blocks of rows and never 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-_BLOCK_CELLS = 1 << 22  # products (or dense signals) held at a time: 32 MB
-_ROWS = 512  # signals a thread takes at once
+from weft.sparse._threads import one_blas_thread, share_rows
+
+_CHUNK_CELLS = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
 _UNIT = 1e-6  # how far a squared length may be from 1
 
 
@@ -138,7 +139,9 @@ def stopping(n_nonzero: Any, error: Any, n_atoms: int) -> tuple[int, float]:
         not isinstance(n_nonzero, Integral) or isinstance(n_nonzero, bool) or n_nonzero < 1
     ):
         raise ValueError(f"n_nonzero={n_nonzero!r}: use a whole number >= 1")
-    if error is not None and (not isinstance(error, Real) or not 0 <= error < np.inf):
+    if error is not None and (
+        not isinstance(error, int | float | np.number) or not 0 <= error < np.inf
+    ):
         raise ValueError(f"error={error!r}: use a number >= 0")
     limit = n_atoms if n_nonzero is None else min(int(n_nonzero), n_atoms)
     return limit, 0.0 if error is None else float(error)
@@ -157,25 +160,29 @@ def pursue(
     from weft.sparse import _pursuit_kernels as kernels
 
     if gram is None and pursuit == "batch":
-        gram = atoms @ atoms.T
+        gram = _gram(atoms)
     energy = energies(X)
     target = error * energy if relative else np.full(len(energy), error)
-    errors = np.empty(len(energy))
-    parts = [sparse.csr_array((0, len(atoms)))]
-    for rows in row_blocks(X.shape[0], max(atoms.shape) if pursuit == "omp" else len(atoms)):
-        block = X[rows]
-        n = block.shape[0]
-        # Atoms beyond the rank are dependent; signals rarely come near either bound.
-        support = np.empty((n, min(limit, atoms.shape[1])), np.int32)
-        coefficients = np.empty(support.shape)
-        size = np.empty(n, np.int64)
-        outputs = (target[rows], support, coefficients, size, errors[rows])
-        if pursuit == "batch":
-            inputs = (products(block, atoms), energy[rows])
-            _share_out(kernels.batch_omp_rows, inputs, (gram,), outputs)
-        else:
-            dense = block.toarray() if sparse.issparse(block) else block
-            _share_out(kernels.omp_rows, (dense,), (atoms,), outputs)
+    errors, parts = np.empty(len(energy)), [sparse.csr_array((0, len(atoms)))]
+    # No signal needs more atoms than there are dimensions: the others would be dependent.
+    limit = min(limit, atoms.shape[1])
+    for chunk in _chunks(X.shape[0], limit):
+        shape = (chunk.stop - chunk.start, limit)
+        support, coefficients = np.empty(shape, np.int32), np.empty(shape)
+        size = np.empty(len(support), np.int64)
+
+        def work(rows: slice, chunk=chunk, outputs=(support, coefficients, size)) -> None:
+            there = slice(chunk.start + rows.start, chunk.start + rows.stop)
+            own = (*(a[rows] for a in outputs), errors[there])
+            signals = X[there]
+            if pursuit == "batch":
+                known = products(signals, atoms), energy[there], gram, target[there]
+                kernels.batch_omp_rows(*known, *own)
+            else:
+                dense = signals.toarray() if sparse.issparse(signals) else signals
+                kernels.omp_rows(dense, atoms, target[there], *own)
+
+        share_rows(work, len(support))
         parts.append(_packed(support, coefficients, size, len(atoms)))
     return sparse.csr_array(sparse.vstack(parts, format="csr")), errors
 
@@ -184,13 +191,21 @@ def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarra
     """Return the squared error ``‖x − γD‖²`` of each signal under given codes."""
     from weft.sparse import _pursuit_kernels as kernels
 
-    gram, energy = atoms @ atoms.T, energies(X)
+    gram, energy = _gram(atoms), energies(X)
     out = np.empty(len(energy))
-    for rows in row_blocks(X.shape[0], len(atoms)):
+
+    def work(rows: slice) -> None:
         starts = codes.indptr[rows.start : rows.stop + 1]
         known = products(X[rows], atoms), energy[rows], gram
         kernels.errors_of(*known, starts, codes.indices, codes.data, out[rows])
+
+    share_rows(work, len(out))
     return out
+
+
+def _gram(atoms: np.ndarray) -> np.ndarray:
+    with one_blas_thread():
+        return atoms @ atoms.T
 
 
 def products(X: Any, atoms: np.ndarray) -> np.ndarray:
@@ -205,22 +220,11 @@ def energies(X: Any) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X)
 
 
-def row_blocks(n_rows: int, width: int) -> Iterator[slice]:
-    """Cut rows into blocks whose dense products stay small."""
-    step = max(_ROWS, _BLOCK_CELLS // max(width, 1))
+def _chunks(n_rows: int, limit: int) -> Iterator[slice]:
+    """Cut rows into chunks whose codes, not yet packed, stay small."""
+    step = max(1, _CHUNK_CELLS // max(limit, 1))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
-
-
-def _share_out(kernel: Any, inputs: tuple, constants: tuple, outputs: tuple) -> None:
-    """Run a kernel over pieces of some rows, on all cores."""
-    from weft._gather_kernels import in_threads
-
-    def work(rows: slice) -> None:
-        kernel(*(a[rows] for a in inputs), *constants, *(a[rows] for a in outputs))
-
-    n = len(inputs[0])
-    in_threads(work, [slice(start, min(start + _ROWS, n)) for start in range(0, n, _ROWS)])
 
 
 def _packed(

@@ -1,0 +1,234 @@
+"""Tree: values as points of a weighted tree, where Manhattan distance is tree distance [004, 2.2].
+
+Comes in: parents, edge weights and names. Goes out: distances, common ancestors, and one
+coordinate per edge: how much of it lies on the path from the root to a point. Two points then
+differ exactly in the edges between them, so the L1 distance of coordinates is the tree distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft._labels import Label, canonical, identity
+
+SEPARATOR = "/"
+
+
+class Point(NamedTuple):
+    """A place in a tree: the node it lies at or above, and its distance from the root."""
+
+    anchor: Label
+    offset: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A rooted tree with a weight on every edge.
+
+    Build one with :meth:`Tree.of`, or from arrays: node i hangs from ``parents[i]`` (-1 at the
+    root) by an edge of weight ``weights[i]``; parents come before their children. Without a
+    ``separator`` values are never read as paths.
+
+    Examples
+    --------
+    >>> from weft.hierarchy import Tree
+    >>> drinks = Tree.of({"Coffee": ["Latte", "Black coffee"], "Tea": ["Black tea", "Oolong"]})
+    >>> drinks.distance(("Black coffee", 1.8), ("Latte", 1.7))
+    1.5
+    >>> drinks.lca("Latte", "Oolong")
+    'Any'
+    >>> drinks.newick()
+    '((Latte:1,Black_coffee:1)Coffee:1,(Black_tea:1,Oolong:1)Tea:1)Any;'
+    """
+
+    parents: np.ndarray
+    weights: np.ndarray
+    names: tuple[Label, ...]
+    separator: str = SEPARATOR
+
+    @classmethod
+    def of(cls, tree: Any, *, separator: str = SEPARATOR, root: Label = "Any") -> Tree:
+        """Read a tree as people write them.
+
+        Parameters
+        ----------
+        tree : Tree, mapping or sequence
+            A nested mapping ``{"Coffee": ["Latte"], "Tea": {"Oolong": 0.5}}`` (a number is the
+            weight of an edge, ``(weight, children)`` a weighted subtree); a table of parents
+            ``{"Latte": "Coffee", "Coffee": None}``, or rows ``(child, parent, weight)``; or paths
+            ``["Coffee/Latte", "Tea/Oolong"]``. Weights are 1 unless given.
+        separator : str, default="/"
+            What separates the parts of a path.
+        root : default="Any"
+            Name of the root, where there are several first nodes in a mapping or in paths.
+        """
+        from weft.hierarchy import _grow
+
+        return tree if isinstance(tree, Tree) else _grow.read_tree(tree, separator, root)
+
+    # -- shape -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.parents)
+
+    def __repr__(self) -> str:
+        return f"Tree({len(self)} nodes, {len(self.leaves)} leaves)"
+
+    @cached_property
+    def depths(self) -> np.ndarray:
+        """Distance of every node from the root."""
+        out = np.zeros(len(self))
+        for i in range(1, len(self)):
+            out[i] = out[self.parents[i]] + self.weights[i]
+        return out
+
+    @cached_property
+    def children(self) -> list[list[int]]:
+        """The nodes that hang from each node."""
+        out: list[list[int]] = [[] for _ in self.names]
+        for i in range(1, len(self)):
+            out[self.parents[i]].append(i)
+        return out
+
+    @cached_property
+    def leaves(self) -> list[int]:
+        """The nodes from which nothing hangs."""
+        return [i for i, below in enumerate(self.children) if not below]
+
+    @cached_property
+    def _places(self) -> dict[Any, list[int]]:
+        out: dict[Any, list[int]] = {}
+        for i, name in enumerate(self.names):
+            out.setdefault(identity(name), []).append(i)
+        return out
+
+    @cached_property
+    def _paths(self) -> dict[str, int]:
+        """Nodes by the path of their names, with and without the root."""
+        texts: list[str] = []
+        out: dict[str, int] = {}
+        for i, name in enumerate(self.names):
+            above = texts[self.parents[i]] if i else ""
+            texts.append(
+                f"{above}{self.separator}{name}" if above else ("" if not i else str(name))
+            )
+            out[texts[i] or str(name)] = i
+            out.setdefault(f"{self.names[0]}{self.separator}{texts[i]}", i)
+        return out
+
+    # -- finding ---------------------------------------------------------------------------
+
+    def find(self, value: Any) -> int | None:
+        """Return the node of a value: by name, else by path; None if it is not in the tree."""
+        label = canonical(value)
+        met = self._places.get(identity(label), [])
+        if len(met) == 1:
+            return met[0]
+        if len(met) > 1:
+            raise ValueError(
+                f"{label!r} names {len(met)} nodes of the tree; write its path, such as "
+                f"{self.path(met[0])!r}"
+            )
+        return self._paths.get(label) if isinstance(label, str) and self.separator else None
+
+    def nearest(self, value: Any) -> int | None:
+        """Return the node of a value, or its nearest known ancestor if the value is a path."""
+        node = self.find(value)
+        label = canonical(value)
+        while (
+            node is None and self.separator and isinstance(label, str) and self.separator in label
+        ):
+            label = label.rpartition(self.separator)[0]
+            node = self.find(label)
+        return node
+
+    def path(self, node: int) -> str:
+        """Return the names from below the root down to a node."""
+        parts = []
+        while node > 0:
+            parts.append(str(self.names[node]))
+            node = int(self.parents[node])
+        return self.separator.join(reversed(parts))
+
+    def point(self, p: Any) -> tuple[int, float]:
+        """Return (node, distance from the root) of a value or of a pair (anchor, offset)."""
+        pair = isinstance(p, tuple) and len(p) == 2
+        anchor = p[0] if pair else p
+        node = self.find(anchor)
+        if node is None:
+            raise ValueError(
+                f"{anchor!r} is not in the tree; it has {', '.join(map(repr, self.names[:8]))}"
+                f"{', ...' if len(self) > 8 else ''}: add it, or give a path to a known ancestor"
+            )
+        depth = float(self.depths[node])
+        offset = float(p[1]) if pair else depth
+        if not 0 <= offset <= depth * (1 + 1e-12):
+            raise ValueError(
+                f"offset {offset:g} of {anchor!r} must lie between 0 and {depth:g}, its depth"
+            )
+        return node, min(offset, depth)
+
+    # -- distances -------------------------------------------------------------------------
+
+    def lca(self, a: Any, b: Any) -> Label:
+        """Return the name of the lowest common ancestor of two nodes."""
+        return self.names[self._lca(self.point(a)[0], self.point(b)[0])]
+
+    def lcp(self, p: Any, q: Any) -> Point:
+        """Eq. (1): the lowest common point: P or Q if one is an ancestor of the other, else LCA."""
+        (a, dp), (b, dq) = self.point(p), self.point(q)
+        meet = self._lca(a, b)
+        if min(dp, dq) <= self.depths[meet]:
+            return Point(self.names[a if dp <= dq else b], min(dp, dq))
+        return Point(self.names[meet], float(self.depths[meet]))
+
+    def distance(self, p: Any, q: Any) -> float:
+        """Eq. (2): ``|P - Q| = d_P + d_Q - 2 d_LCP(P, Q)``."""
+        return self.point(p)[1] + self.point(q)[1] - 2 * self.lcp(p, q).offset
+
+    def _lca(self, a: int, b: int) -> int:
+        while a != b:  # parents come before their children: the later node is never above
+            if a > b:
+                a = int(self.parents[a])
+            else:
+                b = int(self.parents[b])
+        return a
+
+    # -- coordinates -----------------------------------------------------------------------
+
+    def embed(self, points: Sequence[tuple[int, float]]) -> np.ndarray:
+        """Return one coordinate per edge (node by node, without the root) of each point."""
+        out = np.zeros((len(points), len(self)))
+        for row, (node, offset) in zip(out, points, strict=True):
+            while node > 0:
+                above = int(self.parents[node])
+                row[node] = np.clip(offset - self.depths[above], 0, self.weights[node])
+                if offset >= self.depths[node]:
+                    row[node] = self.weights[node]  # to the last bit
+                node = above
+        return out[:, 1:]
+
+    # -- showing ---------------------------------------------------------------------------
+
+    def newick(self) -> str:
+        """Return the tree in Newick's notation, weights to 12 digits."""
+        texts = [_newick_name(name) for name in self.names]
+        for node in reversed(range(len(self))):  # children come after their parents
+            below = self.children[node]
+            if below:
+                texts[node] = f"({','.join(texts[i] for i in below)}){texts[node]}"
+            if node:
+                texts[node] += f":{self.weights[node]:.12g}"
+        return texts[0] + ";"
+
+
+def _newick_name(name: Label) -> str:
+    text = "" if name is None else str(name)
+    if any(c in "()[]{}:;,'\"/\\_" or not c.isprintable() for c in text):
+        return "'" + text.replace("'", "''") + "'"
+    return text.replace(" ", "_")

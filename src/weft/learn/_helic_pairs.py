@@ -1,0 +1,193 @@
+"""Pairs of rows for HELIC: batches of rows in, a bounded, uniform sample of pairs out.
+
+The sample has two places for each pair, and each place is a reservoir of one row: after n rows it
+holds any of them with probability 1/n. When a place is renewed is a function of the seed, the
+place and what it has drawn so far, never of how rows are cut into batches: in one piece or in a
+thousand, the same rows in the same order give the same pairs. While there are so few distinct rows
+that all their pairs fit, all pairs are used instead, and chance has no part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from weft import _labels
+from weft._labels import Label
+from weft._rows import distinct_rows
+from weft.counts import Counts
+from weft.table import Codes, Table
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of rows, in the codes of some counts.
+
+    Attributes
+    ----------
+    left, right : ndarray of shape (pairs, columns)
+        The values of both rows, as numbers of ``counts.labels``.
+    relation : ndarray of shape (pairs,)
+        Eq. (6.20): 1 if both rows are of the same class, else -1.
+    weight : ndarray of shape (pairs,)
+        Weight of each pair in the loss: one half for all pairs of the same class together, one
+        half for the others; zero where a relation is all there is.
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    relation: np.ndarray
+    weight: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PairSample:
+    """What HELIC keeps of the rows it has seen: never more than two rows a pair.
+
+    Rows are held as codes, the class last, of labels in order of first appearance.
+    """
+
+    seed: int
+    seen: float
+    labels: tuple[tuple[Label, ...], ...]
+    held: np.ndarray  # (places, columns + 1): the row at each place
+    due: np.ndarray  # (places,): how much weight will have been seen when it is renewed
+    draws: np.ndarray  # (places,): how often it was
+    few: tuple[np.ndarray, np.ndarray] | None  # distinct rows and weights, unless too many
+
+    @classmethod
+    def empty(cls, n_columns: int, n_pairs: int, seed: int) -> PairSample:
+        """Return a sample that has seen no row."""
+        places = 2 * n_pairs
+        return cls(
+            seed=seed,
+            seen=0.0,
+            labels=((),) * (n_columns + 1),
+            held=np.zeros((places, n_columns + 1), np.int32),
+            due=np.zeros(places),
+            draws=np.zeros(places, np.int64),
+            few=(np.zeros((0, n_columns + 1), np.int32), np.zeros(0)),
+        )
+
+    def add(self, table: Table, y: Any, weight: np.ndarray | None) -> PairSample:
+        """Return the sample after more rows; weights as :class:`~weft.Counts` takes them."""
+        columns = [cast(Codes, column) for _, column in table]
+        columns.append(Table.of({"y": y}, {"y": "nominal"})["y"])
+        labels = tuple(
+            tuple(_labels.union(old, column.labels))
+            for old, column in zip(self.labels, columns, strict=True)
+        )
+        n_rows = table.n_rows
+        if weight is None:
+            weight = np.ones(n_rows, np.int64)
+        ends = self.seen + np.cumsum(weight)
+        row, due, draws = self._renewals(ends)
+        held = self.held.copy()
+        renewed = np.flatnonzero(row >= 0)
+        held[renewed] = _rows_of(columns, labels, row[renewed])
+        return replace(
+            self,
+            seen=float(ends[-1]) if n_rows else self.seen,
+            labels=labels,
+            held=held,
+            due=due,
+            draws=draws,
+            few=self._few_after(columns, labels, np.flatnonzero(weight), weight),
+        )
+
+    def _renewals(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the row that each place ends up with (-1: its old one), and its new state.
+
+        Rows lie end to end on an axis of weight. A place renewed by a row that ends at e is next
+        renewed at e / U, with U uniform in (0, 1): no earlier than m with probability e / m.
+        """
+        due, draws = self.due.copy(), self.draws.copy()
+        row = np.full(len(due), -1, np.int64)
+        if not len(ends):
+            return row, due, draws
+        hit = np.flatnonzero(due < ends[-1])
+        while len(hit):
+            row[hit] = np.searchsorted(ends, due[hit], side="right")
+            draws[hit] += 1
+            due[hit] = ends[row[hit]] / uniform(self.seed, hit, draws[hit])
+            hit = hit[due[hit] < ends[-1]]
+        return row, due, draws
+
+    def _few_after(
+        self, columns: Sequence[Codes], labels: Any, rows: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        most = most_distinct(len(self.held) // 2)
+        if self.few is None:
+            return None
+        # A look at the first rows mostly settles it, however many there are.
+        for part in (rows[: 4 * most], rows):
+            codes = np.vstack([self.few[0], _rows_of(columns, labels, part)])
+            first, inverse = distinct_rows(list(codes.T))
+            if len(first) > most:
+                return None
+        total = np.bincount(inverse, np.concatenate([self.few[1], weight[rows]]), len(first))
+        return codes[first], total
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def pairs(self, counts: Counts) -> Pairs:
+        """Return the pairs in the codes of counts of the same rows."""
+        classes = counts.classes or ()
+        places = [
+            _labels.positions(known, mine)
+            for known, mine in zip((*counts.labels, classes), self.labels, strict=True)
+        ]
+        rows = self.held if self.few is None else self.few[0]
+        codes = np.stack([place[rows[:, a]] for a, place in enumerate(places)], axis=1)
+        if self.few is None:
+            left, right = codes[0::2], codes[1::2]
+            weight = np.ones(len(left))
+        else:
+            order = np.lexsort(codes.T[::-1])  # by values, not by arrival
+            i, j = np.triu_indices(len(codes))
+            left, right = codes[order][i], codes[order][j]
+            share = self.few[1][order] / self.seen
+            weight = share[i] * share[j] * np.where(i == j, 1, 2)
+        relation = np.where(left[:, -1] == right[:, -1], 1.0, -1.0)
+        return Pairs(left[:, :-1], right[:, :-1], relation, balanced(relation, weight))
+
+
+def balanced(relation: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return weights of sum one half over each relation; all zero if one of them is absent."""
+    same = weight @ (relation > 0)
+    other = weight @ (relation < 0)
+    if not (same > 0 and other > 0):
+        return np.zeros(len(weight))
+    return weight / np.where(relation > 0, 2 * same, 2 * other)
+
+
+def most_distinct(n_pairs: int) -> int:
+    """Return the number of rows whose pairs, each with itself included, are at most so many."""
+    return int((np.sqrt(8 * n_pairs + 1) - 1) // 2)
+
+
+def uniform(seed: int, place: np.ndarray, draw: np.ndarray) -> np.ndarray:
+    """Return a number in (0, 1) that is a function of its arguments alone."""
+    key = (place.astype(np.uint64) << np.uint64(20)) + draw.astype(np.uint64)
+    mixed = _mix(_mix(key) ^ _mix(np.full(1, seed, np.uint64)))
+    return (mixed >> np.uint64(11)) * 2.0**-53 + 2.0**-54
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    """Splitmix64: an integer in, one that looks random out."""
+    x = (x + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def _rows_of(columns: Sequence[Codes], labels: Any, rows: np.ndarray) -> np.ndarray:
+    """Return some rows as codes of the sample's labels."""
+    out = [
+        _labels.positions(known, column.labels)[column.codes[rows]]
+        for known, column in zip(labels, columns, strict=True)
+    ]
+    return np.stack(out, axis=1).astype(np.int32)

@@ -1,0 +1,22 @@
+"""Pictures of results, readable in greyscale: each returns the Axes it drew on.
+
+Comes in: the arrays that `weft.evaluate` and the embedders give. Goes out: a Matplotlib Axes, on a
+figure of its own unless ``ax`` is passed; save it with ``ax.figure.savefig("name.png")``. Nothing
+is shown and no global state of pyplot is touched.
+"""
+
+from weft.plots.curves import convergence, epsilon_gamma_curve, precision_curve
+from weft.plots.maps import scatter_map, value_heatmap
+from weft.plots.ranks import cd_diagram
+from weft.plots.weights import column_weights, weights_heatmap
+
+__all__ = [
+    "cd_diagram",
+    "column_weights",
+    "convergence",
+    "epsilon_gamma_curve",
+    "precision_curve",
+    "scatter_map",
+    "value_heatmap",
+    "weights_heatmap",
+]

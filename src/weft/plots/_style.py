@@ -1,0 +1,40 @@
+"""The house style of all pictures: figures of their own, greys in order, marks that differ."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+# Shape and dash tell series apart where colour does not.
+MARKERS = "os^DvPX*<>"
+DASHES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1))]
+
+
+def axes(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the given Axes, or those of a new figure that pyplot does not know of."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained").subplots()
+
+
+def colours(n: int) -> list:
+    from matplotlib import colormaps
+
+    # Its lightness rises evenly; the palest end is left out, it vanishes on paper.
+    return [colormaps["viridis"](shade) for shade in np.linspace(0, 0.85, max(n, 1))][:n]
+
+
+def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) -> None:
+    if not series:
+        raise ValueError("there are no curves to draw; pass a mapping of names to curves")
+    shades = colours(len(series))
+    for i, (name, (x, y)) in enumerate(series.items()):
+        x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        if x.shape != y.shape or x.ndim != 1:
+            raise ValueError(f"curve {name!r} has {x.shape} points across and {y.shape} up")
+        look = {"linestyle": DASHES[i % len(DASHES)], "marker": MARKERS[i % len(MARKERS)]}
+        every = max(1, x.size // 12)  # a dozen markers are enough to tell lines apart
+        ax.plot(x, y, label=name, color=shades[i], markersize=4, markevery=every, **look, **style)
+    ax.legend(frameon=False, fontsize="small")

@@ -1,0 +1,175 @@
+"""Windowed: any embedder on a stream, with a memory that keeps, fades or slides.
+
+Windows of rows in, an embedder that has learned from what is remembered out. Learning waits until
+it is asked for, so that a window costs its counting. ``save`` after any window, ``resume`` later:
+the numbers are the same to the bit.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from weft._base import ValueEmbedder
+from weft._memory import (
+    Memory,
+    check_forgetting,
+    read_checkpoint,
+    refuse_new_columns,
+    write_checkpoint,
+)
+from weft.table import Schema, Table
+
+
+class Windowed(TransformerMixin, BaseEstimator):
+    """Let an embedder follow a stream and forget what is old.
+
+    Parameters
+    ----------
+    embedder : ValueEmbedder, optional
+        What learns; :class:`~weft.Weave` by default. It is cloned, not changed.
+    decay : float, default=1.0
+        What the counts of the past are multiplied by when a window comes: 1 keeps everything,
+        0 learns from the last window only.
+    window : int, optional
+        Remember so many windows; the oldest is subtracted, exactly. Instead of ``decay``.
+
+    Attributes
+    ----------
+    embedder_ : ValueEmbedder
+        The fitted embedder; its other methods (``explain``, ``value_distances``, ...) work here,
+        too.
+    counts_ : Counts
+        What is remembered.
+    n_windows_, n_rows_ : int
+        The position in the stream: windows and rows so far.
+
+    Notes
+    -----
+    A window may have new values and missing ones. One without rows changes nothing but the
+    position. One with other columns is refused, the column named, and the model stays as it was.
+
+    Examples
+    --------
+    >>> from weft import Counts, OneHot, Windowed
+    >>> days = [{"color": ["red", "blue"]}, {"color": ["red"]}, {"color": ["green"]}]
+    >>> stream = Windowed(OneHot(), window=2)
+    >>> for day in days:
+    ...     _ = stream.partial_fit(day)
+    >>> stream.counts_ == Counts.of({"color": ["red", "green"]})
+    True
+    >>> stream.transform({"color": ["green"]})
+    array([[1., 0.]])
+    """
+
+    def __init__(
+        self,
+        embedder: ValueEmbedder | None = None,
+        *,
+        decay: float = 1.0,
+        window: int | None = None,
+    ) -> None:
+        self.embedder = embedder
+        self.decay = decay
+        self.window = window
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Start a stream with its first window."""
+        check_forgetting(self.decay, self.window)
+        embedder = self._new_embedder()
+        table = embedder._read(X, Schema.of(embedder.schema))
+        embedder.fit(table, y, sample_weight)
+        return self._started(
+            embedder, Memory().add(table, *self._given(embedder, y, sample_weight))
+        )
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with a window."""
+        if "embedder_" not in vars(self):
+            return self.fit(X, y, sample_weight)
+        check_forgetting(self.decay, self.window)
+        table = self.read(X)
+        given = self._given(self.embedder_, y, sample_weight)
+        memory = self._memory.add(table, *given, decay=self.decay, window=self.window)
+        if table.n_rows:
+            self.embedder_._hold(memory.total)
+        self._memory = memory
+        return self
+
+    def read(self, X: Any) -> Table:
+        """Read a window under the schema of the stream: do it once to learn and to transform."""
+        check_is_fitted(self, "embedder_")
+        refuse_new_columns(X, self.embedder_.schema_)
+        return self.embedder_._read_known(X)
+
+    def _new_embedder(self) -> ValueEmbedder:
+        if self.embedder is None:
+            from weft.learn.weave import Weave
+
+            return Weave()
+        if not isinstance(self.embedder, ValueEmbedder):
+            raise TypeError(f"embedder={self.embedder!r}: give an embedder of weft")
+        return clone(self.embedder)
+
+    def _given(self, embedder: ValueEmbedder, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        return (y if embedder._uses_classes else None), sample_weight
+
+    def _started(self, embedder: ValueEmbedder, memory: Memory) -> Self:
+        if self.window is not None and not memory.recent:
+            memory = Memory(memory.total, (memory.total,), memory.n_windows, memory.n_rows)
+        self.embedder_, self._memory = embedder, memory
+        self.n_features_in_ = embedder.n_features_in_
+        vars(self).pop("feature_names_in_", None)
+        if "feature_names_in_" in vars(embedder):
+            self.feature_names_in_ = embedder.feature_names_in_
+        return self
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the vector of each row; learns nothing."""
+        check_is_fitted(self, "embedder_")
+        return self.embedder_.transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each dimension of :meth:`transform`."""
+        check_is_fitted(self, "embedder_")
+        return self.embedder_.get_feature_names_out(input_features)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when absent here: what the fitted embedder has, this has.
+        if not name.startswith("_") and "embedder_" in vars(self):
+            return getattr(self.embedder_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def n_windows_(self) -> int:
+        """Number of windows so far."""
+        return self._memory.n_windows
+
+    @property
+    def n_rows_(self) -> int:
+        """Number of rows so far."""
+        return self._memory.n_rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = self._new_embedder().__sklearn_tags__()
+        return tags
+
+    # -- files -----------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a checkpoint, whole or not at all: counts, parameters and position."""
+        check_is_fitted(self, "embedder_")
+        write_checkpoint(path, self, self._memory)
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Go on from a checkpoint of the same parameters."""
+        memory, _, _ = read_checkpoint(path, self)
+        return self._started(self._new_embedder().fit_counts(memory.total), memory)

@@ -94,16 +94,13 @@ def write(table: str, figures, cells: Cells, quick: bool) -> None:
         *spec.notes,
         "",
     ]
-    rows, complete = [], []
-    names = sets_of(figures)
     methods = list(spec.plans)
-    for name in names:
-        scores = {m: cells.known.get(p.key(name), {}) for m, p in spec.plans.items()}
-        rows.append((name, scores))
-        if all(spec.metric in s for s in scores.values()):
-            complete.append([scores[m][spec.metric] for m in methods])
+    rows = [
+        (name, {m: cells.known.get(p.key(name), {}) for m, p in spec.plans.items()})
+        for name in sets_of(figures)
+    ]
     lines += comparison(spec, figures, rows, methods)
-    lines += means(spec, figures, rows, methods, complete)
+    lines += means(spec, figures, rows, methods)
     lines += reasons(spec, figures, rows)
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"table-{table}.md"
@@ -132,20 +129,24 @@ def comparison(spec, figures, rows, methods) -> list[str]:
     return [*lines, ""]
 
 
-def means(spec, figures, rows, methods, complete) -> list[str]:
-    """Mean over the data sets where a method was measured, and average ranks over complete rows."""
+def means(spec, figures, rows, methods) -> list[str]:
+    """Mean over the data sets where a method was measured, and ranks among the published methods.
+
+    Further readings of a method do not take part in the ranks: they would crowd out the others.
+    """
     lines = [
         "## Means and average ranks",
         "",
-        "| method | sets | published mean | measured mean | average rank |",
-        "|---|---|---|---|---|",
+        "| method | sets | published mean | measured mean | published rank | measured rank |",
+        "|---|---|---|---|---|---|",
     ]
-    ranks = (
-        average_ranks(np.array(complete)) if len(complete) > 1 else [float("nan")] * len(methods)
-    )
-    for method, rank in zip(methods, ranks, strict=True):
+    main = [m for m in methods if m not in spec.published or m == spec.published[m]]
+    ours = _ranks([[s[m].get(spec.metric) for m in main] for _, s in rows], main)
+    theirs = _ranks([[figures.get((n, m)) for m in main] for n, _ in rows], main)
+    for method in methods:
+        name = spec.published.get(method, method)
         found = [
-            (figures.get((n, spec.published.get(method, method))), s[method][spec.metric])
+            (figures.get((n, name)), s[method][spec.metric])
             for n, s in rows
             if spec.metric in s[method]
         ]
@@ -153,8 +154,21 @@ def means(spec, figures, rows, methods, complete) -> list[str]:
         if found:
             shown = f"{np.mean(known):.2f}" if known else "–"
             measured = np.mean([v for _, v in found])
-            lines.append(f"| {method} | {len(found)} | {shown} | **{measured:.2f}** | {rank:.2f} |")
-    return [*lines, "", f"Ranks over the {len(complete)} data sets that every method finished.", ""]
+            lines.append(
+                f"| {method} | {len(found)} | {shown} | **{measured:.2f}** "
+                f"| {theirs.get(method, '–')} | {ours.get(method, '–')} |"
+            )
+    return [*lines, ""]
+
+
+def _ranks(table: list[list[float | None]], methods: list[str]) -> dict[str, str]:
+    """Return average ranks over the rows that are complete, as text; nothing if there are none."""
+    used = [i for i in range(len(methods)) if any(row[i] is not None for row in table)]
+    full = [[row[i] for i in used] for row in table if all(row[i] is not None for i in used)]
+    if len(full) < 2 or len(used) < 2:
+        return {}
+    ranks = average_ranks(np.array(full, dtype=float))
+    return {methods[i]: f"{r:.2f}" for i, r in zip(used, ranks, strict=True)}
 
 
 def reasons(spec, figures, rows) -> list[str]:

@@ -85,9 +85,7 @@ class Windowed(TransformerMixin, BaseEstimator):
         embedder = self._new_embedder()
         table = embedder._read(X, Schema.of(embedder.schema))
         embedder.fit(table, y, sample_weight)
-        return self._started(
-            embedder, Memory().add(table, *self._given(embedder, y, sample_weight))
-        )
+        return self._started(embedder, Memory(embedder.counts_, (), 1, table.n_rows))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on with a window."""

@@ -129,9 +129,8 @@ def objective(
     delta: float,
 ) -> tuple[float, np.ndarray]:
     """Eq. (8.18) without the penalty, and its gradient in ω."""
-    gram = _block_diagonal(
-        [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
-    )
+    parts = [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
+    gram = _block_diagonal(parts)
     curved = scatter @ gram @ scatter
     trace, norm = float(np.vdot(gram, scatter)), np.sqrt(max(float(np.vdot(gram, curved)), 0.0))
     if not norm:

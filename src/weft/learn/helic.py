@@ -47,11 +47,12 @@ class HELIC(ValueEmbedder):
     solver : {"full", "paper"}, default="full"
         ``"full"`` minimises a smooth, convex form of Eq. (6.19) to the end; ``"paper"`` is Adam
         on Eq. (6.19) as printed, for the record.
-    pull : float, default=0.1
+    pull : float, default=0.01
         How strongly weights are pulled to where they start; ``inf`` leaves them there. Choose it
         with ``start`` by cross-validation, see ``docs/systems/helic.md``.
-    start : {"balanced", "identity"}, default="balanced"
-        Where weights start: all spaces of a column alike, or values merely equal or not.
+    start : {"identity", "balanced"}, default="identity"
+        Where weights start: with values merely equal or not, as in one-hot; or with all spaces
+        of a column alike.
     n_pairs : int, default=20000
         Number of pairs of rows to learn from; all pairs of distinct rows if they are no more.
     kernels : mapping of name to kernel, optional
@@ -67,7 +68,7 @@ class HELIC(ValueEmbedder):
     ----------
     weights_ : dict of str to dict
         For each column, the weight of each ``space/kernel``, and of each value as itself
-        (``identity/value``). A balanced start gives a column a sum of 1 over spaces.
+        (``identity/value``); at the start those of a column's spaces add up to 1.
     threshold_ : float
         The squared distance b that divides pairs of one class from others.
     objective_ : list of float
@@ -106,8 +107,8 @@ class HELIC(ValueEmbedder):
         variant: Literal["helic", "linear", "hc"] = "helic",
         *,
         solver: Literal["full", "paper"] = "full",
-        pull: float = 0.1,
-        start: Literal["balanced", "identity"] = "balanced",
+        pull: float = 0.01,
+        start: Literal["identity", "balanced"] = "identity",
         n_pairs: int = 20_000,
         kernels: Any = None,
         max_iter: int | None = None,

@@ -137,19 +137,22 @@ class UNICORN(ValueEmbedder):
         """Start a stream with its first window."""
         check_forgetting(self.decay, None)
         table = self._read(X, Schema.of(self.schema))
-        self._restart()
         super().fit(table, y, sample_weight)
-        self._memory = Memory(self.counts_, (), 1, table.n_rows)
-        self._note(table.n_rows)
-        return self
+        return self._begin(table.n_rows)
 
     def fit_counts(self, counts: Counts) -> Self:
         """Start a stream with the counts of what came before."""
-        self._restart()
+        check_forgetting(self.decay, None)
+        self._prior: printed.Prior | None = None
         super().fit_counts(counts)
-        self._memory = Memory(counts, (), 1, int(counts.n))
-        self._note(int(counts.n))
-        return self
+        return self._begin(int(counts.n))
+
+    def _begin(self, n_rows: int) -> Self:
+        self._memory = Memory(self.counts_, (), 1, n_rows)
+        nothing = float("nan")
+        self.drift_ = Change(nothing, dict.fromkeys(self.counts_.names, nothing))
+        self.history_: list[dict[str, Any]] = []
+        return self._note(n_rows)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Eqs. (8.1)–(8.5): add a window to what was seen before."""
@@ -164,13 +167,7 @@ class UNICORN(ValueEmbedder):
             self.drift_ = change(self.counts_, memory.total, self.decay)
             self._hold(memory.total)
         self._memory = memory
-        self._note(table.n_rows)
-        return self
-
-    def _restart(self) -> None:
-        self._prior: printed.Prior | None = None
-        self.history_: list[dict[str, Any]] = []
-        vars(self).pop("drift_", None)
+        return self._note(table.n_rows)
 
     def _as_prior(self) -> printed.Prior | None:
         """Keep what Eq. (8.18) aligns the next representation with."""
@@ -178,17 +175,15 @@ class UNICORN(ValueEmbedder):
             return None
         return printed.Prior(self.counts_, self.tables_)
 
-    def _note(self, n_rows: int) -> None:
-        nothing = float("nan")
-        if "drift_" not in vars(self):
-            self.drift_ = Change(nothing, dict.fromkeys(self.counts_.names, nothing))
+    def _note(self, n_rows: int) -> Self:
         entry = {
             "window": self._memory.n_windows,
             "rows": n_rows,
             "values": int(self.counts_.sizes.sum()),
-            "drift": self.drift_.overall if n_rows else nothing,
+            "drift": self.drift_.overall if n_rows else float("nan"),
         }
         self.history_ = [*self.history_, entry][-HISTORY:]
+        return self
 
     @property
     def n_windows_(self) -> int:
@@ -234,9 +229,8 @@ class UNICORN(ValueEmbedder):
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters."""
         memory, state, arrays = read_checkpoint(path, self)
-        self._restart()
-        if "prior" in state:
-            self._prior = printed.Prior.restored(state["prior"], arrays)
+        stored = state.get("prior")
+        self._prior = None if stored is None else printed.Prior.restored(stored, arrays)
         super().fit_counts(memory.total)
         self._memory, self.history_ = memory, state["history"]
         self.drift_ = Change(*state["drift"])

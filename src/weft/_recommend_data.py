@@ -99,7 +99,10 @@ def find_groups(
         return dict.fromkeys(names, 0)
     most = int(min(max_groups, len(np.unique(vectors, axis=0))))
     mixture = BayesianGaussianMixture(
-        n_components=most, covariance_type="diag", weight_concentration_prior=alpha, random_state=rng
+        n_components=most,
+        covariance_type="diag",
+        weight_concentration_prior=alpha,
+        random_state=rng,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # any grouping will do for a prior

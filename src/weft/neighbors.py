@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from weft import _rows
+from weft import _distinct, _rows
 from weft._base import ValueEmbedder
 from weft._labels import canonical
 from weft.table import Table
@@ -111,8 +111,8 @@ class WeightedKNN(ClassifierMixin, BaseEstimator):
                 f"y has one class only, {self.classes_[0]!r}; a classifier needs two or more"
             )
         self._check_k(self.n_neighbors, table.n_rows)
-        first, self._distinct = _rows.distinct_rows(_rows.canonical_codes(table))
-        self._train = _rows.take_rows(table, first)
+        first, self._distinct = _distinct.distinct_rows(_distinct.canonical_codes(table))
+        self._train = _distinct.take_rows(table, first)
         self._copies = np.bincount(self._distinct)
         pairs = self._distinct * len(self.classes_) + self._labels
         present, self._numbers = np.unique(pairs, return_counts=True)
@@ -215,8 +215,8 @@ class WeightedKNN(ClassifierMixin, BaseEstimator):
         """Return the distinct rows of X and the number of each row among them."""
         check_is_fitted(self, "classes_")
         table = _rows.read_rows(self, X)
-        first, inverse = _rows.distinct_rows(_rows.canonical_codes(table))
-        return _rows.take_rows(table, first), inverse
+        first, inverse = _distinct.distinct_rows(_distinct.canonical_codes(table))
+        return _distinct.take_rows(table, first), inverse
 
     def _distances(self, queries: Table) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first query, distances to the distinct training rows), block by block."""
@@ -229,7 +229,7 @@ class WeightedKNN(ClassifierMixin, BaseEstimator):
         for start in range(0, queries.n_rows, step):
             rows = np.arange(start, min(start + step, queries.n_rows))
             if self._tables is None:
-                part = _rows.take_rows(queries, rows)
+                part = _distinct.take_rows(queries, rows)
                 yield (
                     start,
                     np.ascontiguousarray(self.metric_.pairwise_distances(part, self._train)),

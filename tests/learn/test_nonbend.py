@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 from scipy.special import betaln, digamma, gammaln
 from scipy.stats import chi2
 from sklearn.metrics import adjusted_rand_score
@@ -18,7 +19,16 @@ from weft.learn._nonbend_gibbs import Sampler, log_joint
 from weft.learn._nonbend_model import Fit, Prior
 from weft.learn._nonbend_rows import Rows
 from weft.learn._nonbend_vi import first_fit, step, stick_expectations, tidied, value_expectations
-from weft.learn.nonbend import VI, Gibbs, NonBEND, column_weight, embedding_grams
+from weft.learn.nonbend import (
+    VI,
+    Gibbs,
+    NonBEND,
+    column_weight,
+    embedding_grams,
+    mean_grams,
+    total_inertia,
+)
+from weft.tables import ValueTables
 
 
 def planted(k, n, n_columns=10, n_values=4, concentration=0.2, seed=0):
@@ -264,7 +274,7 @@ def test_recovers_planted_subspaces(k, method):
 
 def test_grams_are_inner_products_of_the_printed_features():
     X, _ = planted(3, 200, n_columns=4, seed=5)
-    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    model = NonBEND(n_fits=1, column_weights="printed", random_state=0).fit(X)
     fit, prior = model.fits_[0], model._prior(model.counts_)
     grams = embedding_grams(fit, prior)
     for theta, gram, distances in zip(
@@ -297,6 +307,14 @@ def test_without_column_weights():
     weighted = embedding_grams(model.fits_[0], prior)
     for theta, a, b in zip(model.theta_, plain, weighted, strict=True):
         np.testing.assert_allclose(b, a * column_weight(theta.T) ** 2)
+    shrunk = mean_grams([plain, weighted], model.counts_)
+    ratio = total_inertia(plain, model.counts_) / total_inertia(weighted, model.counts_)
+    for a, b, mean in zip(plain, weighted, shrunk, strict=True):
+        np.testing.assert_allclose(mean / mean[0, 0], (a + b * ratio) / (a + b * ratio)[0, 0])
+    for settings, grams in (("none", plain), ("shrunk", shrunk)):
+        embedder = NonBEND(n_fits=1, column_weights=settings, random_state=0).fit(X)
+        expected = ValueTables.from_grams(grams, model.counts_).gather(model._read_known(X))
+        np.testing.assert_allclose(embedder.pairwise_distances(X), cdist(expected, expected))
 
 
 def test_same_answer_however_the_rows_arrive():
@@ -436,6 +454,7 @@ def test_unknown_values_are_unlikely_or_refused():
         ({"n_fits": 0}, "n_fits=0"),
         ({"max_iter": 0}, "max_iter=0"),
         ({"method": "em"}, "method='em'"),
+        ({"column_weights": True}, "column_weights=True"),
         ({"method": VI(start="far")}, "start='far'"),
         ({"method": VI(n_init=0)}, "n_init=0"),
         ({"method": Gibbs(assignment="mean")}, "assignment='mean'"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import _labels, _rows
+from weft import _distinct, _labels, _rows
 from weft._base import ValueEmbedder
 from weft._labels import Label
 from weft.table import Table
@@ -63,7 +63,7 @@ class Layout:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the places of the distinct rows, their weights, and the number of each row."""
         codes = _rows.value_codes(self.metric, table)
-        first, inverse = _rows.distinct_rows(codes)
+        first, inverse = _distinct.distinct_rows(codes)
         weights = np.bincount(inverse, weights=weight, minlength=len(first))
         return self._placed(codes, first), weights.astype(np.float64), inverse
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from weft import _labels
 from weft._labels import Label
-from weft._rows import distinct_rows
+from weft._distinct import distinct_rows
 from weft.counts import Counts
 from weft.table import Codes, Table
 

@@ -35,14 +35,14 @@ class VI:
         Starts of each fit; the one with the highest bound is kept.
     tol : float, default=1e-6
         Stop when the bound gains less than this share of its size.
-    merge : bool, default=True
-        Try to unite subspaces at the end, and keep what raises the bound.
+    merge : bool, default=False
+        Try to unite subspaces at the end, and keep what raises the bound: fewer, cleaner ones.
     """
 
     start: str = "sweeps"
     n_init: int = 1
     tol: float = 1e-6
-    merge: bool = True
+    merge: bool = False
 
     def run(self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` fits."""

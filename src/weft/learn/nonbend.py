@@ -52,8 +52,9 @@ class NonBEND(TableModel):
         Fits whose Grams are averaged: better than the single fit with the best bound.
     max_iter : int, default=100
         Most steps of a fit (``"vi"``) or its sweeps (``"gibbs"``).
-    column_weights : bool, default=True
-        Whether columns are weighted by Eq. (5.31).
+    column_weights : {"shrunk", "printed", "none"}, default="shrunk"
+        Weights of the columns: Eq. (5.31) as printed, none, or halfway (ours): the mean of both
+        representations at equal inertia.
     random_state : int, RandomState or None
         Seed of the fits.
     verbose : bool, default=False
@@ -103,7 +104,7 @@ class NonBEND(TableModel):
         truncation: int = 30,
         n_fits: int = 8,
         max_iter: int = 100,
-        column_weights: bool = True,
+        column_weights: str = "shrunk",
         random_state: Any = None,
         verbose: bool = False,
         schema: Any = None,
@@ -188,7 +189,12 @@ class NonBEND(TableModel):
         self.n_subspaces_ = len(self.weights_)
         theta = value_probabilities(best, prior)
         self.theta_ = [theta[counts.span(a)].T for a in range(len(counts.names))]
-        grams = [embedding_grams(fit, prior, bool(self.column_weights)) for fit in self.fits_]
+        kinds = {"printed": (True,), "none": (False,), "shrunk": (True, False)}
+        grams = [
+            embedding_grams(fit, prior, weighted)
+            for fit in self.fits_
+            for weighted in kinds[self.column_weights]
+        ]
         return ValueTables.from_grams(mean_grams(grams, counts), counts)
 
     def _run_fits(self, prior: Prior) -> list[Fit]:
@@ -218,6 +224,10 @@ class NonBEND(TableModel):
     def _check_parameters(self) -> None:
         if not isinstance(self.method, VI | Gibbs) and self.method not in ("vi", "gibbs"):
             raise ValueError(f"method={self.method!r}: use 'vi', 'gibbs', VI(...) or Gibbs(...)")
+        if self.column_weights not in ("shrunk", "printed", "none"):
+            raise ValueError(
+                f"column_weights={self.column_weights!r}: use 'shrunk', 'printed' or 'none'"
+            )
         for name in ("alpha", "alpha0"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not 0 < float(value) < np.inf:
@@ -269,7 +279,7 @@ def column_weight(theta: np.ndarray) -> float:
 
 
 def mean_grams(grams: list[list[np.ndarray]], counts: Counts) -> list[np.ndarray]:
-    """Return the mean of several fits' Grams, each scaled to the mean inertia first."""
+    """Return the mean of several representations' Grams, each scaled to their mean inertia."""
     inertia = np.array([total_inertia(own, counts) for own in grams])
     scale = np.ones(len(grams))
     if (inertia > 0).all():

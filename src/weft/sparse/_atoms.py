@@ -160,30 +160,30 @@ def _leading(error: _Error, atom: np.ndarray) -> np.ndarray:
     return -vector if vector @ atom < 0 else vector
 
 
-def better_codes(
+def fresh_codes(
     old: tuple[sparse.csr_array, np.ndarray],
     new: tuple[sparse.csr_array, np.ndarray],
-    target: np.ndarray,
     allowed: float,
 ) -> tuple[sparse.csr_array, np.ndarray]:
-    """Choose between two (codes, errors) per signal; the total error stays within ``allowed``.
+    """Return new (codes, errors) for all signals, or for as many as keep the total error allowed.
 
-    A pursuit from scratch may code a signal worse than before. A signal takes its new code if the
-    error is not higher. One that meets its target either way takes the code with fewer atoms, as
-    Eq. (4) asks; where that costs accuracy, only as far as the total allows, cheapest first.
+    A pursuit from scratch may code a signal worse than it was. Where that makes the total rise
+    above ``allowed`` (the old one does not), signals with the largest rise keep their old code.
     """
     (codes, errors), (fresh, fresh_errors) = old, new
-    saved = np.diff(codes.indptr) - np.diff(fresh.indptr)
-    rise = fresh_errors - errors
-    take = (rise <= 0) & ~((saved < 0) & (errors <= target))
-    dearer = np.flatnonzero((rise > 0) & (saved > 0) & (fresh_errors <= target))
-    dearer = dearer[np.argsort(rise[dearer] / saved[dearer], kind="stable")]
-    slack = allowed - np.where(take, fresh_errors, errors).sum()
-    take[dearer[np.cumsum(rise[dearer]) < slack * (1 - 1e-9)]] = True
-    n = len(errors)
+    excess = fresh_errors.sum() - allowed
+    if excess <= 0:
+        return new
+    rise = np.maximum(fresh_errors - errors, 0)
+    worst = np.argsort(-rise, kind="stable")
+    n_back = np.searchsorted(np.cumsum(rise[worst]), excess * (1 + 1e-9)) + 1
+    back = np.zeros(len(rise), dtype=bool)
+    back[worst[:n_back]] = rise[worst[:n_back]] > 0
+    chosen = np.where(back, errors, fresh_errors)
+    if chosen.sum() > allowed:  # by rounding, when all went back
+        back[:], chosen = rise > 0, np.minimum(errors, fresh_errors)
     both = sparse.vstack([codes, fresh], format="csr")
-    chosen = sparse.csr_array(both[np.arange(n) + n * take])
-    return chosen, np.where(take, fresh_errors, errors)
+    return sparse.csr_array(both[np.arange(len(rise)) + len(rise) * ~back]), chosen
 
 
 def refit(atoms: np.ndarray, overlaps: np.ndarray, sums: np.ndarray) -> np.ndarray:

@@ -67,10 +67,11 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A pursuit can code a signal worse than it was coded before, so plain K-SVD may lose ground;
-    here a signal then keeps its code. Unused atoms are replaced by badly coded signals. When the
-    error falls slowly, a turn is spent on a trial: the least useful atoms are swapped for badly
-    coded signals, and swapped back unless that lowers the error. ``transform`` codes from scratch.
+    A pursuit can code a signal worse than it was coded before, so plain K-SVD may lose ground.
+    Where the total error would rise, the signals that lost most keep their codes. Unused atoms
+    are replaced by badly coded signals. When the error falls by less than 1 %, a turn is spent on
+    a trial: the least useful atoms are swapped for badly coded signals, and swapped back unless
+    that lowers the error. ``transform`` codes from scratch.
 
     Examples
     --------
@@ -118,7 +119,8 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         X = self._read(X, reset=True)
-        learner = Learner(X, self._pursue, self._target(X), self.update == "exact")
+        by_error = stopping(self.n_nonzero, self.error, self.n_atoms)[1] > 0
+        learner = Learner(X, self._pursue, by_error, self.update == "exact")
         atoms = _atoms.first_atoms(X, self.n_atoms, check_random_state(self.random_state))
         trace = []
         for turn, state in enumerate(learner.run(atoms, self.max_iter)):
@@ -173,9 +175,6 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _pursue(self, X: Any, atoms: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
         limit, share = stopping(self.n_nonzero, self.error, len(atoms))
         return pursue(X, atoms, limit, share, True, self.pursuit)
-
-    def _target(self, X: Any) -> np.ndarray:
-        return stopping(self.n_nonzero, self.error, self.n_atoms)[1] * energies(X)
 
     def _place(self, atoms: np.ndarray) -> None:
         self.components_ = atoms

@@ -1,0 +1,133 @@
+"""Neighbours by tree distance: exact by lookups in blocks, or approximate through faiss.
+
+Comes in: rows as codes with their coordinates. Goes out: indices and distances of the k nearest
+training rows. The n × n matrix is never formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from weft._optional import require
+from weft.hierarchy import _blocks
+from weft.table import Codes, Numbers, Table
+
+_BLOCK = 64  # queries a thread takes at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows by column: single values as codes with coordinates, numbers and sets as coordinates."""
+
+    codes: list[np.ndarray]
+    values: list[np.ndarray]
+    line: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, blocks: Sequence[Any], unknown: str) -> Rows:
+        """Look up the coordinates of a table's values."""
+        codes, values, lines = [], [], [np.zeros((table.n_rows, 0))]
+        for (column, data), block in zip(table, blocks, strict=True):
+            if isinstance(data, Codes):
+                codes.append(data.codes)
+                values.append(block.rows(data.labels, column.name, unknown))
+            elif isinstance(data, Numbers):
+                lines.append(block.values(data.values)[:, None])
+            else:
+                alone = Table(table.schema.select([column.name]), (data,), table.n_rows)
+                lines.append(_blocks.gather(alone, [block], unknown, np.dtype("f8")))
+        return cls(codes, values, np.hstack(lines))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns, as openTSNE asks for them."""
+        return len(self.line), len(self.codes) + self.line.shape[1]
+
+    def coordinates(self) -> np.ndarray:
+        """Return the rows as vectors of float32."""
+        parts = [v[c].astype(np.float32) for c, v in zip(self.codes, self.values, strict=True)]
+        return np.ascontiguousarray(np.hstack([*parts, self.line.astype(np.float32)]))
+
+
+class TreeIndex:
+    """What openTSNE calls a KNNIndex, by tree distance."""
+
+    def __init__(self, rows: Rows, k: int, *, approximate: bool) -> None:
+        self.rows = rows
+        self.k = k
+        self.n_samples = rows.shape[0]
+        self.approximate = approximate
+        self._faiss: Any = None
+
+    def build(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return (indices, distances) of the neighbours of the training rows, without themselves."""
+        if not self.approximate:
+            return exact_neighbors(self.rows, None, self.k)
+        distances, indices = self._approximate(self.rows, self.k + 1)
+        own = indices == np.arange(self.n_samples)[:, None]
+        own[~own.any(axis=1), -1] = True  # more copies than neighbours: it is not among them
+        shape = (self.n_samples, self.k)
+        return indices[~own].reshape(shape), distances[~own].reshape(shape)
+
+    def query(self, query: Rows, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (indices, distances) of the training rows nearest to other rows."""
+        if not self.approximate:
+            return exact_neighbors(self.rows, query, k)
+        distances, indices = self._approximate(query, k)
+        return indices, distances
+
+    def _approximate(self, query: Rows, k: int) -> tuple[np.ndarray, np.ndarray]:
+        faiss = require("faiss", "search")
+        if self._faiss is None:
+            data = self.rows.coordinates()
+            self._faiss = faiss.IndexHNSWFlat(data.shape[1], 16, faiss.METRIC_L1)
+            self._faiss.hnsw.efConstruction = 80
+            self._faiss.add(data)
+        self._faiss.hnsw.efSearch = max(2 * k, 64)
+        distances, indices = self._faiss.search(query.coordinates(), k)
+        if (indices < 0).any():  # the graph did not reach k rows: rare, and then found exactly
+            odd = np.flatnonzero((indices < 0).any(axis=1))
+            part = Rows([c[odd] for c in query.codes], query.values, query.line[odd])
+            indices[odd], distances[odd] = exact_neighbors(self.rows, part, k)
+        return distances.astype(np.float64), indices
+
+
+def exact_neighbors(rows: Rows, query: Rows | None, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (indices, distances) of the k nearest rows of each query, or of each other row."""
+    from scipy.spatial.distance import cdist
+
+    from weft._gather_kernels import in_threads
+    from weft.hierarchy._neighbor_kernels import nearest
+
+    asked = rows if query is None else query
+    tables = [
+        cdist(mine, theirs, "cityblock") if mine.shape[1] else np.zeros((len(mine), len(theirs)))
+        for mine, theirs in zip(asked.values, rows.values, strict=True)
+    ]
+    widths = np.array([t.shape[1] for t in tables], np.int64)
+    starts = np.concatenate([[0], np.cumsum([t.size for t in tables])]).astype(np.int64)
+    flat = np.concatenate([np.zeros(0), *(t.ravel() for t in tables)])
+    codes = _stacked(rows.codes, rows.shape[0])
+    places = _stacked(asked.codes, asked.shape[0])
+    line = np.ascontiguousarray(rows.line.T)
+    distances = np.empty((asked.shape[0], k))
+    indices = np.empty((asked.shape[0], k), np.int64)
+
+    def work(block: slice) -> None:
+        first = block.start if query is None else -1
+        where = places[:, block], codes, starts[:-1], widths, flat
+        nearest(*where, asked.line[block], line, first, distances[block], indices[block])
+
+    n = asked.shape[0]
+    in_threads(work, [slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK)])
+    return indices, distances
+
+
+def _stacked(codes: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
+    if not codes:
+        return np.zeros((0, n_rows), np.int32)
+    return np.stack([np.asarray(c, np.int32) for c in codes])

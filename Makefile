@@ -41,6 +41,8 @@ format: $(VENV)/.dev ## rewrite in house style
 bench: $(VENV)/.dev  ## speed and accuracy against the peers (long)
 	$(PIP) install -e ".[bench]"
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/tasks_speed.py
+	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/accuracy.py
 
 bench-quick: $(VENV)/.dev  ## the same, smaller
@@ -49,7 +51,7 @@ bench-quick: $(VENV)/.dev  ## the same, smaller
 	$(BIN)/python benchmarks/accuracy.py --quick
 
 docs: $(VENV)/.dev   ## check that every page's links and code are alive
-	$(BIN)/python -m pytest --doctest-glob='*.md' docs README.md
+	$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

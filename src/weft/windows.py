@@ -169,5 +169,7 @@ class Windowed(TransformerMixin, BaseEstimator):
 
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters."""
-        memory, _, _ = read_checkpoint(path, self)
+        return self._resumed(*read_checkpoint(path, self))
+
+    def _resumed(self, memory: Memory, state: Any, arrays: dict[str, np.ndarray]) -> Self:
         return self._started(self._new_embedder().fit_counts(memory.total), memory)

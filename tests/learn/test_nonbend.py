@@ -230,7 +230,9 @@ def test_the_bound_never_falls(start, alpha0):
     rows, _ = rows_of(X)
     for seed in range(3):
         prior = Prior(1.0, alpha0, 15, rows.offsets)
-        fit = VI(start, tol=-1.0).run(rows, prior, 60, np.random.default_rng(seed))
+        fit = VI(start, tol=-1.0, merge=bool(seed)).run(
+            rows, prior, 60, np.random.default_rng(seed)
+        )
         assert np.diff(fit.trace).min() >= -1e-7 * abs(fit.trace[-1])
 
 
@@ -244,6 +246,18 @@ def test_dropping_and_ordering_subspaces_keeps_the_bound():
         tidy = step(lambda: (rows,), tidied(fit, prior), prior)
         assert tidy.trace[-1] >= plain.trace[-1] - 1e-8 * abs(plain.trace[-1])
         fit = plain
+
+
+def test_merging_raises_the_bound_and_finds_the_planted_number():
+    X, _ = planted(3, 1_000, concentration=0.3, seed=1)
+    rows, _ = rows_of(X)
+    prior = Prior(1.0, 0.1, 30, rows.offsets)
+    apart = VI("random").run(rows, prior, 200, np.random.default_rng(0))
+    united = VI("random", merge=True).run(rows, prior, 200, np.random.default_rng(0))
+    assert united.trace[-1] > apart.trace[-1]
+    assert len(united.sizes) < len(apart.sizes)
+    model = NonBEND(VI(merge=True), n_fits=4, random_state=0).fit(X)
+    assert model.n_subspaces_ == 3
 
 
 def test_many_blocks_equal_one(monkeypatch):

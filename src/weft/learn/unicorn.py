@@ -219,17 +219,22 @@ class UNICORN(ValueEmbedder):
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint, whole or not at all: counts, parameters and position."""
         check_is_fitted(self, "counts_")
-        state: dict[str, Any] = {"drift": [self.drift_.overall, self.drift_.columns]}
-        state["history"] = self.history_
-        arrays: dict[str, np.ndarray] = {}
-        if self._prior is not None:
-            state["prior"], arrays = self._prior.stored()
-        write_checkpoint(path, self, self._memory, state, arrays)
+        arrays = {} if self._prior is None else self._prior.stored()[1]
+        write_checkpoint(path, self, self._memory, self._state(), arrays)
 
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters."""
-        memory, state, arrays = read_checkpoint(path, self)
-        stored = state.get("prior")
+        return self._resumed(*read_checkpoint(path, self))
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "drift": [self.drift_.overall, self.drift_.columns],
+            "history": self.history_,
+            "prior": None if self._prior is None else self._prior.stored()[0],
+        }
+
+    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        stored = state["prior"]
         self._prior = None if stored is None else printed.Prior.restored(stored, arrays)
         super().fit_counts(memory.total)
         self._memory, self.history_ = memory, state["history"]

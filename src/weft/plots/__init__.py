@@ -6,6 +6,7 @@ is shown and no global state of pyplot is touched.
 """
 
 from weft.plots.curves import convergence, epsilon_gamma_curve, precision_curve
+from weft.plots.changes import drift
 from weft.plots.maps import scatter_map, value_heatmap
 from weft.plots.ranks import cd_diagram
 from weft.plots.weights import column_weights, weights_heatmap
@@ -14,6 +15,7 @@ __all__ = [
     "cd_diagram",
     "column_weights",
     "convergence",
+    "drift",
     "epsilon_gamma_curve",
     "precision_curve",
     "scatter_map",

@@ -1,0 +1,278 @@
+"""StreamClusterer: k-means or k-modes over a representation that moves, with ids that stay.
+
+Windows of rows in, a cluster for each row out; cluster 3 of this window is what cluster 3 was in
+the last one. The embedder learns from the window first, then its rows are clustered, starting from
+where the clusters were, among others, and the new clusters take the ids of the old ones that their
+rows would have joined (Hungarian matching). The other stream clusterers of the literature are in
+the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from os import PathLike
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from weft import _labels
+from weft._base import ValueEmbedder, remember_names
+from weft._memory import read_checkpoint, refuse_new_columns, write_checkpoint
+from weft.cluster import _profiles
+from weft.cluster._profiles import Vocabulary
+from weft.table import Schema, Table
+from weft.tables import cdist_squared
+
+
+class StreamClusterer(ClusterMixin, BaseEstimator):
+    """Cluster the windows of a stream, with stable ids.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    embedder : UNICORN, Windowed or ValueEmbedder, optional
+        What represents rows; ``UNICORN(n_clusters)`` by default. It is cloned and learns from each
+        window before its rows are clustered.
+    method : {"kmeans", "kmodes"}, default="kmeans"
+        How a window is clustered; ``"kmodes"`` needs an embedder whose distances add up over
+        columns, such as ``UNICORN()`` without a number of clusters.
+    n_init : int, default=10
+        Random starts per window, besides the one from the last clusters.
+    random_state : int, RandomState or None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : ndarray
+        Clusters of the last window's rows.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the clusters in the representation as it is now.
+    embedder_ : object
+        The embedder, fitted.
+    n_windows_ : int
+        Number of windows so far.
+    inertia_ : float
+        Sum of squared distances of the last window's rows to their centres.
+
+    Notes
+    -----
+    What is kept of a cluster is its profile: how often each value occurs in it. The mean of its
+    rows in any later representation follows from that, so old clusters can be compared with rows
+    that are embedded anew. A cluster that finds no rows in a window keeps its profile and its id.
+
+    Examples
+    --------
+    >>> from weft import OneHot, Windowed
+    >>> from weft.cluster import StreamClusterer
+    >>> rows = [["a", "x"]] * 6 + [["b", "y"]] * 5
+    >>> stream = StreamClusterer(2, embedder=Windowed(OneHot()), random_state=0).fit(rows)
+    >>> stream.labels_.tolist()
+    [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    >>> stream.partial_fit(rows[4:]).labels_.tolist()
+    [0, 0, 1, 1, 1, 1, 1]
+    >>> stream.predict([["b", "x"], ["b", "y"]]).tolist()[1]
+    1
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        embedder: Any = None,
+        method: Literal["kmeans", "kmodes"] = "kmeans",
+        n_init: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.embedder = embedder
+        self.method = method
+        self.n_init = n_init
+        self.random_state = random_state
+
+    # -- windows ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Start a stream with its first window."""
+        self._check()
+        embedder = self._new_embedder()
+        inner = _inner(embedder) if hasattr(embedder, "embedder") else embedder
+        table = inner._read(X, Schema.of(inner.schema))
+        vocabulary = _profiles.empty(table).grown(table)
+        embedder.fit(table)
+        self.embedder_, self._vocabulary = embedder, vocabulary
+        self.n_windows_ = 1
+        remember_names(self, table.schema)
+        self._random = check_random_state(self.random_state)
+        self._profiles = np.zeros((self.n_clusters, int(vocabulary.starts[-1])))
+        self._cluster(table, None)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on with a window; one without rows only moves the position."""
+        if "embedder_" not in vars(self):
+            return self.fit(X, y)
+        self._check()
+        refuse_new_columns(X, self.embedder_.schema_)
+        table = _fitted(self.embedder_)._read_known(X)
+        self.embedder_.partial_fit(table)
+        self.n_windows_ += 1
+        if not table.n_rows:
+            self.labels_, self.inertia_ = np.zeros(0, np.intp), 0.0
+            return self
+        grown = self._vocabulary.grown(table)
+        self._profiles = grown.spread(self._profiles, self._vocabulary)
+        self._vocabulary: Vocabulary = grown
+        self._cluster(table, self.cluster_centers_)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster nearest to each row; learns nothing."""
+        check_is_fitted(self, "embedder_")
+        return self._nearest(self.embedder_.transform(X), self.cluster_centers_)
+
+    @property
+    def cluster_centers_(self) -> np.ndarray:
+        """Means of the clusters in the representation as it is now; NaN where none was yet."""
+        check_is_fitted(self, "embedder_")
+        n_columns = len(self._vocabulary.labels)
+        sizes = self._profiles.sum(axis=1, keepdims=True) / n_columns
+        vectors = self._vocabulary.vectors(_fitted(self.embedder_).tables_)
+        centers = self._profiles @ vectors / np.where(sizes > 0, sizes, 1)
+        return np.where(sizes > 0, centers, np.nan)
+
+    # -- files -----------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a checkpoint, whole or not at all: counts, profiles, parameters, position."""
+        check_is_fitted(self, "embedder_")
+        memory = vars(self.embedder_).get("_memory")
+        if memory is None:
+            name = type(self.embedder_).__name__
+            raise TypeError(f"{name} keeps no stream; give Windowed({name}()) as embedder")
+        name, keys, *rest = self._random.get_state()
+        state = {
+            "n_windows": self.n_windows_,
+            "labels": [[_labels.to_json(v) for v in c] for c in self._vocabulary.labels],
+            "random": [name, *rest],
+            "embedder": self.embedder_._state() if hasattr(self.embedder_, "_state") else None,
+        }
+        write_checkpoint(path, self, memory, state, {"profiles": self._profiles, "random": keys})
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Go on from a checkpoint of the same parameters."""
+        memory, state, arrays = read_checkpoint(path, self)
+        embedder = self._new_embedder()._resumed(memory, state["embedder"], arrays)
+        self.embedder_, self.n_windows_ = embedder, state["n_windows"]
+        labels = [tuple(map(_labels.from_json, c)) for c in state["labels"]]
+        self._vocabulary, self._profiles = Vocabulary(tuple(labels)), arrays["profiles"]
+        remember_names(self, embedder.schema_)
+        self._random = np.random.RandomState()
+        self._random.set_state((state["random"][0], arrays["random"], *state["random"][1:]))
+        return self
+
+    # -- clustering ------------------------------------------------------------------------
+
+    def _cluster(self, table: Table, carried: np.ndarray | None) -> None:
+        """Cluster a window, name its clusters, and keep their profiles."""
+        vectors = np.asarray(self.embedder_.transform(table))
+        points, inverse, weight = np.unique(
+            vectors, axis=0, return_inverse=True, return_counts=True
+        )
+        inverse = inverse.ravel()
+        k = min(self.n_clusters, len(points))
+        if self.method == "kmeans":
+            found = self._k_means(points, weight, k, carried)[inverse]
+        else:
+            found = self._k_modes(table, k)
+        old = None if carried is None else self._nearest(vectors, carried)
+        self.labels_ = match(found, k, old, self.n_clusters)
+        places = self._vocabulary.places(table)
+        new = _profiles.profiles_of(places, self.labels_, self.n_clusters, self._profiles.shape[1])
+        filled = np.bincount(self.labels_, minlength=self.n_clusters) > 0
+        self._profiles = np.where(filled[:, None], new, self._profiles)
+        apart = vectors - self.cluster_centers_[self.labels_]
+        self.inertia_ = float((apart**2).sum())
+
+    def _k_means(
+        self, points: np.ndarray, weight: np.ndarray, k: int, carried: np.ndarray | None
+    ) -> np.ndarray:
+        from sklearn.cluster import KMeans
+
+        if not points.shape[1]:
+            return np.zeros(len(points), np.intp)
+        starts: list[tuple[Any, int]] = [("k-means++", self.n_init)]
+        if carried is not None and k == self.n_clusters and np.isfinite(carried).all():
+            starts.append((carried, 1))
+        fits = [
+            KMeans(k, init=init, n_init=n, random_state=self._random).fit(
+                points, sample_weight=weight
+            )
+            for init, n in starts
+        ]
+        return min(fits, key=lambda fit: fit.inertia_).labels_.astype(np.intp)
+
+    def _k_modes(self, table: Table, k: int) -> np.ndarray:
+        from weft.cluster.kmodes import KModes
+
+        metric = _fitted(self.embedder_)
+        model = KModes(k, metric=metric, n_init=self.n_init, random_state=self._random)
+        return model.fit(table).labels_.astype(np.intp)
+
+    def _nearest(self, vectors: np.ndarray, centers: np.ndarray) -> np.ndarray:
+        known = np.flatnonzero(np.isfinite(centers).all(axis=1))
+        return known[cdist_squared(vectors, centers[known]).argmin(axis=1)]
+
+    def _new_embedder(self) -> Any:
+        if self.embedder is not None:
+            return clone(self.embedder)
+        from weft.learn.unicorn import UNICORN
+
+        return UNICORN(self.n_clusters if self.method == "kmeans" else None)
+
+    def _check(self) -> None:
+        for name in ("n_clusters", "n_init"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name}={value!r}: use a whole number >= 1")
+        if self.method not in ("kmeans", "kmodes"):
+            raise ValueError(f"method={self.method!r}: use 'kmeans' or 'kmodes'")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def match(found: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> np.ndarray:
+    """Give new clusters the ids of the old ones that share most of their rows.
+
+    Without old clusters, ids go by size. What finds no partner takes the ids that are left.
+    """
+    if old is None:
+        sizes = np.bincount(found, minlength=k)
+        rank = np.empty(k, np.intp)
+        rank[np.argsort(-sizes, kind="stable")] = np.arange(k)
+        return rank[found]
+    from scipy.optimize import linear_sum_assignment
+
+    shared = np.zeros((k, n_ids))
+    np.add.at(shared, (found, old), 1)
+    rows, ids = linear_sum_assignment(shared, maximize=True)
+    name = np.empty(k, np.intp)
+    name[rows] = ids
+    return name[found]
+
+
+def _fitted(embedder: Any) -> ValueEmbedder:
+    """Return the embedder inside a wrapper, or itself."""
+    return vars(embedder).get("embedder_", embedder)
+
+
+def _inner(embedder: Any) -> ValueEmbedder:
+    return embedder._new_embedder()

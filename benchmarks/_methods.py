@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 import _protocols as protocols
-from weft import CKML, OneHot, ValueMetric
+from weft import CDE, CKML, UNTIE, Counts, OneHot, ValueMetric, ValueTables, Weave, couplings
+from weft._base import ValueEmbedder
 from weft.measures.ckml import printed_roots
 
 
@@ -17,7 +20,7 @@ class Plan:
 
     protocol: str
     method: str
-    make: Callable[[], Any]
+    make: Callable[[int], Any]  # given the number of classes
     options: dict[str, Any] = field(default_factory=dict)
 
     def key(self, dataset: str) -> tuple[str, ...]:
@@ -26,12 +29,17 @@ class Plan:
 
     def run(self, data: Any, quick: bool) -> dict[str, float]:
         large = data.n_rows > protocols.LARGE
-        if self.protocol == "k-nearest":
-            repeats = (3 if large else 10) if quick else (5 if large else 20)
-            return protocols.k_nearest(data, self.make, n_repeats=repeats, **self.options)
+        k = protocols.n_classes(data)
+        repeats = (3 if large else 10) if quick else (5 if large else 20)
         starts = (5 if large else 20) if quick else (20 if large else 100)
+        if self.protocol == "k-nearest":
+            return protocols.k_nearest(
+                data, lambda: self.make(k), n_repeats=repeats, **self.options
+            )
+        if self.protocol == "on-top":
+            return protocols.on_top(data, lambda: self.make(k), n_repeats=repeats, **self.options)
         run = protocols.k_modes if self.protocol == "k-modes" else protocols.k_means
-        return run(data, self.make(), n_starts=starts, **self.options)
+        return run(data, self.make(k), n_starts=starts, **self.options)
 
 
 @dataclass(frozen=True)
@@ -43,21 +51,22 @@ class TableSpec:
     plans: dict[str, Plan]
     published: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    datasets: Sequence[str] = ()  # where the published figures name none
 
 
-def _measure(name: str) -> Callable[[], Any]:
-    return lambda: ValueMetric(name)
+def _measure(name: str) -> Callable[[int], Any]:
+    return lambda k: ValueMetric(name)
 
 
-def _modes(name: str, make: Callable[[], Any] | None = None, **options: Any) -> Plan:
+def _modes(name: str, make: Callable[[int], Any] | None = None, **options: Any) -> Plan:
     return Plan("k-modes", name, make or _measure(name), options)
 
 
-def _nearest(name: str, make: Callable[[], Any] | None = None, **options: Any) -> Plan:
+def _nearest(name: str, make: Callable[[int], Any] | None = None, **options: Any) -> Plan:
     return Plan("k-nearest", name, make or _measure(name), options)
 
 
-def _means(name: str, make: Callable[[], Any]) -> Plan:
+def _means(name: str, make: Callable[[int], Any]) -> Plan:
     return Plan("k-means", name, make)
 
 
@@ -71,9 +80,9 @@ BASELINES = {
 }
 READINGS = {
     "cKML": _modes("ckml"),
-    "cKML √d²": _modes("ckml-roots", lambda: ValueMetric(printed_roots)),
+    "cKML √d²": _modes("ckml-roots", lambda k: ValueMetric(printed_roots)),
     "cKML distribution": _modes("ckml", centers="distribution"),
-    "cKML kernel k-means": _means("ckml-repaired", CKML),
+    "cKML kernel k-means": _means("ckml-repaired", lambda k: CKML()),
 }
 READ_AS = dict.fromkeys(READINGS, "cKML")
 KMODES_NOTES = (
@@ -119,9 +128,9 @@ TABLES: dict[str, TableSpec] = {
         "F",
         {
             "cKML": _nearest("ckml"),
-            "cKML repaired": _nearest("ckml-repaired", CKML),
+            "cKML repaired": _nearest("ckml-repaired", lambda k: CKML()),
             **{m: _nearest(n) for m, n in BASELINES.items()},
-            "one-hot": _nearest("one-hot", OneHot),
+            "one-hot": _nearest("one-hot", lambda k: OneHot()),
         },
         {"cKML repaired": "cKML"},
         KNN_NOTES,
@@ -132,4 +141,76 @@ TABLES["4.4"] = TableSpec(
     "NMI",
     TABLES["4.3"].plans,
     notes=KMODES_NOTES,
+)
+
+
+class Couplings(ValueEmbedder):
+    """Thesis 7.4: the raw coupling vectors, f(v) and [p(v|w)], nothing learned."""
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        features = []
+        for a in range(len(counts.names)):
+            spaces = (couplings.intra(counts, a), couplings.inter(counts, a))
+            features.append(np.hstack([points.matrix for points in spaces]))
+        return ValueTables.from_features(features, counts)
+
+
+VECTORS = {
+    "Weave": _means("weave-k", Weave),
+    "Weave, k unknown": _means("weave", lambda k: Weave()),
+    "UNTIE": _means("untie", UNTIE),
+    "UNTIE as printed": _means("untie-paper", lambda k: UNTIE(k, objective="paper")),
+    "one-hot": _means("one-hot", lambda k: OneHot()),
+    "Couplings": _means("couplings", lambda k: Couplings()),
+    "CDE": _means("cde", lambda k: CDE(random_state=0)),
+}
+TABLES["7.1"] = TableSpec(
+    "clustering of representations, F",
+    "F",
+    VECTORS | {m: _modes(n) for m, n in BASELINES.items() if m != "OF"},
+    {"UNTIE as printed": "UNTIE", "Weave": "UNTIE", "Weave, k unknown": "UNTIE"},
+    (
+        "Vectors go to k-means, measures to k-modes; best objective of 100 starts (20 on sets "
+        "above 10,000 rows). Weave has no published column: its cells stand beside UNTIE's.",
+    ),
+)
+SETS = {
+    "F1": ((-3, 3), ()),
+    "F2": ((-5, 5), ()),
+    "F3": (None, (1, 2)),
+    "F4": (None, (1, 2, 3)),
+    "F5": ((-3, 3), (1, 2)),
+    "F6": ((-5, 5), (1, 2, 3)),
+}
+
+
+def _kernel_set(name: str) -> dict[str, Any]:
+    exponents, degrees = SETS[name]
+    widths = [] if exponents is None else range(exponents[0], exponents[1] + 1)
+    return couplings.kernel_family([2.0**e for e in widths], degrees)
+
+
+TABLES["7.3"] = TableSpec(
+    "UNTIE with six sets of kernels, F",
+    "F",
+    {
+        name: _means(f"untie-{name}", lambda k, n=name: UNTIE(k, kernels=_kernel_set(n)))
+        for name in SETS
+    },
+    notes=("Two sets, as in Figure 7.12, which prints no numbers.",),
+    datasets=("dna_promoter", "mofn_3_7_10"),
+)
+TABLES["7.2"] = TableSpec(
+    "classifiers on UNTIE and CDE, F",
+    "F",
+    {
+        f"{name}-{classifier}": Plan("on-top", name.lower(), make, {"classifier": classifier})
+        for classifier in ("SVM", "KNN", "RF", "LR")
+        for name, make in (("UNTIE", UNTIE), ("CDE", lambda k: CDE(random_state=0)))
+    },
+    notes=("scikit-learn's classifiers with their defaults; 5 neighbours.",),
+    datasets=(
+        "zoo dna_promoter hayes_roth lymphography hepatitis audiology house_votes spect "
+        "mofn_3_7_10 soybean_large"
+    ).split(),
 )

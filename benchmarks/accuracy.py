@@ -63,7 +63,7 @@ def measure(options, cells: Cells, published) -> None:
     """Fill the cells that are missing, small data sets first, with the time left."""
     todo = []
     for table in options.table:
-        for name in options.dataset or sets_of(published[table]):
+        for name in options.dataset or TABLES[table].datasets or sets_of(published[table]):
             for method, plan in TABLES[table].plans.items():
                 if options.method is None or method in options.method:
                     key = plan.key(name)
@@ -97,7 +97,7 @@ def write(table: str, figures, cells: Cells, quick: bool) -> None:
     methods = list(spec.plans)
     rows = [
         (name, {m: cells.known.get(p.key(name), {}) for m, p in spec.plans.items()})
-        for name in sets_of(figures)
+        for name in spec.datasets or sets_of(figures)
     ]
     lines += comparison(spec, figures, rows, methods)
     lines += means(spec, figures, rows, methods)

@@ -112,7 +112,7 @@ def same_answers(report: Report) -> None:
 
 def recovery(report: Report) -> None:
     report.section("Planted dictionaries: 2,000 signals at 30 dB, 100 turns")
-    for d, n_atoms, nonzero in ((30, 50, 3), (64, 100, 4), (64, 128, 4)):
+    for d, n_atoms, nonzero in ((20, 50, 3), (30, 50, 3), (64, 100, 4), (64, 128, 4)):
         shares, rises = [], []
         for seed in range(3):
             atoms, X = planted(2_000, d, n_atoms, nonzero, 30, seed)
@@ -163,7 +163,7 @@ def ksvd_speed(report: Report, python: str, n: int, repeats: int) -> None:
         report.ratio(f"than {peer}{note}", float(run.stdout), ours, bar)
         report.line(
             f"  error ‖X − ΓD‖/‖X‖ {error:.4f} against {peer_error:.4f} of {peer} "
-            f"(bar: equal or lower; {passed(error <= peer_error)})"
+            f"(bar: equal or lower; {passed(error <= peer_error * (1 + 1e-9))})"
         )
 
 

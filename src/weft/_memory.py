@@ -8,9 +8,11 @@ refused leaves the old one as it was.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from glob import escape
 from numbers import Integral, Real
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,13 +52,15 @@ class Memory:
         window: int | None = None,
     ) -> Memory:
         """Return the memory after one more window; one without rows only moves the position."""
-        total, recent = self.total, self.recent
-        if table.n_rows and window is None:
-            faded = total if decay == 1 else total.scaled(decay)
+        if not table.n_rows:
+            return replace(self, n_windows=self.n_windows + 1)
+        if window is None:
+            faded = self.total if decay == 1 else self.total.scaled(decay)
             total = append(faded, table, y, sample_weight=sample_weight)
-        elif table.n_rows:
+            recent: tuple[Counts, ...] = ()
+        else:
             latest = Counts.of(table, y, sample_weight=sample_weight)
-            total, recent = total + latest, (*recent, latest)
+            total, recent = self.total + latest, (*self.recent, latest)
             while len(recent) > window:
                 total, recent = total - recent[0], recent[1:]
         return Memory(total, recent, self.n_windows + 1, self.n_rows + table.n_rows)
@@ -113,6 +117,8 @@ def write_checkpoint(
     }
     parts = {f"counts{i}.{k}": v for i, (_, a) in enumerate(stored) for k, v in a.items()}
     parts |= {f"state.{k}": v for k, v in (arrays or {}).items()}
+    for left in Path(path).parent.glob(f"{escape(Path(path).name)}.*.part"):
+        left.unlink(missing_ok=True)  # of a process that was killed: a stream has one writer
     _persist.write(path, "stream", header, parts)
 
 

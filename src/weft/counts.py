@@ -171,7 +171,7 @@ class Counts:
             return self
         if factor == 0:
             return Counts()
-        moved = {
+        moved: dict[str, Any] = {
             name: None if (given := getattr(self, name)) is None else given * float(factor)
             for name in ("n", "pairs", "class_pairs", "class_n", "digits")
         }

@@ -192,7 +192,7 @@ def homogeneity(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     (v1, w1, r1), (v2, w2, r2) = (_spread_of(m, size) for m in (rows, columns))
     mean = size * (r1 - 1) * (r2 - 1) / (size - 1)
     variance = 2 * size / (size - 3) * (v1 - w1) * (v2 - w2) + size**2 / (size - 1) * w1 * w2
-    return tuple(np.where(alive, x, 0.0) for x in (statistic, mean, np.maximum(variance, 0)))  # type: ignore[return-value]
+    return tuple(np.where(alive, x, 0.0) for x in (statistic, mean, np.maximum(variance, 0)))
 
 
 def _spread_of(margin: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,6 +7,7 @@ the numbers are the same to the bit.
 
 from __future__ import annotations
 
+from numbers import Integral
 from os import PathLike
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from weft._base import ValueEmbedder
+from weft._base import ValueEmbedder, remember_names
 from weft._memory import (
     Memory,
     check_forgetting,
@@ -22,6 +23,7 @@ from weft._memory import (
     refuse_new_columns,
     write_checkpoint,
 )
+from weft.counts import Counts
 from weft.table import Schema, Table
 
 
@@ -37,6 +39,9 @@ class Windowed(TransformerMixin, BaseEstimator):
         0 learns from the last window only.
     window : int, optional
         Remember so many windows; the oldest is subtracted, exactly. Instead of ``decay``.
+    refresh : int, default=1
+        Learn anew after every so many windows; :meth:`transform` uses what was learned last.
+        Counting goes on all the time.
 
     Attributes
     ----------
@@ -72,16 +77,21 @@ class Windowed(TransformerMixin, BaseEstimator):
         *,
         decay: float = 1.0,
         window: int | None = None,
+        refresh: int = 1,
     ) -> None:
         self.embedder = embedder
         self.decay = decay
         self.window = window
+        self.refresh = refresh
 
     # -- learning --------------------------------------------------------------------------
 
+    embedder_: ValueEmbedder
+    _memory: Memory
+
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start a stream with its first window."""
-        check_forgetting(self.decay, self.window)
+        self._check()
         embedder = self._new_embedder()
         table = embedder._read(X, Schema.of(embedder.schema))
         embedder.fit(table, y, sample_weight)
@@ -91,11 +101,11 @@ class Windowed(TransformerMixin, BaseEstimator):
         """Go on with a window."""
         if "embedder_" not in vars(self):
             return self.fit(X, y, sample_weight)
-        check_forgetting(self.decay, self.window)
+        self._check()
         table = self.read(X)
         given = self._given(self.embedder_, y, sample_weight)
         memory = self._memory.add(table, *given, decay=self.decay, window=self.window)
-        if table.n_rows:
+        if memory.n_windows % self.refresh == 0 and memory.total is not self.embedder_.counts_:
             self.embedder_._hold(memory.total)
         self._memory = memory
         return self
@@ -105,6 +115,11 @@ class Windowed(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "embedder_")
         refuse_new_columns(X, self.embedder_.schema_)
         return self.embedder_._read_known(X)
+
+    def _check(self) -> None:
+        check_forgetting(self.decay, self.window)
+        if not isinstance(self.refresh, Integral) or self.refresh < 1:
+            raise ValueError(f"refresh={self.refresh!r} must be a number of windows of at least 1")
 
     def _new_embedder(self) -> ValueEmbedder:
         if self.embedder is None:
@@ -122,10 +137,7 @@ class Windowed(TransformerMixin, BaseEstimator):
         if self.window is not None and not memory.recent:
             memory = Memory(memory.total, (memory.total,), memory.n_windows, memory.n_rows)
         self.embedder_, self._memory = embedder, memory
-        self.n_features_in_ = embedder.n_features_in_
-        vars(self).pop("feature_names_in_", None)
-        if "feature_names_in_" in vars(embedder):
-            self.feature_names_in_ = embedder.feature_names_in_
+        remember_names(self, embedder.schema_)
         return self
 
     # -- using -----------------------------------------------------------------------------
@@ -147,6 +159,12 @@ class Windowed(TransformerMixin, BaseEstimator):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
+    def counts_(self) -> Counts:
+        """What is remembered; ``embedder_.counts_`` is what was learned from."""
+        check_is_fitted(self, "embedder_")
+        return self._memory.total
+
+    @property
     def n_windows_(self) -> int:
         """Number of windows so far."""
         return self._memory.n_windows
@@ -165,11 +183,19 @@ class Windowed(TransformerMixin, BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint, whole or not at all: counts, parameters and position."""
         check_is_fitted(self, "embedder_")
-        write_checkpoint(path, self, self._memory)
+        write_checkpoint(path, self, self._memory, *self._state())
 
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters."""
         return self._resumed(*read_checkpoint(path, self))
 
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        if self.embedder_.counts_ is self._memory.total:
+            return {}, {}
+        header, arrays = self.embedder_.counts_._stored()  # learned from fewer windows
+        return {"learned": header}, arrays
+
     def _resumed(self, memory: Memory, state: Any, arrays: dict[str, np.ndarray]) -> Self:
-        return self._started(self._new_embedder().fit_counts(memory.total), memory)
+        older = state.get("learned")
+        learned = memory.total if older is None else Counts._restored(older, arrays)
+        return self._started(self._new_embedder().fit_counts(learned), memory)

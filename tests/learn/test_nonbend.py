@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from weft import Counts, Table
 from weft.learn import _nonbend_kernels as kernels
 from weft.learn._nonbend_gibbs import Sampler, log_joint
-from weft.learn._nonbend_model import Fit, Prior
+from weft.learn._nonbend_model import Fit, Prior, total_inertia
 from weft.learn._nonbend_rows import Rows
 from weft.learn._nonbend_vi import first_fit, step, stick_expectations, tidied, value_expectations
 from weft.learn.nonbend import (
@@ -26,7 +26,6 @@ from weft.learn.nonbend import (
     column_weight,
     embedding_grams,
     mean_grams,
-    total_inertia,
 )
 from weft.tables import ValueTables
 

@@ -8,7 +8,7 @@ later representation is its profile times the new value tables.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -38,8 +38,8 @@ class Vocabulary:
         """Return the vocabulary with the values of a table."""
         return Vocabulary(
             tuple(
-                tuple(_labels.union(known, column.labels))
-                for known, (_, column) in zip(self.labels, table, strict=True)
+                tuple(_labels.union(known, cast(Codes, column).labels))
+                for known, column in zip(self.labels, table.columns, strict=True)
             )
         )
 
@@ -47,8 +47,7 @@ class Vocabulary:
         """Return the place of each cell, rows × columns."""
         out = np.empty((table.n_rows, len(self.labels)), np.intp)
         for a, (known, start) in enumerate(zip(self.labels, self.starts, strict=False)):
-            column = table.columns[a]
-            assert isinstance(column, Codes)
+            column = cast(Codes, table.columns[a])
             out[:, a] = start + _labels.positions(known, column.labels)[column.codes]
         return out
 

@@ -27,6 +27,8 @@ class ProfileClusterer(ClusterMixin, BaseEstimator):
     n_init: int
     random_state: Any
     schema: Any
+    _vocabulary: Vocabulary
+    _profiles: np.ndarray
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
@@ -59,7 +61,7 @@ class ProfileClusterer(ClusterMixin, BaseEstimator):
             return self
         grown = self._vocabulary.grown(table)
         self._profiles = grown.spread(self._profiles, self._vocabulary)
-        self._vocabulary: Vocabulary = grown
+        self._vocabulary = grown
         places = grown.places(table)
         self._take(places, self._next(places))
         return self

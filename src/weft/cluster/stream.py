@@ -95,6 +95,9 @@ class StreamClusterer(ClusterMixin, BaseEstimator):
 
     # -- windows ---------------------------------------------------------------------------
 
+    _vocabulary: Vocabulary
+    _profiles: np.ndarray
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
         self._check()
@@ -125,7 +128,7 @@ class StreamClusterer(ClusterMixin, BaseEstimator):
             return self
         grown = self._vocabulary.grown(table)
         self._profiles = grown.spread(self._profiles, self._vocabulary)
-        self._vocabulary: Vocabulary = grown
+        self._vocabulary = grown
         self._cluster(table, self.cluster_centers_)
         return self
 
@@ -153,14 +156,16 @@ class StreamClusterer(ClusterMixin, BaseEstimator):
         if memory is None:
             name = type(self.embedder_).__name__
             raise TypeError(f"{name} keeps no stream; give Windowed({name}()) as embedder")
+        inner, arrays = self.embedder_._state()
         name, keys, *rest = self._random.get_state()
         state = {
             "n_windows": self.n_windows_,
             "labels": [[_labels.to_json(v) for v in c] for c in self._vocabulary.labels],
             "random": [name, *rest],
-            "embedder": self.embedder_._state() if hasattr(self.embedder_, "_state") else None,
+            "embedder": inner,
         }
-        write_checkpoint(path, self, memory, state, {"profiles": self._profiles, "random": keys})
+        arrays = arrays | {"profiles": self._profiles, "random": keys}
+        write_checkpoint(path, self, memory, state, arrays)
 
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters."""

@@ -59,7 +59,7 @@ def _parent_rows(tree: Mapping[Any, Any]) -> list[tuple[Any, ...]]:
     return [(c, *p) if isinstance(p, tuple) else (c, p) for c, p in tree.items()]
 
 
-def _from_nested(tree: Mapping[Any, Any], root: Label) -> list[Edge]:
+def _from_nested(tree: Any, root: Label) -> list[Edge]:
     if len(tree) == 1:
         name, below = next(iter(tree.items()))
         if isinstance(below, Mapping) or (isinstance(below, Sequence) and not _weighted(below)):
@@ -116,7 +116,7 @@ def _from_paths(paths: Sequence[str], separator: str, root: Label) -> list[Edge]
 
 
 def _from_parents(rows: Sequence[Any]) -> list[Edge]:
-    """Read rows (child, parent) or (child, parent, weight); a root has no parent, or is no child."""
+    """Read rows (child, parent[, weight]); the root has no parent, or is nobody's child."""
     parent: dict[Any, Any] = {}
     weight: dict[Any, float] = {}
     name: dict[Any, Label] = {}

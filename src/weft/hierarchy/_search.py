@@ -64,7 +64,7 @@ class TreeIndex:
         self._faiss: Any = None
 
     def build(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return (indices, distances) of the neighbours of the training rows, without themselves."""
+        """Return (indices, distances) of the training rows' neighbours, without themselves."""
         if not self.approximate:
             return exact_neighbors(self.rows, None, self.k)
         distances, indices = self._approximate(self.rows, self.k + 1)

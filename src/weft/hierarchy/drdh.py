@@ -124,16 +124,16 @@ class DRDH(TransformerMixin, BaseEstimator):
         perplexity = self._resolved_perplexity(rows.shape[0])
         approximate = self._approximate(rows.shape[0])
         index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
-        near = affinity.PerplexityBasedNN(
-            perplexity=perplexity, knn_index=index, n_jobs=n_threads()
-        )
+        # Threads that wait for each other cost more than a small layout itself.
+        n_jobs = n_threads() if rows.shape[0] > 10_000 else 1
+        near = affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=index, n_jobs=n_jobs)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         start = _start(rows.coordinates(), int(self.n_components), seed, initialization)
         tsne = TSNE(
             n_components=int(self.n_components),
             n_iter=int(self.n_iter),
             negative_gradient_method="auto" if self.n_components <= 2 else "bh",
-            n_jobs=n_threads(),
+            n_jobs=n_jobs,
             random_state=seed,
         )
         self._layout = tsne.fit(affinities=near, initialization=start)
@@ -171,8 +171,9 @@ class DRDH(TransformerMixin, BaseEstimator):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name}={value!r}: use a whole number >= {least}")
-        number = isinstance(self.perplexity, Real) and not isinstance(self.perplexity, bool)
-        if not (number and self.perplexity >= 1) and self.perplexity != "auto":
+        p = self.perplexity
+        number = isinstance(p, Real) and not isinstance(p, bool) and float(p) >= 1
+        if not number and p != "auto":
             raise ValueError(f"perplexity={self.perplexity!r}: use a number >= 1, or 'auto'")
         if self.neighbors not in ("auto", "exact", "faiss"):
             raise ValueError(f"neighbors={self.neighbors!r}: use 'auto', 'exact' or 'faiss'")
@@ -224,7 +225,7 @@ class DRDH(TransformerMixin, BaseEstimator):
 
 
 def _start(rows: np.ndarray, n_components: int, seed: int, initialization: Any) -> np.ndarray:
-    """Return where the layout starts: the principal axes, small; random ones where there are none."""
+    """Return where the layout starts: principal axes, or chance where there are none."""
     if min(rows.shape) > n_components and np.ptp(rows, axis=0).any():
         return initialization.pca(rows, n_components=n_components, random_state=seed)
     return initialization.random(len(rows), n_components=n_components, random_state=seed)

@@ -110,15 +110,13 @@ class Tree:
     @cached_property
     def _paths(self) -> dict[str, int]:
         """Nodes by the path of their names, with and without the root."""
-        texts: list[str] = []
-        out: dict[str, int] = {}
-        for i, name in enumerate(self.names):
-            above = texts[self.parents[i]] if i else ""
-            texts.append(
-                f"{above}{self.separator}{name}" if above else ("" if not i else str(name))
-            )
-            out[texts[i] or str(name)] = i
-            out.setdefault(f"{self.names[0]}{self.separator}{texts[i]}", i)
+        top, texts = str(self.names[0]), [""]
+        out = {top: 0}
+        for i, name in enumerate(map(str, self.names[1:]), 1):
+            above = texts[self.parents[i]]
+            texts.append(f"{above}{self.separator}{name}" if above else name)
+            out[texts[i]] = i
+            out.setdefault(f"{top}{self.separator}{texts[i]}", i)
         return out
 
     # -- finding ---------------------------------------------------------------------------

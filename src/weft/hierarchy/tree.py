@@ -89,6 +89,9 @@ class DistanceHierarchy(TransformerMixin, BaseEstimator):
 
     # -- learning --------------------------------------------------------------------------
 
+    counts_: Counts
+    ranges_: dict[str, tuple[float, float]]
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, and from their classes if they are given.
 
@@ -214,7 +217,7 @@ class DistanceHierarchy(TransformerMixin, BaseEstimator):
         return pandas.DataFrame(apart, index=index, columns=index)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return a name for each dimension: of columns on a line their own, else column and edge."""
+        """Return a name for each dimension: the column's, with a number for each edge of a tree."""
         check_is_fitted(self, "counts_")
         if input_features is not None:
             given, known = list(input_features), list(self.schema_.names)

@@ -16,8 +16,8 @@ from typing import Any, cast
 import numpy as np
 
 from weft import _labels
-from weft._labels import Label
 from weft._distinct import distinct_rows
+from weft._labels import Label
 from weft.counts import Counts
 from weft.table import Codes, Table
 
@@ -41,6 +41,40 @@ class Pairs:
     right: np.ndarray
     relation: np.ndarray
     weight: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some rows of a table, the class last, as codes of labels that only ever grow."""
+
+    columns: list[Codes]
+    places: list[np.ndarray]
+    labels: tuple[tuple[Label, ...], ...]
+
+    @classmethod
+    def of(cls, table: Table, y: Any, rows: np.ndarray, labels: Sequence[Any]) -> Batch:
+        """Read what ``rows`` needs: the classes of other rows stay unread where they can."""
+        columns = [cast(Codes, column) for _, column in table]
+        if isinstance(y, np.ndarray) and len(rows) < len(y):
+            part = Table.of({"y": y[rows]}, {"y": "nominal"})["y"]
+            codes = np.zeros(len(y), part.codes.dtype)
+            codes[rows] = part.codes
+            columns.append(Codes(codes, part.labels))
+        else:
+            columns.append(Table.of({"y": y}, {"y": "nominal"})["y"])
+        known = tuple(
+            tuple(_labels.union(old, column.labels))
+            for old, column in zip(labels, columns, strict=True)
+        )
+        places = [
+            _labels.positions(k, column.labels) for k, column in zip(known, columns, strict=True)
+        ]
+        return cls(columns, places, known)
+
+    def rows(self, rows: np.ndarray) -> np.ndarray:
+        """Return some of the rows as codes of ``labels``."""
+        pairs = zip(self.places, self.columns, strict=True)
+        return np.stack([p[c.codes[rows]] for p, c in pairs], axis=1).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,31 +108,31 @@ class PairSample:
 
     def add(self, table: Table, y: Any, weight: np.ndarray | None) -> PairSample:
         """Return the sample after more rows; weights as :class:`~weft.Counts` takes them."""
-        columns = [cast(Codes, column) for _, column in table]
-        columns.append(Table.of({"y": y}, {"y": "nominal"})["y"])
-        labels = tuple(
-            tuple(_labels.union(old, column.labels))
-            for old, column in zip(self.labels, columns, strict=True)
-        )
-        n_rows = table.n_rows
-        if weight is None:
-            weight = np.ones(n_rows, np.int64)
-        ends = self.seen + np.cumsum(weight)
-        row, due, draws = self._renewals(ends)
-        held = self.held.copy()
+        row, due, draws = self._renewals(table.n_rows, weight)
         renewed = np.flatnonzero(row >= 0)
-        held[renewed] = _rows_of(columns, labels, row[renewed])
+        present = np.arange(table.n_rows) if weight is None else np.flatnonzero(weight)
+        # A look at the first rows mostly settles whether few are distinct.
+        some = present[: 4 * most_distinct(len(self.held) // 2)]
+        batch = Batch.of(table, y, np.concatenate([row[renewed], some]), self.labels)
+        few = self._few_after(batch, some, weight)
+        if few is not None and len(present) > len(some):
+            batch = Batch.of(table, y, present, self.labels)
+            few = self._few_after(batch, present, weight)
+        held = self.held.copy()
+        held[renewed] = batch.rows(row[renewed])
         return replace(
             self,
-            seen=float(ends[-1]) if n_rows else self.seen,
-            labels=labels,
+            seen=self.seen + float(table.n_rows if weight is None else weight.sum()),
+            labels=batch.labels,
             held=held,
             due=due,
             draws=draws,
-            few=self._few_after(columns, labels, np.flatnonzero(weight), weight),
+            few=few,
         )
 
-    def _renewals(self, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _renewals(
+        self, n_rows: int, weight: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the row that each place ends up with (-1: its old one), and its new state.
 
         Rows lie end to end on an axis of weight. A place renewed by a row that ends at e is next
@@ -106,30 +140,33 @@ class PairSample:
         """
         due, draws = self.due.copy(), self.draws.copy()
         row = np.full(len(due), -1, np.int64)
-        if not len(ends):
-            return row, due, draws
-        hit = np.flatnonzero(due < ends[-1])
+        ends = None if weight is None else self.seen + np.cumsum(weight)
+        last = self.seen + n_rows if ends is None else ends[-1]
+        hit = np.flatnonzero(due < last)
         while len(hit):
-            row[hit] = np.searchsorted(ends, due[hit], side="right")
+            if ends is None:
+                row[hit] = (due[hit] - self.seen).astype(np.int64)
+                end = self.seen + row[hit] + 1
+            else:
+                row[hit] = np.searchsorted(ends, due[hit], side="right")
+                end = ends[row[hit]]
             draws[hit] += 1
-            due[hit] = ends[row[hit]] / uniform(self.seed, hit, draws[hit])
-            hit = hit[due[hit] < ends[-1]]
+            due[hit] = end / uniform(self.seed, hit, draws[hit])
+            hit = hit[due[hit] < last]
         return row, due, draws
 
     def _few_after(
-        self, columns: Sequence[Codes], labels: Any, rows: np.ndarray, weight: np.ndarray
+        self, batch: Batch, rows: np.ndarray, weight: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        most = most_distinct(len(self.held) // 2)
+        """Return the distinct rows after some more, and their weights; None if too many."""
         if self.few is None:
             return None
-        # A look at the first rows mostly settles it, however many there are.
-        for part in (rows[: 4 * most], rows):
-            codes = np.vstack([self.few[0], _rows_of(columns, labels, part)])
-            first, inverse = distinct_rows(list(codes.T))
-            if len(first) > most:
-                return None
-        total = np.bincount(inverse, np.concatenate([self.few[1], weight[rows]]), len(first))
-        return codes[first], total
+        codes = np.vstack([self.few[0], batch.rows(rows)])
+        first, inverse = distinct_rows(list(codes.T))
+        if len(first) > most_distinct(len(self.held) // 2):
+            return None
+        own = np.ones(len(rows)) if weight is None else weight[rows]
+        return codes[first], np.bincount(inverse, np.concatenate([self.few[1], own]), len(first))
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -182,12 +219,3 @@ def _mix(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-def _rows_of(columns: Sequence[Codes], labels: Any, rows: np.ndarray) -> np.ndarray:
-    """Return some rows as codes of the sample's labels."""
-    out = [
-        _labels.positions(known, column.labels)[column.codes[rows]]
-        for known, column in zip(labels, columns, strict=True)
-    ]
-    return np.stack(out, axis=1).astype(np.int32)

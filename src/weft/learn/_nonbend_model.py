@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import gammaln
 
+from weft.counts import Counts
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -57,3 +59,12 @@ def value_evidence(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> np.nd
     own = gammaln(counts + prior.alpha0).sum(axis=0)
     both = gammaln(sizes + prior.alpha0 * widths[:, None]).sum(axis=0)
     return own - both - log_prior_normaliser(prior)
+
+
+def total_inertia(grams: list[np.ndarray], counts: Counts) -> float:
+    """Return the rows' mean squared distance to their centroid under Grams of columns."""
+    inertia = 0.0
+    for a, gram in enumerate(grams):
+        share = counts.value_counts[counts.span(a)] / counts.n
+        inertia += float(share @ gram.diagonal() - share @ gram @ share)
+    return inertia

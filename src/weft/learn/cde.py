@@ -3,7 +3,7 @@
 Values of all columns that influence the others alike fall into the same clusters, at every
 granularity from two clusters to many; a value is then the list of its clusters, with redundancy
 taken out by PCA. Everything comes from counts: rows are seen once. Learning needs V × V matrices
-and many runs of k-means over the V values, so it is for tables with up to a few thousand values.
+and many runs of k-means over the V values, so it is for tables with up to two thousand values.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class CDE(ValueEmbedder):
         The number of value clusters grows until more than this share of them hold a single value.
     min_range : float, default=1e-10
         Principal components on which the values differ by less are dropped.
-    max_clusters : int, default=100
+    max_clusters : int, default=40
         The number of value clusters never grows beyond this; ``n_value_clusters_`` says how far
         it came.
-    max_values : int, default=3000
+    max_values : int, default=2000
         Tables with more values in total are refused: memory grows with their square.
     schema, unknown, dtype
         As in :class:`~weft.OneHot`.
@@ -76,8 +76,8 @@ class CDE(ValueEmbedder):
         max_singletons: float = 0.5,
         *,
         min_range: float = 1e-10,
-        max_clusters: int = 100,
-        max_values: int = 3000,
+        max_clusters: int = 40,
+        max_values: int = 2000,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",

@@ -203,7 +203,7 @@ class HELIC(ValueEmbedder):
         met, tables, names, starts, stiffness = [], [], [], [], []
         for a in columns:
             blocks = column_blocks(counts, a, self._kernels(), self.start)
-            if len(blocks) * counts.sizes[a] ** 2 <= _LARGEST_KEPT:
+            if len(blocks) == 1 or sum(b.rows.size for b in blocks) <= _LARGEST_KEPT:
                 kept[a] = blocks
             pairs = ValuePairs.of(self.pairs_, a, int(counts.sizes[a]))
             met.append(pairs)

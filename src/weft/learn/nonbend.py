@@ -21,7 +21,7 @@ from weft._base import _nameable
 from weft.counts import Counts, _checked_weight
 from weft.learn._nonbend_batches import fit_batches
 from weft.learn._nonbend_gibbs import Gibbs
-from weft.learn._nonbend_model import Fit, Prior
+from weft.learn._nonbend_model import Fit, Prior, total_inertia
 from weft.learn._nonbend_rows import Rows
 from weft.learn._nonbend_table import TableModel
 from weft.learn._nonbend_vi import VI
@@ -42,8 +42,9 @@ class NonBEND(TableModel):
     method : {"vi", "gibbs"} or VI or Gibbs, default="vi"
         Variational inference (fast) or collapsed Gibbs sampling; an object of
         ``weft.learn.nonbend`` sets starts, restarts, tolerance, burn-in and assignment.
-    alpha : float, default=1.0
-        Concentration of the subspaces: more of them when larger.
+    alpha : float or "auto", default="auto"
+        Concentration of the subspaces: more of them when larger. ``"auto"`` is 1 for variational
+        inference and 50 for Gibbs sampling, and becomes ``alpha_``.
     alpha0 : float, default=0.1
         Pseudo-count of every value in a subspace; from 5 on everything falls into one subspace.
     truncation : int, default=30
@@ -92,14 +93,14 @@ class NonBEND(TableModel):
     (2, [0.5, 0.5])
     >>> odd = {"color": ["red", "red"], "size": ["S", "L"], "shape": ["o", "o"]}
     >>> model.score_samples(odd).round(1).tolist()
-    [-0.7, -6.0]
+    [-0.7, -5.3]
     """
 
     def __init__(
         self,
         method: str | VI | Gibbs = "vi",
         *,
-        alpha: float = 1.0,
+        alpha: float | str = "auto",
         alpha0: float = 0.1,
         truncation: int = 30,
         n_fits: int = 8,
@@ -181,6 +182,7 @@ class NonBEND(TableModel):
     def _learn(self, counts: Counts) -> ValueTables:
         self._check_parameters()
         prior = self._prior(counts)
+        self.alpha_ = prior.alpha
         fits = vars(self).get("_given_fits") or self._run_fits(prior)
         self.fits_ = [fit.occupied() for fit in fits]
         best = max(self.fits_, key=lambda fit: fit.trace[-1])
@@ -219,7 +221,10 @@ class NonBEND(TableModel):
         return named[self.method] if isinstance(self.method, str) else self.method
 
     def _prior(self, counts: Counts) -> Prior:
-        return Prior(float(self.alpha), float(self.alpha0), int(self.truncation), counts.offsets)
+        alpha = self.alpha
+        if alpha == "auto":
+            alpha = 50.0 if isinstance(self._engine(), Gibbs) else 1.0
+        return Prior(float(alpha), float(self.alpha0), int(self.truncation), counts.offsets)
 
     def _check_parameters(self) -> None:
         if not isinstance(self.method, VI | Gibbs) and self.method not in ("vi", "gibbs"):
@@ -230,6 +235,8 @@ class NonBEND(TableModel):
             )
         for name in ("alpha", "alpha0"):
             value = getattr(self, name)
+            if name == "alpha" and value == "auto":
+                continue
             if not isinstance(value, Real) or not 0 < float(value) < np.inf:
                 raise ValueError(f"{name}={value!r}: a concentration is a number above 0")
         for name, least in (("truncation", 2), ("n_fits", 1), ("max_iter", 1)):
@@ -287,12 +294,3 @@ def mean_grams(grams: list[list[np.ndarray]], counts: Counts) -> list[np.ndarray
     return [
         np.tensordot(scale, np.stack(own), axes=1) / len(grams) for own in zip(*grams, strict=True)
     ]
-
-
-def total_inertia(grams: list[np.ndarray], counts: Counts) -> float:
-    """Return the rows' mean squared distance to their centroid under Grams of columns."""
-    inertia = 0.0
-    for a, gram in enumerate(grams):
-        share = counts.value_counts[counts.span(a)] / counts.n
-        inertia += float(share @ gram.diagonal() - share @ gram @ share)
-    return inertia

@@ -211,7 +211,7 @@ class UNICORN(ValueEmbedder):
         tables, self.weights_, self.objective_ = printed.learn(
             counts, self._prior, kernels, self.decay, self.delta, self.sigma
         )
-        self.landmarks_: dict[str, int] = {}
+        self.landmarks_ = {}
         return tables
 
     # -- files -----------------------------------------------------------------------------
@@ -219,19 +219,16 @@ class UNICORN(ValueEmbedder):
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint, whole or not at all: counts, parameters and position."""
         check_is_fitted(self, "counts_")
-        arrays = {} if self._prior is None else self._prior.stored()[1]
-        write_checkpoint(path, self, self._memory, self._state(), arrays)
+        write_checkpoint(path, self, self._memory, *self._state())
 
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters."""
         return self._resumed(*read_checkpoint(path, self))
 
-    def _state(self) -> dict[str, Any]:
-        return {
-            "drift": [self.drift_.overall, self.drift_.columns],
-            "history": self.history_,
-            "prior": None if self._prior is None else self._prior.stored()[0],
-        }
+    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        prior, arrays = (None, {}) if self._prior is None else self._prior.stored()
+        drift = [self.drift_.overall, self.drift_.columns]
+        return {"drift": drift, "history": self.history_, "prior": prior}, arrays
 
     def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
         stored = state["prior"]

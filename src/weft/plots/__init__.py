@@ -5,8 +5,8 @@ figure of its own unless ``ax`` is passed; save it with ``ax.figure.savefig("nam
 is shown and no global state of pyplot is touched.
 """
 
-from weft.plots.curves import convergence, epsilon_gamma_curve, precision_curve
 from weft.plots.changes import drift
+from weft.plots.curves import convergence, epsilon_gamma_curve, precision_curve
 from weft.plots.maps import scatter_map, value_heatmap
 from weft.plots.ranks import cd_diagram
 from weft.plots.weights import column_weights, weights_heatmap

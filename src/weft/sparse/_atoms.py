@@ -146,7 +146,12 @@ def _leading(error: _Error, atom: np.ndarray) -> np.ndarray:
     if n * d > _DENSE_CELLS:
         from scipy.sparse.linalg import LinearOperator, svds
 
-        operator = LinearOperator((n, d), error.times, error.transposed, dtype=np.float64)
+        operator = LinearOperator(
+            (n, d),
+            lambda v: error.times(v.ravel()),
+            lambda v: error.transposed(v.ravel()),
+            dtype=np.float64,
+        )
         start = atom if n >= d else error.times(atom)
         vector = svds(operator, k=1, v0=start if start.any() else None, rng=0)[2][0]
     else:

@@ -80,9 +80,7 @@ class Learner:
         missed = np.bincount(state.codes.indices, state.codes.data**2, len(state.atoms))
         weak = np.argsort(missed, kind="stable")[ranks]
         atoms = _atoms.replaced(self.X, state.atoms, weak, state.errors, energies(self.X))
-        trial = State(atoms, *self.pursue(self.X, atoms))
-        for _ in range(3):
-            trial = self.turn(trial)
+        trial = self.turn(State(atoms, *self.pursue(self.X, atoms)))
         denser = self.by_error and trial.codes.nnz > state.codes.nnz
         return None if denser or trial.error >= state.error else trial
 

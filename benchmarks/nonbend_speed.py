@@ -135,13 +135,17 @@ def growth(report: Report, quick: bool) -> None:
     report.section("Growth: CPU seconds of 10 steps, slope on log-log axes (bar: 0.9–1.15)")
     grid = {
         "rows": [(m, 10, 5, 16) for m in (n, 2 * n, 4 * n, 8 * n)],
-        "columns": [(n, d, 5, 16) for d in (10, 20, 40, 80)],
-        "subspaces": [(n, 20, 5, k) for k in (16, 32, 64, 128)],
+        "columns": [(n // 4, d, 5, 16) for d in (160, 320, 640, 1_280)],
+        "subspaces": [(n // 4, 20, 5, k) for k in (64, 128, 256, 512)],
     }
     for name, shapes in grid.items():
         report_slope(report, name, shapes)
     few = [(200, 4, m, 16) for m in (4_000, 8_000, 16_000, 32_000)]
     report_slope(report, "values (200 rows, so that values dominate)", few)
+    few_columns = [(n, d, 5, 16) for d in (10, 20, 40, 80)]
+    report_slope(report, "few columns (exponentials dominate)", few_columns, "free")
+    few_parts = [(n, 20, 5, k) for k in (8, 16, 32, 64)]
+    report_slope(report, "few subspaces (reading rows counts)", few_parts, "free")
     many = [(n, 10, m, 16) for m in (5, 10, 20, 40, 80)]
     report_slope(report, f"values ({n:,} rows: rows dominate)", many, "free")
 

@@ -6,9 +6,10 @@ windows and writes benchmarks/reports/table-8.1.md and table-8.2.md. ``--quick``
 
 Every window is learned and clustered when it comes, with k the number of classes of the data set;
 F is the mean over windows and partitions, of classes alike (macro) or by their sizes (weighted: on
-titanic and connect4 only this one is near the published one-hot figures). Windows are of the sizes of Table 8.1. Baselines of
-Table 8.2 learn from each window alone, as in the thesis. KDD's 34 numeric columns are cut into 5
-parts of equal width, as in Chen et al. (2009); the thesis does not say.
+titanic and connect4 only this one is near the published one-hot figures). Windows are of the sizes
+of Table 8.1. Baselines of Table 8.2 learn from each window alone, as in the thesis. KDD's 34
+numeric columns are cut into 5 parts of equal width, as in Chen et al. (2009); the thesis does not
+say.
 """
 
 from __future__ import annotations

@@ -1,0 +1,286 @@
+"""MixedEmbedder: one vector per row of a table of categories, numbers, grades and sets.
+
+Categories go through a categorical embedder, numbers through a numeric one; numbers are also
+binned, so that what a category says about them counts in its couplings. The two blocks are
+balanced by inertia: a column counts as a column, whichever kind it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from weft._base import ValueEmbedder, _nameable, _one_row
+from weft._mixed import BINNED, Numbering, Standard, Transformed
+from weft.counts import Counts
+from weft.learn.weave import Weave
+from weft.numeric import CoupledNumeric
+from weft.spectra import centred_product
+from weft.table import Schema, Table
+from weft.tables import ValueTables
+
+_BLOCKS = ("categorical", "numeric")
+
+
+class MixedEmbedder(TransformerMixin, BaseEstimator):
+    """Embed rows of mixed columns, in one Euclidean space that ``explain`` can take apart.
+
+    Parameters
+    ----------
+    categorical : "auto" or ValueEmbedder, default="auto"
+        What embeds nominal and set columns; "auto" is :class:`~weft.Weave`. It also sees the bins
+        of numeric and ordinal columns.
+    numeric : {"auto", "standard", "coupled"} or transformer, default="auto"
+        What embeds numbers, and ordinal columns as ranks: mean 0 and variance 1 ("auto",
+        "standard"), :class:`~weft.CoupledNumeric` ("coupled"), or any scikit-learn transformer.
+    weights : "inertia" or mapping, default="inertia"
+        How blocks are balanced: each is scaled to as much inertia as it has columns, times
+        ``weights["categorical"]`` or ``weights["numeric"]``, 1 if not given.
+    n_bins : int, default=5
+        Number of quantile bins of a numeric column; 1 leaves numbers out of the couplings.
+    schema : Schema or mapping of column to kind, optional
+        What the columns are; numbers are numeric unless declared otherwise.
+    unknown : {"centroid", "error"}, default="centroid"
+        What becomes of values not seen in fit.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the vectors.
+
+    Attributes
+    ----------
+    categorical_ : ValueEmbedder or None
+        The fitted categorical embedder; None if there is no categorical column.
+    tables_ : ValueTables or None
+        The balanced tables of the nominal and set columns.
+    numeric_, numeric_scale_
+        The numeric block and the factor it is balanced by.
+    counts_ : Counts
+        What was seen: values, bins, exact moments of numbers.
+    schema_, n_features_in_, feature_names_in_
+        The columns.
+
+    Notes
+    -----
+    A missing number lies at the mean, and is a bin of its own in the couplings; a missing category
+    is a value of its own. ``partial_fit`` keeps the bins of the first batch.
+
+    Examples
+    --------
+    >>> from weft.mixed import MixedEmbedder
+    >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
+    >>> model = MixedEmbedder().fit(rows)
+    >>> model.transform(rows).shape
+    (4, 3)
+    >>> list(model.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
+    ['job', 'age']
+    """
+
+    def __init__(
+        self,
+        categorical: Any = "auto",
+        numeric: Any = "auto",
+        *,
+        weights: Any = "inertia",
+        n_bins: int = 5,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        self.categorical = categorical
+        self.numeric = numeric
+        self.weights = weights
+        self.n_bins = n_bins
+        self.schema = schema
+        self.unknown = unknown
+        self.dtype = dtype
+
+    # -- learning --------------------------------------------------------------------------
+
+    counts_: Counts
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from rows.
+
+        Parameters
+        ----------
+        X : frame, array, mapping of columns or list of dicts
+            The rows.
+        y : array-like, optional
+            Classes, for the categorical embedders that use them.
+        """
+        self.__dict__.pop("counts_", None)
+        return self.partial_fit(X, y)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add rows to what was seen so far; bins stay those of the first batch."""
+        self._check_parameters()
+        first = "counts_" not in vars(self)
+        table = Table.of(X, Schema.of(self.schema), numbers="numeric") if first else self._known(X)
+        if not table.n_rows:
+            raise ValueError(
+                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
+                "of 1 is required."
+            )
+        numbering = Numbering.of(table, int(self.n_bins)) if first else self._numbering
+        spread = numbering.spread(table)
+        embedder = self._embedder()
+        uses_classes = embedder._uses_classes
+        if uses_classes and y is None:
+            raise ValueError(f"{type(embedder).__name__} requires y to be passed")
+        counts = Counts.of(spread, y if uses_classes else None)
+        counts = counts if first else self.counts_ + counts
+        if not first and not isinstance(self._standard_or(), str):
+            raise ValueError("partial_fit knows numeric='standard' only; use fit")
+        if first:
+            _check_feature_names(self, _nameable(X), reset=True)
+            self.schema_, self.n_features_in_ = table.schema, len(table.schema)
+        self._numbering, self.counts_ = numbering, counts
+        self._learn(embedder, spread)
+        return self
+
+    def _learn(self, embedder: ValueEmbedder, spread: Table) -> None:
+        """Fit both blocks and scale each to as much inertia as it has columns."""
+        valued = [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
+        numbered = [c.name for c in spread.schema.numeric]
+        self.categorical_, self.tables_ = None, None
+        if valued:
+            names = [c.name for c in spread.schema.categorical if self.n_bins > 1]
+            self.categorical_ = embedder.fit_counts(self.counts_.select(names or valued))
+            tables = own_tables(self.categorical_.tables_, valued)
+            inertia = table_inertia(tables, self.counts_.select(valued))
+            factor = self._factor("categorical", len(valued), inertia)
+            self.tables_ = replace(tables, tables=[factor * rows for rows in tables.tables])
+        self.numeric_: Any = None
+        self.numeric_scale_ = 1.0
+        if numbered:
+            numeric = self._standard_or()
+            if isinstance(numeric, str):
+                self.numeric_ = Standard(self.counts_, numbered)
+            else:
+                self.numeric_ = Transformed(numeric, self.counts_, spread)
+            self.numeric_scale_ = self._factor("numeric", len(numbered), self.numeric_.inertia)
+
+    def _factor(self, block: str, n_columns: int, inertia: float) -> float:
+        weight = 1.0 if isinstance(self.weights, str) else float(self.weights.get(block, 1))
+        return float(np.sqrt(weight * n_columns / inertia)) if inertia > 0 else 1.0
+
+    def _embedder(self) -> ValueEmbedder:
+        return Weave() if isinstance(self.categorical, str) else clone(self.categorical)
+
+    def _standard_or(self) -> Any:
+        """Return "standard", or a transformer of its own."""
+        if isinstance(self.numeric, str):
+            coupled = self.numeric == "coupled"
+            return CoupledNumeric(standardize=True) if coupled else "standard"
+        return clone(self.numeric)
+
+    def _check_parameters(self) -> None:
+        if self.categorical != "auto" and not isinstance(self.categorical, ValueEmbedder):
+            raise TypeError(f"categorical={self.categorical!r}: use 'auto' or an embedder of weft")
+        named = self.numeric in ("auto", "standard", "coupled") if _text(self.numeric) else True
+        if not named or (not _text(self.numeric) and not hasattr(self.numeric, "transform")):
+            raise ValueError(
+                f"numeric={self.numeric!r}: use 'auto', 'standard', 'coupled' or a transformer"
+            )
+        if not isinstance(self.n_bins, Integral) or not 1 <= self.n_bins <= 1000:
+            raise ValueError(f"n_bins={self.n_bins!r}: use a whole number from 1 to 1000")
+        if self.unknown not in ("centroid", "error"):
+            raise ValueError(f"unknown={self.unknown!r}: use 'centroid' or 'error'")
+        if isinstance(self.weights, Mapping):
+            for block, weight in self.weights.items():
+                if block not in _BLOCKS or not isinstance(weight, Real) or not weight >= 0:
+                    raise ValueError(
+                        f"weights has {block!r}: {weight!r}; give numbers >= 0 for 'categorical' "
+                        "and 'numeric'"
+                    )
+        elif self.weights != "inertia":
+            raise ValueError(f"weights={self.weights!r}: use 'inertia' or a mapping")
+
+    def _known(self, X: Any) -> Table:
+        check_is_fitted(self, "counts_")
+        if not isinstance(X, Mapping | list | tuple | Table):
+            _check_feature_names(self, X, reset=False)
+        return Table.of(X, self.schema_, numbers="numeric")
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the vector of each row; learns nothing."""
+        table = self._known(X)
+        return self._vectors(table, np.dtype(self.dtype))
+
+    def _vectors(self, table: Table, dtype: np.dtype) -> np.ndarray:
+        width = 0 if self.tables_ is None else self.tables_.n_features
+        names = [] if self.numeric_ is None else self.numeric_.feature_names()
+        out = np.empty((table.n_rows, width + len(names)), dtype)
+        if self.tables_ is not None:
+            policy: Any = self.unknown
+            self.tables_.gather(table, out=out[:, :width], unknown=policy)
+        if self.numeric_ is not None:
+            self.numeric_.put(self._numbers(table), out[:, width:])
+            out[:, width:] *= self.numeric_scale_
+        return out
+
+    def _numbers(self, table: Table) -> Table:
+        return self._numbering.numbers(table, self.unknown)
+
+    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the distances between the rows of X and of Y (or X)."""
+        from scipy.spatial.distance import cdist
+
+        left = self._vectors(self._known(X), np.dtype("f8"))
+        return cdist(left, left if Y is None else self._vectors(self._known(Y), np.dtype("f8")))
+
+    def explain(self, a: Any, b: Any) -> dict[str, float]:
+        """Say why two rows are apart: each column's share in their squared distance.
+
+        Where columns are mixed (a projection, coupled numbers) a share may be negative: that
+        column's difference points against the total one.
+
+        Parameters
+        ----------
+        a, b : dict, sequence or one-row frame
+            The two rows.
+        """
+        left, right = self._known(_one_row(a)), self._known(_one_row(b))
+        shares: dict[str, float] = {}
+        if self.tables_ is not None:
+            own = self.tables_.contributions(left, right)[0]
+            shares |= dict(zip(self.tables_.names, own.tolist(), strict=True))
+        if self.numeric_ is not None:
+            names, ours = self.numeric_.parts(self._numbers(left))
+            _, theirs = self.numeric_.parts(self._numbers(right))
+            apart = (ours - theirs)[:, 0] * self.numeric_scale_
+            signed = apart @ apart.sum(axis=0)
+            shares |= dict(zip(names, signed.tolist(), strict=True))
+        order = [name for name in self.schema_.names if name in shares]
+        return {name: shares[name] for name in [*order, *(n for n in shares if n not in order)]}
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each dimension of :meth:`transform`."""
+        check_is_fitted(self, "counts_")
+        if input_features is not None:
+            given, known = list(input_features), list(self.schema_.names)
+            if "feature_names_in_" in vars(self) and given != known:
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(given) != len(known):
+                raise ValueError(
+                    "input_features should have length equal to number of features "
+                    f"({len(known)}), got {len(given)}"
+                )
+        names = [] if self.tables_ is None else self.tables_.feature_names()
+        names = names + ([] if self.numeric_ is None else self.numeric_.feature_names())
+        return np.asarray(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -1,0 +1,253 @@
+"""Clusters on streams: ids that stay, centres that move with the representation, the baselines."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import xlogy
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from weft import UNICORN, OneHot, Weave, Windowed
+from weft.cluster import CCDSDC, CCTED, DCD, KModes, StreamClusterer
+from weft.cluster._profiles import Vocabulary, empty
+from weft.cluster.ccds import uncertainty
+from weft.cluster.ccted import window_difference
+from weft.cluster.dcd import importance
+from weft.cluster.stream import match
+from weft.datasets import load
+from weft.evaluate import clustering_f
+from weft.table import Table
+
+BASELINES = [CCDSDC, CCTED, DCD]
+ALL = [StreamClusterer, *BASELINES]
+
+
+def groups(n=90, seed=0, k=3, noise=0.1, columns=5):
+    """Rows of k groups that each prefer a value of their own in every column."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    rng.shuffle(y)
+    cells = np.where(
+        rng.random((n, columns)) < noise, rng.integers(k, size=(n, columns)), y[:, None]
+    )
+    return pd.DataFrame(cells.astype(str), columns=[f"c{j}" for j in range(columns)]), y
+
+
+# -- ids that stay ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_groups_are_found_and_keep_their_ids(cls):
+    stream = cls(3, random_state=0)
+    names = None
+    for seed in range(6):
+        X, y = groups(seed=seed)
+        labels = stream.partial_fit(X).labels_
+        assert clustering_f(y, labels) > 0.9
+        found = [int(np.bincount(labels[y == c]).argmax()) for c in range(3)]
+        if cls is StreamClusterer:
+            names = names or found
+            assert found == names
+    assert stream.n_windows_ == 6
+
+
+@pytest.mark.parametrize("method", ["kmeans", "kmodes"])
+@pytest.mark.parametrize(
+    "embedder", [None, Windowed(Weave(), decay=0.5), Windowed(OneHot(), window=2), OneHot()]
+)
+def test_any_embedder_and_method(method, embedder):
+    stream = StreamClusterer(3, embedder=embedder, method=method, random_state=0)
+    for seed in range(3):
+        X, y = groups(seed=seed)
+        assert clustering_f(y, stream.partial_fit(X).labels_) > 0.9
+    X, y = groups(seed=9)
+    assert clustering_f(y, stream.predict(X)) > 0.9
+    np.testing.assert_array_equal(stream.predict(X), stream.predict(X))
+
+
+def test_ids_survive_a_window_without_one_of_the_clusters():
+    X, y = groups()
+    stream = StreamClusterer(3, random_state=0).fit(X)
+    names = [int(np.bincount(stream.labels_[y == c]).argmax()) for c in range(3)]
+    stream.partial_fit(X[y != 2].reset_index(drop=True).iloc[:2])
+    stream.partial_fit(X)
+    assert [int(np.bincount(stream.labels_[y == c]).argmax()) for c in range(3)] == names
+
+
+def test_ids_follow_groups_that_drift():
+    """Every window one more column goes over to new values; ids must not notice."""
+    stream, names = StreamClusterer(3, random_state=0), None
+    for step in range(5):
+        X, y = groups(seed=step)
+        for j in range(step):
+            X[f"c{j}"] = "new" + X[f"c{j}"]
+        labels = stream.partial_fit(X).labels_
+        found = [int(np.bincount(labels[y == c]).argmax()) for c in range(3)]
+        names = names or found
+        assert found == names
+
+
+def test_centres_are_means_of_the_last_window():
+    X, _ = groups()
+    for embedder in (Windowed(OneHot()), UNICORN(3)):
+        stream = StreamClusterer(3, embedder=embedder, random_state=0).fit(X)
+        vectors = stream.embedder_.transform(X)
+        for i in range(3):
+            np.testing.assert_allclose(
+                stream.cluster_centers_[i], vectors[stream.labels_ == i].mean(axis=0), atol=1e-10
+            )
+        assert stream.inertia_ == pytest.approx(
+            ((vectors - stream.cluster_centers_[stream.labels_]) ** 2).sum()
+        )
+
+
+def test_matching_is_one_to_one():
+    found, old = np.array([0, 0, 1, 1, 2, 2]), np.array([4, 4, 4, 0, 2, 2])
+    assert match(found, 3, old, 5).tolist() == [4, 4, 0, 0, 2, 2]
+    assert match(np.array([0, 1, 1]), 2, None, 2).tolist() == [1, 0, 0]
+
+
+def test_fewer_rows_than_clusters():
+    stream = StreamClusterer(5, random_state=0).fit(groups()[0])
+    assert len(stream.partial_fit(groups()[0][:2]).labels_) == 2
+    assert np.isfinite(stream.predict(groups()[0])).all()
+
+
+def test_kmodes_needs_distances_that_add_up():
+    with pytest.raises(ValueError, match="do not add up"):
+        StreamClusterer(3, embedder=UNICORN(3), method="kmodes").fit(groups()[0])
+
+
+@pytest.mark.parametrize("embedder", [None, Windowed(Weave(), decay=0.5), UNICORN()])
+def test_resume_is_bit_identical(embedder, tmp_path):
+    stream = StreamClusterer(3, embedder=embedder, random_state=0)
+    for seed in range(2):
+        stream.partial_fit(groups(seed=seed)[0])
+    stream.save(tmp_path / "s")
+    again = StreamClusterer(3, embedder=embedder, random_state=0).resume(tmp_path / "s")
+    for seed in (2, 3):
+        X = groups(seed=seed, noise=0.4)[0]
+        np.testing.assert_array_equal(stream.partial_fit(X).labels_, again.partial_fit(X).labels_)
+        np.testing.assert_array_equal(stream.cluster_centers_, again.cluster_centers_)
+    assert again.n_windows_ == 4
+
+
+def test_save_needs_an_embedder_with_a_memory(tmp_path):
+    stream = StreamClusterer(3, embedder=OneHot()).fit(groups()[0])
+    with pytest.raises(TypeError, match=r"Windowed\(OneHot\(\)\)"):
+        stream.save(tmp_path / "s")
+
+
+# -- profiles -----------------------------------------------------------------------------------
+
+
+def test_vocabulary_grows_and_carries():
+    first, second = Table.of({"a": ["x", "y"]}), Table.of({"a": ["z", "x"]})
+    small = empty(first).grown(first)
+    large = small.grown(second)
+    assert large.labels == (("x", "y", "z"),)
+    np.testing.assert_array_equal(large.spread(np.array([[2.0, 3, 0]]), small), [[2, 3, 0, 0]])
+    assert small.places(second).tolist() == [[2], [0]]  # z is unknown to it
+    assert isinstance(large, Vocabulary)
+
+
+# -- baselines ----------------------------------------------------------------------------------
+
+
+def test_importance_by_hand():
+    profiles, sizes = np.array([[4.0, 0, 2], [0, 3, 3]]), np.array([4.0, 3])
+    found = importance(profiles, sizes)
+    p = np.array([2 / 5, 3 / 5])
+    shared = 1 + xlogy(p, p).sum() / np.log(2)
+    np.testing.assert_allclose(found, [[1, 0, 0.5 * shared], [0, 1, 1 * shared]])
+
+
+def test_window_difference_is_the_mean_of_rough_memberships():
+    rng = np.random.default_rng(0)
+    one, two = rng.integers(3, size=(40, 2)), rng.integers(1, 4, size=(40, 2))
+    both = np.vstack([one, two])
+    terms = []
+    for a in range(2):
+        for x in both[:, a]:
+            members = [(one[:, a] == x).sum(), (two[:, a] == x).sum()]
+            terms.append(abs(members[0] - members[1]) / sum(members))
+    shifted = [np.bincount((part + [0, 4]).ravel(), minlength=8) for part in (one, two)]
+    assert window_difference(*shifted, 2, 40, 40) == pytest.approx(np.mean(terms))
+
+
+def test_uncertainty_is_zero_for_clusters_of_one_mind():
+    places = np.array([[0, 2], [0, 2], [1, 3]])
+    assert uncertainty(places, np.array([0, 0, 1]), 2, 4) == pytest.approx(0)
+    assert uncertainty(places, np.zeros(3, int), 1, 4) > 0
+
+
+@pytest.mark.parametrize("cls", BASELINES)
+def test_a_new_concept_is_detected(cls):
+    stream = cls(3, random_state=0)
+    for seed in range(3):
+        stream.partial_fit(groups(seed=seed)[0])
+        assert not stream.drifted_
+    other, y = groups(seed=7)
+    stream.partial_fit("other " + other)
+    assert stream.drifted_
+    assert clustering_f(y, stream.labels_) > 0.9
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_odd_windows(cls):
+    X, _ = groups()
+    stream = cls(3, random_state=0).fit(X)
+    assert len(stream.partial_fit(X[:0]).labels_) == 0
+    before = stream.predict(X)
+    for bad, named in ((X.assign(more="1"), "more"), (X.drop(columns="c1"), "c1")):
+        with pytest.raises(ValueError, match=named):
+            stream.partial_fit(bad)
+    np.testing.assert_array_equal(stream.predict(X), before)
+    assert stream.n_windows_ == 2
+    gone = pd.DataFrame({name: [None] * 4 for name in X}, dtype=object)
+    assert len(stream.partial_fit(gone).labels_) == 4
+    assert len(stream.partial_fit("new" + X).labels_) == len(X)
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_bad_parameters(cls):
+    with pytest.raises(ValueError, match="n_clusters"):
+        cls(0).fit(groups()[0])
+    with pytest.raises(ValueError, match="column 's' holds sets"):
+        cls(2).fit({"s": [["a", "b"], ["c"]]})
+    with pytest.raises(ValueError, match="0 sample"):
+        cls(2).fit(groups()[0][:0])
+
+
+def test_one_window_of_a_baseline_is_k_modes():
+    X, _ = groups()
+    stream = DCD(3, random_state=0).fit(X)
+    labels = KModes(3, random_state=0).fit(X).labels_
+    assert clustering_f(labels, stream.labels_) == 1
+
+
+@pytest.mark.slow
+def test_led24_as_published():
+    try:
+        data = load("led24")
+    except (FileNotFoundError, ValueError) as error:
+        pytest.skip(f"needs the data set led24: {error}")
+    from weft.evaluate import stream_windows
+
+    stream, scores = StreamClusterer(10, random_state=0), []
+    for window in stream_windows(data.y, window_size=250, mix="plain", random_state=0):
+        scores.append(clustering_f(data.y[window], stream.partial_fit(data.X[window]).labels_))
+    assert np.mean(scores) > 0.55
+
+
+FLOATS = "clusters blobs of floats, where no two values are equal"
+
+
+def expected_failures(estimator):
+    return {"check_clustering": FLOATS}
+
+
+@parametrize_with_checks(
+    [cls(2, random_state=0) for cls in ALL], expected_failed_checks=expected_failures
+)
+def test_sklearn(estimator, check):
+    check(estimator)

@@ -8,6 +8,7 @@ from weft import datasets, evaluate, plots
 from weft.cluster import KModes
 from weft.counts import Counts
 from weft.learn.cde import CDE
+from weft.learn.helic import HELIC
 from weft.learn.unicorn import UNICORN
 from weft.learn.untie import UNTIE
 from weft.learn.weave import Weave
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CDE",
     "CKML",
+    "HELIC",
     "UNICORN",
     "UNTIE",
     "Column",

@@ -106,7 +106,8 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         # Only reached when the attribute is absent: learn it now if the counts are newer.
         stale = "counts_" in vars(self) and not vars(self).get("_learned")
-        if stale and name.endswith("_") and not name.startswith("_"):
+        learnable = name.endswith("_") and not name.startswith("_") and name != "feature_names_in_"
+        if stale and learnable:
             self._learn_now()
             if name in vars(self):
                 return vars(self)[name]
@@ -159,6 +160,7 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
             The two rows.
         """
         left, right = self._read_pair(_one_row(a), _one_row(b))
+        assert right is not None
         shares = self.tables_.contributions(left, right)[0]
         return dict(zip(self.tables_.names, shares.tolist(), strict=True))
 

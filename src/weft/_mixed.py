@@ -57,7 +57,21 @@ class Numbering:
         schema = Schema(tuple(columns), complete=True, named=table.schema.named)
         return Table(schema, tuple(parts), table.n_rows)
 
-    def _ranks(self, name: str, data: Codes, unknown: str) -> np.ndarray:
+    def numbers(self, table: Table, unknown: str) -> Table:
+        """Return the numbers of a table, and the ranks of its grades."""
+        columns: list[Column] = []
+        parts: list[Any] = []
+        for column, data in table:
+            if isinstance(data, Numbers):
+                columns.append(column)
+                parts.append(data)
+            elif column.kind == "ordinal":
+                columns.append(Column(column.name, "numeric"))
+                parts.append(Numbers(self._ranks(column.name, data, unknown)))
+        schema = Schema(tuple(columns), complete=True, named=table.schema.named)
+        return Table(schema, tuple(parts), table.n_rows)
+
+    def _ranks(self, name: str, data: Any, unknown: str) -> np.ndarray:
         place = positions(self.levels[name], data.labels).astype(float)
         odd = place == len(self.levels[name])
         if unknown == "error":
@@ -77,7 +91,12 @@ def quantile_edges(values: np.ndarray, n_bins: int) -> np.ndarray:
     if not len(present):
         return np.zeros(0)
     edges = np.unique(np.quantile(present, np.arange(1, n_bins) / n_bins))
-    return edges[edges > present.min()]  # a bin below the lowest number would be empty
+    low = present.min()
+    edges = edges[edges > low]  # a bin below the lowest number would be empty
+    above = present[present > low]
+    if n_bins > 1 and not len(edges) and len(above):
+        return above[above.argmin()][None]  # most numbers are the lowest one: tell those from others
+    return edges
 
 
 def binned(values: np.ndarray, edges: np.ndarray) -> Codes:

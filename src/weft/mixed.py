@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from weft._base import ValueEmbedder, _nameable, _one_row
-from weft._mixed import BINNED, Numbering, Standard, Transformed
+from weft._mixed import Numbering, Standard, Transformed
 from weft.counts import Counts
 from weft.learn.weave import Weave
 from weft.numeric import CoupledNumeric
@@ -102,6 +102,7 @@ class MixedEmbedder(TransformerMixin, BaseEstimator):
     # -- learning --------------------------------------------------------------------------
 
     counts_: Counts
+    _numbering: Numbering
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows.
@@ -284,3 +285,33 @@ class MixedEmbedder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+
+def own_tables(tables: ValueTables, names: list[str]) -> ValueTables:
+    """Return the tables of some columns: bins shape couplings, the numbers themselves stand in."""
+    chosen = [tables.names.index(name) for name in names]
+    return ValueTables(
+        names,
+        tuple(tables.labels[a] for a in chosen),
+        [tables.tables[a] for a in chosen],
+        tables.combine,
+        np.array([tables.repair[a] for a in chosen]),
+    )
+
+
+def table_inertia(tables: ValueTables, counts: Counts) -> float:
+    """Return the variance of the objects that tables make, from counts."""
+    rows = [table[:-1] for table in tables.tables]
+    if tables.combine == "sum":
+        stacked = np.vstack(rows)
+        return float((stacked * centred_product(counts, stacked)).sum() / counts.n)
+    total = 0.0
+    for a, table in enumerate(rows):
+        share = counts.value_counts[counts.span(a)]
+        share = share / share.sum()
+        total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
+    return total
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)

@@ -170,7 +170,7 @@ def test_window_difference_is_the_mean_of_rough_memberships():
         for x in both[:, a]:
             members = [(one[:, a] == x).sum(), (two[:, a] == x).sum()]
             terms.append(abs(members[0] - members[1]) / sum(members))
-    shifted = [np.bincount((part + [0, 4]).ravel(), minlength=8) for part in (one, two)]
+    shifted = [np.bincount((part + np.array([0, 4])).ravel(), minlength=8) for part in (one, two)]
     assert window_difference(*shifted, 2, 40, 40) == pytest.approx(np.mean(terms))
 
 

@@ -31,7 +31,7 @@ def run(output: Path, rows: int, seed: int) -> None:
         for name, embedder in embedders.items():
             scores[name], maps[name] = judge(embedder, digits.X, digits.y, seed)
     console.print(_text_table(scores))
-    draw(output, maps, digits.y, embedders["Weave"].weights_)  # type: ignore[attr-defined]
+    draw(output, maps, digits.y, embedders["Weave"].weights_)
     console.print(
         "Weave weighs the seven segments two to three times the coin flips, because they depend on "
         f"each other.\nPicture: [bold]{output.resolve()}[/]"

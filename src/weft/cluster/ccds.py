@@ -14,6 +14,8 @@ import numpy as np
 from weft.cluster import _profiles
 from weft.cluster._stream_base import ProfileClusterer
 
+MAX_ITER = 50  # alternations per window
+
 
 class CCDSDC(ProfileClusterer):
     """Cluster a categorical stream with drifting concepts by optimisation; a baseline.
@@ -26,8 +28,6 @@ class CCDSDC(ProfileClusterer):
         Weight of the last model against the window's own rows.
     threshold : float, default=0.1
         Relative gain of clustering anew above which the concept has drifted.
-    max_iter : int, default=50
-        Most alternations per window.
     n_init : int, default=10
         Starts of k-modes, which clusters the first window and is the alternative for the others.
     random_state : int, RandomState or None
@@ -70,7 +70,6 @@ class CCDSDC(ProfileClusterer):
         *,
         continuity: float = 1.0,
         threshold: float = 0.1,
-        max_iter: int = 50,
         n_init: int = 10,
         random_state: Any = None,
         schema: Any = None,
@@ -78,7 +77,6 @@ class CCDSDC(ProfileClusterer):
         self.n_clusters = n_clusters
         self.continuity = continuity
         self.threshold = threshold
-        self.max_iter = max_iter
         self.n_init = n_init
         self.random_state = random_state
         self.schema = schema
@@ -97,7 +95,7 @@ class CCDSDC(ProfileClusterer):
         """Assign rows and renew the clusters, each a mean of its rows and the last model."""
         k, size = last.shape
         model, labels = last, np.full(len(places), -1)
-        for _ in range(self.max_iter):
+        for _ in range(MAX_ITER):
             found = _profiles.scores(places, model).argmax(axis=1)
             if (found == labels).all():
                 break

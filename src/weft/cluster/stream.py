@@ -236,7 +236,8 @@ class StreamClusterer(ClusterMixin, BaseEstimator):
             return clone(self.embedder)
         from weft.learn.unicorn import UNICORN
 
-        return UNICORN(self.n_clusters if self.method == "kmeans" else None)
+        known = self.method == "kmeans" and self.n_clusters > 1
+        return UNICORN(self.n_clusters if known else None)
 
     def _check(self) -> None:
         for name in ("n_clusters", "n_init"):

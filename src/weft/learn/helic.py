@@ -86,12 +86,12 @@ class HELIC(ValueEmbedder):
     average as far apart as in the column's Gini index ``1 - Σf²``, and ω ≥ 0, b minimise
     ``½ Σ p_ij [1 + r_ij (d_ij - b)]₊² + (μ/2) Σ s_l (ω_l - ω⁰_l)²``.
     *Errata.* The penalty λ‖ω‖₁ of Eq. (6.19) shrinks ω to 0 and the printed 1000 steps of 10⁻³
-    hardly leave the start; a kernel matrix has one weight here, not one for each of its columns.
+    move a weight by 1 at most; a kernel matrix has one weight here, not one for each of its columns.
     With one class alone there is nothing to learn and weights stay where they start.
 
     Examples
     --------
-    >>> from weft.learn.helic import HELIC
+    >>> from weft import HELIC
     >>> from weft.datasets import led24
     >>> digits = led24(500, random_state=0)
     >>> helic = HELIC(random_state=0).fit(digits.X, digits.y)

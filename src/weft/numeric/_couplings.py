@@ -10,6 +10,7 @@ from scipy.special import betainc
 
 from weft.numeric._powers import PowerMoments, affine_powers, frame
 
+_LONGEST = 8e307  # of a number: differences of two must be finite
 _LARGEST = 1e150  # of a power: products of two must stay below the end of float64
 
 
@@ -98,11 +99,17 @@ def check_moments(moments: PowerMoments, names: list[str], scale: str | None) ->
                 f"column {name!r} is constant ({low:g} in all {int(seen[j])} rows) and has no "
                 "correlation; leave it out"
             )
-        if not np.isfinite(high - low):
-            raise ValueError(f"column {name!r} spans {low:g} to {high:g}, beyond float64; scale it")
         largest = max(abs(low), abs(high))
         if scale is None and largest > 1 and L * np.log(largest) > np.log(_LARGEST):
             raise ValueError(
                 f"column {name!r}: {largest:g} overflows at power {L}; use scale='minmax' or a "
                 "lower max_power"
             )
+
+
+def refuse_extremes(values: np.ndarray, names: list[str]) -> None:
+    """Refuse numbers so large that the range of their column is no float64."""
+    largest = np.max(np.abs(values), axis=0, initial=0, where=~np.isnan(values))
+    for name, size in zip(names, largest, strict=True):
+        if size > _LONGEST:
+            raise ValueError(f"column {name!r} reaches {size:g}, near the end of float64; scale it")

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from weft._base import _nameable
-from weft.numeric._couplings import CoupledModel, learn
+from weft.numeric._couplings import CoupledModel, learn, refuse_extremes
 from weft.numeric._powers import PowerMoments, powers
 from weft.table import Schema, Table
 
@@ -119,7 +119,9 @@ class CoupledNumeric(TransformerMixin, BaseEstimator):
                 "of 1 is required."
             )
         signed = self.scale != "minmax"
-        moments = PowerMoments.of(stacked(table), int(self.max_power), signed=signed)
+        values = stacked(table)
+        refuse_extremes(values, table.schema.names)
+        moments = PowerMoments.of(values, int(self.max_power), signed=signed)
         if first:
             _check_feature_names(self, _nameable(X), reset=True)
             self.schema_, self.n_features_in_ = table.schema, len(table.schema)

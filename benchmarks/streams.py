@@ -1,0 +1,191 @@
+"""Streams: speed, memory, and what a kill leaves behind.
+
+python benchmarks/streams.py           # KDD Cup, 494,021 × 41, writes benchmarks/reports/streams.md
+python benchmarks/streams.py --quick   # 100 windows and 5 kills, prints only
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from _report import Report
+from weft import UNICORN, Counts, OneHot, Table, Weave, Windowed
+from weft.datasets import load
+
+SIZE = 1000
+REFRESH = 100
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer windows, no report file")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--rows", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        work(Path(options.worker), np.load(options.rows, mmap_mode="r"))
+        return
+    report = Report("Streams", "python benchmarks/streams.py")
+    codes = kdd_codes()
+    n_windows = 100 if options.quick else len(codes) // SIZE
+    speed(report, codes, n_windows)
+    kills(report, codes, 5 if options.quick else 50)
+    report.finish(None if options.quick else "streams.md")
+
+
+def kdd_codes() -> np.ndarray:
+    """Return the stream as small integers, numeric columns cut into 5 parts of equal width."""
+    data = load("kddcup99_10percent")
+    out = np.empty((data.n_rows, len(data.columns)), np.uint8)
+    for j, (name, values) in enumerate(data.columns.items()):
+        if data.kinds[name] == "numeric":
+            edges = np.linspace(values.min(), values.max(), 6)[1:-1]
+            out[:, j] = np.searchsorted(edges, values, side="right")
+        else:
+            out[:, j] = np.unique(values.astype(str), return_inverse=True)[1]
+    return out
+
+
+def windows_of(codes: np.ndarray, n_windows: int) -> Iterator[np.ndarray]:
+    for i in range(n_windows):
+        yield codes[i * SIZE : (i + 1) * SIZE]
+
+
+def rss() -> float:
+    """Return the resident megabytes of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+# -- speed and memory ---------------------------------------------------------------------------
+
+
+def speed(report: Report, codes: np.ndarray, n_windows: int) -> None:
+    n = n_windows * SIZE
+    report.section(f"KDD Cup, {n:,} × {codes.shape[1]}, in windows of {SIZE:,}")
+    report.line(f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on 2 cores.\n")
+    passes: dict[str, Callable[[], tuple[Any, list[float]]]] = {
+        "count + transform": lambda: counted(codes, n_windows, n_windows + 1),
+        f"count + transform, learning every {REFRESH} windows": lambda: counted(
+            codes, n_windows, REFRESH
+        ),
+        "count + drift after every window (UNICORN)": lambda: drifting(codes, n_windows),
+    }
+    counted(codes, 20, 10)  # compile first
+    for what, run in passes.items():
+        start, busy = time.perf_counter(), time.process_time()
+        model, memory = run()
+        wall, cpu = time.perf_counter() - start, time.process_time() - busy
+        passed = "" if "drift" in what else f" (bar: 100,000; {verdict(n / wall)})"
+        report.line(f"- {what}: **{n / wall:,.0f} rows/s**{passed}; {n / cpu:,.0f} per CPU second")
+        report.line(
+            f"  - memory after window 10: {memory[0]:.1f} MB, after the last: {memory[-1]:.1f} MB "
+            f"(most {max(memory):.1f})"
+        )
+    whole = Counts.of(Table.of(codes[:n], numbers="nominal"))
+    report.line(f"- counts equal those of all rows at once: {model.counts_ == whole}")
+
+
+def verdict(rate: float) -> str:
+    return "passed" if rate >= 100_000 else "MISSED"
+
+
+def counted(codes: np.ndarray, n_windows: int, refresh: int) -> tuple[Windowed, list[float]]:
+    """Read each window once, count it, and look its rows up."""
+    stream = Windowed(Weave(23), refresh=refresh)
+    memory = []
+    for i, window in enumerate(windows_of(codes, n_windows)):
+        table = stream.read(window) if i else Table.of(window, numbers="nominal")
+        stream.partial_fit(table)
+        stream.transform(table)
+        if i >= 9:
+            memory.append(rss())
+    return stream, memory
+
+
+def drifting(codes: np.ndarray, n_windows: int) -> tuple[UNICORN, list[float]]:
+    stream = UNICORN(23)
+    memory = []
+    for i, window in enumerate(windows_of(codes, n_windows)):
+        stream.partial_fit(window)
+        if i >= 9:
+            memory.append(rss())
+    return stream, memory
+
+
+# -- kills --------------------------------------------------------------------------------------
+
+
+def work(path: Path, codes: np.ndarray) -> None:
+    """Stream for ever, a checkpoint after every window, going on from the last one."""
+    first = np.asarray(codes[:SIZE])
+    Windowed(OneHot()).fit(first).partial_fit(first)  # compiled code is loaded before the clock runs
+    stream = Windowed(OneHot())
+    if path.exists():
+        stream.resume(path)
+    position = stream.n_windows_ if path.exists() else 0
+    print(position, flush=True)
+    while True:
+        stream.partial_fit(np.asarray(codes[place(position, len(codes))]))
+        stream.save(path)
+        position += 1
+        print(position, flush=True)
+
+
+def place(window: int, n: int) -> slice:
+    start = window % (n // SIZE) * SIZE
+    return slice(start, start + SIZE)
+
+
+def kills(report: Report, codes: np.ndarray, n_kills: int) -> None:
+    """Kill -9 at random moments; afterwards the counts must be those of the windows so far."""
+    report.section(f"{n_kills} kills (SIGKILL) at random moments, a checkpoint after every window")
+    rng = np.random.default_rng(0)
+    lost, leftovers = 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        rows, path = Path(folder) / "rows.npy", Path(folder) / "stream.weft"
+        np.save(rows, codes)
+        confirmed = 0
+        for _ in range(n_kills):
+            resumed, confirmed_now = killed(path, rows, float(rng.random()))
+            lost += resumed < confirmed
+            confirmed = max(confirmed, confirmed_now)
+            leftovers = max(leftovers, len(list(Path(folder).glob("*.part"))))
+        stream = Windowed(OneHot()).resume(path)
+        expected = Counts()
+        for i in range(stream.n_windows_):
+            table = Table.of(codes[place(i, len(codes))], numbers="nominal")
+            expected = expected + Counts.of(table)
+    report.line(f"- windows streamed in all: {stream.n_windows_}, rows {stream.n_rows_:,}")
+    report.line(f"- checkpoints that could not be resumed, or were behind a confirmed one: {lost}")
+    report.line(f"- counts equal those of every window once: {stream.counts_ == expected}")
+    report.line(f"- half-written files left at any time: at most {leftovers}")
+
+
+def killed(path: Path, rows: Path, seconds: float) -> tuple[int, int]:
+    """Run a worker for a moment after it has resumed; return where it began and came to."""
+    command = [sys.executable, __file__, "--worker", str(path), "--rows", str(rows)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        resumed = int(process.stdout.readline())
+        time.sleep(seconds)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        told, _ = process.communicate()
+    seen = [int(line) for line in told.splitlines(keepends=True) if line.endswith("\n")]
+    return resumed, max([resumed, *seen])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Streams: speed, memory, and what a kill leaves behind.
+"""Streams: speed, memory, drift found, and what a kill leaves behind.
 
 python benchmarks/streams.py           # KDD Cup, 494,021 × 41, writes benchmarks/reports/streams.md
 python benchmarks/streams.py --quick   # 100 windows and 5 kills, prints only
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import numpy as np
 from _report import Report
 from weft import UNICORN, Counts, OneHot, Table, Weave, Windowed
 from weft.datasets import load
+from weft.drift import drift_report
 
 SIZE = 1000
 REFRESH = 100
@@ -38,8 +39,9 @@ def main() -> None:
         return
     report = Report("Streams", "python benchmarks/streams.py")
     codes = kdd_codes()
-    n_windows = 100 if options.quick else len(codes) // SIZE
+    n_windows = 100 if options.quick else -(-len(codes) // SIZE)
     speed(report, codes, n_windows)
+    injected(report, 20 if options.quick else 100, 40 if options.quick else 1000)
     kills(report, codes, 5 if options.quick else 50)
     report.finish(None if options.quick else "streams.md")
 
@@ -72,7 +74,7 @@ def rss() -> float:
 
 
 def speed(report: Report, codes: np.ndarray, n_windows: int) -> None:
-    n = n_windows * SIZE
+    n = min(n_windows * SIZE, len(codes))
     report.section(f"KDD Cup, {n:,} × {codes.shape[1]}, in windows of {SIZE:,}")
     report.line(f"Load of the machine at the start: {os.getloadavg()[0]:.1f} on 2 cores.\n")
     passes: dict[str, Callable[[], tuple[Any, list[float]]]] = {
@@ -84,9 +86,12 @@ def speed(report: Report, codes: np.ndarray, n_windows: int) -> None:
     }
     counted(codes, 20, 10)  # compile first
     for what, run in passes.items():
-        start, busy = time.perf_counter(), time.process_time()
-        model, memory = run()
-        wall, cpu = time.perf_counter() - start, time.process_time() - busy
+        seconds = []
+        for _ in range(3):  # the best of three, as everywhere
+            start, busy = time.perf_counter(), time.process_time()
+            model, memory = run()
+            seconds.append((time.perf_counter() - start, time.process_time() - busy))
+        wall, cpu = min(seconds)
         passed = "" if "drift" in what else f" (bar: 100,000; {verdict(n / wall)})"
         report.line(f"- {what}: **{n / wall:,.0f} rows/s**{passed}; {n / cpu:,.0f} per CPU second")
         report.line(
@@ -124,13 +129,54 @@ def drifting(codes: np.ndarray, n_windows: int) -> tuple[UNICORN, list[float]]:
     return stream, memory
 
 
+# -- drift --------------------------------------------------------------------------------------
+
+
+def injected(report: Report, n_changed: int, n_unchanged: int) -> None:
+    """Change 2 of 12 columns, or none, between two windows of 400 rows."""
+    report.section("Drift reports on synthetic streams: 12 columns, two windows of 400 rows")
+    first = 0
+    for seed in range(n_changed):
+        rng = np.random.default_rng(seed)
+        changed = set(rng.choice(12, 2, replace=False).tolist())
+        found = drift_report(sample(rng, ()), sample(rng, changed), couplings=False)
+        first += {f.name for f in found.columns[:2]} == {f"c{j}" for j in changed}
+    report.line(
+        f"- the changed columns come first in **{first}** of {n_changed} seeds "
+        f"(bar: 95 %; {'passed' if first >= 0.95 * n_changed else 'MISSED'})"
+    )
+    alarms = np.zeros(2)
+    for seed in range(n_unchanged):
+        rng = np.random.default_rng(10**6 + seed)
+        found = drift_report(sample(rng, ()), sample(rng, ()), n_draws=2399)
+        alarms += bool(found.changed), bool(found.changed_couplings)
+    shares = 100 * alarms / n_unchanged
+    report.line(
+        f"- false alarms in {n_unchanged} unchanged streams at level 5 %, any of 12 columns: "
+        f"**{shares[0]:.1f} %**, any of 66 couplings: **{shares[1]:.1f} %**"
+    )
+
+
+def sample(rng: np.random.Generator, changed: Collection[int]) -> Counts:
+    """Return 400 rows of 3 to 7 values, every second column tied to the one before."""
+    out: dict[str, np.ndarray] = {}
+    for j in range(12):
+        values = 3 + j % 5
+        p = np.arange(1, values + 1) / np.arange(1, values + 1).sum()
+        x = rng.choice(values, 400, p=p[::-1] if j in changed else p)
+        if j % 2 and j not in changed:
+            x = np.where(rng.random(400) < 0.5, out[f"c{j - 1}"] % values, x)
+        out[f"c{j}"] = x
+    return Counts.of(Table.of(out, numbers="nominal"))
+
+
 # -- kills --------------------------------------------------------------------------------------
 
 
 def work(path: Path, codes: np.ndarray) -> None:
     """Stream for ever, a checkpoint after every window, going on from the last one."""
     first = np.asarray(codes[:SIZE])
-    Windowed(OneHot()).fit(first).partial_fit(first)  # compiled code is loaded before the clock runs
+    Windowed(OneHot()).fit(first).partial_fit(first)  # load what is compiled first
     stream = Windowed(OneHot())
     if path.exists():
         stream.resume(path)

@@ -89,9 +89,7 @@ class TestFit:
         counts = Counts.of(Table.of(ROWS[:2], numbers="nominal"))
         counts = counts + Counts.of(Table.of(ROWS[2:], counts.schema))
         embedder = OneHot().fit_counts(counts)
-        np.testing.assert_array_equal(
-            embedder.transform(ROWS), OneHot().fit(ROWS).transform(ROWS)
-        )
+        np.testing.assert_array_equal(embedder.transform(ROWS), OneHot().fit(ROWS).transform(ROWS))
         assert embedder.n_features_in_ == 3
         with pytest.raises(ValueError, match="empty"):
             OneHot().fit_counts(Counts())

@@ -33,7 +33,7 @@ EXPECTED = {
         "check_transformer_n_iter": FEW_ROWS,
     },
 }
-EXPECTED["Weave"] = EXPECTED["UNTIE"]
+EXPECTED["Weave"] = EXPECTED["UNICORN"] = EXPECTED["UNTIE"]
 
 
 def expected_failures(estimator):

@@ -58,6 +58,14 @@ def test_another_column_is_refused_and_nothing_is_lost():
     assert stream.model.counts_.n == 3
 
 
+def test_a_key_that_is_absent_is_missing():
+    stream = RiverEmbedder(OneHot(), window_size=1)
+    stream.learn_one({"a": "x", "b": "u"})
+    stream.learn_one({"a": "x"})
+    assert stream.model.counts_ == Counts.of({"a": ["x", "x"], "b": ["u", None]})
+    assert stream.transform_one({"b": "u"})["b_u"] == 1
+
+
 def test_bad_parameters():
     with pytest.raises(ValueError, match="window_size"):
         RiverEmbedder(window_size=0)

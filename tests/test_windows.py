@@ -163,6 +163,9 @@ def test_supervised_embedders_stream_too():
     stream = Windowed(ValueMetric("vdm"), decay=0.9)
     stream.partial_fit(frame[:30], y[:30]).partial_fit(frame[30:], y[30:])
     assert stream.counts_.classes == (0, 1)
+    own = Windowed(ValueMetric(lambda counts: [1 - np.eye(n) for n in counts.sizes]))
+    own.partial_fit(frame[:30], y[:30]).partial_fit(frame[30:], y[30:])
+    assert own.counts_.classes == (0, 1)
     with pytest.raises(ValueError, match="requires y"):
         Windowed(ValueMetric("vdm")).fit(frame)
 
@@ -233,6 +236,17 @@ def test_other_columns_are_refused_and_nothing_changes(stream, window, named):
     after = state(model)
     assert after[0] == counts and after[1] == n_windows
     np.testing.assert_array_equal(after[2], vectors)
+
+
+def test_every_kind_of_frame_is_refused_alike():
+    import polars as pl
+    import pyarrow as pa
+
+    more = rows().assign(extra="new")
+    records = np.array([("v0", "w0", "x", "new")], dtype=[(n, "U9") for n in more])
+    for window in (pl.DataFrame(more.to_dict("list")), pa.Table.from_pandas(more), records):
+        with pytest.raises(ValueError, match="extra"):
+            Windowed(OneHot()).fit(rows()).partial_fit(window)
 
 
 @pytest.mark.parametrize("stream", STREAMS, ids=lambda e: repr(e)[:30])
@@ -321,6 +335,7 @@ from pathlib import Path
 import pandas as pd
 from weft import OneHot, Windowed
 path = Path(sys.argv[1])
+Windowed(OneHot()).fit({"a": ["x"]}).partial_fit({"a": ["x"]})  # load what is compiled first
 stream = Windowed(OneHot())
 if path.exists():
     stream.resume(path)

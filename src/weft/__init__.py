@@ -9,12 +9,14 @@ from weft.cluster import KModes
 from weft.counts import Counts
 from weft.learn.cde import CDE
 from weft.learn.helic import HELIC
+from weft.learn.nonbend import NonBEND
 from weft.learn.unicorn import UNICORN
 from weft.learn.untie import UNTIE
 from weft.learn.weave import Weave
 from weft.measures import CKML, ValueMetric
 from weft.neighbors import WeightedKNN
 from weft.onehot import OneHot
+from weft.sparse import KSVD, SetTfidf, batch_omp, omp
 from weft.table import Column, Schema, Table
 from weft.tables import ValueTables
 from weft.windows import Windowed
@@ -24,20 +26,25 @@ __all__ = [
     "CDE",
     "CKML",
     "HELIC",
+    "KSVD",
     "UNICORN",
     "UNTIE",
     "Column",
     "Counts",
     "KModes",
+    "NonBEND",
     "OneHot",
     "Schema",
+    "SetTfidf",
     "Table",
     "ValueMetric",
     "ValueTables",
     "Weave",
     "WeightedKNN",
     "Windowed",
+    "batch_omp",
     "datasets",
     "evaluate",
+    "omp",
     "plots",
 ]

@@ -1,8 +1,8 @@
 """Appending: counts and a few more rows in, the counts of both out.
 
 ``append(counts, table) == counts + Counts.of(table)``, but plain rows of categories are counted
-straight into a copy of the matrix: windows of a stream are small, and building a
-matrix for each and merging two vocabularies costs more than the counting.
+straight into a copy of the matrix: windows of a stream are small, and building a matrix for each
+and merging two vocabularies costs more than the counting.
 """
 
 from __future__ import annotations

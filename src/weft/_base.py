@@ -53,11 +53,7 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
             A weight for each row.
         """
         table = self._read(X, Schema.of(self.schema))
-        if not table.n_rows:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-                "of 1 is required."
-            )
+        require_rows(table)
         return self.fit_counts(self._count(table, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -237,8 +233,13 @@ def remember_names(estimator: Any, schema: Schema) -> None:
         estimator.feature_names_in_ = np.asarray(schema.names, dtype=object)
 
 
-def _nameable(X: Any) -> Any:
-    return X
+def require_rows(table: Table) -> None:
+    """Refuse a table without rows, in scikit-learn's words."""
+    if not table.n_rows:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
+            "of 1 is required."
+        )
 
 
 def _one_row(row: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from weft import _frames, _persist
+from weft import _persist
 from weft._append import append
 from weft.counts import Counts
 from weft.table import Schema, Table
@@ -80,16 +80,19 @@ def check_forgetting(decay: float, window: int | None) -> None:
 
 def refuse_new_columns(X: Any, schema: Schema) -> None:
     """Refuse a window with columns that the stream did not have, by name."""
-    if not schema.named or isinstance(X, Table | np.ndarray):
+    if not schema.named or isinstance(X, Table):
         return
     if isinstance(X, Mapping):
-        names = [str(name) for name in X]
+        names = list(X)
     elif isinstance(X, list | tuple):
-        names = [str(k) for row in X if isinstance(row, Mapping) for k in row]
-    else:
-        names = _frames.columns_of(X)[0] or []
-    for name in names:
-        if name not in schema.names:
+        names = [name for row in X if isinstance(row, Mapping) for name in row]
+    elif isinstance(X, np.ndarray):
+        names = list(X.dtype.names or ())
+    else:  # pyarrow says column_names, and means something else by columns
+        names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    known = set(schema.names)
+    for name in map(str, names):
+        if name not in known:
             raise ValueError(
                 f"column {name!r} is new; the stream has {', '.join(map(repr, schema.names))}: "
                 "drop it, or fit a new model"

@@ -15,7 +15,9 @@ import numpy as np
 from weft._labels import Label, positions
 from weft.counts import Counts
 from weft.numeric import CoupledNumeric
+from weft.spectra import centred_product
 from weft.table import Codes, Column, Numbers, Schema, Table
+from weft.tables import ValueTables
 
 BINNED = " (binned)"
 
@@ -95,7 +97,9 @@ def quantile_edges(values: np.ndarray, n_bins: int) -> np.ndarray:
     edges = edges[edges > low]  # a bin below the lowest number would be empty
     above = present[present > low]
     if n_bins > 1 and not len(edges) and len(above):
-        return above[above.argmin()][None]  # most numbers are the lowest one: tell those from others
+        return above[above.argmin()][
+            None
+        ]  # most numbers are the lowest one: tell those from others
     return edges
 
 
@@ -179,3 +183,32 @@ class Transformed:
         if isinstance(self.transformer, CoupledNumeric):
             return self.names, self.transformer.parts(self._rows(table))
         return ["(numeric)"], np.asarray(self.transformer.transform(self._rows(table)))[None]
+
+
+# -- values -------------------------------------------------------------------------------------
+
+
+def own_tables(tables: ValueTables, names: list[str]) -> ValueTables:
+    """Return the tables of some columns: bins shape couplings, the numbers themselves stand in."""
+    chosen = [tables.names.index(name) for name in names]
+    return ValueTables(
+        names,
+        tuple(tables.labels[a] for a in chosen),
+        [tables.tables[a] for a in chosen],
+        tables.combine,
+        np.array([tables.repair[a] for a in chosen]),
+    )
+
+
+def table_inertia(tables: ValueTables, counts: Counts) -> float:
+    """Return the variance of the objects that tables make, from counts."""
+    rows = [table[:-1] for table in tables.tables]
+    if tables.combine == "sum":
+        stacked = np.vstack(rows)
+        return float((stacked * centred_product(counts, stacked)).sum() / counts.n)
+    total = 0.0
+    for a, table in enumerate(rows):
+        share = counts.value_counts[counts.span(a)]
+        share = share / share.sum()
+        total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
+    return total

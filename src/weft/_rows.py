@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names
 
-from weft._base import ValueEmbedder, remember_names
+from weft._base import ValueEmbedder, remember_names, require_rows
 from weft.table import Schema, Table
 
 _LARGEST_TABLES = 1 << 27  # entries of all tables of pairs together: 1 GB
@@ -55,11 +55,7 @@ def _read(metric: ValueEmbedder, X: Any, schema: Schema) -> Table:
     table = metric._read(X, schema)
     if schema.complete and table.schema.names != schema.names:
         raise ValueError(f"the table has columns {table.schema.names}, not {schema.names}")
-    if not table.n_rows:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum of 1 "
-            "is required."
-        )
+    require_rows(table)
     return table
 
 

@@ -16,14 +16,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import ValueEmbedder, _nameable, _one_row
-from weft._mixed import Numbering, Standard, Transformed
+from weft._base import ValueEmbedder, _one_row, remember_names, require_rows
+from weft._mixed import Numbering, Standard, Transformed, own_tables, table_inertia
 from weft.counts import Counts
 from weft.learn.weave import Weave
 from weft.numeric import CoupledNumeric
-from weft.spectra import centred_product
 from weft.table import Schema, Table
-from weft.tables import ValueTables
 
 _BLOCKS = ("categorical", "numeric")
 
@@ -122,11 +120,7 @@ class MixedEmbedder(TransformerMixin, BaseEstimator):
         self._check_parameters()
         first = "counts_" not in vars(self)
         table = Table.of(X, Schema.of(self.schema), numbers="numeric") if first else self._known(X)
-        if not table.n_rows:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-                "of 1 is required."
-            )
+        require_rows(table)
         numbering = Numbering.of(table, int(self.n_bins)) if first else self._numbering
         spread = numbering.spread(table)
         embedder = self._embedder()
@@ -138,8 +132,8 @@ class MixedEmbedder(TransformerMixin, BaseEstimator):
         if not first and not isinstance(self._standard_or(), str):
             raise ValueError("partial_fit knows numeric='standard' only; use fit")
         if first:
-            _check_feature_names(self, _nameable(X), reset=True)
-            self.schema_, self.n_features_in_ = table.schema, len(table.schema)
+            self.schema_ = table.schema
+            remember_names(self, table.schema)
         self._numbering, self.counts_ = numbering, counts
         self._learn(embedder, spread)
         return self
@@ -285,32 +279,6 @@ class MixedEmbedder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def own_tables(tables: ValueTables, names: list[str]) -> ValueTables:
-    """Return the tables of some columns: bins shape couplings, the numbers themselves stand in."""
-    chosen = [tables.names.index(name) for name in names]
-    return ValueTables(
-        names,
-        tuple(tables.labels[a] for a in chosen),
-        [tables.tables[a] for a in chosen],
-        tables.combine,
-        np.array([tables.repair[a] for a in chosen]),
-    )
-
-
-def table_inertia(tables: ValueTables, counts: Counts) -> float:
-    """Return the variance of the objects that tables make, from counts."""
-    rows = [table[:-1] for table in tables.tables]
-    if tables.combine == "sum":
-        stacked = np.vstack(rows)
-        return float((stacked * centred_product(counts, stacked)).sum() / counts.n)
-    total = 0.0
-    for a, table in enumerate(rows):
-        share = counts.value_counts[counts.span(a)]
-        share = share / share.sum()
-        total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
-    return total
 
 
 def _text(value: Any) -> bool:

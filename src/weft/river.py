@@ -24,6 +24,8 @@ except ImportError:
 class RiverEmbedder(_Base):
     """Make any embedder of weft a transformer of river.
 
+    A key that a row lacks is a missing value; a key that the stream does not have is refused.
+
     Parameters
     ----------
     embedder : UNICORN, Windowed or ValueEmbedder, optional
@@ -59,9 +61,7 @@ class RiverEmbedder(_Base):
 
     def learn_one(self, x: Mapping[str, Any]) -> None:
         """Learn from a row, with the others of its window."""
-        if self._fitted:
-            refuse_new_columns(x, self.model.schema_)  # here, where the row can still be named
-        self._waiting.append(dict(x))
+        self._waiting.append(self._complete(x))
         if len(self._waiting) >= self.window_size:
             self.flush()
 
@@ -85,8 +85,15 @@ class RiverEmbedder(_Base):
             self.flush()
         if not self._fitted:
             return {}
-        vector = self.model.transform([dict(x)])[0]
+        vector = self.model.transform([self._complete(x)])[0]
         return dict(zip(self.model.get_feature_names_out().tolist(), vector.tolist(), strict=True))
+
+    def _complete(self, x: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a row with all columns of the stream; refuse others while the row is at hand."""
+        if not self._fitted:
+            return dict(x)
+        refuse_new_columns(x, self.model.schema_)
+        return {name: x.get(name) for name in self.model.schema_.names}
 
     def transform_many(self, X: Any) -> Any:
         """Return the vectors of a frame as a frame with the same index."""

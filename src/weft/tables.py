@@ -210,7 +210,8 @@ class ValueTables:
         return out
 
     def _find(self, table: Table) -> list[Any]:
-        return [table[name] for name in self.names]
+        by_name = dict(zip(table.schema.names, table.columns, strict=True))
+        return [by_name[name] if name in by_name else table[name] for name in self.names]
 
     def _places(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, where each of the table's labels stands; the last row if unknown."""

@@ -131,7 +131,8 @@ class Windowed(TransformerMixin, BaseEstimator):
         return clone(self.embedder)
 
     def _given(self, embedder: ValueEmbedder, y: Any, sample_weight: Any) -> tuple[Any, Any]:
-        return (y if embedder._uses_classes else None), sample_weight
+        counted = embedder._uses_classes or embedder.counts_.classes is not None
+        return (y if counted else None), sample_weight
 
     def _started(self, embedder: ValueEmbedder, memory: Memory) -> Self:
         if self.window is not None and not memory.recent:

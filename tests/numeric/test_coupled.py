@@ -108,7 +108,7 @@ def test_high_powers_do_not_overflow_unless_asked_to():
         CoupledNumeric(10, scale=None).fit(X)
     model = CoupledNumeric(10).fit(X)
     X[3, 1] = 1e300
-    with pytest.raises(ValueError, match="column 'x1': 1e.300 overflows at power 10"):
+    with pytest.raises(ValueError, match=r"column .x1.: 1e.300 overflows at power 10"):
         model.transform(X)
 
 
@@ -117,7 +117,7 @@ def test_what_has_no_correlation_is_refused_by_name():
         CoupledNumeric().fit({"a": [1, 2, 3, 4, 5], "b": [7, 7, 7, 7, 7]})
     with pytest.raises(ValueError, match="column 'a': row 1 holds inf"):
         CoupledNumeric().fit({"a": [1.0, np.inf, 2.0]})
-    with pytest.raises(ValueError, match="column 'a' reaches .* near the end of float64"):
+    with pytest.raises(ValueError, match=r"column .a. reaches .* near the end of float64"):
         CoupledNumeric().fit({"a": [1.7e308, -1.7e308, 2.0]})
     with pytest.raises(TypeError, match="column 'a' is nominal; CoupledNumeric reads numbers"):
         CoupledNumeric().fit({"a": ["x", "y", "z"]})

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import remember_names
+from weft._base import remember_names, require_rows
 from weft._memory import refuse_new_columns
 from weft.cluster import _profiles
 from weft.cluster._profiles import Vocabulary
@@ -34,11 +34,7 @@ class ProfileClusterer(ClusterMixin, BaseEstimator):
         """Start a stream with its first window."""
         self._check()
         table = self._nominal(Table.of(X, Schema.of(self.schema), numbers="nominal"))
-        if not table.n_rows:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-                "of 1 is required."
-            )
+        require_rows(table)
         self._vocabulary = _profiles.empty(table).grown(table)
         self.schema_ = table.schema
         remember_names(self, table.schema)

@@ -169,9 +169,10 @@ def _refuse_cycles(parent: dict[Any, Any], name: dict[Any, Label]) -> None:
 
 
 def from_linkage(dissimilarity: np.ndarray, labels: Sequence[Label], method: str) -> Tree:
-    """Return the dendrogram of values: the distance of two leaves is the height they join at.
+    """Return the dendrogram of values: a node is as far above its leaves as its height.
 
-    An edge is half the difference of the heights of its ends.
+    An edge is the difference of the heights of its ends, so two leaves are twice the height apart
+    at which they join.
     """
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform
@@ -181,7 +182,7 @@ def from_linkage(dissimilarity: np.ndarray, labels: Sequence[Label], method: str
         return Tree(np.array([-1]), np.zeros(1), (labels[0],), "")
     steps = linkage(squareform(dissimilarity, checks=False), method)
     total = 2 * n - 1
-    height = np.concatenate([np.zeros(n), np.maximum.accumulate(steps[:, 2])]) / 2
+    height = np.concatenate([np.zeros(n), np.maximum.accumulate(steps[:, 2])])
     above = np.full(total, -1)
     for i, (left, right) in enumerate(steps[:, :2].astype(int)):
         above[left] = above[right] = n + i

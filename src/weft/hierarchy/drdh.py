@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from weft._base import _nameable
+from weft._base import remember_names
 from weft._optional import require
 from weft.hierarchy._search import Rows, TreeIndex
 from weft.hierarchy.tree import DistanceHierarchy
@@ -140,8 +140,8 @@ class DRDH(TransformerMixin, BaseEstimator):
         self.map_ = np.array(self._layout)
         self.hierarchy_, self.perplexity_ = hierarchy, perplexity
         self.neighbors_ = "faiss" if approximate else "exact"
-        self.schema_, self.n_features_in_ = hierarchy.schema_, hierarchy.n_features_in_
-        _check_feature_names(self, _nameable(X), reset=True)
+        self.schema_ = hierarchy.schema_
+        remember_names(self, self.schema_)
         return self
 
     def _resolved_perplexity(self, n_rows: int) -> float:

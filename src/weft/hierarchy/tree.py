@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import _nameable, _one_row
+from weft._base import _one_row, remember_names, require_rows
 from weft._optional import require
 from weft.counts import Counts
 from weft.hierarchy import _blocks, _grow
@@ -54,9 +54,9 @@ class DistanceHierarchy(TransformerMixin, BaseEstimator):
     Notes
     -----
     With classes P the dissimilarity of two values is Eq. (11), ``Σ_D |p(D|A) - p(D|B)|``. Without,
-    the other categorical columns take the place of P, averaged. The distance of two leaves is the
-    height at which they join. Numbers span 0 to 1 over the rows of fit; so do an ordinal column's
-    levels, evenly. A missing number lies at the mean, a missing value at its own leaf, or at the
+    the other categorical columns take the place of P, averaged. A node lies as high above its
+    leaves as the linkage says, so two leaves are twice the height apart at which they join.
+    Numbers span 0 to 1 over the rows of fit; so do an ordinal column's levels, evenly. A missing number lies at the mean, a missing value at its own leaf, or at the
     root of a tree made by hand.
 
     Examples
@@ -110,11 +110,7 @@ class DistanceHierarchy(TransformerMixin, BaseEstimator):
         self._check_parameters()
         first = "counts_" not in vars(self)
         table = _read(X, Schema.of(self.schema)) if first else self._known(X)
-        if not table.n_rows:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-                "of 1 is required."
-            )
+        require_rows(table)
         y = y if y is None or hasattr(y, "__len__") else np.asarray(y)
         counts, ranges = Counts.of(table, y), _ranges(table)
         if not first:
@@ -125,9 +121,9 @@ class DistanceHierarchy(TransformerMixin, BaseEstimator):
                 ranges[name] = min(low, ranges[name][0]), max(high, ranges[name][1])
         trees = self._grown(counts)
         if first:
-            _check_feature_names(self, _nameable(X), reset=True)
+            remember_names(self, table.schema)
         self.counts_, self.ranges_, self.trees_ = counts, ranges, trees
-        self.schema_, self.n_features_in_ = table.schema, len(table.schema)
+        self.schema_ = table.schema
         self._blocks = _blocks.learn(counts, ranges, trees)
         return self
 

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names
 
-from weft._base import _nameable
+from weft._base import remember_names
 from weft.counts import Counts
 from weft.learn._nonbend_model import Fit
 from weft.learn._nonbend_rows import Rows, locate
@@ -67,7 +66,7 @@ def _first_pass(
             continue
         if kept is None:
             schema = table.schema
-            _check_feature_names(model, _nameable(batch), reset=True)
+            remember_names(model, schema)
         counts = counts + Counts.of(table)
         keys = np.concatenate([keys, rng.random(table.n_rows)])
         joined = table if kept is None else _stacked(kept, table)

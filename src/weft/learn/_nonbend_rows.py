@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from weft import _labels
+from weft._distinct import distinct_rows
 from weft.counts import Counts
 from weft.table import Codes, Table
 
@@ -60,7 +61,8 @@ class Rows:
 
     def distinct(self) -> Rows:
         """Return every row once, ordered by its values."""
-        first, inverse = distinct_rows(self.places - self.offsets[:-1].astype(np.int32))
+        codes = self.places - self.offsets[:-1].astype(np.int32)
+        first, inverse = distinct_rows(list(codes.T))
         weight = np.bincount(inverse, self.weight, minlength=len(first))
         return Rows(np.ascontiguousarray(self.places[first]), weight, self.offsets)
 
@@ -97,22 +99,3 @@ def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
         if len(where):
             out[:, a] = where.astype(np.int32)[column.codes]
     return out
-
-
-def distinct_rows(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where each distinct row first occurs, in the order of codes, and each row's number.
-
-    Codes are folded into one integer a row; before that overflows it is replaced by its rank,
-    which keeps the order.
-    """
-    key = np.zeros(len(codes), np.int64)
-    size = 1
-    for column in codes.T:
-        width = int(column.max(initial=0)) + 1
-        if size * width >= 1 << 62:
-            present, key = np.unique(key, return_inverse=True)
-            size = len(present)
-        key = key * width + column
-        size *= width
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return first, inverse

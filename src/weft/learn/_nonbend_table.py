@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from weft._base import ValueEmbedder
-from weft.learn._nonbend_rows import distinct_rows, locate
+from weft._distinct import distinct_rows
+from weft.learn._nonbend_rows import locate
 
 _MOST_CELLS = 10_000_000
 
@@ -85,6 +86,6 @@ class TableModel(ValueEmbedder):
         to 0 as rows are added.
         """
         table = self._read_known(X)
-        _, inverse = distinct_rows(locate(table, self.counts_, shift=1))
+        _, inverse = distinct_rows(list(locate(table, self.counts_, shift=1).T))
         share = np.bincount(inverse)[inverse] / table.n_rows
         return float(np.mean(np.log(share) - self.score_samples(table)))

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from weft import couplings
-from weft._base import ValueEmbedder
+from weft._base import ValueEmbedder, require_rows
 from weft.counts import Counts, _checked_weight
 from weft.learn._helic_blocks import (
     LINEAR,
@@ -86,7 +86,7 @@ class HELIC(ValueEmbedder):
     average as far apart as in the column's Gini index ``1 - Σf²``, and ω ≥ 0, b minimise
     ``½ Σ p_ij [1 + r_ij (d_ij - b)]₊² + (μ/2) Σ s_l (ω_l - ω⁰_l)²``.
     *Errata.* The penalty λ‖ω‖₁ of Eq. (6.19) shrinks ω to 0 and the printed 1000 steps of 10⁻³
-    move a weight by 1 at most; a kernel matrix has one weight here, not one for each of its columns.
+    move a weight by 1 at most; a kernel matrix has one weight here, not one per column.
     With one class alone there is nothing to learn and weights stay where they start.
 
     Examples
@@ -133,11 +133,7 @@ class HELIC(ValueEmbedder):
         """Learn from rows and their classes; a weight of 2 is the same as having a row twice."""
         self._check()
         table = self._read(X, Schema.of(self.schema))
-        if not table.n_rows:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-                "of 1 is required."
-            )
+        require_rows(table)
         y = _as_cells(y)
         counts = self._count(table, y, sample_weight)
         seed = check_random_state(self.random_state).randint(2**31 - 1)

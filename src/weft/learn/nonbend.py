@@ -15,9 +15,8 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names
 
-from weft._base import _nameable
+from weft._base import remember_names, require_rows
 from weft.counts import Counts, _checked_weight
 from weft.learn._nonbend_batches import fit_batches
 from weft.learn._nonbend_gibbs import Gibbs
@@ -50,7 +49,7 @@ class NonBEND(TableModel):
     truncation : int, default=30
         Most subspaces of ``"vi"``, subspaces that ``"gibbs"`` starts with; at least 2.
     n_fits : int, default=8
-        Fits whose Grams are averaged: better than the single fit with the best bound.
+        Fits whose Grams are averaged: the result hangs less on the seed; 1 is the thesis.
     max_iter : int, default=100
         Most steps of a fit (``"vi"``) or its sweeps (``"gibbs"``).
     column_weights : {"shrunk", "printed", "none"}, default="shrunk"
@@ -128,13 +127,9 @@ class NonBEND(TableModel):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
         table = self._read(X, Schema.of(self.schema))
-        if not table.n_rows:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-                "of 1 is required."
-            )
+        require_rows(table)
         counts = Counts.of(table, sample_weight=sample_weight)
-        _check_feature_names(self, _nameable(X), reset=True)
+        remember_names(self, table.schema)
         if counts.schema is not None:
             weight = _checked_weight(sample_weight, table.n_rows)
             self._distinct = Rows.of(table, counts, weight)

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import _nameable
+from weft._base import remember_names, require_rows
 from weft.numeric._couplings import CoupledModel, learn, refuse_extremes
 from weft.numeric._powers import PowerMoments, powers
 from weft.table import Schema, Table
@@ -113,18 +113,14 @@ class CoupledNumeric(TransformerMixin, BaseEstimator):
         self._check_parameters()
         first = "moments_" not in vars(self)
         table = self._read(X, Schema.of(self.schema)) if first else self._known(X)
-        if not table.n_rows:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-                "of 1 is required."
-            )
+        require_rows(table)
         signed = self.scale != "minmax"
         values = stacked(table)
         refuse_extremes(values, table.schema.names)
         moments = PowerMoments.of(values, int(self.max_power), signed=signed)
         if first:
-            _check_feature_names(self, _nameable(X), reset=True)
-            self.schema_, self.n_features_in_ = table.schema, len(table.schema)
+            self.schema_ = table.schema
+            remember_names(self, table.schema)
             return self._hold(moments)
         return self._hold(self.moments_ + moments)
 

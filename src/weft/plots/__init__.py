@@ -9,12 +9,14 @@ from weft.plots.changes import drift
 from weft.plots.curves import convergence, epsilon_gamma_curve, precision_curve
 from weft.plots.maps import scatter_map, value_heatmap
 from weft.plots.ranks import cd_diagram
+from weft.plots.trees import dendrogram
 from weft.plots.weights import column_weights, weights_heatmap
 
 __all__ = [
     "cd_diagram",
     "column_weights",
     "convergence",
+    "dendrogram",
     "drift",
     "epsilon_gamma_curve",
     "precision_curve",

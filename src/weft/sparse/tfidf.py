@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import _nameable
+from weft._base import remember_names, require_rows
 from weft._labels import Label
 from weft.sparse import _vocabulary
 from weft.sparse._terms import TermCounts
@@ -28,8 +28,7 @@ class SetTfidf(TransformerMixin, BaseEstimator):
 
     Eq. (5): ``w = tf · log10(D / df)`` for each term, D the number of rows and df how many of them
     hold the term. Terms are the non-empty subsets of a cell's elements, per column; a set holds a
-    term once, so tf is 1. Single-valued columns are sets of one. Cost is linear in the number of
-    terms that cells make, and independent of V².
+    term once, so tf is 1. Single-valued columns are sets of one.
 
     Parameters
     ----------
@@ -112,14 +111,10 @@ class SetTfidf(TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         table = self._read(X, Schema.of(self.schema))
-        if not table.n_rows:
-            raise ValueError(
-                f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-                "of 1 is required."
-            )
+        require_rows(table)
         counts = TermCounts.of(table, self.max_subset)
-        _check_feature_names(self, _nameable(X), reset=True)
         self.fit_counts(counts)
+        remember_names(self, table.schema)
         self._terms  # noqa: B018 - pruning that leaves nothing is refused here, not later
         return self
 
@@ -209,8 +204,8 @@ class SetTfidf(TransformerMixin, BaseEstimator):
     def _assemble(self, row: np.ndarray, term: np.ndarray, n_rows: int) -> sparse.csr_array:
         weights = self._weights()
         # scikit-learn's estimators want 32-bit indices wherever they suffice.
-        small = max(len(term), len(weights), n_rows) <= np.iinfo(np.int32).max
-        index = (row.astype(np.int32), term.astype(np.int32)) if small else (row, term)
+        fits = max(len(term), len(weights), n_rows) <= np.iinfo(np.int32).max
+        index = (row.astype(np.int32), term.astype(np.int32)) if fits else (row, term)
         entries = sparse.coo_array((weights[term], index), shape=(n_rows, len(weights)))
         return sparse.csr_array(entries)
 

@@ -1,0 +1,283 @@
+"""MixedEmbedder against Gower, FAMD (prince) and one-hot with standard scaling, in one run.
+
+Run ``python benchmarks/mixed.py --peer-python /tmp/peers7/bin/python``; the other interpreter holds
+prince (``pip install prince``) and gets the data as files. Everything is fitted on training rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.cluster import KMeans
+from sklearn.model_selection import RepeatedStratifiedKFold
+
+from _report import Report, best_of
+
+SETS = ("adult_mixed", "australian", "german_credit", "heart_disease")
+METHODS = ("MixedEmbedder", "one-hot + scaling", "FAMD", "Gower")
+ADULT_ROWS = 4000
+NEIGHBORS = (1, 3, 5, 7, 11, 15, 21)
+COMPONENTS = 5
+
+
+def read(name: str) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, str]]:
+    from weft.datasets import load
+
+    data = load(name)
+    if name == "adult_mixed":
+        data = data.take(np.random.default_rng(0).permutation(data.n_rows)[:ADULT_ROWS])
+    y = np.where(data.y == "0", "0", "1") if name == "heart_disease" else data.y
+    return data.columns, y, data.kinds
+
+
+def filled(columns: dict[str, np.ndarray], kinds: dict[str, str], train: np.ndarray) -> Any:
+    """Return a frame without gaps, for the peers that cannot have any."""
+    import pandas as pd
+
+    out = {}
+    for name, values in columns.items():
+        if kinds[name] == "numeric":
+            out[name] = np.where(np.isnan(values), np.nanmean(values[train]), values)
+        else:
+            out[name] = ["?" if v is None else str(v) for v in values]
+    return pd.DataFrame(out)
+
+
+# -- representations: each gives a function from (rows, rows) to distances -----------------------
+
+
+def ours(columns: dict, kinds: dict, train: np.ndarray) -> np.ndarray:
+    from weft.mixed import MixedEmbedder
+
+    part = {name: values[train] for name, values in columns.items()}
+    return MixedEmbedder(schema=kinds).fit(part).transform(columns)
+
+
+def one_hot(columns: dict, kinds: dict, train: np.ndarray) -> np.ndarray:
+    frame = filled(columns, kinds, train)
+    return column_transformer(kinds).fit(frame.iloc[train]).transform(frame)
+
+
+def column_transformer(kinds: dict, **options: Any) -> Any:
+    from sklearn.compose import ColumnTransformer
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    numeric = [name for name, kind in kinds.items() if kind == "numeric"]
+    other = [name for name in kinds if name not in numeric]
+    options = options or {"sparse_threshold": 0.0}
+    return ColumnTransformer(
+        [("z", StandardScaler(), numeric), ("one", OneHotEncoder(handle_unknown="ignore"), other)],
+        **options,
+    )
+
+
+def gower(columns: dict, kinds: dict, train: np.ndarray) -> np.ndarray:
+    """Gower's distance of all rows: mean over the columns both have; ranges of training rows."""
+    n = len(next(iter(columns.values())))
+    total, weight = np.zeros((n, n)), np.zeros((n, n))
+    for name, values in columns.items():
+        if kinds[name] == "numeric":
+            span = np.nanmax(values[train]) - np.nanmin(values[train])
+            apart = np.abs(values[:, None] - values) / (span if span > 0 else 1)
+            both = ~np.isnan(apart)
+            total += np.where(both, apart, 0)
+        else:
+            text = np.array(["?" if v is None else str(v) for v in values])
+            codes = np.unique(text, return_inverse=True)[1]
+            both = (text != "?")[:, None] & (text != "?")
+            total += (codes[:, None] != codes) & both
+        weight += both
+    return total / np.maximum(weight, 1)
+
+
+def famd(folder: Path, python: str, name: str, columns: dict, kinds: dict, splits: list) -> list:
+    """Return prince's coordinates of all rows, for every set of training rows."""
+    for i, train in enumerate(splits):
+        filled(columns, kinds, train).to_csv(folder / f"{i}.csv", index=False)
+        np.save(folder / f"{i}.npy", train)
+    numeric = [c for c, kind in kinds.items() if kind == "numeric"]
+    (folder / "numeric.json").write_text(json.dumps(numeric))
+    done = subprocess.run(
+        [python, __file__, "--peer", str(folder), str(len(splits))], capture_output=True, text=True
+    )
+    if done.returncode:
+        raise RuntimeError(f"prince failed on {name}:\n{done.stderr[-2000:]}")
+    return [np.load(folder / f"{i}.out.npy") for i in range(len(splits))]
+
+
+def run_prince(folder: Path, n_splits: int) -> None:
+    import pandas as pd
+    import prince
+
+    numeric = json.loads((folder / "numeric.json").read_text())
+    for i in range(n_splits):
+        frame = pd.read_csv(folder / f"{i}.csv", dtype=str, keep_default_na=False)
+        frame[numeric] = frame[numeric].astype(float)
+        train = np.load(folder / f"{i}.npy")
+        # A category that no training row has is unknown to it; give such rows the commonest one.
+        for column in frame.columns.difference(numeric):
+            seen = frame[column].iloc[train]
+            frame[column] = frame[column].where(frame[column].isin(seen), seen.mode()[0])
+        model = prince.FAMD(n_components=COMPONENTS, random_state=0).fit(frame.iloc[train])
+        np.save(folder / f"{i}.out.npy", np.asarray(model.transform(frame), dtype=float))
+
+
+# -- scores -------------------------------------------------------------------------------------
+
+
+def predicted(D: np.ndarray, labels: np.ndarray, k: int) -> np.ndarray:
+    near = np.argpartition(D, k - 1, axis=1)[:, :k]
+    classes, codes = np.unique(labels, return_inverse=True)
+    votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(len(classes))], axis=1)
+    return classes[votes.argmax(axis=1)]
+
+
+def knn(inner: np.ndarray, outer: np.ndarray, known: np.ndarray, asked: np.ndarray) -> float:
+    """Return the accuracy on test rows; k has the best leave-one-out accuracy in training."""
+    inner = inner.copy()
+    np.fill_diagonal(inner, np.inf)
+    k = max(NEIGHBORS, key=lambda k: np.mean(predicted(inner, known, k) == known))
+    return 100 * float(np.mean(predicted(outer, known, k) == asked))
+
+
+def medoids(D: np.ndarray, k: int, seed: int, starts: int = 20) -> np.ndarray:
+    """Return the best of several runs of alternating k-medoids."""
+    rng = np.random.default_rng(seed)
+    best: tuple[float, np.ndarray] = (np.inf, np.zeros(len(D), int))
+    for _ in range(starts):
+        centres = rng.choice(len(D), k, replace=False)
+        for _ in range(50):
+            near = D[:, centres].argmin(axis=1)
+            new = centres.copy()
+            for c in range(k):
+                own = np.flatnonzero(near == c)
+                if len(own):
+                    new[c] = own[D[np.ix_(own, own)].sum(axis=1).argmin()]
+            if np.array_equal(new, centres):
+                break
+            centres = new
+        cost = D[:, centres].min(axis=1).sum()
+        best = min(best, (cost, D[:, centres].argmin(axis=1)), key=lambda pair: pair[0])
+    return best[1]
+
+
+def evaluate(name: str, python: str, repeats: int) -> dict[str, tuple[float, float]]:
+    from weft.evaluate import nmi
+
+    columns, y, kinds = read(name)
+    folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=repeats, random_state=0)
+    splits = list(folds.split(y, y))
+    everything = np.arange(len(y))
+    trains = [train for train, _ in splits] + [everything]
+    with tempfile.TemporaryDirectory() as folder:
+        peers = famd(Path(folder), python, name, columns, kinds, trains)
+    makers: dict[str, Any] = {
+        "MixedEmbedder": lambda i: ours(columns, kinds, trains[i]),
+        "one-hot + scaling": lambda i: one_hot(columns, kinds, trains[i]),
+        "FAMD": lambda i: peers[i],
+    }
+    out = {}
+    for method in METHODS:
+        accuracies = []
+        for i, (train, test) in enumerate(splits):
+            if method == "Gower":
+                D = gower(columns, kinds, train)
+                inner, outer = D[np.ix_(train, train)], D[np.ix_(test, train)]
+            else:
+                E = makers[method](i)
+                inner, outer = cdist(E[train], E[train]), cdist(E[test], E[train])
+            accuracies.append(knn(inner, outer, y[train], y[test]))
+        k, seeds = len(set(y)), range(3)
+        if method == "Gower":
+            D = gower(columns, kinds, everything)
+            clusters = [medoids(D, k, s) for s in seeds]
+        else:
+            E = makers[method](len(splits))
+            clusters = [KMeans(k, n_init=20, random_state=s).fit_predict(E) for s in seeds]
+        out[method] = (
+            float(np.mean(accuracies)),
+            float(np.mean([100 * nmi(y, c) for c in clusters])),
+        )
+    return out
+
+
+def accuracy(report: Report, python: str, repeats: int) -> None:
+    from weft.evaluate import average_ranks
+
+    report.section("kNN accuracy and NMI of clusters")
+    report.line(
+        f"adult: {ADULT_ROWS:,} rows drawn at random; heart disease: classes 1-4 merged. kNN: 5 "
+        f"folds, repeated {repeats} times, k from {NEIGHBORS} by leave-one-out on training rows. "
+        f"Clusters: as many as classes, k-means (best of 20 starts, mean of 3 seeds), k-medoids "
+        f"for Gower. FAMD: {COMPONENTS} components (its default is 2).\n"
+    )
+    found = {name: evaluate(name, python, repeats) for name in SETS}
+    tables = {}
+    for j, metric in enumerate(("accuracy", "NMI")):
+        report.line(f"\n| {metric} | " + " | ".join(SETS) + " | mean | average rank |")
+        report.line("|---|" + "---|" * (len(SETS) + 2))
+        scores = np.array([[found[s][m][j] for m in METHODS] for s in SETS])
+        tables[metric] = scores
+        ranks = average_ranks(scores)
+        for i, method in enumerate(METHODS):
+            cells = " | ".join(f"{v:.1f}" for v in [*scores[:, i], scores[:, i].mean()])
+            report.line(f"| {method} | {cells} | {ranks[i]:.2f} |")
+    report.line("")
+    for metric, scores in [*tables.items(), ("both", np.vstack(list(tables.values())))]:
+        ranks = average_ranks(scores)
+        best_peer = ranks[1:].min()
+        passed = "passed" if ranks[0] < best_peer else "MISSED"
+        report.line(
+            f"- {metric}: average rank **{ranks[0]:.2f}**, best peer {best_peer:.2f} ({passed})"
+        )
+
+
+def speed(report: Report, n_rows: int) -> None:
+    from weft.datasets import load
+    from weft.mixed import MixedEmbedder
+
+    report.section(f"transform of {n_rows:,} mixed rows (adult, drawn with replacement)")
+    data = load("adult_mixed")
+    rows = np.random.default_rng(0).integers(0, data.n_rows, n_rows)
+    small, large = data.frame("pandas"), data.take(rows).frame("pandas")
+    theirs = column_transformer(data.kinds, sparse_threshold=1.0).fit(small)
+    peer = best_of(lambda: theirs.transform(large), 3)
+    report.line(f"scikit-learn ColumnTransformer, sparse output: {peer:.2f} s")
+    for dtype in ("float64", "float32"):
+        model = MixedEmbedder(schema=data.kinds, dtype=dtype).fit(small)
+        model.transform(small)
+        mine = best_of(lambda model=model: model.transform(large), 3)
+        width = len(model.get_feature_names_out())
+        report.line(f"MixedEmbedder, dense {dtype}, {width} dimensions: {mine:.2f} s")
+        report.at_most(f"time of {dtype} / ColumnTransformer", mine / peer, 3)
+    start = time.perf_counter()
+    MixedEmbedder(schema=data.kinds).fit(small)
+    report.line(f"fit of {data.n_rows:,} rows: {time.perf_counter() - start:.2f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer-python", default="/tmp/peers7/bin/python")
+    parser.add_argument("--peer", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, fewer rows")
+    options = parser.parse_args()
+    if options.peer:
+        return run_prince(Path(options.peer[0]), int(options.peer[1]))
+    report = Report(
+        "Mixed tables", "python benchmarks/mixed.py --peer-python /tmp/peers7/bin/python"
+    )
+    accuracy(report, options.peer_python, 1 if options.quick else 3)
+    speed(report, 100_000 if options.quick else 1_000_000)
+    report.finish(None if options.quick else "mixed.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -70,8 +70,7 @@ class DRDH(TransformerMixin, BaseEstimator):
     >>> model = DRDH(perplexity=10, n_iter=50, random_state=0).fit(rows.columns, rows.y)
     >>> model.map_.shape
     (125, 2)
-    >>> model.transform([{"left_weight": "1", "left_distance": "2",
-    ...                   "right_weight": "3", "right_distance": "4"}]).shape
+    >>> model.transform(rows.take([7]).columns).shape
     (1, 2)
     """
 

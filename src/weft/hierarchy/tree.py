@@ -56,8 +56,9 @@ class DistanceHierarchy(TransformerMixin, BaseEstimator):
     With classes P the dissimilarity of two values is Eq. (11), ``Σ_D |p(D|A) - p(D|B)|``. Without,
     the other categorical columns take the place of P, averaged. A node lies as high above its
     leaves as the linkage says, so two leaves are twice the height apart at which they join.
-    Numbers span 0 to 1 over the rows of fit; so do an ordinal column's levels, evenly. A missing number lies at the mean, a missing value at its own leaf, or at the
-    root of a tree made by hand.
+    Numbers span 0 to 1 over the rows of fit; so do an ordinal column's levels, evenly. A missing
+    number lies at the mean, a missing value at its own leaf, or at the root of a tree made by hand.
+    As in the paper, values that go with the classes in equal shares fall together.
 
     Examples
     --------

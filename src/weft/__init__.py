@@ -7,6 +7,7 @@ data, with a metric you can trust and a table you can look into.
 from weft import datasets, evaluate, plots
 from weft.cluster import KModes
 from weft.counts import Counts
+from weft.hierarchy import DRDH, DistanceHierarchy
 from weft.learn.cde import CDE
 from weft.learn.helic import HELIC
 from weft.learn.nonbend import NonBEND
@@ -14,7 +15,9 @@ from weft.learn.unicorn import UNICORN
 from weft.learn.untie import UNTIE
 from weft.learn.weave import Weave
 from weft.measures import CKML, ValueMetric
+from weft.mixed import MixedEmbedder
 from weft.neighbors import WeightedKNN
+from weft.numeric import CoupledNumeric
 from weft.onehot import OneHot
 from weft.sparse import KSVD, SetTfidf, batch_omp, omp
 from weft.table import Column, Schema, Table
@@ -25,13 +28,17 @@ __version__ = "0.1.0"
 __all__ = [
     "CDE",
     "CKML",
+    "DRDH",
     "HELIC",
     "KSVD",
     "UNICORN",
     "UNTIE",
     "Column",
     "Counts",
+    "CoupledNumeric",
+    "DistanceHierarchy",
     "KModes",
+    "MixedEmbedder",
     "NonBEND",
     "OneHot",
     "Schema",

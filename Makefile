@@ -23,10 +23,10 @@ demo: $(VENV)/.core  ## embed a built-in table, compare, write a picture
 	$(BIN)/weft demo
 
 test: $(VENV)/.dev   ## the fast tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow"
 
 test-all: $(VENV)/.dev  ## every test, slow ones too
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/.dev   ## style, types, layers
 	$(BIN)/ruff check .

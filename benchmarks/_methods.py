@@ -22,6 +22,11 @@ class Plan:
     method: str
     make: Callable[[int], Any]  # given the number of classes
     options: dict[str, Any] = field(default_factory=dict)
+    part: str = ""  # which figure of a cell stands for F, where it holds several
+
+    def scores(self, cells: dict[tuple[str, ...], dict], dataset: str) -> dict[str, Any]:
+        cell = cells.get(self.key(dataset), {})
+        return {"F": cell[self.part]} if self.part in cell else cell
 
     def key(self, dataset: str) -> tuple[str, ...]:
         extras = [f"{k}={v}" for k, v in self.options.items()]
@@ -42,7 +47,7 @@ class Plan:
                 data, lambda: self.make(k), n_repeats=repeats, **self.options
             )
         if self.protocol == "on-top":
-            return protocols.on_top(data, lambda: self.make(k), n_repeats=repeats, **self.options)
+            return protocols.on_top(data, lambda: self.make(k), n_repeats=repeats)
         run = protocols.k_modes if self.protocol == "k-modes" else protocols.k_means
         return run(data, self.make(k), n_starts=starts, **self.options)
 
@@ -216,7 +221,7 @@ TABLES["7.2"] = TableSpec(
     "classifiers on UNTIE and CDE, F",
     "F",
     {
-        f"{name}-{classifier}": Plan("on-top", name.lower(), make, {"classifier": classifier})
+        f"{name}-{classifier}": Plan("on-top", name.lower(), make, part=classifier)
         for classifier in ("SVM", "KNN", "RF", "LR")
         for name, make in (("UNTIE", UNTIE), ("CDE", lambda k: CDE(random_state=0)))
     },

@@ -96,7 +96,7 @@ def write(table: str, figures, cells: Cells, quick: bool) -> None:
     ]
     methods = list(spec.plans)
     rows = [
-        (name, {m: cells.known.get(p.key(name), {}) for m, p in spec.plans.items()})
+        (name, {m: p.scores(cells.known, name) for m, p in spec.plans.items()})
         for name in spec.datasets or sets_of(figures)
     ]
     lines += comparison(spec, figures, rows, methods)

@@ -13,13 +13,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._optional import require
 from weft.counts import Counts
 from weft.table import Schema, Table
 from weft.tables import ValueTables, cdist_squared
 
 
-class ValueEmbedder(TransformerMixin, BaseEstimator):
+class ValueEmbedder(TabularInput, TransformerMixin, BaseEstimator):
     """Base of the embedders: rows are counted once, learning sees counts only.
 
     A subclass implements ``_learn(counts) -> ValueTables`` and assigns what else it learned to
@@ -204,42 +205,13 @@ class ValueEmbedder(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension of :meth:`transform`."""
         check_is_fitted(self, "counts_")
-        if input_features is not None:
-            given, known = list(input_features), list(self.schema_.names)
-            if "feature_names_in_" in vars(self) and given != known:
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != len(known):
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({len(known)}), got {len(given)}"
-                )
+        check_input_features(self, input_features)
         return np.asarray(self.tables_.feature_names(), dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
         tags.target_tags.required = self._uses_classes
-        tags.transformer_tags.preserves_dtype = []
         return tags
-
-
-def remember_names(estimator: Any, schema: Schema) -> None:
-    """Set what scikit-learn wants to know of the input: how many columns, and their names."""
-    estimator.n_features_in_ = len(schema)
-    vars(estimator).pop("feature_names_in_", None)
-    if schema.named:
-        estimator.feature_names_in_ = np.asarray(schema.names, dtype=object)
-
-
-def require_rows(table: Table) -> None:
-    """Refuse a table without rows, in scikit-learn's words."""
-    if not table.n_rows:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
-            "of 1 is required."
-        )
 
 
 def _one_row(row: Any) -> Any:

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names
 
-from weft._base import ValueEmbedder, remember_names, require_rows
+from weft._base import ValueEmbedder
+from weft._input import remember_names, require_rows
 from weft.table import Schema, Table
 
 _LARGEST_TABLES = 1 << 27  # entries of all tables of pairs together: 1 GB

@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import ValueEmbedder, _one_row, remember_names, require_rows
+from weft._base import ValueEmbedder, _one_row
+from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._mixed import Numbering, Standard, Transformed, own_tables, table_inertia
 from weft.counts import Counts
 from weft.learn.weave import Weave
@@ -26,7 +27,7 @@ from weft.table import Schema, Table
 _BLOCKS = ("categorical", "numeric")
 
 
-class MixedEmbedder(TransformerMixin, BaseEstimator):
+class MixedEmbedder(TabularInput, TransformerMixin, BaseEstimator):
     """Embed rows of mixed columns, in one Euclidean space that ``explain`` can take apart.
 
     Parameters
@@ -259,26 +260,10 @@ class MixedEmbedder(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension of :meth:`transform`."""
         check_is_fitted(self, "counts_")
-        if input_features is not None:
-            given, known = list(input_features), list(self.schema_.names)
-            if "feature_names_in_" in vars(self) and given != known:
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != len(known):
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({len(known)}), got {len(given)}"
-                )
+        check_input_features(self, input_features)
         names = [] if self.tables_ is None else self.tables_.feature_names()
         names = names + ([] if self.numeric_ is None else self.numeric_.feature_names())
         return np.asarray(names, dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _text(value: Any) -> bool:

@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from weft._base import ValueEmbedder, remember_names
+from weft._base import ValueEmbedder
+from weft._input import remember_names
 from weft._memory import (
     Memory,
     check_forgetting,

@@ -22,12 +22,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from weft import _rows
 from weft._base import ValueEmbedder
+from weft._input import TabularInput
 from weft.cluster import _starts
 from weft.cluster._centers import CENTERS, Layout
 from weft.counts import _checked_weight
 
 
-class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+class KModes(
+    TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+):
     """Cluster rows of categories around k centres.
 
     Identical rows are collapsed first, so cost depends on the number of distinct rows, and results
@@ -245,11 +248,3 @@ class KModes(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Ba
         places, _, inverse = self._layout.distinct(_rows.read_rows(self, X))
         distances = kernels.all_distances(places, self._reach)
         return (np.sqrt(np.maximum(distances, 0)) if self._layout.root else distances)[inverse]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags

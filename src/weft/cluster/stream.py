@@ -19,7 +19,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from weft import _labels
-from weft._base import ValueEmbedder, remember_names
+from weft._base import ValueEmbedder
+from weft._input import remember_names
 from weft._memory import read_checkpoint, refuse_new_columns, write_checkpoint
 from weft.cluster import _profiles
 from weft.cluster._profiles import Vocabulary

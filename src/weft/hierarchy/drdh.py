@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from weft._base import remember_names
+from weft._input import remember_names
 from weft._optional import require
 from weft.hierarchy._search import Rows, TreeIndex
 from weft.hierarchy.tree import DistanceHierarchy

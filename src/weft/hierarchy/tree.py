@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import _one_row, remember_names, require_rows
+from weft._base import _one_row
+from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._optional import require
 from weft.counts import Counts
 from weft.hierarchy import _blocks, _grow
@@ -22,7 +23,7 @@ from weft.hierarchy.nodes import Tree
 from weft.table import Numbers, Schema, Table
 
 
-class DistanceHierarchy(TransformerMixin, BaseEstimator):
+class DistanceHierarchy(TabularInput, TransformerMixin, BaseEstimator):
     """Embed rows so that Manhattan distance is the sum of their columns' tree distances.
 
     Parameters
@@ -216,28 +217,12 @@ class DistanceHierarchy(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension: the column's, with a number for each edge of a tree."""
         check_is_fitted(self, "counts_")
-        if input_features is not None:
-            given, known = list(input_features), list(self.schema_.names)
-            if "feature_names_in_" in vars(self) and given != known:
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != len(known):
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({len(known)}), got {len(given)}"
-                )
+        check_input_features(self, input_features)
         names: list[str] = []
         for name, block in zip(self.schema_.names, self._blocks, strict=True):
             line = not isinstance(block, _blocks.TreeBlock)
             names += [name] if line else [f"{name}_{i}" for i in range(block.width)]
         return np.asarray(names, dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _read(X: Any, schema: Schema) -> Table:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from weft._base import remember_names
+from weft._input import remember_names
 from weft.counts import Counts
 from weft.learn._nonbend_model import Fit
 from weft.learn._nonbend_rows import Rows, locate

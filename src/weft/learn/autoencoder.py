@@ -16,6 +16,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from weft._input import TabularInput
 from weft.onehot import OneHot
 
 _ACTIVATIONS = {
@@ -26,7 +27,9 @@ _ACTIVATIONS = {
 }
 
 
-class OneHotAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class OneHotAutoencoder(
+    TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Embed rows by the middle layer of an autoencoder of their one-hot vectors. A baseline.
 
     Not a value embedder: there are no counts, no ``partial_fit``, no ``explain``; the one-hot rows
@@ -136,11 +139,3 @@ class OneHotAutoencoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     @property
     def _n_features_out(self) -> int:
         return int(self.width)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags

@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from weft import couplings
-from weft._base import ValueEmbedder, require_rows
+from weft._base import ValueEmbedder
+from weft._input import require_rows
 from weft.counts import Counts, _checked_weight
 from weft.learn._helic_blocks import (
     LINEAR,

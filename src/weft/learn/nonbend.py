@@ -16,7 +16,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from sklearn.utils import check_random_state
 
-from weft._base import remember_names, require_rows
+from weft._input import remember_names, require_rows
 from weft.counts import Counts, _checked_weight
 from weft.learn._nonbend_batches import fit_batches
 from weft.learn._nonbend_gibbs import Gibbs

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import remember_names, require_rows
+from weft._input import remember_names, require_rows
 from weft.numeric._couplings import CoupledModel, learn, refuse_extremes
 from weft.numeric._powers import PowerMoments, powers
 from weft.table import Schema, Table

@@ -16,14 +16,14 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from weft._base import remember_names, require_rows
+from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._labels import Label
 from weft.sparse import _vocabulary
 from weft.sparse._terms import TermCounts
 from weft.table import Schema, Table
 
 
-class SetTfidf(TransformerMixin, BaseEstimator):
+class SetTfidf(TabularInput, TransformerMixin, BaseEstimator):
     """Weigh the elements of set-valued cells, and their combinations, by rarity.
 
     Eq. (5): ``w = tf · log10(D / df)`` for each term, D the number of rows and df how many of them
@@ -269,27 +269,11 @@ class SetTfidf(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return ``column_element,element`` for each dimension."""
         check_is_fitted(self, "counts_")
-        if input_features is not None:
-            given, known = list(input_features), list(self.schema_.names)
-            if "feature_names_in_" in vars(self) and given != known:
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != len(known):
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({len(known)}), got {len(given)}"
-                )
+        check_input_features(self, input_features)
         names = [
             f"{column}_{','.join(map(_vocabulary.shown, term))}" for column, term in self.terms_
         ]
         return np.asarray(names, dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
-        return tags
 
 
 def _is_whole(value: Any) -> bool:

@@ -115,16 +115,21 @@ def run_peer(name: str, folder: Path, python: str | None, **options: Any) -> dic
     raise RuntimeError(f"peer {name} failed:\n{done.stderr[-2000:]}")
 
 
+LINES: list[str] = []
+
+
 def report(title: str, seconds: float, peer: dict[str, Any], goal: float, note: str = "") -> None:
-    if not peer:
-        print(f"{title}: weft {seconds:.4f} s; peer missing", flush=True)
-        return
-    ratio = peer["seconds"] / seconds
-    print(
-        f"{title}: weft {seconds:.4f} s, peer {peer['seconds']:.2f} s, ratio {ratio:.0f}x "
-        f"(goal {goal:.0f}x) {note}",
-        flush=True,
-    )
+    if peer:
+        ratio = peer["seconds"] / seconds
+        passed = "passed" if ratio >= goal else "MISSED"
+        text = (
+            f"- {title}: **{ratio:.0f}×** ({peer['seconds']:.2f} s / {seconds:.4f} s) "
+            f"(bar: {goal:.0f}×; {passed}) {note}"
+        )
+    else:
+        text = f"- {title}: {seconds:.4f} s; peer missing"
+    print(text, flush=True)
+    LINES.append(text.rstrip())
 
 
 # -- benchmarks -------------------------------------------------------------------------------
@@ -206,6 +211,13 @@ def main() -> None:
     ):
         if given.only in (None, name):
             bench(given.peer_python)
+    if given.only is None:
+        from _report import Report
+
+        out = Report("Speed of the tasks", "python benchmarks/tasks_speed.py")
+        out.section("Against kmodes, scikit-learn with a callable metric, and gower; 2 cores")
+        out.lines += LINES
+        out.finish("tasks.md")
 
 
 if __name__ == "__main__":

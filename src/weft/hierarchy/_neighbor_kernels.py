@@ -29,24 +29,42 @@ def _sift(distances, indices, k):
 
 
 @njit(nogil=True, cache=True)
-def nearest(places, codes, starts, widths, tables, query, line, first, distances, indices):
+def nearest(places, codes, groups, starts, widths, tables, query, line, first, distances, indices):
     """Find the k nearest training rows of each query, nearest first, ties by number.
 
-    ``tables[starts[a] + places[a, i] * widths[a] + codes[a, j]]`` is the distance of query i and
-    row j in column a; ``query[i]`` and ``line[:, j]`` are coordinates. With ``first >= 0`` query i
-    is training row ``first + i`` and is not its own neighbour.
+    ``tables[starts[a] + places[a, i] * widths[a] + c]`` is the distance of query i in column a to a
+    row with value c. ``codes[g]`` numbers the joint values of the columns ``groups[g]`` (padded
+    with -1), so that one load serves several columns; ``query[i]`` and ``line[:, j]`` are
+    coordinates. With ``first >= 0`` query i is training row ``first + i``, no neighbour of itself.
     """
     n_rows = max(codes.shape[1], line.shape[1])
     k = distances.shape[1]
     row = np.empty(n_rows)
+    largest = 1
+    for g in range(len(groups)):
+        size = 1
+        for a in groups[g]:
+            if a >= 0:
+                size *= widths[a]
+        largest = max(largest, size)
+    lookup = np.empty(largest)
     for i in range(len(distances)):
         row[:] = 0
-        for a in range(len(starts)):
-            base = starts[a] + places[a, i] * widths[a]
-            own = tables[base : base + widths[a]]
-            code = codes[a]
+        for g in range(len(groups)):
+            size = 1
+            lookup[0] = 0
+            for a in groups[g]:  # the distances this query can have to the group's joint values
+                if a < 0:
+                    break
+                base = starts[a] + places[a, i] * widths[a]
+                for joint in range(size - 1, -1, -1):
+                    begun = lookup[joint]
+                    for c in range(widths[a]):
+                        lookup[joint * widths[a] + c] = begun + tables[base + c]
+                size *= widths[a]
+            code = codes[g]
             for j in range(n_rows):
-                row[j] += own[code[j]]
+                row[j] += lookup[code[j]]
         for c in range(query.shape[1]):
             x = query[i, c]
             other = line[c]

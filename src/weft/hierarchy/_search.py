@@ -16,6 +16,7 @@ from weft._optional import require
 from weft.hierarchy import _blocks
 from weft.table import Codes, Numbers, Table
 
+_JOINT = 2048  # joint values of a group: their distances (16 KB) stay in the first cache
 _BLOCK = 64  # queries a thread takes at a time
 
 
@@ -111,7 +112,7 @@ def exact_neighbors(rows: Rows, query: Rows | None, k: int) -> tuple[np.ndarray,
     widths = np.array([t.shape[1] for t in tables], np.int64)
     starts = np.concatenate([[0], np.cumsum([t.size for t in tables])]).astype(np.int64)
     flat = np.concatenate([np.zeros(0), *(t.ravel() for t in tables)])
-    codes = _stacked(rows.codes, rows.shape[0])
+    groups, codes = _joined(rows.codes, widths.tolist(), rows.shape[0])
     places = _stacked(asked.codes, asked.shape[0])
     line = np.ascontiguousarray(rows.line.T)
     distances = np.empty((asked.shape[0], k))
@@ -119,12 +120,33 @@ def exact_neighbors(rows: Rows, query: Rows | None, k: int) -> tuple[np.ndarray,
 
     def work(block: slice) -> None:
         first = block.start if query is None else -1
-        where = places[:, block], codes, starts[:-1], widths, flat
+        where = places[:, block], codes, groups, starts[:-1], widths, flat
         nearest(*where, asked.line[block], line, first, distances[block], indices[block])
 
     n = asked.shape[0]
     in_threads(work, [slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK)])
     return indices, distances
+
+
+def _joined(
+    codes: Sequence[np.ndarray], sizes: list[int], n_rows: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return columns in groups of few joint values, and each row's joint value in every group."""
+    groups: list[list[int]] = []
+    product = _JOINT + 1
+    for a in np.argsort(sizes, kind="stable").tolist():
+        if product * sizes[a] > _JOINT:
+            groups.append([])
+            product = 1
+        groups[-1].append(a)
+        product *= sizes[a]
+    table = np.full((len(groups), max(map(len, groups), default=0)), -1, np.int64)
+    joint = np.zeros((len(groups), n_rows), np.int32)
+    for g, group in enumerate(groups):
+        table[g, : len(group)] = group
+        for a in group:
+            joint[g] = joint[g] * sizes[a] + codes[a]
+    return table, joint
 
 
 def _stacked(codes: Sequence[np.ndarray], n_rows: int) -> np.ndarray:

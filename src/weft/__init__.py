@@ -4,25 +4,29 @@ One-hot throws away what your columns know about each other; weft keeps it, in o
 data, with a metric you can trust and a table you can look into.
 """
 
-from weft import datasets, evaluate, plots
-from weft.cluster import KModes
-from weft.counts import Counts
-from weft.hierarchy import DRDH, DistanceHierarchy
-from weft.learn.cde import CDE
-from weft.learn.helic import HELIC
-from weft.learn.nonbend import NonBEND
-from weft.learn.unicorn import UNICORN
-from weft.learn.untie import UNTIE
-from weft.learn.weave import Weave
-from weft.measures import CKML, ValueMetric
-from weft.mixed import MixedEmbedder
-from weft.neighbors import WeightedKNN
-from weft.numeric import CoupledNumeric
-from weft.onehot import OneHot
-from weft.sparse import KSVD, SetTfidf, batch_omp, omp
-from weft.table import Column, Schema, Table
-from weft.tables import ValueTables
-from weft.windows import Windowed
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for readers and type checkers; at run time names load when they are asked for
+    from weft import datasets, evaluate, plots
+    from weft.cluster import KModes
+    from weft.counts import Counts
+    from weft.hierarchy import DRDH, DistanceHierarchy
+    from weft.learn.cde import CDE
+    from weft.learn.helic import HELIC
+    from weft.learn.nonbend import NonBEND
+    from weft.learn.unicorn import UNICORN
+    from weft.learn.untie import UNTIE
+    from weft.learn.weave import Weave
+    from weft.measures import CKML, ValueMetric
+    from weft.mixed import MixedEmbedder
+    from weft.neighbors import WeightedKNN
+    from weft.numeric import CoupledNumeric
+    from weft.onehot import OneHot
+    from weft.sparse import KSVD, SetTfidf, batch_omp, omp
+    from weft.table import Column, Schema, Table
+    from weft.tables import ValueTables
+    from weft.windows import Windowed
 
 __version__ = "0.1.0"
 __all__ = [
@@ -55,3 +59,42 @@ __all__ = [
     "omp",
     "plots",
 ]
+_HOMES = {
+    "CDE": "weft.learn.cde",
+    "CKML": "weft.measures",
+    "Column": "weft.table",
+    "Counts": "weft.counts",
+    "CoupledNumeric": "weft.numeric",
+    "DRDH": "weft.hierarchy",
+    "DistanceHierarchy": "weft.hierarchy",
+    "HELIC": "weft.learn.helic",
+    "KModes": "weft.cluster",
+    "KSVD": "weft.sparse",
+    "MixedEmbedder": "weft.mixed",
+    "NonBEND": "weft.learn.nonbend",
+    "OneHot": "weft.onehot",
+    "Schema": "weft.table",
+    "SetTfidf": "weft.sparse",
+    "Table": "weft.table",
+    "UNICORN": "weft.learn.unicorn",
+    "UNTIE": "weft.learn.untie",
+    "ValueMetric": "weft.measures",
+    "ValueTables": "weft.tables",
+    "Weave": "weft.learn.weave",
+    "WeightedKNN": "weft.neighbors",
+    "Windowed": "weft.windows",
+    "batch_omp": "weft.sparse",
+    "omp": "weft.sparse",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in __all__:
+        return import_module(f"weft.{name}")
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -63,7 +63,7 @@ def _text_table(scores: dict[str, dict[str, float]]) -> TextTable:
     table = TextTable("representation", *next(iter(scores.values())))
     for name, row in scores.items():
         cells = [f"{v:d}" if isinstance(v, int) else f"{v:.1f}" for v in row.values()]
-        cells[-1] = f"{row['seconds to embed']:.2f}"
+        cells[-1] = f"{row['seconds']:.2f}"
         table.add_row(name, *cells)
     return table
 

@@ -108,7 +108,7 @@ def evaluate(
     if n_rows is not None:
         keep = rng.permutation(len(y))[:n_rows]
         columns, y = part(columns, keep), y[keep]
-    if name in ("car", "australian"):  # the paper's folds look unshuffled (DESIGN 4.9)
+    if name in ("car", "australian"):  # the paper's folds look unshuffled
         splits = list(KFold(10).split(y) if seed is None else folds(y, seed))
     else:
         order = rng.permutation(len(y))

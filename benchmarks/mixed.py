@@ -1,6 +1,6 @@
 """MixedEmbedder against Gower, FAMD (prince) and one-hot with standard scaling, in one run.
 
-Run ``python benchmarks/mixed.py --peer-python /tmp/peers7/bin/python``; the other interpreter holds
+Run ``python benchmarks/mixed.py --peer-python peers/bin/python``; the other interpreter holds
 prince (``pip install prince``) and gets the data as files. Everything is fitted on training rows.
 """
 
@@ -265,14 +265,14 @@ def speed(report: Report, n_rows: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--peer-python", default="/tmp/peers7/bin/python")
+    parser.add_argument("--peer-python", default="peers/bin/python")
     parser.add_argument("--peer", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--quick", action="store_true", help="fewer repeats, fewer rows")
     options = parser.parse_args()
     if options.peer:
         return run_prince(Path(options.peer[0]), int(options.peer[1]))
     report = Report(
-        "Mixed tables", "python benchmarks/mixed.py --peer-python /tmp/peers7/bin/python"
+        "Mixed tables", "python benchmarks/mixed.py --peer-python peers/bin/python"
     )
     accuracy(report, options.peer_python, 1 if options.quick else 3)
     speed(report, 100_000 if options.quick else 1_000_000)

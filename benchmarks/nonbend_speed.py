@@ -1,6 +1,6 @@
 """How fast is Non-BEND? Against stepmix and pomegranate, growth, and a million rows.
 
-python benchmarks/nonbend_speed.py --peer-python /tmp/peers/bin/python   # writes reports/nonbend.md
+python benchmarks/nonbend_speed.py --peer-python peers/bin/python   # writes reports/nonbend.md
 python benchmarks/nonbend_speed.py --quick                               # small, prints only
 
 The peers (stepmix, pomegranate) run in the interpreter named, on the same codes, one start, the

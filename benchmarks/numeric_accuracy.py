@@ -29,7 +29,7 @@ from weft.numeric import CoupledNumeric
 
 SETS = ("iris", "parkinsons", "seeds", "segment", "vowel", "robot_navigation")
 MORE = ("planning_relax", "blood", "wine_quality_red")
-PUBLISHED = Path("/work/shared/published/published.csv")
+PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "published" / "published.csv"
 SCALES = (None, "minmax", "standard")
 POWERS = (2, 3, 4)
 SEEDS = range(5)

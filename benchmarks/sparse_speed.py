@@ -27,8 +27,8 @@ from weft import Column
 from weft.sparse import KSVD, SetTfidf, batch_omp, omp
 from weft.sparse._atoms import first_atoms
 
-DATA = Path("/work/shared/data")
-COMMAND = "python benchmarks/sparse_speed.py --peers /tmp/peers8/bin/python"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+COMMAND = "python benchmarks/sparse_speed.py --peers peers/bin/python"
 ATOMS, TURNS, NONZERO = 128, 5, 6
 PEERS = """
 import sys, time, warnings

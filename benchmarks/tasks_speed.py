@@ -1,6 +1,6 @@
 """Speed of the tasks against their peers: k-modes, k nearest neighbours, pairwise distances.
 
-Run ``python benchmarks/tasks_speed.py --peer-python /tmp/peers/bin/python``; the other interpreter
+Run ``python benchmarks/tasks_speed.py --peer-python peers/bin/python``; the other interpreter
 holds the peers (``pip install kmodes gower numpy pandas scikit-learn 'setuptools<81'``) and gets
 the data as ``.npy`` files. Without it, peers are looked for in this interpreter. Each line says
 seconds, ratio and whether results agree; weft's time is the best of seven, the peer runs once.

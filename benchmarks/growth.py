@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from _report import Report, best_of
-from weft import UNTIE, Counts, Table, Weave
-from weft.datasets import make_codes, make_coupled
+from weft import HELIC, UNTIE, Counts, Table, Weave
+from weft.datasets import led24, make_codes, make_coupled
 
 N_COLUMNS, N_VALUES, FEW = 20, 10, 10_000
 METHODS = {
@@ -33,6 +33,7 @@ def main() -> None:
     many = 100_000 if quick else 1_000_000
     growing(report, "make_codes", coded(many), many)
     growing(report, "make_coupled", coupled(many), many)
+    supervised(report, many)
     landmarks(report, 2_000 if quick else 20_000)
     report.finish(None if quick else "growth.md")
 
@@ -63,6 +64,16 @@ def growing(report: Report, name: str, big: np.ndarray, many: int) -> None:
         full = best_of(lambda e=embedder: e.fit(big), 3)
         report.line(f"{label}: {few:.3f} s at {FEW:,} rows, {full:.3f} s at {many:,} rows")
         report.at_most(f"{label}, ratio", full / (counting + few), 1.5)
+
+
+def supervised(report: Report, many: int) -> None:
+    digits = led24(many, random_state=0)
+    codes = np.asfortranarray(digits.X.astype(np.uint8))
+    report.section(f"HELIC on led24: {FEW:,} and {many:,} rows × 24 columns")
+    few = best_of(lambda: HELIC(random_state=0).fit(codes[:FEW], digits.y[:FEW]), 3)
+    full = best_of(lambda: HELIC(random_state=0).fit(codes, digits.y), 3)
+    report.line(f"HELIC: {few:.3f} s at {FEW:,} rows, {full:.3f} s at {many:,} rows")
+    report.at_most("HELIC, ratio of the two", full / few, 3)
 
 
 def landmarks(report: Report, n_values: int) -> None:

@@ -271,9 +271,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.peer:
         return run_prince(Path(options.peer[0]), int(options.peer[1]))
-    report = Report(
-        "Mixed tables", "python benchmarks/mixed.py --peer-python peers/bin/python"
-    )
+    report = Report("Mixed tables", "python benchmarks/mixed.py --peer-python peers/bin/python")
     accuracy(report, options.peer_python, 1 if options.quick else 3)
     speed(report, 100_000 if options.quick else 1_000_000)
     report.finish(None if options.quick else "mixed.md")

@@ -214,7 +214,9 @@ def main() -> None:
     if given.only is None:
         from _report import Report
 
-        out = Report("Speed of the tasks", "python benchmarks/tasks_speed.py")
+        out = Report(
+            "Speed of the tasks", "python benchmarks/tasks_speed.py --peer-python peers/bin/python"
+        )
         out.section("Against kmodes, scikit-learn with a callable metric, and gower; 2 cores")
         out.lines += LINES
         out.finish("tasks.md")

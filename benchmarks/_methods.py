@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import _methods_nonbend as nonbend
 import _protocols as protocols
 from weft import CDE, CKML, HELIC, UNTIE, Counts, OneHot, ValueMetric, ValueTables, Weave, couplings
 from weft._base import ValueEmbedder
@@ -41,6 +42,8 @@ class Plan:
             return protocols.k_nearest(
                 data, lambda: self.make(k), n_repeats=repeats, **self.options
             )
+        if self.protocol == "k-nearest-vectors":
+            return protocols.k_nearest_vectors(data, lambda: self.make(k), n_repeats=repeats)
         if self.protocol == "k-nearest-cv":
             repeats = 3 if large else 5 if quick else 20 if data.n_rows <= 1000 else 10
 
@@ -51,8 +54,9 @@ class Plan:
             return protocols.k_nearest_cv(data, candidates, n_repeats=repeats, **self.options)
         if self.protocol == "on-top":
             return protocols.on_top(data, lambda: self.make(k), n_repeats=repeats)
-        run = protocols.k_modes if self.protocol == "k-modes" else protocols.k_means
-        return run(data, self.make(k), n_starts=starts, **self.options)
+        if self.protocol == "k-modes":
+            return protocols.k_modes(data, self.make(k), n_starts=starts, **self.options)
+        return protocols.k_means(data, self.make(k), n_starts=starts, **self.options)
 
 
 @dataclass(frozen=True)
@@ -276,4 +280,61 @@ TABLES["6.2"] = TableSpec(
     {"HELIC, fixed": "HELIC"},
     CV_NOTES,
     aside=("one-hot", "HELIC, fixed"),
+)
+
+NONBEND = {
+    "NB-G": _means("nonbend-gibbs", nonbend.fits("gibbs")),
+    "NB-V": _means("nonbend-vi", nonbend.fits("vi")),
+    "NB-G single": _means("nonbend-gibbs-single", nonbend.single("gibbs")),
+    "NB-V single": _means("nonbend-vi-single", nonbend.single("vi")),
+    "NB-G printed": _means(
+        "nonbend-gibbs-printed", nonbend.single("gibbs", column_weights="printed")
+    ),
+    "NB-V printed": _means("nonbend-vi-printed", nonbend.single("vi", column_weights="printed")),
+    "NB-G + Weave": _means("nonbend-gibbs-weave", nonbend.with_weave("gibbs")),
+    "NB-V + Weave": _means("nonbend-vi-weave", nonbend.with_weave("vi")),
+}
+NB_READ_AS = {m: m[:4] for m in list(NONBEND)[2:]}
+TABLES["5.1"] = TableSpec(
+    "clustering with Non-BEND and others, F",
+    "F",
+    NONBEND
+    | {"AE": _means("autoencoder", nonbend.autoencoder)}
+    | {m: VECTORS[m] for m in ("CDE", "one-hot")}
+    | {m: _modes(n) for m, n in BASELINES.items() if m != "OF"},
+    NB_READ_AS,
+    nonbend.NOTES,
+    aside=(*list(NONBEND)[2:], "one-hot"),
+)
+TABLES["5.2"] = TableSpec(
+    "kNN classification with Non-BEND and others, F",
+    "F",
+    {
+        "NB-G": _nearest("nonbend-gibbs", nonbend.fits("gibbs")),
+        "NB-V": _nearest("nonbend-vi", nonbend.fits("vi")),
+        "AE": Plan("k-nearest-vectors", "autoencoder", nonbend.autoencoder),
+        "CDE": _nearest("cde", lambda k: CDE(random_state=0)),
+        **{m: _nearest(n) for m, n in BASELINES.items() if m != "OF"},
+    },
+    notes=nonbend.KNN_NOTES,
+)
+TABLES["5.4"] = TableSpec(
+    "Non-BEND without its column weights, and one-zero embedding, F",
+    "F",
+    {
+        "NB-G": NONBEND["NB-G printed"],
+        "NB-GU": _means("nonbend-gibbs-none", nonbend.single("gibbs", column_weights="none")),
+        "NB-V": NONBEND["NB-V printed"],
+        "NB-VU": _means("nonbend-vi-none", nonbend.single("vi", column_weights="none")),
+        "OZ": VECTORS["one-hot"],
+        "NB-G shrunk": NONBEND["NB-G single"],
+        "NB-V shrunk": NONBEND["NB-V single"],
+    },
+    {"NB-G shrunk": "NB-G", "NB-V shrunk": "NB-V"},
+    (
+        "Single fits as in the thesis, F averaged over five seeds: NB-G and NB-V with the printed "
+        "column weights (5.31), NB-GU and NB-VU without, 'shrunk' with weft's. One-zero vectors "
+        "have the distances of one-hot vectors, so OZ is measured as one-hot.",
+    ),
+    aside=("NB-G shrunk", "NB-V shrunk"),
 )

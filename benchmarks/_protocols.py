@@ -45,9 +45,19 @@ def k_modes(
 
 
 def k_means(data: Dataset, embedder: Any, *, n_starts: int = 100, seed: int = 0) -> Scores:
-    """Thesis 7.4: k-means on vectors, the start with the lowest inertia counts."""
+    """Thesis 7.4: k-means on vectors, the start with the lowest inertia counts.
+
+    Several embedders are scored one by one, and their mean is given.
+    """
     from sklearn.cluster import KMeans
 
+    if isinstance(embedder, list):
+        n_starts = max(n_starts // len(embedder), 10)
+        each = [k_means(data, e, n_starts=n_starts, seed=seed) for e in embedder]
+        return {name: float(np.mean([scores[name] for scores in each])) for name in each[0]} | {
+            "low": min(s["low"] for s in each),
+            "high": max(s["high"] for s in each),
+        }
     vectors = embedder.fit_transform(data.X)
     starts = []
     for i in range(n_starts):
@@ -110,6 +120,25 @@ def _scores_by_k(metric: Any, X: Any, y: Any, train: np.ndarray, test: np.ndarra
         predicted = classes[(within @ votes_of).argmax(axis=1)]
         scores.append(100 * macro_f(y[test].astype(str), predicted))
     return scores
+
+
+def k_nearest_vectors(
+    data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, seed: int = 0
+) -> Scores:
+    """As :func:`k_nearest`, for representations without a value table."""
+    found = []
+    for train, test in monte_carlo_splits(data.y, n_repeats, 0.1, random_state=seed):
+        embedder = make().fit(data.X[train])
+        known, asked = embedder.transform(data.X[train]), embedder.transform(data.X[test])
+        classes, codes = np.unique(data.y[train].astype(str), return_inverse=True)
+        votes = np.empty(len(asked), dtype=classes.dtype)
+        for i, row in enumerate(asked):
+            far = ((known - row) ** 2).sum(axis=1)
+            nearest = far <= far.min() * (1 + 1e-9) + 1e-12
+            votes[i] = classes[np.bincount(codes[nearest], minlength=len(classes)).argmax()]
+        found.append(100 * macro_f(data.y[test].astype(str), votes))
+    mean, std = float(np.mean(found)), float(np.std(found))
+    return {"F": mean, "low": max(mean - 2 * std, 0), "high": min(mean + 2 * std, 100)}
 
 
 def on_top(data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, seed: int = 0) -> Scores:

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from weft import OneHot, Table, Weave
+from weft import HELIC, NonBEND, OneHot, Table, Weave
 from weft._mixed import Numbering, binned, quantile_edges
 from weft._schema import Column
 from weft.mixed import MixedEmbedder
@@ -191,3 +192,20 @@ def test_float32(rows):
     E = MixedEmbedder(schema=SCHEMA, dtype="float32").fit_transform(rows)
     assert E.dtype == np.float32
     np.testing.assert_allclose(E, MixedEmbedder(schema=SCHEMA).fit_transform(rows), atol=1e-5)
+
+
+def test_embedders_that_need_rows_get_them():
+    """HELIC learns from pairs of rows and Non-BEND from whole rows; alone they say the same."""
+    rng = np.random.default_rng(0)
+    rows = {f"c{i}": rng.choice(list("abc"), 60) for i in range(3)}
+    y = np.where(rows["c0"] == "a", "yes", "no")
+    for embedder in (HELIC(random_state=0), NonBEND(random_state=0)):
+        alone = clone(embedder).fit(rows, y)
+        mixed = MixedEmbedder(embedder).fit(rows, y)
+        D, own = mixed.pairwise_distances(rows), alone.pairwise_distances(rows)
+        ratio = D[own > 1e-9] / own[own > 1e-9]  # a block is scaled as a whole
+        assert np.allclose(ratio, ratio[0])
+        halves = MixedEmbedder(embedder)
+        for part in (slice(0, 30), slice(30, 60)):
+            halves.partial_fit({c: v[part] for c, v in rows.items()}, y[part])
+        assert np.allclose(halves.pairwise_distances(rows), D)

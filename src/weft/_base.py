@@ -15,12 +15,13 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._optional import require
+from weft._store import Storable
 from weft.counts import Counts
 from weft.table import Schema, Table
 from weft.tables import ValueTables, cdist_squared
 
 
-class ValueEmbedder(TabularInput, TransformerMixin, BaseEstimator):
+class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     """Base of the embedders: rows are counted once, learning sees counts only.
 
     A subclass implements ``_learn(counts) -> ValueTables`` and assigns what else it learned to
@@ -28,6 +29,7 @@ class ValueEmbedder(TabularInput, TransformerMixin, BaseEstimator):
     """
 
     _uses_classes: ClassVar[bool] = False  # whether y is counted
+    _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
 
     def __init__(
         self, *, schema: Any = None, unknown: str = "centroid", dtype: str = "float64"
@@ -98,7 +100,7 @@ class ValueEmbedder(TabularInput, TransformerMixin, BaseEstimator):
         try:
             self.tables_ = self._learn(self.counts_)
         finally:
-            self._learned = tuple(set(vars(self)) - before)
+            self._learned = tuple(sorted(set(vars(self)) - before))
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when the attribute is absent: learn it now if the counts are newer.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from weft._base import ValueEmbedder, _one_row
 from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._mixed import Numbering, Standard, Transformed, own_tables, table_inertia
+from weft._store import Storable
 from weft.counts import Counts
 from weft.learn.weave import Weave
 from weft.numeric import CoupledNumeric
@@ -27,7 +28,7 @@ from weft.table import Schema, Table
 _BLOCKS = ("categorical", "numeric")
 
 
-class MixedEmbedder(TabularInput, TransformerMixin, BaseEstimator):
+class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     """Embed rows of mixed columns, in one Euclidean space that ``explain`` can take apart.
 
     Parameters
@@ -136,17 +137,20 @@ class MixedEmbedder(TabularInput, TransformerMixin, BaseEstimator):
             self.schema_ = table.schema
             remember_names(self, table.schema)
         self._numbering, self.counts_ = numbering, counts
-        self._learn(embedder, spread)
+        self._learn(embedder if first else self.categorical_ or embedder, spread, y)
         return self
 
-    def _learn(self, embedder: ValueEmbedder, spread: Table) -> None:
+    def _learn(self, embedder: ValueEmbedder, spread: Table, y: Any) -> None:
         """Fit both blocks and scale each to as much inertia as it has columns."""
         valued = [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
         numbered = [c.name for c in spread.schema.numeric]
         self.categorical_, self.tables_ = None, None
         if valued:
             names = [c.name for c in spread.schema.categorical if self.n_bins > 1]
-            self.categorical_ = embedder.fit_counts(self.counts_.select(names or valued))
+            if embedder._needs_rows:  # a mixture, or pairs of rows
+                self.categorical_ = embedder.partial_fit(spread.select(names or valued), y)
+            else:
+                self.categorical_ = embedder.fit_counts(self.counts_.select(names or valued))
             tables = own_tables(self.categorical_.tables_, valued)
             inertia = table_inertia(tables, self.counts_.select(valued))
             factor = self._factor("categorical", len(valued), inertia)

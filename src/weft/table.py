@@ -7,7 +7,7 @@ sets, under a :class:`Schema` that says what each column is. Nothing is learned 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -101,6 +101,11 @@ class Table:
             found = _completed(by_name, schema, numbers, named)
         columns = tuple(_column(by_name[c.name], c, found) for c in found.columns)
         return cls(found, columns, n_rows)
+
+    def select(self, columns: Sequence[str]) -> Table:
+        """Return the table of some columns, in the order given."""
+        parts = tuple(self[name] for name in columns)
+        return Table(self.schema.select(columns), parts, self.n_rows)
 
     def __len__(self) -> int:
         return self.n_rows

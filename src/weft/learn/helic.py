@@ -128,6 +128,10 @@ class HELIC(ValueEmbedder):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @property
+    def _needs_rows(self) -> bool:  # type: ignore[override]
+        return self.variant != "hc"
+
     # -- rows in ---------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -157,7 +161,7 @@ class HELIC(ValueEmbedder):
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts alone, which ``variant="hc"`` can and the others cannot."""
-        if self.variant != "hc":
+        if self._needs_rows:
             raise TypeError(
                 f"HELIC(variant={self.variant!r}) learns from pairs of rows and their classes, and "
                 "counts hold no rows: use fit or partial_fit, or variant='hc', which learns none"

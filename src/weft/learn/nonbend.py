@@ -95,6 +95,8 @@ class NonBEND(TableModel):
     [-0.7, -5.3]
     """
 
+    _needs_rows = True
+
     def __init__(
         self,
         method: str | VI | Gibbs = "vi",

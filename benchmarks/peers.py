@@ -202,7 +202,7 @@ def on_top(known: np.ndarray, asked: np.ndarray, y: np.ndarray) -> dict[str, np.
 
 
 def nearest(inner: np.ndarray, outer: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Vote of the k nearest, k of {1, 3, 5, 7, 11} by leave-one-out; every row tied at the k-th place votes."""
+    """Let the k nearest vote, ties at the k-th place included; k by leave-one-out."""
     classes, codes = np.unique(y, return_inverse=True)
     votes_of = np.eye(len(classes))[codes]
     inner = inner.copy()

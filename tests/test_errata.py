@@ -1,0 +1,278 @@
+"""Every erratum of docs/errata.md, shown by numbers: what is printed fails, what we use holds.
+
+Where it matters the printed formula is written out here once more, in plain NumPy.
+"""
+
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.special import digamma
+
+from weft import CKML, Counts, OneHot, Table, WeightedKNN, couplings
+from weft.datasets import led24, three_of_9
+from weft.evaluate import intra_coupling_heterogeneity, macro_f, monte_carlo_splits
+
+RNG = np.random.default_rng(0)
+
+
+# -- cKML, chapter 4 ----------------------------------------------------------------------------
+
+
+def printed_inter_kernel(v, w):
+    """exp(−z²) of two rows of counts over the values of another column."""
+    both = v + w
+    z = (both / both.sum() * abs(v / v.sum() - w / w.sum())).sum()
+    return math.exp(-(z**2))
+
+
+def test_theorem_4_2_the_inter_coupling_kernel_is_indefinite():
+    counts = np.array([[2, 0, 0], [1, 0, 0], [0, 1, 1]], float)  # v, w, u over a, b, c
+    K = np.array([[printed_inter_kernel(v, w) for w in counts] for v in counts])
+    centred = (np.eye(3) - 1 / 3) @ K @ (np.eye(3) - 1 / 3)
+    assert np.linalg.eigvalsh(centred)[0] < -0.001
+    rows = {"x": list("vvwuu"), "y": list("aaabc")}
+    repaired = CKML("inter").fit(rows)
+    assert np.linalg.eigvalsh(repaired.pairwise_kernel(rows))[0] > -1e-12
+    assert repaired.repair_[0] > 0.001
+
+
+def test_proposition_4_2_the_triangle_inequality_fails():
+    rows = {"x": list("vvwuu"), "y": list("aaabc")}
+    printed = CKML("inter", repair=False).fit(rows).value_distances("x")
+    assert printed.loc["v", "u"] > printed.loc["v", "w"] + printed.loc["w", "u"]
+    ours = CKML("inter").fit(rows).value_distances("x")
+    assert ours.loc["v", "u"] <= ours.loc["v", "w"] + ours.loc["w", "u"] + 1e-12
+
+
+def test_after_4_5_the_distance_leaves_its_range():
+    rare = {"x": ["a"] * 99 + ["b"], "y": ["p"] * 99 + ["q"]}
+    d = CKML(repair=False).fit(rare).pairwise_distances(rare)[0, -1]
+    assert math.sqrt(2 - 2 / math.e) < d < math.sqrt(2 - 2 / math.e**2)
+
+
+# -- baselines, chapter 2 -----------------------------------------------------------------------
+
+
+def test_2_10_the_maximum_over_subsets_is_half_the_l1_distance():
+    for _ in range(20):
+        p, q = RNG.dirichlet(np.ones(6), 2)
+        subsets = (np.array([s >> i & 1 for i in range(6)], bool) for s in range(64))
+        most = max(p[s].sum() + q[~s].sum() - 1 for s in subsets)
+        assert most == pytest.approx(abs(p - q).sum() / 2)
+
+
+# -- Non-BEND, chapter 5 ------------------------------------------------------------------------
+
+
+def test_5_22_the_sum_over_sticks_stops_before_t():
+    sticks = np.append(RNG.beta(1, 2, 9), 1.0)
+    before = np.concatenate([[1.0], np.cumprod(1 - sticks)[:-1]])
+    assert (sticks * before).sum() == pytest.approx(1)  # shares of the subspaces
+    printed = sticks * np.cumprod(1 - sticks)  # l runs to t
+    assert printed.sum() < 0.9
+
+
+def test_5_25_the_digamma_runs_over_the_values_of_a_column():
+    tau = [np.array([3.0, 1.0, 0.5]), np.array([2.0, 6.0])]  # two columns of one subspace
+    drawn = np.log(RNG.dirichlet(tau[0], 200_000)).mean(axis=0)  # E[log θ] by its definition
+    ours = digamma(tau[0]) - digamma(tau[0].sum())
+    printed = digamma(tau[0]) - digamma([tau[0][0] + tau[1][0], tau[0][1] + tau[1][1], 0.5])
+    assert np.allclose(drawn, ours, atol=0.02)
+    assert abs(drawn - printed).max() > 0.3
+
+
+def test_5_31_the_spread_is_over_all_subspaces_with_k_minus_1():
+    from weft.learn.nonbend import column_weight
+
+    theta = RNG.dirichlet(np.ones(4), 5).T  # values × subspaces
+    assert column_weight(theta) == pytest.approx(theta.std(axis=1, ddof=1).mean())
+
+
+# -- HELIC, chapter 6 ---------------------------------------------------------------------------
+
+
+def test_6_19_raw_kernels_are_not_comparable():
+    """One λ for all weights: on led24 a cubic kernel outweighs a Gaussian a million times."""
+    counts = Counts.of(Table.of(led24(500, random_state=0).X))
+    M = couplings.inter(counts, 0).matrix
+    cubic = (M @ M.T) ** 3
+    gaussian = np.exp(-((M[:, None] - M) ** 2).sum(axis=2) / 2)
+    apart = [((K[0] - K[1]) ** 2).sum() for K in (cubic, gaussian)]
+    assert apart[0] > 1e6 * apart[1] > 0
+
+
+# -- UNTIE, chapter 7 ---------------------------------------------------------------------------
+
+
+def test_7_22_the_printed_minimum_is_no_weight_at_all():
+    X = RNG.normal(size=(30, 12))
+
+    def objective(omega):
+        S = (X * omega) @ X.T
+        values = np.linalg.eigvalsh(S)
+        return values[:-3].sum()  # tr(S(I − HHᵀ)) with the best H of 3 columns
+
+    for _ in range(20):
+        omega = RNG.exponential(size=12)
+        assert objective(omega) > objective(omega / 2) > objective(np.zeros(12)) - 1e-9
+        up = omega + RNG.exponential(size=12)
+        assert objective(up) >= objective(omega) - 1e-9  # it never pays to weigh more
+
+
+def test_7_22_weights_on_one_simplex_keep_one_column():
+    """With Σω = 1 over everything, the linear objective is smallest at a single feature."""
+    X = RNG.normal(size=(30, 12))
+    H = np.linalg.svd(X)[0][:, :3]
+    left = (X**2).sum(axis=0) - ((H.T @ X) ** 2).sum(axis=0)  # the objective is ω·left
+    best = np.eye(12)[left.argmin()]
+    assert all(best @ left <= w @ left + 1e-12 for w in RNG.dirichlet(np.ones(12), 200))
+
+
+def test_7_25_the_indicator_needs_a_mean_over_values():
+    """Values that each fill one cluster are as heterogeneous as can be: 1, not their number."""
+    pure = 5 * np.eye(4)  # values × clusters
+    own = [intra_coupling_heterogeneity([np.vstack([row, row])]) for row in pure]
+    assert intra_coupling_heterogeneity([pure]) == pytest.approx(1)
+    assert sum(own) == pytest.approx(4)  # as printed
+
+
+# -- UNICORN, chapter 8 -------------------------------------------------------------------------
+
+
+def test_8_18_centring_needs_one_over_n():
+    n = 7
+    H, printed = np.eye(n) - 1 / n, np.eye(n) - 1
+    assert np.allclose(H @ H, H) and np.allclose(H @ np.ones(n), 0)
+    assert not np.allclose(printed @ printed, printed)
+    assert not np.allclose(printed @ np.ones(n), 0)
+
+
+def test_8_18_the_printed_first_term_needs_a_unit_diagonal():
+    n = 9
+    H = np.eye(n) - 1 / n
+    unit = RNG.normal(size=(n, 4))
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    for vectors, equal in ((unit, True), (unit * RNG.uniform(1, 3, (n, 1)), False)):
+        S = vectors @ vectors.T
+        exact, printed = np.trace(H @ S @ H), n * (1 - S.mean())
+        assert np.isclose(exact, printed) == equal
+
+
+def test_8_18_the_best_weights_are_a_single_feature():
+    """The corrected first term over centred features of unit trace: vertices win."""
+    X = RNG.normal(size=(40, 6))
+    X -= X.mean(axis=0)
+    X /= np.linalg.norm(X, axis=0)
+
+    def first_term(omega):
+        S = (X * omega) @ X.T
+        return np.trace(S) / np.linalg.norm(S) / math.sqrt(len(X) - 1)
+
+    corners = min(first_term(corner) for corner in np.eye(6))
+    assert all(first_term(w) >= corners - 1e-12 for w in RNG.dirichlet(np.ones(6), 300))
+
+
+def test_8_5_missing_in_print_is_the_merged_conditional():
+    now, then = ({"a": RNG.choice(list("xy"), 40), "b": RNG.choice(list("pqr"), 40)} for _ in "12")
+    both = {c: np.concatenate([now[c], then[c]]) for c in now}
+    merged = Counts.of(Table.of(now)) + Counts.of(Table.of(then))
+    joint = np.array([[((both["a"] == v) & (both["b"] == w)).mean() for w in "pqr"] for v in "xy"])
+    share = joint / joint.sum(axis=0)
+    found = merged.block("a", "b") / merged.block("a", "b").sum(axis=0)
+    assert np.allclose(found, share)
+
+
+# -- protocol, chapter 3 ------------------------------------------------------------------------
+
+
+def test_3_ties_decide_nearest_neighbours_on_categories():
+    data = three_of_9()
+    scores = {"all": [], "first": []}
+    for train, test in monte_carlo_splits(data.y, 5, 0.1, random_state=0):
+        metric = OneHot().fit(data.X[train])
+        for ties, found in scores.items():
+            model = WeightedKNN(1, metric=metric, ties=ties).fit(data.X[train], data.y[train])
+            found.append(macro_f(data.y[test], model.predict(data.X[test])))
+    assert np.mean(scores["all"]) > np.mean(scores["first"]) + 0.1
+
+
+# -- distance hierarchies and t-SNE, Hsu and others ---------------------------------------------
+
+
+def test_drdh_10_the_gradient_has_p_minus_q():
+    P = RNG.random((6, 6))
+    P = P + P.T
+    np.fill_diagonal(P, 0)
+    P /= P.sum()
+    Y = RNG.normal(size=(6, 2))
+
+    def parts(Y):
+        near = 1 / (1 + ((Y[:, None] - Y) ** 2).sum(-1))
+        np.fill_diagonal(near, 0)
+        return near, near / near.sum()
+
+    def divergence(Y):
+        Q = parts(Y)[1]
+        off = ~np.eye(6, dtype=bool)
+        return (P[off] * np.log(P[off] / Q[off])).sum()
+
+    near, Q = parts(Y)
+    forms = {
+        sign: 4 * np.einsum("ij,ijd->id", (P + sign * Q) * near, Y[:, None] - Y) for sign in (-1, 1)
+    }
+    slope = np.zeros_like(Y)
+    for i in np.ndindex(*Y.shape):
+        step = np.zeros_like(Y)
+        step[i] = 1e-6
+        slope[i] = (divergence(Y + step) - divergence(Y - step)) / 2e-6
+    assert np.allclose(forms[-1], slope, atol=1e-6)
+    assert not np.allclose(forms[1], slope, atol=1e-2)
+
+
+# -- sparse categories --------------------------------------------------------------------------
+
+
+def test_algorithm_2_least_squares_needs_the_transpose():
+    D, y = RNG.normal(size=(8, 3)), RNG.normal(size=8)
+    exact = np.linalg.lstsq(D, y, rcond=None)[0]
+    assert np.allclose(np.linalg.inv(D.T @ D) @ D.T @ y, exact)
+    with pytest.raises(ValueError):
+        np.linalg.inv(D.T @ D) @ D @ y  # shapes do not even fit, as printed
+
+
+# -- many sources -------------------------------------------------------------------------------
+
+
+def test_hemap_depends_on_the_order_of_rows():
+    """(5.8): A mixes row i of the target with row i of the source."""
+    T, S, beta = RNG.normal(size=(20, 3)), RNG.normal(size=(20, 4)), 1.0
+
+    def best(S):
+        F = np.block([[2**0.5 * T, beta / 2**0.5 * S], [beta / 2**0.5 * T, 2**0.5 * S]])
+        return np.linalg.svd(F, compute_uv=False)[:2]
+
+    assert not np.allclose(best(S), best(S[RNG.permutation(20)]), rtol=1e-3)
+
+
+def test_coca_4_9_one_multiplier_normalises_jointly():
+    """The top eigenvector of the joined problem has norm 1 as a whole, not in each source."""
+    X = [RNG.normal(size=(50, 4)), 0.1 * RNG.normal(size=(50, 3))]
+    joined = np.hstack(X)
+    u = np.linalg.eigh(joined.T @ joined)[1][:, -1]
+    shares = [np.sum(u[:4] ** 2), np.sum(u[4:] ** 2)]
+    assert sum(shares) == pytest.approx(1) and shares[1] < 0.5
+
+
+# -- the page -----------------------------------------------------------------------------------
+
+
+def test_the_page_names_every_check_and_no_other():
+    page = Path(__file__).parents[1] / "docs" / "errata.md"
+    named = set(re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8")))
+    here = {name for name in globals() if name.startswith("test_")} - {
+        "test_the_page_names_every_check_and_no_other"
+    }
+    assert named == here

@@ -1,0 +1,14 @@
+"""A map of a table.
+
+DRDH: tree vectors, their nearest neighbours under Manhattan distance, and t-SNE; new rows are
+placed on the same map. Needs `pip install 'weft[map]'`.
+"""
+
+from weft import DRDH, plots
+from weft.datasets import car
+
+cars = car()
+model = DRDH(random_state=0).fit(cars.frame(), cars.y)
+ax = plots.scatter_map(model.map_, cars.y)
+ax.set_title("1,728 cars by acceptability")
+ax.figure.savefig("map_of_a_table.png", bbox_inches="tight")

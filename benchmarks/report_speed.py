@@ -1,0 +1,118 @@
+"""How long a report takes and how large it is: 50,000 rows, 14 categorical and 6 numeric columns.
+
+Run ``python benchmarks/report_speed.py``. The table goes in as a frame and comes out as a file, in
+a fresh interpreter, so that loading, compiling and writing count. The same for what a page must
+not do: the browser, if there is one, opens it without network and says what it asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from _report import Report
+
+COMMAND = "python benchmarks/report_speed.py"
+SIZES = (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 30, 60, 150, 400)
+
+
+def table(n: int, seed: int = 0) -> dict[str, Any]:
+    """Return five groups of rows in 14 columns of 2 to 400 values and 6 of numbers, with gaps."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 5, n)
+    out: dict[str, Any] = {}
+    for j, size in enumerate(SIZES):
+        own = rng.integers(0, size, 5)[group]
+        codes = np.where(rng.random(n) < 0.5, rng.integers(0, size, n), own)
+        cells = np.array([f"value {v}" for v in range(size)], object)[codes]
+        cells[rng.random(n) < 0.02 * (j % 4)] = None
+        out[f"category {j}"] = cells
+    for j in range(6):
+        numbers = rng.normal(rng.normal(0, 1.5, 5)[group], 1)
+        numbers[rng.random(n) < 0.03 * (j % 3)] = np.nan
+        out[f"number {j}"] = np.exp(numbers) if j % 2 else numbers
+    return out
+
+
+def make(folder: Path) -> None:
+    """Make the report of the table in a folder, as a new user's first call would."""
+    import pandas
+
+    from weft.report import report
+
+    frame = pandas.read_parquet(folder / "table.parquet")
+    start = time.perf_counter()
+    report(frame, folder / "report.html", target="category 0")
+    first = time.perf_counter() - start
+    start = time.perf_counter()
+    report(frame, folder / "report.html", target="category 0")
+    print(json.dumps({"first": first, "second": time.perf_counter() - start}))
+
+
+def requests(path: Path) -> list[str] | None:
+    """Return what a browser asks for while it shows the page, or None if there is no browser."""
+    chromium = shutil.which("chromium")
+    driver = shutil.which("chromedriver")
+    if not (chromium and driver):
+        return None
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for switch in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        browser.get(path.as_uri())
+        time.sleep(2)
+        messages = [json.loads(e["message"])["message"] for e in browser.get_log("performance")]
+        sent = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+        errors = [e["message"] for e in browser.get_log("browser")]
+        return [p["request"]["url"] for p in sent if p["request"]["url"] != path.as_uri()] + errors
+    finally:
+        browser.quit()
+
+
+def main() -> None:
+    import pandas
+
+    out = Report("The report", COMMAND)
+    out.section("50,000 rows × 20 columns (14 categorical with up to 400 values, 6 numeric)")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        pandas.DataFrame(table(50_000)).to_parquet(folder / "table.parquet")
+        done = subprocess.run(
+            [sys.executable, __file__, "--make", name], capture_output=True, text=True, check=True
+        )
+        seconds = json.loads(done.stdout.splitlines()[-1])
+        size = (folder / "report.html").stat().st_size / 1e6
+        asked = requests(folder / "report.html")
+    out.at_most("seconds, first call in a new interpreter", seconds["first"], 60)
+    out.at_most("seconds, second call", seconds["second"], 60)
+    out.at_most("megabytes", size, 5)
+    if asked is None:
+        out.line("- requests while it is shown: not measured, no browser")
+    else:
+        out.at_most("requests and console messages while a browser shows it", len(asked), 0)
+    out.line(
+        "\nThe first call loads what is compiled from the cache beside the package, if there is "
+        "one. Times are those of a machine that may have had other work."
+    )
+    out.finish("report.md")
+
+
+if __name__ == "__main__":
+    if "--make" in sys.argv:
+        make(Path(sys.argv[-1]))
+    else:
+        main()

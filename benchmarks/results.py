@@ -1,0 +1,187 @@
+"""docs/results.md, written from what was measured: caches of cells and reports, nothing else.
+
+``python benchmarks/results.py`` reads benchmarks/.cache and benchmarks/reports.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+import accuracy
+from _cells import Cells
+from _methods import TABLES
+from _report import FOLDER
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+REPORTS = "../benchmarks/reports"
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "pandas")
+
+
+def main() -> None:
+    lines = ["# Results", "", *head(), *peers(), *published(), *bars(), *gaps()]
+    (DOCS / "results.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    print("written to docs/results.md")
+
+
+def head() -> list[str]:
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return [
+        "Written by `python benchmarks/results.py` from the cells and reports that the benchmarks",
+        "left; every figure was measured by weft's own runs, peers beside it in the same run.",
+        "`make bench` measures everything anew (hours), `make bench-quick` a part (minutes).",
+        "",
+        f"Machine: {len(os.sched_getaffinity(0))} cores, {platform.machine()}, Python "
+        f"{platform.python_version()}, {packages}; {datetime.date.today()}; seeds from 0 up.",
+        "",
+    ]
+
+
+# -- peers --------------------------------------------------------------------------------------
+
+
+def peers() -> list[str]:
+    """Return ranks and verdicts of the report on peers, and its diagrams."""
+    path = FOLDER / "peers.md"
+    if not path.exists():
+        return ["## Peers", "", "Not measured yet: run `python benchmarks/peers.py`.", ""]
+    lines = [
+        "## Against what people use today",
+        "",
+        f"[The full report]({REPORTS}/peers.md) has every cell and every failure. In short:",
+        "",
+    ]
+    for section in re.split(r"\n## ", path.read_text(encoding="utf-8"))[1:]:
+        title, _, body = section.partition("\n")
+        picture = re.search(r"!\[average ranks\]\((.+?)\)", body)
+        if picture is None:
+            continue
+        table = re.search(r"\| method \|.*?\n\n", body, re.S)
+        verdicts = re.findall(r"^(?:Friedman .*|- (?:first|furthest) .*)$", body, re.M)
+        lines += [f"### {title}", "", table.group(0).strip() if table else "", ""]
+        lines += [*verdicts, "", f"![average ranks]({REPORTS}/{picture.group(1)})", ""]
+    return lines
+
+
+# -- published tables ---------------------------------------------------------------------------
+
+
+def published() -> list[str]:
+    lines = ["## Published tables: means, and ranks among the published methods", ""]
+    cells = Cells("full")
+    path = accuracy.SHARED / "published" / "published.csv"
+    figures = accuracy.read_published(path) if path.exists() else None
+    for table in sorted(TABLES):
+        spec = TABLES[table]
+        lines += [f"### [Table {table}]({REPORTS}/table-{table}.md): {spec.title}", ""]
+        report = FOLDER / f"table-{table}.md"
+        if figures is None:
+            lines += quoted(report)
+            continue
+        names = spec.datasets or accuracy.sets_of(figures[table])
+        rows = [
+            (name, {m: p.scores(cells.known, name) for m, p in spec.plans.items()})
+            for name in names
+        ]
+        lines += accuracy.means(spec, figures[table], rows, list(spec.plans))[2:]
+    for table in ("8.1", "8.2"):
+        lines += [f"### [Table {table}]({REPORTS}/table-{table}.md): streams", ""]
+        lines += means_of(FOLDER / f"table-{table}.md")
+    lines += ["### Other papers", ""]
+    for name, what in OTHERS.items():
+        if (FOLDER / f"{name}.md").exists():
+            lines.append(f"- [{what}]({REPORTS}/{name}.md)")
+    return [*lines, ""]
+
+
+OTHERS = {
+    "numeric-accuracy": "Coupled numeric analysis, Table 5",
+    "hierarchy-accuracy": "Distance hierarchies and DRDH, Table 4",
+    "sparse": "Sparse codes of set-valued categories",
+    "sources-gbc": "GBC: Figures 4, 5, 8, 9",
+    "sources-coca": "CoCA: Figures 11–13",
+    "sources-hemap": "HeMap: Figures 15, 19 and Table IV",
+    "studies": "Parameters, convergence, scale: Figures 5.6, 6.10, 7.12, 8.7",
+    "goodness": "(ε, γ)-curves",
+    "growth": "Growth with rows and values",
+}
+
+
+def quoted(report: Path) -> list[str]:
+    """Return the means as the report has them, where the published figures are not at hand."""
+    if not report.exists():
+        return ["Not measured.", ""]
+    found = re.search(r"## Means and average ranks\n(.*?)\n## ", report.read_text("utf-8"), re.S)
+    return [found.group(1).strip() if found else "See the report.", ""]
+
+
+def means_of(report: Path) -> list[str]:
+    if not report.exists():
+        return ["Not measured.", ""]
+    lines = []
+    for line in report.read_text(encoding="utf-8").splitlines():
+        if line.startswith(("## ", "| data set", "| **mean**", "Average rank")):
+            lines += ["", line.replace("## ", "*") + "*", ""] if line.startswith("## ") else [line]
+            if line.startswith("| data set"):
+                lines.append("|---" * (line.count("|") - 1) + "|")
+    return [*lines, ""]
+
+
+# -- bars ---------------------------------------------------------------------------------------
+
+
+def bars() -> list[str]:
+    """Return every line of every report that states a figure beside the bar it must pass."""
+    passed, missed = [], []
+    for report in sorted(FOLDER.glob("*.md")):
+        for line in report.read_text(encoding="utf-8").splitlines():
+            verdict = re.search(r"\b(passed|MISSED)\b", line)
+            if verdict and not line.startswith("|"):
+                text = line.removeprefix("- ").strip()
+                entry = f"- [{report.stem}]({REPORTS}/{report.name}): {text}"
+                (passed if verdict.group(1) == "passed" else missed).append(entry)
+    return [
+        f"## Bars: {len(passed)} passed, {len(missed)} missed",
+        "",
+        "### Missed",
+        "",
+        *(missed or ["None."]),
+        "",
+        "### Passed",
+        "",
+        *passed,
+        "",
+    ]
+
+
+# -- empty cells --------------------------------------------------------------------------------
+
+
+def gaps() -> list[str]:
+    """Return the cells that hold no figure, each with its reason."""
+    lines = ["## Cells without a figure", ""]
+    cells = Cells("full")
+    path = accuracy.SHARED / "published" / "published.csv"
+    figures = accuracy.read_published(path) if path.exists() else {}
+    for table, spec in sorted(TABLES.items()):
+        names = spec.datasets or accuracy.sets_of(figures.get(table, {}))
+        for method, plan in spec.plans.items():
+            failed: dict[str, list[str]] = {}
+            for name in names:
+                scores = plan.scores(cells.known, name)
+                if not np.isfinite(scores.get(spec.metric, np.nan)):
+                    failed.setdefault(scores.get("error", "not measured"), []).append(name)
+            for why, sets in failed.items():
+                lines.append(f"- Table {table}, {method}: {why} ({', '.join(sets)})")
+    lines.append("- census (Tables 8.1, 8.2): the data set is not at hand.")
+    return [*lines, ""]
+
+
+if __name__ == "__main__":
+    main()

@@ -17,6 +17,7 @@ class Task(NamedTuple):
     source_X: np.ndarray
     source_y: np.ndarray
     paired: bool = False
+    scale: bool = True
 
     @property
     def numeric(self) -> bool:
@@ -36,9 +37,11 @@ def digit_views() -> list[Task]:
         views = {v: _mfeat(v) for v in ("pix", "fac", "kar")}
     except FileNotFoundError:
         return tasks
-    for a, b in (("pix", "fac"), ("fac", "pix"), ("pix", "kar"), ("kar", "fac")):
+    for a, b in (("pix", "fac"), ("fac", "pix"), ("pix", "kar")):
         (X, labels), (other, _) = views[a], views[b]
-        tasks.append(Task(f"mfeat: {a} ← {b}", X, labels, other, labels, True))
+        # Karhunen-Loeve coefficients: what they say is how much each of them varies.
+        scale = "kar" not in (a, b)
+        tasks.append(Task(f"mfeat: {a} ← {b}", X, labels, other, labels, True, scale))
     return tasks
 
 
@@ -56,7 +59,7 @@ def published_tasks() -> list[Task]:
 
 
 def unrelated_tasks(seed: int) -> list[Task]:
-    """Sources that cannot help: noise, permuted labels, another subject."""
+    """Return sources that cannot help: noise, permuted labels, another subject."""
     rng = np.random.default_rng(seed)
     digits, wine, cancer = load_digits(), load_wine(), load_breast_cancer()
     y = digits.target.astype(str)

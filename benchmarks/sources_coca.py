@@ -29,7 +29,6 @@ from _report import FOLDER, Report
 from weft import CoCA, Sources
 
 DIMENSIONS = range(2, 31)
-FAR = (40, 60, 80, 100)  # Figure 12 goes on to 100
 DRAWS, STARTS, LABELLED = 3, 10, 0.3
 SETS = ("mfeat", "citeseer", "terrorist attacks")
 FIGURES = {"mfeat": 11, "citeseer": 12, "terrorist attacks": 13}
@@ -98,7 +97,7 @@ def scores(phi: np.ndarray, y: np.ndarray, rows: np.ndarray, dims: object) -> np
 def figures(report: Report) -> None:
     means: dict[str, dict[str, float]] = {}
     for name in SETS:
-        dims = [*DIMENSIONS, *(FAR if name == "citeseer" else ())]
+        dims = [*DIMENSIONS]
         cells: dict[str, list[np.ndarray]] = {method: [] for method in METHODS}
         for seed in range(DRAWS):
             phis, y, hidden, weights = embeddings(name, seed, max(dims))
@@ -119,7 +118,7 @@ def table(
     """One figure: a line for each method, the plot, the means over dimensions 2-30."""
     number = FIGURES[name]
     report.section(f"Figure {number}: {name}")
-    shown = [d for d in (2, 4, 8, 15, 20, 30, *FAR) if d in dims]
+    shown = [2, 4, 8, 15, 20, 30]
     heads = [*map(str, shown), "mean 2-30 ± starts and draws", "same, rows without labels"]
     report.line("| NMI by dimension | " + " | ".join(heads) + " |")
     report.line("| --- " * (len(heads) + 1) + "|")
@@ -279,7 +278,8 @@ def main() -> None:
     report.line(
         f"\nNMI (arithmetic) of k-means, mean of {STARTS} single starts and {DRAWS} draws of noise "
         f"and labels; {LABELLED:.0%} of the rows labelled for the learned weights. Figures 11-13 "
-        "and 15 of Shi (2013); the published figures are curves only. Times are of a busy machine."
+        "and 15 of Shi (2013), up to 30 dimensions; published are curves only. Times are of a busy "
+        "machine."
     )
     figures(report)
     classifiers(report)

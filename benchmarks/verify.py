@@ -1,49 +1,74 @@
-"""Two runs with the same seed give identical cells: measure some of them again and compare.
+"""Two runs with the same seed give identical cells: measure some of them twice and compare.
 
 ``python benchmarks/verify.py`` takes cells of the accuracy cache that were quick to measure, evenly
-spread, and writes benchmarks/reports/verify.md.
+spread, measures them in two processes, one with one thread and one with two, and writes
+benchmarks/reports/verify.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
 
 from _cells import Cells
-from _methods import TABLES
+from _methods import TABLES, Plan
 from _report import Report
 from weft.datasets import load
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cells", type=int, default=60, help="how many to measure again")
+    parser.add_argument("--cells", type=int, default=60, help="how many to measure")
+    parser.add_argument("--measure", action="store_true", help="measure and print, no report")
     options = parser.parse_args()
-    known = Cells("full").known
-    plans = {
-        (*plan.key(key[1]), key[1]): plan
-        for key in known
-        for spec in TABLES.values()
-        for plan in spec.plans.values()
-        if plan.key(key[1]) == key
-    }
-    quick = [(k, p) for k, p in plans.items() if known[k[:-1]].get("seconds", 99) < 3]
-    step = max(1, len(quick) // options.cells)
-    report = Report("The same cells again", f"python benchmarks/verify.py --cells {options.cells}")
-    report.section(f"Every {step}th of {len(quick)} cells that took less than 3 s")
-    differ = 0
-    chosen = quick[::step][: options.cells]
-    for key, plan in chosen:
-        before = {n: v for n, v in known[key[:-1]].items() if n != "seconds"}
-        try:
-            after = dict(plan.run(load(key[-1]), quick=False))
-        except Exception as error:
-            after = {"error": f"{type(error).__name__}: {error}"[:200]}
-        if before != after:
-            differ += 1
-            report.line(f"- {' '.join(key[:-1])}: {before} then, {after} now")
-    verdict = "passed" if differ == 0 else "MISSED"
-    report.line(f"- {len(chosen)} cells measured again, **{differ}** differ (bar: 0; {verdict})")
+    if options.measure:
+        print(json.dumps([[*key, scores] for key, scores in measured(options.cells)]))
+        return
+    report = Report("The same cells twice", f"python benchmarks/verify.py --cells {options.cells}")
+    runs = [in_process(options.cells, threads) for threads in (1, 2)]
+    report.section("Cells that took less than 3 s, evenly spread; one thread, then two")
+    differ = [(a, b) for a, b in zip(*runs, strict=True) if a != b]
+    for a, b in differ:
+        report.line(f"- {' '.join(a[:-1])}: {a[-1]} and {b[-1]}")
+    verdict = "MISSED" if differ else "passed"
+    report.line(f"- {len(runs[0])} cells twice, **{len(differ)}** differ (bar: 0; {verdict})")
     report.finish("verify.md")
+
+
+def in_process(cells: int, threads: int) -> list:
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__, "--measure", "--cells", str(cells)],
+        env=os.environ | dict.fromkeys(names, str(threads)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def measured(cells: int) -> list[tuple[tuple[str, ...], dict]]:
+    known = Cells("full").known
+    quick = [key for key, scores in known.items() if scores.get("seconds", 99) < 3]
+    chosen = quick[:: max(1, len(quick) // cells)]
+    found = []
+    for key in chosen:
+        plan = plan_of(key)
+        if plan is not None and len(found) < cells:
+            try:
+                scores = dict(plan.run(load(key[1]), quick=False))
+            except Exception as error:
+                scores = {"error": f"{type(error).__name__}: {error}"}
+            found.append((key, scores))
+    return found
+
+
+def plan_of(key: tuple[str, ...]) -> Plan | None:
+    plans = (plan for spec in TABLES.values() for plan in spec.plans.values())
+    return next((plan for plan in plans if plan.key(key[1]) == key), None)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,15 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from weft import UNTIE, Weave, plots
+from weft import UNTIE, Counts, Weave, plots
+from weft.drift import drift_report
+from weft.hierarchy import Tree
 
 RANKS = [2.7, 4.1, 3.54, 5.9]
 NAMES = ["UNTIE", "Couplings", "CDE", "COS"]
+SETS = ["zoo", "car"]
+DAYS = [Counts.of({"color": ["red", "blue"] * 40}), Counts.of({"color": ["red"] * 40})]
+STRENGTH = np.array([[1, 0.9, 0, 0.1], [0.9, 1, 0, 0], [0, 0, 1, 0.4], [0.1, 0, 0.4, 1]])
 WEIGHTS = {
     "color": {"intra/poly1": 0.2, "inter/poly1": 0.5},
     "size": {"inter/poly1": 0.8},
@@ -16,27 +21,40 @@ WEIGHTS = {
 }
 
 
+def curve(n=30):
+    return np.arange(n) / n, np.sort(np.random.default_rng(0).normal(size=n))
+
+
+DRAWINGS = {
+    "cd_diagram": lambda **ax: plots.cd_diagram(RANKS, NAMES, 1.7, **ax),
+    "column_weights": lambda **ax: plots.column_weights(WEIGHTS, **ax),
+    "convergence": lambda **ax: plots.convergence([3.0, 2.0, 1.9], **ax),
+    "coupling_graph": lambda **ax: plots.coupling_graph(STRENGTH, list("abcd"), **ax),
+    "dendrogram": lambda **ax: plots.dendrogram(Tree.of({"x": ["a", "b"], "y": ["c"]}), **ax),
+    "drift": lambda **ax: plots.drift(drift_report(*DAYS), **ax),
+    "epsilon_gamma_curve": lambda **ax: plots.epsilon_gamma_curve(
+        {"ours": curve(), "theirs": curve()}, **ax
+    ),
+    "indicator_density": lambda **ax: plots.indicator_density({"zoo": curve()[1]}, **ax),
+    "precision_curve": lambda **ax: plots.precision_curve([1, 2, 3], {"ours": [1, 0.5, 0.4]}, **ax),
+    "scatter_map": lambda **ax: plots.scatter_map(
+        np.random.default_rng(0).normal(size=(9, 2)), list("aabbccaab"), **ax
+    ),
+    "score_bars": lambda **ax: plots.score_bars({"ours": [1, 2], "theirs": [2, 3]}, SETS, **ax),
+    "sensitivity": lambda **ax: plots.sensitivity([1, 2], {"zoo": [0.7, 0.9]}, **ax),
+    "time_cost": lambda **ax: plots.time_cost([10, 100], {"ours": [1.0, 2.0]}, **ax),
+    "value_heatmap": lambda **ax: plots.value_heatmap(1 - np.eye(3), ["x", "y", "z"], **ax),
+    "weights_heatmap": lambda **ax: plots.weights_heatmap(WEIGHTS, **ax),
+}
+ALL = sorted(DRAWINGS)
+
+
 def draw(name, ax=None):
-    rng = np.random.default_rng(0)
-    if name == "cd_diagram":
-        return plots.cd_diagram(RANKS, NAMES, 1.7, ax=ax)
-    if name == "epsilon_gamma_curve":
-        curve = np.arange(30) / 30, np.sort(rng.normal(size=30))
-        return plots.epsilon_gamma_curve({"ours": curve, "theirs": curve}, ax=ax)
-    if name == "precision_curve":
-        return plots.precision_curve([1, 2, 3], {"ours": [1, 0.5, 0.4]}, ax=ax)
-    if name == "scatter_map":
-        return plots.scatter_map(rng.normal(size=(9, 2)), list("aabbccaab"), ax=ax)
-    if name == "convergence":
-        return plots.convergence([3.0, 2.0, 1.9], ax=ax)
-    if name == "weights_heatmap":
-        return plots.weights_heatmap(WEIGHTS, ax=ax)
-    if name == "column_weights":
-        return plots.column_weights(WEIGHTS, ax=ax)
-    return plots.value_heatmap(1 - np.eye(3), ["x", "y", "z"], ax=ax)
+    return DRAWINGS[name](ax=ax)
 
 
-ALL = plots.__all__
+def test_these_are_public():
+    assert set(ALL) <= set(plots.__all__)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -171,7 +189,59 @@ def test_pictures_of_fitted_embedders():
     assert plots.convergence(untie.objective_).lines
 
 
+def test_coupling_graph_draws_a_line_per_coupling_between_neighbours():
+    ax = draw("coupling_graph")
+    assert len(ax.lines) == 3  # zeros have none
+    thick = max(ax.lines, key=lambda line: line.get_linewidth())
+    ends = {tuple(thick.get_xydata()[i].round(6)) for i in (0, -1)}
+    places = dict(zip("abcd", ax.collections[0].get_offsets().round(6).tolist(), strict=True))
+    assert ends == {tuple(places["a"]), tuple(places["b"])}
+    # Strongly coupled columns stand side by side: a quarter of the circle apart.
+    assert np.linalg.norm(np.subtract(places["a"], places["b"])) == pytest.approx(2**0.5, abs=1e-5)
+    assert np.linalg.norm(np.subtract(places["c"], places["d"])) == pytest.approx(2**0.5, abs=1e-5)
+    assert len(plots.coupling_graph(STRENGTH, list("abcd"), max_lines=1).lines) == 1
+    assert not plots.coupling_graph(np.zeros((2, 2)), list("ab")).lines
+
+
+def test_time_cost_compares_with_linear_growth():
+    ax = plots.time_cost([10, 1000], {"ours": [0.5, 1.0], "theirs": [2.0, 9.0]})
+    np.testing.assert_allclose(ax.lines[-1].get_ydata(), [0.5, 50])
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+def test_sensitivity_has_a_band_of_one_deviation():
+    ax = plots.sensitivity([1, 2], {"a": [5, 6], "b": [1, 1]}, errors={"a": [1, 2]})
+    (band,) = ax.collections
+    reach = band.get_paths()[0].vertices
+    assert (reach[:, 1].min(), reach[:, 1].max()) == (4, 8)
+
+
+def test_bars_stand_side_by_side_and_differ_in_hatch():
+    ax = plots.score_bars(
+        {"ours": [1, np.nan], "theirs": [2, 3]}, SETS, errors={"ours": [0.1, 0.1], "theirs": [0, 0]}
+    )
+    ours, theirs = ax.containers[1].patches, ax.containers[3].patches
+    assert ours[0].get_x() + ours[0].get_width() == pytest.approx(theirs[0].get_x())
+    assert ours[0].get_hatch() != theirs[0].get_hatch()
+    assert np.isnan(ours[1].get_height())
+
+
+def test_density_is_one():
+    ax = plots.indicator_density({"a": np.random.default_rng(0).normal(size=200)})
+    assert np.trapezoid(*ax.lines[0].get_xydata().T[::-1]) == pytest.approx(1, abs=0.01)
+
+
 def test_bad_input():
+    with pytest.raises(ValueError, match="strength has shape"):
+        plots.coupling_graph(np.eye(2), ["a"])
+    with pytest.raises(ValueError, match="'ours' must be positive"):
+        plots.time_cost([1, 2], {"ours": [0.0, 1.0]})
+    with pytest.raises(ValueError, match="'ours' has 1 scores for 2"):
+        plots.score_bars({"ours": [1]}, SETS)
+    with pytest.raises(ValueError, match="no scores"):
+        plots.score_bars({}, SETS)
+    with pytest.raises(ValueError, match="two different numbers"):
+        plots.indicator_density({"a": [1.0, 1.0]})
     with pytest.raises(ValueError, match="no weights to draw"):
         plots.weights_heatmap({"a": {}})
     with pytest.raises(ValueError, match="no weights to draw"):

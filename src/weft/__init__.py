@@ -8,10 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for readers and type checkers; at run time names load when they are asked for
-    from weft import datasets, evaluate, plots
+    from weft import datasets, engines, evaluate, export, plots, report
     from weft.cluster import KModes
     from weft.counts import Counts
+    from weft.engines import count
+    from weft.export import load
     from weft.hierarchy import DRDH, DistanceHierarchy
+    from weft.index import SimilarityIndex
     from weft.learn.cde import CDE
     from weft.learn.helic import HELIC
     from weft.learn.nonbend import NonBEND
@@ -23,6 +26,7 @@ if TYPE_CHECKING:  # for readers and type checkers; at run time names load when 
     from weft.neighbors import WeightedKNN
     from weft.numeric import CoupledNumeric
     from weft.onehot import OneHot
+    from weft.sources import CoCA, GBCClassifier, GBCRegressor, HeMap, Sources
     from weft.sparse import KSVD, SetTfidf, batch_omp, omp
     from weft.table import Column, Schema, Table
     from weft.tables import ValueTables
@@ -37,16 +41,22 @@ __all__ = [
     "KSVD",
     "UNICORN",
     "UNTIE",
+    "CoCA",
     "Column",
     "Counts",
     "CoupledNumeric",
     "DistanceHierarchy",
+    "GBCClassifier",
+    "GBCRegressor",
+    "HeMap",
     "KModes",
     "MixedEmbedder",
     "NonBEND",
     "OneHot",
     "Schema",
     "SetTfidf",
+    "SimilarityIndex",
+    "Sources",
     "Table",
     "ValueMetric",
     "ValueTables",
@@ -54,20 +64,29 @@ __all__ = [
     "WeightedKNN",
     "Windowed",
     "batch_omp",
+    "count",
     "datasets",
+    "engines",
     "evaluate",
+    "export",
+    "load",
     "omp",
     "plots",
+    "report",
 ]
 _HOMES = {
     "CDE": "weft.learn.cde",
     "CKML": "weft.measures",
+    "CoCA": "weft.sources",
     "Column": "weft.table",
     "Counts": "weft.counts",
     "CoupledNumeric": "weft.numeric",
     "DRDH": "weft.hierarchy",
     "DistanceHierarchy": "weft.hierarchy",
     "HELIC": "weft.learn.helic",
+    "GBCClassifier": "weft.sources",
+    "GBCRegressor": "weft.sources",
+    "HeMap": "weft.sources",
     "KModes": "weft.cluster",
     "KSVD": "weft.sparse",
     "MixedEmbedder": "weft.mixed",
@@ -75,6 +94,8 @@ _HOMES = {
     "OneHot": "weft.onehot",
     "Schema": "weft.table",
     "SetTfidf": "weft.sparse",
+    "SimilarityIndex": "weft.index",
+    "Sources": "weft.sources",
     "Table": "weft.table",
     "UNICORN": "weft.learn.unicorn",
     "UNTIE": "weft.learn.untie",
@@ -84,6 +105,8 @@ _HOMES = {
     "WeightedKNN": "weft.neighbors",
     "Windowed": "weft.windows",
     "batch_omp": "weft.sparse",
+    "count": "weft.engines",
+    "load": "weft.export",
     "omp": "weft.sparse",
 }
 

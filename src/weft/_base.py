@@ -7,16 +7,19 @@ A method is a subclass with a constructor and ``_learn``; keep this file small.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from weft import _buckets
 from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._optional import require
 from weft._store import Storable
 from weft.counts import Counts
+from weft.engines import count_for, is_source, is_spread, read, vectors_of
 from weft.table import Schema, Table
 from weft.tables import ValueTables, cdist_squared
 
@@ -48,13 +51,16 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame, array, mapping of columns or list of dicts
-            The rows; every column is read as categories unless ``schema`` says otherwise.
-        y : array-like, optional
+        X : frame, array, mapping of columns, list of dicts, or any source of :func:`weft.count`
+            The rows; every column is read as categories unless ``schema`` says otherwise. Files,
+            queries and frames on a cluster are counted where they are.
+        y : array-like, or the name of a column of a source, optional
             Classes, for the methods that use them.
         sample_weight : array-like, optional
             A weight for each row.
         """
+        if is_source(X):
+            return self.fit_counts(self._count_source(X, y, sample_weight, Counts()))
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
         return self.fit_counts(self._count(table, y, sample_weight))
@@ -63,6 +69,9 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         """Add rows to what was seen so far; same result as one ``fit`` on all of them."""
         if "counts_" not in vars(self):
             return self.fit(X, y, sample_weight)
+        if is_source(X):
+            more = self._count_source(X, y, sample_weight, self.counts_)
+            return self._hold(self.counts_ + more)
         table = self._read_known(X)
         return self._hold(self.counts_ + self._count(table, y, sample_weight))
 
@@ -79,13 +88,26 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         return self
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
-        if not self._uses_classes:
-            y = None
-        elif y is None:
+        self._require_classes(y)
+        y = y if self._uses_classes else None
+        return Counts.of(table, y, sample_weight=sample_weight)
+
+    def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
+        if sample_weight is not None:
+            raise ValueError("sample_weight is for rows in memory; read the source first")
+        self._require_classes(y)
+        schema = Schema.of(self.schema) if known.schema is None else known.schema
+        counts = count_for(X, y if isinstance(y, str) else None, schema, known)
+        self._refuse_numeric(counts.schema)
+        if self._uses_classes:
+            return counts
+        return replace(counts, classes=None, class_pairs=None, class_n=None)
+
+    def _require_classes(self, y: Any) -> None:
+        if self._uses_classes and y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
-        return Counts.of(table, y, sample_weight=sample_weight)
 
     def _hold(self, counts: Counts) -> Self:
         """Keep counts and drop what was learned from older ones."""
@@ -115,13 +137,19 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     # -- reading ---------------------------------------------------------------------------
 
     def _read(self, X: Any, schema: Schema) -> Table:
+        X = read(X) if is_source(X) else X
         table = Table.of(X, schema, numbers="nominal")
-        for column in table.schema.numeric:
+        self._refuse_numeric(table.schema)
+        if schema is vars(self).get("schema_"):
+            return _buckets.fold_known(table, self.counts_.names, self.counts_.labels)
+        return table
+
+    def _refuse_numeric(self, schema: Schema | None) -> None:
+        for column in schema.numeric if schema is not None else ():
             raise ValueError(
                 f"column {column.name!r} is numeric; {type(self).__name__} reads categories: "
                 "declare it nominal, or leave it out"
             )
-        return table
 
     def _read_known(self, X: Any) -> Table:
         """Read rows under the schema of fit, columns checked as scikit-learn does."""
@@ -138,7 +166,13 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     # -- using -----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row; learns nothing."""
+        """Return the vector of each row; learns nothing.
+
+        A Dask or Spark frame gives another, of vectors; for files larger than memory see
+        :func:`weft.engines.transform`.
+        """
+        if is_spread(X):
+            return vectors_of(self, X)
         table = self._read_known(X)
         return self.tables_.gather(table, dtype=np.dtype(self.dtype), unknown=self._policy())
 

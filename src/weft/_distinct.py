@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft import _labels
-from weft.table import Codes, Sets, Table
+from weft.table import Codes, Numbers, Sets, Table
 
 
 def canonical_codes(table: Table) -> list[np.ndarray]:
@@ -20,6 +20,8 @@ def canonical_codes(table: Table) -> list[np.ndarray]:
 
 
 def _ranks(column: Any) -> np.ndarray:
+    if isinstance(column, Numbers):  # missing numbers are equal, and come last
+        return np.unique(column.values, return_inverse=True)[1]
     rank = np.empty(len(column.labels), np.int64)
     rank[_labels.order(column.labels)] = np.arange(len(column.labels))
     if isinstance(column, Codes):
@@ -62,4 +64,6 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
             shift = np.repeat(column.starts[:-1][index] - starts[:-1], lengths)
             codes = column.codes[np.arange(starts[-1]) + shift]
             columns.append(Sets(starts, codes, column.labels))
+        else:
+            columns.append(Numbers(column.values[index]))
     return Table(table.schema, tuple(columns), len(index))

@@ -13,6 +13,7 @@ import decimal
 import math
 import uuid
 from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -95,10 +96,13 @@ def identity(label: Label) -> tuple[int, Label]:
 
 def order(labels: Sequence[Label], levels: Sequence[Label] | None = None) -> np.ndarray:
     """Return the permutation that sorts labels: by level if given, else canonically."""
+    keys: Sequence[Any]
     if levels is not None:
         place = {identity(level): i for i, level in enumerate(levels)}
         # Missing is no level; it goes last, as everywhere.
-        keys: list[Any] = [place.get(identity(v), len(place)) for v in labels]
+        keys = [place.get(identity(v), len(place)) for v in labels]
+    elif set(map(type, labels)) == {str}:
+        keys = labels
     else:
         keys = [identity(v) for v in labels]
     return np.array(sorted(range(len(labels)), key=keys.__getitem__), dtype=np.intp)
@@ -106,15 +110,26 @@ def order(labels: Sequence[Label], levels: Sequence[Label] | None = None) -> np.
 
 def positions(known: Sequence[Label], asked: Iterable[Label]) -> np.ndarray:
     """Return where each asked label stands among the known ones; ``len(known)`` if nowhere."""
-    place = {identity(label): i for i, label in enumerate(known)}
-    return np.array([place.get(identity(label), len(place)) for label in asked], dtype=np.intp)
+    asked = list(asked)
+    if not _is_text(known, asked):
+        known, asked = list(map(identity, known)), list(map(identity, asked))  # type: ignore
+    place = dict(zip(known, range(len(known)), strict=True))
+    nowhere = repeat(len(place))
+    return np.fromiter(map(place.get, asked, nowhere), np.intp, len(asked))
 
 
 def union(*vocabularies: Sequence[Label]) -> list[Label]:
     """Return every label of several vocabularies once, in order of first appearance."""
+    if _is_text(*vocabularies):
+        return list(dict.fromkeys(chain.from_iterable(vocabularies)))
     return [
         label for _, label in dict.fromkeys(identity(v) for labels in vocabularies for v in labels)
     ]
+
+
+def _is_text(*vocabularies: Sequence[Label]) -> bool:
+    """Tell whether labels are text or missing only, which Python itself tells apart."""
+    return set(map(type, chain.from_iterable(vocabularies))) <= {str, type(None)}
 
 
 def code_type(n_labels: int) -> np.dtype:

@@ -13,12 +13,14 @@ from glob import escape
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from weft import _persist
 from weft._append import append
+from weft._store import KIND, Storable, opened
 from weft.counts import Counts
 from weft.table import Schema, Table
 
@@ -102,36 +104,46 @@ def refuse_new_columns(X: Any, schema: Schema) -> None:
 # -- files --------------------------------------------------------------------------------------
 
 
-def write_checkpoint(
-    path: str | PathLike[str],
-    estimator: Any,
-    memory: Memory,
-    state: dict[str, Any] | None = None,
-    arrays: dict[str, np.ndarray] | None = None,
-) -> None:
-    """Write a stream's memory, parameters and whatever else it needs to go on, in one file."""
-    stored = [c._stored() for c in (memory.total, *memory.recent)]
-    header = {
-        "estimator": type(estimator).__name__,
-        "parameters": fingerprint(estimator),
-        "position": [memory.n_windows, memory.n_rows],
-        "counts": [h for h, _ in stored],
-        "state": state or {},
-    }
-    parts = {f"counts{i}.{k}": v for i, (_, a) in enumerate(stored) for k, v in a.items()}
-    parts |= {f"state.{k}": v for k, v in (arrays or {}).items()}
-    for left in Path(path).parent.glob(f"{escape(Path(path).name)}.*.part"):
-        left.unlink(missing_ok=True)  # of a process that was killed: a stream has one writer
-    _persist.write(path, "stream", header, parts)
+class Resumable(Storable):
+    """Gives an estimator of streams ``save`` and ``resume``.
+
+    A subclass implements ``_resumed(memory, state, arrays)`` for checkpoints of format 1, which
+    held counts and no tables.
+    """
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a checkpoint, whole or not at all; :meth:`resume` or :func:`weft.load` read it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced.
+        """
+        for left in Path(path).parent.glob(f"{escape(Path(path).name)}.*.part"):
+            left.unlink(missing_ok=True)  # of a process that was killed: a stream has one writer
+        super().save(path)
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
+        header, arrays = _persist.read(path, KIND, "stream")
+        if header["weft"] == "stream":
+            return self._resumed(*_checkpoint(path, header, arrays, self))
+        saved = opened(path, header, arrays)
+        theirs = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
+        _refuse_other(path, type(saved).__name__, theirs, self)
+        vars(self).update((k, v) for k, v in vars(saved).items() if k not in theirs)
+        return self
+
+    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        raise NotImplementedError
 
 
-def read_checkpoint(
-    path: str | PathLike[str], estimator: Any
+def _checkpoint(
+    path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any], estimator: Any
 ) -> tuple[Memory, dict[str, Any], dict[str, np.ndarray]]:
-    """Read what :func:`write_checkpoint` wrote, if the estimator is the one that wrote it."""
-    header, arrays = _persist.read(path, "stream")
+    """Return what a checkpoint of format 1 holds, if the estimator is the one that wrote it."""
     try:
-        _refuse_other(path, header, estimator)
+        _refuse_other(path, header["estimator"], header["parameters"], estimator)
         counts = [
             Counts._restored(h, _under(arrays, f"counts{i}."))
             for i, h in enumerate(header["counts"])
@@ -160,17 +172,15 @@ def _plain(value: Any) -> Any:
     return type(value).__name__
 
 
-def _refuse_other(path: Any, header: dict[str, Any], estimator: Any) -> None:
-    if header["estimator"] != type(estimator).__name__:
-        raise ValueError(
-            f"{path} is of a {header['estimator']}, not of a {type(estimator).__name__}"
-        )
-    mine, theirs = fingerprint(estimator), header["parameters"]
-    for name in mine.keys() | theirs.keys():
-        if mine.get(name) != theirs.get(name):
+def _refuse_other(path: Any, name: str, theirs: dict[str, Any], estimator: Any) -> None:
+    if name != type(estimator).__name__:
+        raise ValueError(f"{path} is of a {name}, not of a {type(estimator).__name__}")
+    mine = fingerprint(estimator)
+    for key in sorted(mine.keys() | theirs.keys()):
+        if mine.get(key) != theirs.get(key):
             raise ValueError(
-                f"{path} was written with {name}={theirs.get(name)!r}, this one has "
-                f"{name}={mine.get(name)!r}; resume with the same parameters"
+                f"{path} was written with {key}={theirs.get(key)!r}, this one has "
+                f"{key}={mine.get(key)!r}; resume with the same parameters"
             )
 
 

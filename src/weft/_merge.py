@@ -26,12 +26,12 @@ def canonical(
     kept = [np.zeros(0, np.intp)]
     labels: list[tuple[Label, ...]] = []
     for start, column, order in zip(counts.offsets, counts.labels, levels, strict=False):
-        places = np.array([i for i in range(len(column)) if present[start + i]], dtype=np.intp)
-        own = [column[i] for i in places]
+        places = np.flatnonzero(present[start : start + len(column)])
+        own = [column[i] for i in places.tolist()]
         _refuse_unlevelled(counts, len(labels), own, order)
         permutation = _labels.order(own, order)
         kept.append(start + places[permutation])
-        labels.append(tuple(own[i] for i in permutation))
+        labels.append(tuple(map(own.__getitem__, permutation.tolist())))
     values = np.concatenate(kept)
     pairs = counts.pairs
     if not np.array_equal(values, np.arange(pairs.shape[0])):

@@ -18,13 +18,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from weft import _distinct, _rows
 from weft._base import ValueEmbedder
 from weft._labels import canonical
+from weft._store import Storable
 from weft.table import Table
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
 _BLOCK = 1 << 22  # distances held at a time: 32 MB
 
 
-class WeightedKNN(ClassifierMixin, BaseEstimator):
+class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
     """Classify rows by the weighted votes of their nearest neighbours.
 
     Identical rows are collapsed, in training and in queries, so cost depends on distinct rows.

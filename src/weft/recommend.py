@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from weft._recommend_data import RatingData, find_groups, load_movielens, make_ratings
+from weft._store import Storable
 
 __all__ = [
     "MatrixFactorization",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 
-class MatrixFactorization(BaseEstimator):
+class MatrixFactorization(Storable, BaseEstimator):
     """Bayesian probabilistic matrix factorisation with one prior per group.
 
     ``r_ij ~ N(m + u_i·v_j, 1/precision)``; ``u_i ~ N(μ_g, Λ_g⁻¹)`` with g the group of user i, and

@@ -113,6 +113,19 @@ def symmetric_uncertainty(counts: Counts) -> np.ndarray:
     return np.minimum(2 * mutual / np.where(entropy > 0, entropy, 1), 1)
 
 
+def corrected_uncertainty(counts: Counts, mutual: np.ndarray, marginal: np.ndarray) -> np.ndarray:
+    """Return ``SU⁺ = 2 max(0, MI - (V_a - 1)(V_b - 1) / 2n) / (H_a + H_b)``, 0 on the diagonal.
+
+    Takes from :func:`information` what independent columns would seem to share in n rows.
+    """
+    freedom = np.maximum(counts.sizes - 1, 0)
+    corrected = np.maximum(mutual - np.outer(freedom, freedom) / (2 * counts.n), 0)
+    entropies = marginal + marginal.T
+    uncertainty = 2 * corrected / np.where(entropies > 0, entropies, 1)
+    np.fill_diagonal(uncertainty, 0)
+    return uncertainty
+
+
 def context(uncertainty: np.ndarray) -> np.ndarray:
     """Eqs. (2.20), (2.21): which columns say something about each column and are not redundant.
 

@@ -8,7 +8,6 @@ the numbers are the same to the bit.
 from __future__ import annotations
 
 from numbers import Integral
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -17,18 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from weft._base import ValueEmbedder
 from weft._input import remember_names
-from weft._memory import (
-    Memory,
-    check_forgetting,
-    read_checkpoint,
-    refuse_new_columns,
-    write_checkpoint,
-)
+from weft._memory import Memory, Resumable, check_forgetting, refuse_new_columns
 from weft.counts import Counts
 from weft.table import Schema, Table
 
 
-class Windowed(TransformerMixin, BaseEstimator):
+class Windowed(Resumable, TransformerMixin, BaseEstimator):
     """Let an embedder follow a stream and forget what is old.
 
     Parameters
@@ -182,22 +175,9 @@ class Windowed(TransformerMixin, BaseEstimator):
 
     # -- files -----------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint, whole or not at all: counts, parameters and position."""
-        check_is_fitted(self, "embedder_")
-        write_checkpoint(path, self, self._memory, *self._state())
-
-    def resume(self, path: str | PathLike[str]) -> Self:
-        """Go on from a checkpoint of the same parameters."""
-        return self._resumed(*read_checkpoint(path, self))
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        if self.embedder_.counts_ is self._memory.total:
-            return {}, {}
-        header, arrays = self.embedder_.counts_._stored()  # learned from fewer windows
-        return {"learned": header}, arrays
-
-    def _resumed(self, memory: Memory, state: Any, arrays: dict[str, np.ndarray]) -> Self:
+    def _resumed(
+        self, memory: Memory, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> Self:
         older = state.get("learned")
         learned = memory.total if older is None else Counts._restored(older, arrays)
         return self._started(self._new_embedder().fit_counts(learned), memory)

@@ -26,7 +26,7 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
 def test_demo_says_that_the_folder_is_missing(tmp_path):
     done = run("demo", "--rows", "200", "--output", "nowhere/picture.png", cwd=tmp_path)
     assert done.returncode != 0
-    assert "there is no folder nowhere" in done.stderr
+    assert "there is no folder 'nowhere'" in done.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -131,10 +131,12 @@ def test_resume_is_bit_identical(embedder, tmp_path):
     assert again.n_windows_ == 4
 
 
-def test_save_needs_an_embedder_with_a_memory(tmp_path):
-    stream = StreamClusterer(3, embedder=OneHot()).fit(groups()[0])
-    with pytest.raises(TypeError, match=r"Windowed\(OneHot\(\)\)"):
-        stream.save(tmp_path / "s")
+def test_an_embedder_without_a_memory_resumes_too(tmp_path):
+    stream = StreamClusterer(3, embedder=OneHot(), random_state=0).fit(groups()[0])
+    stream.save(tmp_path / "s")
+    again = StreamClusterer(3, embedder=OneHot(), random_state=0).resume(tmp_path / "s")
+    X = groups(seed=1)[0]
+    np.testing.assert_array_equal(stream.partial_fit(X).labels_, again.partial_fit(X).labels_)
 
 
 # -- profiles -----------------------------------------------------------------------------------

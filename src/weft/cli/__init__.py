@@ -1,4 +1,8 @@
-"""The command line: thin, no arithmetic lives here."""
+"""The command line: thin, no arithmetic lives here.
+
+``weft COMMAND --help`` says what each command takes. Commands load what they need when they run,
+so that help and tab completion are immediate.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,42 @@ from typing import Annotated
 
 import typer
 
+from weft.cli import _options
+from weft.cli._app import Group, stop_on_terminate
+from weft.cli._files import check_output
+from weft.cli.bench import bench
+from weft.cli.cluster import cluster
+from weft.cli.drift import drift
+from weft.cli.embed import embed
+from weft.cli.explain import explain
+from weft.cli.export import export
+from weft.cli.map import map_
+from weft.cli.methods import methods
+from weft.cli.neighbors import neighbors
+from weft.cli.report import report
+from weft.cli.studio import studio
+
 app = typer.Typer(
+    cls=Group,
     help="Representation and similarity learning on complex tables.",
-    no_args_is_help=True,
+    no_args_is_help=False,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+_ROWS, _TABLES, _MODELS, _MORE = "Rows", "Tables", "Models", "More"
+app.command(rich_help_panel=_ROWS)(embed)
+app.command("map", rich_help_panel=_ROWS)(map_)
+app.command(rich_help_panel=_ROWS)(neighbors)
+app.command(rich_help_panel=_ROWS)(cluster)
+app.command(rich_help_panel=_ROWS)(explain)
+app.command(rich_help_panel=_TABLES)(report)
+app.command(rich_help_panel=_TABLES)(drift)
+app.command(rich_help_panel=_TABLES)(studio)
+app.command(rich_help_panel=_MODELS)(export)
+app.command(rich_help_panel=_MODELS)(methods)
 
 
 def _show_version(wanted: bool) -> None:
@@ -24,28 +59,41 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def weft(
+    ctx: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
+    ] = False,
 ) -> None:
     """Representation and similarity learning on complex tables."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        raise typer.Exit(2)
 
 
-@app.command()
+@app.command(rich_help_panel=_MORE)
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to put the picture.")
     ] = Path("weft-demo.png"),
     rows: Annotated[int, typer.Option(min=200, help="How many rows to draw.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: _options.Seed = 0,
+    force: _options.Force = False,
 ) -> None:
     """Embed a built-in table, compare with one-hot, and draw what happened."""
+    check_output(output, force)
     from weft.cli.demo import run
 
     run(output, rows, seed)
 
 
+app.command(rich_help_panel=_MORE)(bench)
+
+
 def main() -> None:
     """Run the command line."""
-    app()
+    stop_on_terminate()
+    app(prog_name="weft")

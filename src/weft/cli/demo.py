@@ -18,8 +18,6 @@ from weft.evaluate import clustering_f, nmi
 def run(output: Path, rows: int, seed: int) -> None:
     """Compare one-hot with Weave on the LED digits, print the result and draw it."""
     console = Console()
-    if not output.parent.is_dir():
-        raise SystemExit(f"there is no folder {output.parent}; make it or choose another --output")
     digits = led24(rows, random_state=seed)
     console.print(
         f"[bold]led24[/]: {rows} faulty seven-segment displays showing 10 digits; 7 columns are "

@@ -11,12 +11,13 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from weft._base import remember_names, require_rows
 from weft._memory import refuse_new_columns
+from weft._store import Storable
 from weft.cluster import _profiles
 from weft.cluster._profiles import Vocabulary
 from weft.table import Schema, Table
 
 
-class ProfileClusterer(ClusterMixin, BaseEstimator):
+class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
     """Base of CCDS-DC, CCTED and DCD: clusters are profiles of values, windows come one by one.
 
     A subclass implements ``_next(places) -> labels`` for the windows after the first and

@@ -23,13 +23,19 @@ from sklearn.utils.validation import check_is_fitted
 from weft import _rows
 from weft._base import ValueEmbedder
 from weft._input import TabularInput
+from weft._store import Storable
 from weft.cluster import _starts
 from weft.cluster._centers import CENTERS, Layout
 from weft.counts import _checked_weight
 
 
 class KModes(
-    TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+    Storable,
+    TabularInput,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
 ):
     """Cluster rows of categories around k centres.
 

@@ -10,7 +10,6 @@ the modules beside this one.
 from __future__ import annotations
 
 from numbers import Integral
-from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -21,14 +20,14 @@ from sklearn.utils.validation import check_is_fitted
 from weft import _labels
 from weft._base import ValueEmbedder
 from weft._input import remember_names
-from weft._memory import read_checkpoint, refuse_new_columns, write_checkpoint
+from weft._memory import Memory, Resumable, refuse_new_columns
 from weft.cluster import _profiles
 from weft.cluster._profiles import Vocabulary
 from weft.table import Schema, Table
 from weft.tables import cdist_squared
 
 
-class StreamClusterer(ClusterMixin, BaseEstimator):
+class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
     """Cluster the windows of a stream, with stable ids.
 
     Parameters
@@ -150,27 +149,9 @@ class StreamClusterer(ClusterMixin, BaseEstimator):
 
     # -- files -----------------------------------------------------------------------------
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint, whole or not at all: counts, profiles, parameters, position."""
-        check_is_fitted(self, "embedder_")
-        memory = vars(self.embedder_).get("_memory")
-        if memory is None:
-            name = type(self.embedder_).__name__
-            raise TypeError(f"{name} keeps no stream; give Windowed({name}()) as embedder")
-        inner, arrays = self.embedder_._state()
-        name, keys, *rest = self._random.get_state()
-        state = {
-            "n_windows": self.n_windows_,
-            "labels": [[_labels.to_json(v) for v in c] for c in self._vocabulary.labels],
-            "random": [name, *rest],
-            "embedder": inner,
-        }
-        arrays = arrays | {"profiles": self._profiles, "random": keys}
-        write_checkpoint(path, self, memory, state, arrays)
-
-    def resume(self, path: str | PathLike[str]) -> Self:
-        """Go on from a checkpoint of the same parameters."""
-        memory, state, arrays = read_checkpoint(path, self)
+    def _resumed(
+        self, memory: Memory, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> Self:
         embedder = self._new_embedder()._resumed(memory, state["embedder"], arrays)
         self.embedder_, self.n_windows_ = embedder, state["n_windows"]
         labels = [tuple(map(_labels.from_json, c)) for c in state["labels"]]

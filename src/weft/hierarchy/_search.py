@@ -97,6 +97,38 @@ class TreeIndex:
         return distances.astype(np.float64), indices
 
 
+def jobs(n_rows: int) -> int:
+    """Return the threads for a layout; in a small one they only wait for each other."""
+    from weft._count_kernels import n_threads
+
+    return n_threads() if n_rows > 10_000 else 1
+
+
+def placed(positions: np.ndarray, index: TreeIndex) -> Any:
+    """Return a finished layout as openTSNE has it: all that new rows need to find their place.
+
+    Made anew for every use, since openTSNE moves it when it places rows.
+    """
+    from openTSNE import TSNEEmbedding
+    from openTSNE.affinity import PerplexityBasedNN
+    from scipy.sparse import csr_matrix
+
+    near = PerplexityBasedNN.__new__(PerplexityBasedNN)  # its constructor would search again
+    near.P = csr_matrix((index.n_samples, index.n_samples))
+    near.knn_index, near.verbose, near.n_jobs = index, False, jobs(index.n_samples)
+    return TSNEEmbedding(
+        positions,
+        near,
+        learning_rate="auto",
+        theta=0.5,
+        max_step_norm=5,
+        n_jobs=near.n_jobs,
+        verbose=False,
+        callbacks=None,
+        callbacks_every_iters=50,
+    )
+
+
 def exact_neighbors(rows: Rows, query: Rows | None, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return (indices, distances) of the k nearest rows of each query, or of each other row."""
     from scipy.spatial.distance import cdist

@@ -17,14 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from weft._input import remember_names
 from weft._optional import require
-from weft.hierarchy._search import Rows, TreeIndex
+from weft._store import Storable
+from weft.hierarchy._search import Rows, TreeIndex, jobs, placed
 from weft.hierarchy.tree import DistanceHierarchy
 
 _MANY = 60_000  # rows from which neighbours are found through faiss, where it is installed
 _FEW = 5_000  # new rows up to which each is placed on its own, whatever else is in the batch
 
 
-class DRDH(TransformerMixin, BaseEstimator):
+class DRDH(Storable, TransformerMixin, BaseEstimator):
     """Draw mixed rows on a map, so that rows near in their trees are near on it.
 
     Parameters
@@ -117,14 +118,11 @@ class DRDH(TransformerMixin, BaseEstimator):
         """Algorithm 2: rows to trees, trees to neighbours, neighbours to a map."""
         from openTSNE import TSNE, affinity, initialization
 
-        from weft._count_kernels import n_threads
-
         rows = Rows.of(hierarchy._known(X), hierarchy._blocks, hierarchy.unknown)
         perplexity = self._resolved_perplexity(rows.shape[0])
         approximate = self._approximate(rows.shape[0])
         index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
-        # Threads that wait for each other cost more than a small layout itself.
-        n_jobs = n_threads() if rows.shape[0] > 10_000 else 1
+        n_jobs = jobs(rows.shape[0])
         near = affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=index, n_jobs=n_jobs)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         start = _start(rows.coordinates(), int(self.n_components), seed, initialization)
@@ -135,8 +133,8 @@ class DRDH(TransformerMixin, BaseEstimator):
             n_jobs=n_jobs,
             random_state=seed,
         )
-        self._layout = tsne.fit(affinities=near, initialization=start)
-        self.map_ = np.array(self._layout)
+        self.map_ = np.array(tsne.fit(affinities=near, initialization=start))
+        self._index = index
         self.hierarchy_, self.perplexity_ = hierarchy, perplexity
         self.neighbors_ = "faiss" if approximate else "exact"
         self.schema_ = hierarchy.schema_
@@ -192,10 +190,10 @@ class DRDH(TransformerMixin, BaseEstimator):
             raise ValueError("there is no row to place on the map")
         near = min(25, len(self.map_))
         perplexity = min(5.0, self.perplexity_)
-        self._layout[:] = self.map_  # openTSNE moves it when it places rows
+        layout = placed(self.map_, self._index)
         # Forces by interpolation depend on the whole batch; a few rows are placed one by one.
         few = rows.shape[0] <= _FEW or self.n_components > 2
-        partial = self._layout.prepare_partial(rows, k=near, perplexity=perplexity)
+        partial = layout.prepare_partial(rows, k=near, perplexity=perplexity)
         partial.optimize(
             n_iter=100,
             learning_rate=0.1,

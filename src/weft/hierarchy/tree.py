@@ -17,13 +17,14 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from weft._base import _one_row
 from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._optional import require
+from weft._store import Storable
 from weft.counts import Counts
 from weft.hierarchy import _blocks, _grow
 from weft.hierarchy.nodes import Tree
 from weft.table import Numbers, Schema, Table
 
 
-class DistanceHierarchy(TabularInput, TransformerMixin, BaseEstimator):
+class DistanceHierarchy(Storable, TabularInput, TransformerMixin, BaseEstimator):
     """Embed rows so that Manhattan distance is the sum of their columns' tree distances.
 
     Parameters

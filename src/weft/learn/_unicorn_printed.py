@@ -38,15 +38,9 @@ class Prior:
             parts.append(t @ t.T)
         return _block_diagonal(parts)
 
-    def stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return what a checkpoint keeps of it."""
-        header, arrays = self.counts._stored()
-        parts = {f"prior.{k}": v for k, v in arrays.items()}
-        return header, parts | {f"table{i}": t for i, t in enumerate(self.tables.tables)}
-
     @classmethod
     def restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Prior:
-        """Undo :meth:`stored`."""
+        """Return what a checkpoint of format 1 kept of it."""
         counts = Counts._restored(
             header, {k.removeprefix("prior."): v for k, v in arrays.items() if "prior." in k}
         )

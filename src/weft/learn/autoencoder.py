@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from weft._input import TabularInput
+from weft._store import Storable
 from weft.onehot import OneHot
 
 _ACTIVATIONS = {
@@ -28,7 +29,7 @@ _ACTIVATIONS = {
 
 
 class OneHotAutoencoder(
-    TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    Storable, TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """Embed rows by the middle layer of an autoencoder of their one-hot vectors. A baseline.
 

@@ -19,6 +19,7 @@ from weft import couplings
 from weft._base import ValueEmbedder
 from weft._input import require_rows
 from weft.counts import Counts, _checked_weight
+from weft.engines import in_memory
 from weft.learn._helic_blocks import (
     LINEAR,
     Block,
@@ -137,6 +138,7 @@ class HELIC(ValueEmbedder):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and their classes; a weight of 2 is the same as having a row twice."""
         self._check()
+        X, y = in_memory(X, y)
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
         y = _as_cells(y)
@@ -153,6 +155,7 @@ class HELIC(ValueEmbedder):
         """
         if "counts_" not in vars(self):
             return self.fit(X, y, sample_weight)
+        X, y = in_memory(X, y)
         table, y = self._read_known(X), _as_cells(y)
         more = self._count(table, y, sample_weight)
         counts = self.counts_ + more

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 
 from weft._input import remember_names, require_rows
 from weft.counts import Counts, _checked_weight
+from weft.engines import in_memory
 from weft.learn._nonbend_batches import fit_batches
 from weft.learn._nonbend_gibbs import Gibbs
 from weft.learn._nonbend_model import Fit, Prior, total_inertia
@@ -128,6 +129,7 @@ class NonBEND(TableModel):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
+        X, y = in_memory(X, y)
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
         counts = Counts.of(table, sample_weight=sample_weight)
@@ -143,6 +145,7 @@ class NonBEND(TableModel):
             return self.fit(X, y, sample_weight)
         if "_distinct" not in vars(self):
             raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
+        X, y = in_memory(X, y)
         table = self._read_known(X)
         more = Counts.of(table, sample_weight=sample_weight)
         counts = self.counts_ + more

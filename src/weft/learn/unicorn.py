@@ -9,23 +9,16 @@ waits until it is asked for and costs O(V³).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from weft import _labels, _merge, couplings
 from weft._base import ValueEmbedder
-from weft._memory import (
-    Memory,
-    check_forgetting,
-    read_checkpoint,
-    refuse_new_columns,
-    write_checkpoint,
-)
+from weft._memory import Memory, Resumable, check_forgetting, refuse_new_columns
 from weft.counts import Counts
+from weft.engines import in_memory
 from weft.learn import _unicorn_printed as printed
 from weft.learn.weave import Weave, check_clusters
 from weft.table import Schema
@@ -43,7 +36,7 @@ class Change:
     columns: dict[str, float]
 
 
-class UNICORN(ValueEmbedder):
+class UNICORN(Resumable, ValueEmbedder):
     """Embed the rows of a stream by couplings that every window adds to.
 
     Parameters
@@ -136,6 +129,7 @@ class UNICORN(ValueEmbedder):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start a stream with its first window."""
         check_forgetting(self.decay, None)
+        X, y = in_memory(X, y)
         table = self._read(X, Schema.of(self.schema))
         super().fit(table, y, sample_weight)
         return self._begin(table.n_rows)
@@ -159,6 +153,7 @@ class UNICORN(ValueEmbedder):
         if "_memory" not in vars(self):
             return self.fit(X, y, sample_weight)
         check_forgetting(self.decay, None)
+        X, y = in_memory(X, y)
         refuse_new_columns(X, self.schema_)
         table = self._read_known(X)
         memory = self._memory.add(table, None, sample_weight, decay=self.decay)
@@ -215,20 +210,6 @@ class UNICORN(ValueEmbedder):
         return tables
 
     # -- files -----------------------------------------------------------------------------
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint, whole or not at all: counts, parameters and position."""
-        check_is_fitted(self, "counts_")
-        write_checkpoint(path, self, self._memory, *self._state())
-
-    def resume(self, path: str | PathLike[str]) -> Self:
-        """Go on from a checkpoint of the same parameters."""
-        return self._resumed(*read_checkpoint(path, self))
-
-    def _state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        prior, arrays = (None, {}) if self._prior is None else self._prior.stored()
-        drift = [self.drift_.overall, self.drift_.columns]
-        return {"drift": drift, "history": self.history_, "prior": prior}, arrays
 
     def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
         stored = state["prior"]

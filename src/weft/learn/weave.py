@@ -18,7 +18,7 @@ import numpy as np
 from weft import couplings
 from weft._base import ValueEmbedder
 from weft.counts import Counts
-from weft.spaces import frequencies, information
+from weft.spaces import corrected_uncertainty, frequencies, information
 from weft.spectra import leading_axes, projected
 from weft.tables import ValueTables
 
@@ -163,15 +163,10 @@ def mean_kernel(
 def column_weights(counts: Counts) -> np.ndarray:
     """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend.
 
-    ``SU⁺ = 2 max(0, MI - (V_a - 1)(V_b - 1) / 2n) / (H_a + H_b)`` takes away the information that
-    independent columns would seem to share in n rows. Without any dependence its factor is 1.
+    Without any dependence the factor of ``SU⁺``, bias-corrected symmetric uncertainty, is 1.
     """
     mutual, marginal, _ = information(counts)
-    freedom = np.maximum(counts.sizes - 1, 0)
-    corrected = np.maximum(mutual - np.outer(freedom, freedom) / (2 * counts.n), 0)
-    entropies = marginal + marginal.T
-    uncertainty = 2 * corrected / np.where(entropies > 0, entropies, 1)
-    np.fill_diagonal(uncertainty, 0)
+    uncertainty = corrected_uncertainty(counts, mutual, marginal)
     tied = np.sqrt(uncertainty.sum(axis=1))
     weight = np.sqrt(np.diagonal(marginal) * (tied if tied.any() else 1))
     return weight / weight.mean() if weight.any() else np.ones(len(weight))

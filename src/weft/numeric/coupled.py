@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from weft._input import remember_names, require_rows
+from weft._store import Storable
 from weft.numeric._couplings import CoupledModel, learn, refuse_extremes
 from weft.numeric._powers import PowerMoments, powers
 from weft.table import Schema, Table
@@ -23,7 +24,7 @@ from weft.table import Schema, Table
 _BLOCK = 1 << 15
 
 
-class CoupledNumeric(TransformerMixin, BaseEstimator):
+class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
     """Represent numeric rows by the couplings within and between columns.
 
     Parameters

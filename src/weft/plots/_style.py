@@ -7,6 +7,7 @@ import numpy as np
 
 # Shape and dash tell series apart where colour does not.
 MARKERS = "os^DvPX*<>"
+HATCHES = ["", "///", "...", "xxx", "\\\\\\", "ooo"]
 DASHES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1))]
 
 
@@ -24,6 +25,11 @@ def colours(n: int) -> list:
 
     # Its lightness rises evenly; the palest end is left out, it vanishes on paper.
     return [colormaps["viridis"](shade) for shade in np.linspace(0, 0.85, max(n, 1))][:n]
+
+
+def greys(n: int) -> list[str]:
+    """Return greys from dark to pale, evenly."""
+    return [str(shade) for shade in np.linspace(0.35, 0.95, max(n, 1)).round(3)][:n]
 
 
 def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) -> None:

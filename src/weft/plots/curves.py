@@ -1,4 +1,4 @@
-"""Curves of methods, a line each: goodness, retrieval, convergence."""
+"""Curves of methods, a line each: goodness, retrieval, convergence, cost, sensitivity."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -115,4 +115,144 @@ def convergence(trace: Sequence[float] | Mapping[str, Sequence[float]], *, ax: A
     if len(curves) == 1:
         ax.get_legend().remove()  # one line needs no name
     ax.set(xlabel="iteration", ylabel="objective")
+    return ax
+
+
+def time_cost(
+    sizes: Any, seconds: Mapping[str, Any], *, xlabel: str = "rows", ax: Any = None
+) -> Any:
+    """Draw how time grows with the data, both on logarithmic axes; a grey line grows linearly.
+
+    Parameters
+    ----------
+    sizes : array-like of float
+        How large the data were.
+    seconds : mapping of str to array-like
+        How long each method took.
+    xlabel : str
+        What was varied: rows, columns, values of a column.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    References
+    ----------
+    Zhu (2019), Figures 4.4, 5.6, 6.8, 7.11.
+
+    Examples
+    --------
+    >>> from weft.plots import time_cost
+    >>> ax = time_cost([100, 1000], {"ours": [0.01, 0.02], "theirs": [0.1, 10.0]})
+    >>> ax.get_xscale(), ax.get_ylabel()
+    ('log', 'seconds')
+    """
+    sizes = np.asarray(sizes, dtype=float)
+    for name, times in {"sizes": sizes, **seconds}.items():
+        if not (np.asarray(times, dtype=float) > 0).all():
+            raise ValueError(f"{name!r} must be positive to be drawn on a logarithmic axis")
+    ax = axes(ax, (5, 3.6))
+    draw_series(ax, {name: (sizes, times) for name, times in seconds.items()})
+    start = min(float(np.asarray(times)[0]) for times in seconds.values())
+    ax.plot(sizes, start * sizes / sizes[0], color="0.7", linewidth=0.8, zorder=0)
+    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel="seconds")
+    return ax
+
+
+def sensitivity(
+    values: Any,
+    scores: Mapping[str, Any],
+    *,
+    errors: Mapping[str, Any] | None = None,
+    xlabel: str = "parameter",
+    ylabel: str = "score",
+    ax: Any = None,
+) -> Any:
+    """Draw how a score depends on a parameter, a line for each data set or method.
+
+    Parameters
+    ----------
+    values : array-like of float
+        The parameter.
+    scores : mapping of str to array-like
+        The scores by name.
+    errors : mapping of str to array-like, optional
+        Standard deviations, drawn as bands.
+    xlabel, ylabel : str
+        What the axes show.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    References
+    ----------
+    Zhu (2019), Figures 6.10, 7.6, 7.7, 8.6, 8.7; Wang (2013), Figure 2; Shi (2013), Figure 25.
+
+    Examples
+    --------
+    >>> from weft.plots import sensitivity
+    >>> ax = sensitivity([1, 2, 3], {"zoo": [0.7, 0.9, 0.8]}, errors={"zoo": [0.1, 0.1, 0.1]})
+    >>> len(ax.lines), len(ax.collections)
+    (1, 1)
+    """
+    ax = axes(ax, (5, 3.6))
+    x = np.asarray(values, dtype=float)
+    draw_series(ax, {name: (x, y) for name, y in scores.items()})
+    for name, spread in (errors or {}).items():
+        middle, spread = np.asarray(scores[name], float), np.asarray(spread, float)
+        colour = next(line.get_color() for line in ax.lines if line.get_label() == name)
+        ax.fill_between(x, middle - spread, middle + spread, color=colour, alpha=0.15, lw=0)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    return ax
+
+
+def indicator_density(
+    indicators: Mapping[str, Any], *, xlabel: str = "heterogeneity indicator", ax: Any = None
+) -> Any:
+    """Draw the probability density of indicators by kernel density estimation, a line for each.
+
+    Parameters
+    ----------
+    indicators : mapping of str to array-like
+        E.g. from `weft.evaluate.intra_coupling_heterogeneity`, by name of the data set.
+    xlabel : str
+        What was estimated.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    References
+    ----------
+    Zhu (2019), Figures 7.4 and 7.5.
+
+    Examples
+    --------
+    >>> from weft.plots import indicator_density
+    >>> ax = indicator_density({"zoo": [0.1, 0.2, 0.25, 0.4]})
+    >>> ax.get_ylabel()
+    'density'
+    """
+    from scipy.stats import gaussian_kde
+
+    curves = {}
+    for name, given in indicators.items():
+        values = np.asarray(given, dtype=float)
+        values = values[np.isfinite(values)]
+        if len(np.unique(values)) < 2:
+            raise ValueError(f"{name!r} needs two different numbers to have a density")
+        margin = 0.5 * np.ptp(values)
+        x = np.linspace(values.min() - margin, values.max() + margin, 200)
+        curves[name] = (x, gaussian_kde(values)(x))
+    ax = axes(ax, (5, 3.6))
+    draw_series(ax, curves)
+    ax.set(xlabel=xlabel, ylabel="density")
+    ax.set_ylim(bottom=0)
     return ax

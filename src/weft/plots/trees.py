@@ -31,7 +31,7 @@ def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Any = None) -> Any:
     >>> [text.get_text() for text in ax.texts]
     ['Latte', 'Mocha', 'Oolong']
     """
-    leaves = _in_order(tree)
+    leaves = leaves_in_order(tree)
     if len(leaves) > max_leaves:
         raise ValueError(
             f"the tree has {len(leaves)} leaves; draw a part of it, or raise max_leaves"
@@ -60,7 +60,7 @@ def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Any = None) -> Any:
     return ax
 
 
-def _in_order(tree: Any) -> list[int]:
+def leaves_in_order(tree: Any) -> list[int]:
     """Return the leaves as they come from top to bottom."""
     leaves, waiting = [], [0]
     while waiting:

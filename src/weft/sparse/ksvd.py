@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from weft._store import Storable
 from weft.sparse import _atoms
 from weft.sparse._learning import Learner
 from weft.sparse.pursuit import energies, pursue, stopping
@@ -24,7 +25,7 @@ from weft.sparse.pursuit import energies, pursue, stopping
 _FORGET = 2.0  # how fast partial_fit lets go of what older dictionaries coded
 
 
-class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a dictionary by K-SVD and code rows with few of its atoms.
 
     ``min ‖Y − ΓD‖²`` under Eq. (4), by turns: code every signal (:func:`~weft.sparse.batch_omp`),

@@ -18,12 +18,13 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._labels import Label
+from weft._store import Storable
 from weft.sparse import _vocabulary
 from weft.sparse._terms import TermCounts
 from weft.table import Schema, Table
 
 
-class SetTfidf(TabularInput, TransformerMixin, BaseEstimator):
+class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
     """Weigh the elements of set-valued cells, and their combinations, by rarity.
 
     Eq. (5): ``w = tf · log10(D / df)`` for each term, D the number of rows and df how many of them

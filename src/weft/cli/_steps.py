@@ -1,0 +1,109 @@
+"""From a fitted embedder to a file: one more step if need be, then batch by batch, all or nothing.
+
+Comes in: a fitted embedder and the name of a source. Goes out: a file with the columns to keep and
+what the embedder made of each row.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from weft.cli._app import note
+from weft.cli._files import format_of, known_format, to_stdout
+from weft.cli._show import progress
+
+
+class Then:
+    """An embedder, then a step: what the engines need of an embedder, and no more."""
+
+    def __init__(self, embedder: Any, step: Callable[[np.ndarray], np.ndarray], names: Any) -> None:
+        self.embedder = embedder
+        self.step = step
+        self.names = names
+        if "counts_" in vars(embedder):  # by which the engines read text as it was in fit
+            self.counts_ = embedder.counts_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the step's result for each row."""
+        return self.step(self.embedder.transform(X))
+
+    def get_feature_names_out(self, _: Any = None) -> np.ndarray:
+        """Return the names of the step's dimensions."""
+        return np.asarray(self.names, dtype=object)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The columns that the embedder wants."""
+        return self.embedder.feature_names_in_
+
+
+def projected(embedder: Any, table: Any, dims: int, name: str) -> Then:
+    """Return the embedder followed by the first principal axes of the rows of a table."""
+    from weft.report._rows import Axes
+
+    vectors = embedder.transform(table)
+    axes = Axes.of(vectors, np.ones(len(vectors)), dims)
+    n_axes = axes.axes.shape[1]
+    if dims > n_axes:
+        note(f"warning: the rows vary along {n_axes} axes only, fewer than {dims}")
+    return Then(embedder, axes.place, [f"{name}{i}" for i in range(n_axes)])
+
+
+def write_rows(
+    embedder: Any,
+    source: str,
+    output: Path | None,
+    *,
+    keep: Sequence[str],
+    form: str | None,
+) -> int:
+    """Transform a source into a file or, if there is none or it is -, standard output.
+
+    Returns how many rows were written.
+    """
+    from weft import engines
+
+    piped = output is None or str(output) == "-"
+    kind = known_format(form or "csv") if piped else format_of(Path(str(output)), form)
+    folder = None if piped else Path(str(output)).resolve().parent
+    # A folder beside the target: the file appears there by one rename, when it is whole.
+    with tempfile.TemporaryDirectory(prefix=".weft-", dir=folder) as room:
+        part = Path(room, f"rows.{kind if kind in _direct() else _direct()[-1]}")
+        with progress("embedding") as advance:
+            n_rows = engines.transform(embedder, source, part, keep=list(keep), progress=advance)
+        if kind not in _direct():
+            part = _converted(part, kind)
+        if piped:
+            to_stdout(part)
+        else:
+            part.replace(Path(str(output)))
+    return n_rows
+
+
+def _direct() -> tuple[str, ...]:
+    """Return the formats that the engines write themselves, the best one to convert from last."""
+    from weft.engines._source import has_arrow
+
+    return ("csv", "arrow", "parquet") if has_arrow() else ("arrow", "csv")
+
+
+def _converted(path: Path, kind: str) -> Path:
+    """Write a file anew in another format, through DuckDB."""
+    import duckdb
+
+    how = {
+        "tsv": "FORMAT csv, DELIMITER '\t', HEADER",
+        "json": "FORMAT json, ARRAY true",
+        "jsonl": "FORMAT json",
+        "parquet": "FORMAT parquet",
+    }[kind]
+    target = path.with_suffix(f".{kind}")
+    names = [str(name).replace("'", "''") for name in (path, target)]
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (FROM '{names[0]}') TO '{names[1]}' ({how})")
+    return target

@@ -1,0 +1,26 @@
+"""Engines: counts and vectors wherever the data is; files, queries, databases, clusters.
+
+Rows are read once, in batches, and only their counts are kept, so a table may be far larger than
+memory and lie in many places. Every engine gives the same counts, bit for bit, for the same typed
+data.
+"""
+
+from weft.engines._count import count, count_for
+from weft.engines._estimate import estimate
+from weft.engines._open import batches, in_memory, is_source, is_spread, read
+from weft.engines._sizes import Estimate
+from weft.engines._transform import transform, vectors_of
+
+__all__ = [
+    "Estimate",
+    "batches",
+    "count",
+    "count_for",
+    "estimate",
+    "in_memory",
+    "is_source",
+    "is_spread",
+    "read",
+    "transform",
+    "vectors_of",
+]

@@ -1,0 +1,89 @@
+"""Values as people read them: short text, rounded numbers; missing stays None."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from weft._labels import Label
+from weft.table import Codes, Numbers, Sets
+
+LONGEST = 60
+
+
+def shown(label: Label) -> str | None:
+    """Return a label as short text; None if it is missing."""
+    if label is None:
+        return None
+    text = repr(label) if isinstance(label, bytes) else str(label)
+    text = " ".join(text.split()) if len(text.split()) > 1 or text.strip() else repr(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def quoted(label: Label) -> str:
+    """Return a label in quotation marks, spaces at its ends and all."""
+    if isinstance(label, str) and label.strip() != label and len(label) <= LONGEST:
+        return f"“{label}”"
+    return f"“{shown(label)}”"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share as the page writes it."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def cluster_name(number: int) -> str:
+    """Return a letter: rows are numbered, clusters are not."""
+    return chr(ord("A") + number)
+
+
+def cell(column: Codes | Numbers | Sets, row: int) -> str | None:
+    """Return one cell as text."""
+    if isinstance(column, Numbers):
+        value = column.values[row]
+        return None if np.isnan(value) else written(value)
+    if isinstance(column, Codes):
+        return shown(column.labels[column.codes[row]])
+    met = column.codes[column.starts[row] : column.starts[row + 1]]
+    return shown(", ".join(sorted(str(shown(column.labels[code])) for code in met)) or "{}")
+
+
+def written(value: float, digits: int = 6) -> str:
+    """Return a number to some significant digits, without an exponent where that is readable."""
+    near = float(f"{value:.{digits}g}")
+    if near and not 1e-4 <= abs(near) < 1e9:
+        return f"{near:.{digits}g}"
+    return np.format_float_positional(near, trim="-")
+
+
+def rounded(values: Any, digits: int = 4) -> Any:
+    """Return numbers to some significant digits, as plain Python; what is not finite is None."""
+    array = np.asarray(values, dtype=float)
+    flat = [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in array.ravel().tolist()]
+    if array.ndim == 0:
+        return flat[0]
+    if array.ndim == 1:
+        return flat
+    width = array.shape[1]
+    return [flat[i * width : (i + 1) * width] for i in range(len(array))]
+
+
+def bin_names(edges: np.ndarray) -> list[str]:
+    """Return a name for each bin: ``< 12``, ``12 to 30``, ``≥ 30``."""
+    ends = _told_apart(edges)
+    if not ends:
+        return ["any number"]
+    inner = [f"{a} to {b}" for a, b in pairwise(ends)]
+    return [f"< {ends[0]}", *inner, f"≥ {ends[-1]}"]
+
+
+def _told_apart(edges: Sequence[float] | np.ndarray) -> list[str]:
+    """Return edges with as few digits as tell them apart, at least three."""
+    for digits in range(3, 18):
+        names = [written(edge, digits) for edge in edges]
+        if len(set(names)) == len(names):
+            break
+    return names

@@ -1,0 +1,203 @@
+"""The training of GBC, step by step; reads like its algorithm."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from weft.sources import _gbc_search as search
+from weft.sources._gbc_fusion import Fusion, bare, left_out, mean_losses, row_losses
+from weft.sources._gbc_objective import edge_loss, source_weights
+from weft.sources._gbc_smoothing import Fused, Lean, smooth
+from weft.sources._gbc_team import Team, all_scores
+from weft.sources._graphs import blend
+
+EDGES = 2_000  # edges looked at for the weight of a graph
+
+
+class Settings(NamedTuple):
+    """What the estimator was asked for."""
+
+    n_rounds: int
+    consensus: float | str
+    connectivity: float | str
+    graph_smoothing: float | str
+    printed: bool
+    validate: bool
+
+
+class Training:
+    """One training of GBC; what it found is left in its attributes."""
+
+    def __init__(
+        self,
+        problem: search.Problem,
+        settings: Settings,
+        rng: np.random.Generator,
+    ) -> None:
+        self.problem, self.settings, self.rng = problem, settings, rng
+        sources = problem.binned.sources
+        self.graphs = [sources.graph(name) for name in sources.graph_names]
+        self.pairs = [
+            pairs[:, np.sort(rng.permutation(pairs.shape[1])[:EDGES])]
+            for pairs in search.pairs_of(self.graphs)
+        ]
+        self.unlabeled = np.setdiff1d(np.arange(len(sources)), problem.labeled)
+        self.history: list[dict[str, Any]] = []
+        self.log: dict[str, list[dict[str, Any]]] = {"lambdas": [], "smoothing": []}
+
+    def run(self) -> Training:
+        """Take all steps."""
+        self._validate()
+        self._choose_lean()
+        self._choose_lambdas()
+        self._train()
+        self._rate_sources()
+        return self
+
+    def _validate(self) -> None:
+        """Choose rounds and source weights from held-out rows; without any, take all as equal."""
+        p = self.problem
+        self.found = search.validate(p, self.settings.n_rounds) if self.settings.validate else None
+        if self.found is not None:
+            self.fusion, self.n_rounds = self.found.fusion, self.found.n_rounds
+        else:
+            known = np.array([(place[p.labeled] >= 0).sum() > 1 for place in p.binned.places])
+            self.fusion = Fusion(known / max(known.sum(), 1))
+            self.n_rounds = self.settings.n_rounds
+        # What each fold's boosters say of all ids; only graphs ask for it.
+        self.every = []
+        if self.found is not None and self.graphs:
+            self.every = [self._all_scores(team) for team in self.found.teams]
+        weights = [self._graph_weights(scores) for scores in self.every]
+        n_graphs = len(self.graphs)
+        self.graph_weights = np.mean(weights, axis=0) if weights else np.full(n_graphs, 1.0)
+        if n_graphs:
+            self.graph_weights = self.graph_weights / self.graph_weights.sum()
+
+    def _graph_weights(self, scores: np.ndarray) -> np.ndarray:
+        """Eq. (3.11) with z = 1 and c the number of edges."""
+        loss, start = self.problem.loss, self.problem.start
+        values = np.zeros(len(self.pairs))
+        for g, pairs in enumerate(self.pairs):
+            parts = np.array([edge_loss(loss, start + own, pairs) for own in scores])
+            used = ~np.isnan(parts) & (self.fusion.weights > 0)
+            share = self.fusion.weights[used]
+            values[g] = parts[used] @ share / share.sum() if used.any() else np.nan
+        if np.isnan(values).all():
+            return np.full(len(values), 1 / max(len(values), 1))
+        return source_weights(values)
+
+    def _choose_lean(self) -> None:
+        """Choose how predictions lean on neighbours, by those of the folds' boosters."""
+        asked, n_graphs = self.settings.graph_smoothing, len(self.graphs)
+        self.lean = Lean((0.0,) * n_graphs)
+        if asked != "auto":
+            self.lean = Lean(tuple((float(asked) * n_graphs * self.graph_weights).tolist()))
+        elif self.every:
+            n_folds = len(self.every)
+
+            def losses(lean: Lean) -> np.ndarray:
+                out = np.empty(len(self.problem.labeled))
+                for k in range(n_folds):
+                    held_out = self.problem.folds == k
+                    out[held_out] = self._fold_losses(k, self.every[k], lean)
+                return out
+
+            trusts = self.problem.smoother.trusts
+            self.lean, self.log["smoothing"] = search.search_lean(losses, n_graphs, trusts)
+
+    def _fold_losses(self, fold: int, scores: np.ndarray, lean: Lean) -> np.ndarray:
+        """Return the losses of a fold's rows, given its boosters' scores of all ids."""
+        p, out = self.problem, self.problem.folds == fold
+        fused = Fused(self.fusion(p.start, scores), bare(scores), p.labeled[~out])
+        made = smooth(p.smoother, fused, self.graphs, lean, p.known[~out])
+        return p.smoother.losses(made[p.labeled[out]], p.known[out])
+
+    def _choose_lambdas(self) -> None:
+        s, p = self.settings, self.problem
+        self.graph = blend(self.graphs, self.graph_weights) if self.graphs else None
+        asked = (s.consensus, s.connectivity)
+        if self.found is None or "auto" not in asked:
+            default = 1.0 if s.printed else 0.0  # the paper always has both terms
+            first, second = (default if value == "auto" else float(value) for value in asked)
+            self.lambdas = (first, second)
+            return
+        limit = search.UNLABELED * len(p.labeled)
+        some = self.rng.permutation(self.unlabeled)[:limit]
+        out = p.folds == 0
+        before = self.found.losses[out]
+        if self.lean.any:
+            before = self._fold_losses(0, self.every[0], self.lean)
+
+        def judge(team: Team) -> np.ndarray:
+            if self.lean.any:
+                return self._fold_losses(0, self._all_scores(team), self.lean)
+            fused = np.zeros_like(p.targets)
+            fused[out] = self.fusion(p.start, team.watched_scores())
+            return p.judge(fused)[out]
+
+        coupling = search.Coupling(some, self.graph)
+        self.lambdas, self.log["lambdas"] = search.search_lambdas(
+            p, self.found, asked, coupling, judge, before
+        )
+
+    def _all_scores(self, team: Team) -> np.ndarray:
+        binned = self.problem.binned
+        return all_scores(team.boosters, binned.sources, binned.n_outputs, self.n_rounds)
+
+    def _train(self) -> None:
+        """Train on all labels; note the weights after each round."""
+        p = self.problem
+        ends = [pairs.ravel() for pairs in self.pairs]
+        watched = np.unique(np.concatenate([p.labeled, *ends]))
+        team = Team(p.binned, p.loss, p.labeled, p.targets, watched)
+        if any(self.lambdas):
+            team.couple(
+                self.unlabeled, self.lambdas, self.fusion.weights, self.graph, self.settings.printed
+            )
+        team.begin()
+        for t in range(self.n_rounds):
+            team.step()
+            scores = team.watched_scores()
+            own = scores[:, np.searchsorted(watched, p.labeled)]
+            losses = mean_losses(row_losses(p.loss, p.start, own, p.targets))
+            if self.settings.printed:  # Eq. (3.10) of the training loss, each round
+                team.weights = source_weights(losses)
+                self.fusion = Fusion(team.weights)
+            self.history.append(self._entry(t, losses, scores, watched))
+        self.boosters = team.boosters
+
+    def _entry(
+        self, t: int, losses: np.ndarray, scores: np.ndarray, watched: np.ndarray
+    ) -> dict[str, Any]:
+        names = self.problem.binned.sources.names
+        entry: dict[str, Any] = {"round": t + 1, "training_loss": _named(names, losses)}
+        if self.found is not None and t < len(self.found.history):
+            entry |= {
+                "validation_loss": _named(names, self.found.history[t]["losses"]),
+                "source_weights": _named(names, self.found.history[t]["weights"]),
+            }
+            if "loss" in self.found.history[t]:
+                entry["fused_loss"] = self.found.history[t]["loss"]
+        else:
+            entry["source_weights"] = _named(names, self.fusion.weights)
+        if self.graphs:
+            everywhere = np.full(
+                (len(scores), len(self.problem.binned.places[0]), scores.shape[2]), np.nan
+            )
+            everywhere[:, watched] = scores
+            weights = self._graph_weights(everywhere)
+            entry["graph_weights"] = _named(self.problem.binned.sources.graph_names, weights)
+        return entry
+
+    def _rate_sources(self) -> None:
+        p = self.problem
+        self.source_importances = np.full(len(p.binned.places), np.nan)
+        if self.found is not None:
+            self.source_importances = left_out(p.judge, self.fusion, p.start, self.found.scores)
+
+
+def _named(names: tuple[str, ...], values: np.ndarray) -> dict[str, float]:
+    return dict(zip(names, np.asarray(values, dtype=float).tolist(), strict=True))

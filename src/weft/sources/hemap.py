@@ -1,0 +1,289 @@
+"""HeMap: labels from a table with other columns, if they honestly help [Shi 2013, ch. 5].
+
+Target and source are projected into one space that keeps the structure of both; source rows that
+lie among target rows become training rows. Everything rests on which source row is laid beside
+which target row, so that is the first choice here; and a guard refuses sources that do not help.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from weft._store import Storable
+from weft.sources._hemap_alignment import ALIGNMENTS
+from weft.sources._hemap_guard import Verdict, judge, too_risky
+from weft.sources._hemap_read import numbers_only, read_pairs, read_source, read_target
+from weft.sources._hemap_transfer import Options, Source, Target, Transfer
+
+_NEIGHBORS = 10
+
+
+def _gives_probabilities(model: HeMap) -> bool:
+    return hasattr(model._estimator(_NEIGHBORS), "predict_proba")
+
+
+class HeMap(Storable, BaseEstimator):
+    """A learner that borrows labels from a source with other columns, or says why it does not.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor, optional
+        The learner; 10 nearest neighbours if not given.
+    alignment : {"auto", "pairs", "pc", "score", "cluster", "random"}, default="auto"
+        How source rows are laid beside target rows: known ``pairs``; nearest in the first
+        principal components, turned so that the means of shared classes meet ("pc"); nearest in
+        what a learner of each table's own predicts ("score"); matched clusters ("cluster");
+        "random", as in the thesis. "auto" is "pairs" if pairs are given, else "pc".
+    n_components : int, default=20
+        Dimensions of the common space, at most; the thesis uses 1.
+    similarity : float, default=1.0
+        How much the two tables should agree there (β).
+    linearity : float in (0, 1], default=1.0
+        1 keeps the columns only, the linear HeMap; less keeps clusters too (θ; nonlinear at 0.5).
+    selection : bool, default=True
+        Whether only source rows in clusters shared with the target are used.
+    scale : bool, default=True
+        Whether columns are brought to variance 1; turn it off where all are in one unit.
+    guard : int or None, default=5
+        Folds of the cross-validation that must show a gain over the learner on the target alone,
+        in the original and in the common space; None trusts the source untested.
+    random_state : int, RandomState or None, default=None
+        Decides folds, clusters and random alignments.
+
+    Attributes
+    ----------
+    refused_ : bool
+        Whether predictions are those of the learner on the target alone.
+    reason_ : str
+        Why, with the figures.
+    losses_ : dict
+        Mean held-out loss with the source ("transfer"), without ("target"), and without in the
+        projected space ("projected"), and standard errors of the two differences.
+    alignment_ : str or None
+        The alignment used.
+    target_estimator_ : estimator
+        The learner on the target's labeled rows alone.
+    transfer_ : object or None
+        What was learned with the source, refused or not; it has ``predict`` as well.
+    selected_ : ndarray or None
+        The source rows that are selected.
+    eigenvalues_ : ndarray or None
+        What each dimension of the common space weighs.
+    classes_ : ndarray
+        Of a classifier.
+    n_features_in_, feature_names_in_
+        The target's columns.
+
+    Notes
+    -----
+    Erratum: the thesis says that the order of rows does not matter. It does: row i of the target
+    is projected with row i of the source. Rows laid together at random carry nothing over.
+
+    Classes of equal names are taken to mean the same; other classes, and numbers, are bridged
+    (Eqs. 5.19 and 5.20). Rename classes to have them bridged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from weft import HeMap
+    >>> rng = np.random.default_rng(0)
+    >>> things = rng.normal(size=(500, 2))          # what both tables are about
+    >>> kind = np.where(things[:, 0] * things[:, 1] > 0, "even", "odd")
+    >>> ours = things @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(500, 5))
+    >>> theirs = things @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(500, 8))
+    >>> labels = kind[:400].astype(object)
+    >>> labels[40:] = None                          # 40 of our rows have a label
+    >>> model = HeMap(random_state=0)
+    >>> model = model.fit(
+    ...     ours[:400], labels, source=(theirs[:400], kind[:400]), pairs=np.arange(400)
+    ... )
+    >>> model.refused_
+    False
+    >>> alone = model.target_estimator_.score(ours[400:], kind[400:])
+    >>> model.score(ours[400:], kind[400:]) > alone + 0.1
+    True
+
+    A source about something else is refused, and the learner on the target alone answers.
+
+    >>> noise = rng.normal(size=(400, 8))
+    >>> model = model.fit(ours[:400], labels, source=(noise, kind[:400]))
+    >>> model.refused_
+    True
+    >>> model.score(ours[400:], kind[400:]) == alone
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        alignment: str = "auto",
+        n_components: int = 20,
+        similarity: float = 1.0,
+        linearity: float = 1.0,
+        selection: bool = True,
+        scale: bool = True,
+        guard: int | None = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.alignment = alignment
+        self.n_components = n_components
+        self.similarity = similarity
+        self.linearity = linearity
+        self.selection = selection
+        self.scale = scale
+        self.guard = guard
+        self.random_state = random_state
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, source: Any = None, pairs: Any = None) -> Self:
+        """Learn from target rows, and from the source if the guard lets it in.
+
+        Parameters
+        ----------
+        X : array or frame of numbers
+            Target rows, with or without labels.
+        y : array-like
+            Their classes or numbers; None or NaN where a row has none.
+        source : (rows, outputs), optional
+            Rows of other columns, and a class or number for each. Without a source this is the
+            learner on the target alone.
+        pairs : array-like of int, optional
+            For each target row the number of the source row about the same thing, or -1.
+        """
+        self._check_parameters()
+        with numbers_only("X"):
+            X = validate_data(self, X, dtype=np.float64)
+        numeric = self._is_regressor()
+        values, labeled = read_target(y, len(X), numeric)
+        self.target_estimator_ = self._estimator(len(values)).fit(X[labeled], values)
+        self.transfer_: Transfer | None = None
+        self.losses_: dict[str, float] = {}
+        self.alignment_: str | None = None
+        self.selected_: np.ndarray | None = None
+        self.eigenvalues_: np.ndarray | None = None
+        if source is None:
+            verdict = Verdict(True, "no source was given", {})
+        else:
+            others = read_source(source, numeric)
+            partners = read_pairs(pairs, len(X), len(others.X))
+            verdict = self._try(Target(X, values, labeled, partners), others)
+        self.refused_, self.reason_, self.losses_ = verdict
+        if not numeric:
+            transfer = None if self.refused_ else self.transfer_
+            self.classes_ = (
+                self.target_estimator_.classes_ if transfer is None else transfer.classes
+            )
+        return self
+
+    def _try(self, target: Target, source: Source) -> Verdict:
+        """Fit the transfer and have it judged."""
+        options = self._options(target)
+        self.alignment_ = options.alignment
+        paired = len(source.X) if target.pairs is None else np.sum(target.pairs >= 0)
+        if min(len(source.X), paired) < 2:
+            return Verdict(True, "the source has fewer than two rows to align", {})
+        if len(np.unique(source.X, axis=0)) < 2 or len(np.unique(target.X, axis=0)) < 2:
+            return Verdict(True, "all rows of a table are the same: nothing can be aligned", {})
+        self.transfer_ = Transfer(options, target, source)
+        self.selected_ = self.transfer_.selected
+        self.eigenvalues_ = self.transfer_.eigenvalues
+        if self.guard is None:
+            return Verdict(False, "the guard is off: the source is used untested", {})
+        risk = too_risky(len(self.selected_), len(source.X))
+        return risk or judge(options, target, source, int(self.guard))
+
+    def _options(self, target: Target) -> Options:
+        how = self.alignment
+        if how == "auto":
+            how = "pc" if target.pairs is None else "pairs"
+        if how == "pairs" and target.pairs is None:
+            raise ValueError("alignment='pairs' needs pairs: give fit the source row of each row")
+        return Options(
+            make=self._estimator,
+            numeric=self._is_regressor(),
+            alignment=how,
+            n_components=int(self.n_components),
+            beta=float(self.similarity),
+            theta=float(self.linearity),
+            selection=bool(self.selection),
+            scale=bool(self.scale),
+            seed=check_random_state(self.random_state).randint(2**31 - 1),
+        )
+
+    def _estimator(self, n_rows: int) -> Any:
+        if self.estimator is None:
+            return KNeighborsClassifier(min(_NEIGHBORS, n_rows))
+        return clone(self.estimator)
+
+    def _is_regressor(self) -> bool:
+        return self.estimator is not None and is_regressor(self.estimator)
+
+    def _check_parameters(self) -> None:
+        learner = self.estimator
+        if learner is not None and not (
+            hasattr(learner, "fit") and (is_classifier(learner) or is_regressor(learner))
+        ):
+            raise TypeError(f"estimator={self.estimator!r}: give a classifier or a regressor")
+        if self.alignment not in ("auto", *ALIGNMENTS):
+            raise ValueError(f"alignment={self.alignment!r}: use 'auto' or one of {ALIGNMENTS}")
+        if not isinstance(self.n_components, Integral) or self.n_components < 1:
+            raise ValueError(f"n_components={self.n_components!r}: use a whole number from 1")
+        if not isinstance(self.similarity, Real) or not 0 <= self.similarity < np.inf:
+            raise ValueError(f"similarity={self.similarity!r}: use a number from 0")
+        if not isinstance(self.linearity, Real) or not 0 < self.linearity <= 1:
+            raise ValueError(f"linearity={self.linearity!r}: use a number above 0, up to 1")
+        if self.guard is not None and (not isinstance(self.guard, Integral) or self.guard < 2):
+            raise ValueError(f"guard={self.guard!r}: use a number of folds from 2, or None")
+
+    # -- using -----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class or number of each target row."""
+        return self._model().predict(self._read(X))
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class."""
+        return self._model().predict_proba(self._read(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the accuracy, or R² of numbers."""
+        measure = r2_score if self._is_regressor() else accuracy_score
+        return float(measure(y, self.predict(X)))
+
+    def project(self, X: Any) -> np.ndarray:
+        """Return target rows in the common space, whether or not the source was refused."""
+        X = self._read(X)
+        if self.transfer_ is None:
+            raise ValueError(f"there is no common space: {self.reason_}")
+        return self.transfer_.side.project(X)
+
+    def _model(self) -> Any:
+        check_is_fitted(self, "refused_")
+        return self.target_estimator_ if self.refused_ else self.transfer_
+
+    def _read(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "refused_")
+        return validate_data(self, X, dtype=np.float64, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = get_tags(self._estimator(_NEIGHBORS))
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False
+        tags.target_tags.required = True
+        return tags

@@ -1,0 +1,169 @@
+"""Bad sources: a clear error that names file and place, and nothing half-written."""
+
+import os
+
+import pytest
+
+from weft import OneHot, Weave, count
+from weft.engines import batches, read, transform
+
+pa = pytest.importorskip("pyarrow", reason="the tests write Arrow files")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+
+def write(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("row", ["5,6,7", "5"])
+def test_a_ragged_csv_names_its_line(tmp_path, row):
+    path = write(tmp_path / "ragged.csv", f"a,b\n1,2\n3,4\n{row}\n8,9\n")
+    with pytest.raises(ValueError, match=r"ragged\.csv.*Line: 4"):
+        count(path)
+
+
+def test_a_ragged_row_far_down_is_found(tmp_path):
+    path = write(tmp_path / "far.csv", "a,b\n" + "1,x\n" * 60_000 + "1,y,3\n" + "1,z\n")
+    with pytest.raises(ValueError, match=r"far\.csv.*Line: 60002"):
+        Weave().fit(path)
+
+
+def test_a_line_that_looks_like_a_comment_is_a_row(tmp_path):
+    path = write(tmp_path / "hash.csv", "a,b\n#1,x\n2,y\n")
+    assert count(path, numbers="nominal").labels == (("#1", "2"), ("x", "y"))
+
+
+def test_types_are_those_of_all_cells(tmp_path):
+    path = write(tmp_path / "late.csv", "a,b\n" + "1,x\n" * 30_000 + "q,y\n")
+    assert count(path).labels == (("1", "q"), ("x", "y"))
+    zips = write(tmp_path / "zip.csv", "zip,n\n01234,1\n98765,2\n")
+    assert count(zips, columns={"zip": "VARCHAR"}).labels == (("01234", "98765"),)
+
+
+def test_dates_stay_the_text_they_are(tmp_path):
+    path = write(tmp_path / "dates.csv", "day;hour\n31/01/2020;08:00\n01/02/2020;09:00\n")
+    assert count(path).labels == (("01/02/2020", "31/01/2020"), ("08:00", "09:00"))
+
+
+def test_a_parquet_file_cut_in_half(tmp_path):
+    path = tmp_path / "half.parquet"
+    parquet.write_table(pa.table({"a": [f"v{i % 9}" for i in range(5000)]}), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    for engine in ("arrow", "duckdb"):
+        with pytest.raises(ValueError, match=r"half\.parquet"):
+            count(path, engine=engine)
+
+
+def test_a_parquet_file_with_a_damaged_page(tmp_path):
+    path = tmp_path / "page.parquet"
+    parquet.write_table(pa.table({"a": [f"value {i}" for i in range(50_000)]}), path)
+    damaged = bytearray(path.read_bytes())
+    damaged[2000:3000] = b"\xff" * 1000
+    path.write_bytes(bytes(damaged))
+    embedder = OneHot().fit({"a": ["value 1"]})
+    with pytest.raises(ValueError, match=r"page\.parquet"):
+        transform(embedder, path, tmp_path / "out.parquet")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["page.parquet"]
+
+
+def test_a_type_that_changes_between_files(tmp_path):
+    parquet.write_table(pa.table({"a": [1, 2]}), tmp_path / "one.parquet")
+    parquet.write_table(pa.table({"a": ["x", "y"]}), tmp_path / "two.parquet")
+    with pytest.raises(ValueError, match=r"two\.parquet: column 'a' is string, but int64 in .*one"):
+        count(str(tmp_path / "*.parquet"))
+    write(tmp_path / "one.csv", "a,b\n1,2\n")
+    write(tmp_path / "two.csv", "a,b\nx,2\n")
+    with pytest.raises(ValueError, match=r"two\.csv: column 'a' is VARCHAR, but BIGINT in .*one"):
+        count(str(tmp_path / "*.csv"))
+    assert count(str(tmp_path / "*.csv"), columns=["b"], numbers="nominal").labels == ((2,),)
+    text = count(str(tmp_path / "*.csv"), columns={"a": "VARCHAR"})
+    assert text.labels == (("1", "x"),)
+
+
+def test_whole_and_broken_numbers_are_both_numbers(tmp_path):
+    write(tmp_path / "1.csv", "a\n1\n2\n")
+    write(tmp_path / "2.csv", "a\n1.5\n2.0\n")
+    assert count(str(tmp_path / "*.csv"), numbers="nominal").labels == ((1, 1.5, 2),)
+
+
+@pytest.mark.parametrize("order", [("1", "2"), ("2", "1")])
+def test_a_column_that_is_empty_in_one_file_has_the_type_of_the_other(tmp_path, order):
+    write(tmp_path / f"{order[0]}.csv", "a,b\n,x\n,y\n")
+    write(tmp_path / f"{order[1]}.csv", "a,b\n1,x\n2,y\n")
+    counts = count(str(tmp_path / "*.csv"))
+    assert counts.schema["a"].kind == "numeric" and counts.moments("a")[:2] == (2, 1.5)
+
+
+def test_files_with_other_columns(tmp_path):
+    write(tmp_path / "1.csv", "a,b\n1,2\n")
+    write(tmp_path / "2.csv", "a,c\n1,2\n")
+    with pytest.raises(ValueError, match=r"2\.csv: column 'b' is missing, which .*1\.csv has"):
+        count(str(tmp_path / "*.csv"))
+
+
+def test_paths_that_are_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
+        count(tmp_path / "nowhere.csv")
+    with pytest.raises(FileNotFoundError, match="no file matches"):
+        Weave().fit(f"{tmp_path}/*.parquet")
+    with pytest.raises(ValueError, match="does not say what it is"):
+        count(write(tmp_path / "rows.data", "a,b\n1,2\n"))
+    with pytest.raises(ValueError, match="first line is empty"):
+        count(write(tmp_path / "empty.csv", ""))
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may read anything")
+def test_a_file_that_may_not_be_read(tmp_path):
+    path = write(tmp_path / "secret.csv", "a\n1\n")
+    path.chmod(0)
+    with pytest.raises(PermissionError, match=r"secret\.csv"):
+        count(path)
+
+
+def test_a_folder_in_place_of_a_file(tmp_path):
+    (tmp_path / "odd.csv").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"odd\.csv is a folder without"):
+        count(tmp_path / "odd.csv")
+
+
+def test_sql_that_fails():
+    with pytest.raises(ValueError, match=r"SQL 'SELECT nope FROM range.*nope"):
+        count("SELECT nope FROM range(3)")
+    with pytest.raises(ValueError, match=r"SQL .*CAST.*Could not convert string"):
+        count("SELECT CAST('a' || range AS INTEGER) AS x FROM range(3)")
+
+
+def test_rows_that_are_none(tmp_path):
+    empty = write(tmp_path / "none.csv", "a,b\n")
+    assert count(empty).schema is None
+    with pytest.raises(ValueError, match=r"none\.csv.*0 sample"):
+        Weave().fit(empty)
+    with pytest.raises(ValueError, match=r"none\.csv: there are no rows"):
+        transform(OneHot().fit({"a": ["x"], "b": ["y"]}), empty, tmp_path / "o.csv")
+    assert not (tmp_path / "o.csv").exists()
+
+
+def test_arguments_that_make_no_sense(tmp_path):
+    path = write(tmp_path / "few.csv", "a,b\n1,2\n")
+    with pytest.raises(ValueError, match="there is no column 'z'; there are 'a', 'b'"):
+        count(path, columns=["z"])
+    with pytest.raises(ValueError, match="no column 'z'"):
+        count(path, y="z")
+    with pytest.raises(TypeError, match=r"columns=\['a'\]"):
+        count(path, columns="a")
+    with pytest.raises(ValueError, match="engine='spark' does not read files"):
+        count(path, engine="spark")
+    with pytest.raises(ValueError, match="engine='fast' is none of"):
+        count(path, engine="fast")
+    with pytest.raises(TypeError, match="y must be the name of a column"):
+        count(path, y=[1])
+    with pytest.raises(ValueError, match="sample_weight is for rows in memory"):
+        Weave().fit(path, sample_weight=[1])
+    with pytest.raises(ValueError, match="batch_rows"):
+        batches(path, batch_rows=0)
+    with pytest.raises(ValueError, match="no column left to count"):
+        count(path, columns=["a"], y="a")
+    with pytest.raises(ValueError, match="which is for files of text"):
+        read("SELECT 1 AS a", columns={"a": "VARCHAR"})

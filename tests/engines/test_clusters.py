@@ -1,0 +1,111 @@
+"""Dask and Spark: the same counts and vectors as in memory, whatever happens to a worker."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from weft import UNTIE, Counts, Table, count
+from weft.engines import transform
+
+pytest.importorskip("pyarrow", reason="the tests write Arrow files")
+
+
+@pytest.fixture(scope="module")
+def plain(rows):
+    return rows.drop_columns(["class"])
+
+
+@pytest.fixture(scope="module")
+def wanted(rows, plain):
+    return Counts.of(Table.of(plain, numbers="nominal"), rows["class"])
+
+
+@pytest.fixture
+def spread(rows):
+    frames = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    return frames.from_pandas(rows.to_pandas(), npartitions=20)
+
+
+def test_dask_counts_by_threads(spread, wanted):
+    assert count(spread, y="class", numbers="nominal") == wanted
+    few = count(spread, columns=["size", "color"], max_values=3)
+    assert few == count(spread.compute(), columns=["size", "color"], max_values=3)
+
+
+def test_dask_vectors_are_those_of_the_rows(spread, rows, plain):
+    untie = UNTIE(n_clusters=3).fit(spread, y="class")
+    expected = UNTIE(n_clusters=3).fit(plain).transform(plain)
+    np.testing.assert_array_equal(untie.transform(plain), expected)
+    vectors = untie.transform(spread)
+    assert list(vectors.columns) == list(untie.get_feature_names_out())
+    np.testing.assert_array_equal(vectors.compute().to_numpy(), expected)
+    kept = transform(untie, spread, keep=["class"]).compute()
+    assert kept["class"].tolist() == rows["class"].to_pylist()
+    np.testing.assert_array_equal(kept.drop(columns="class").to_numpy(), expected)
+
+
+@pytest.fixture
+def cluster():
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_of_two_workers_gives_the_same(cluster, spread, wanted, plain):
+    assert count(spread, y="class", numbers="nominal") == wanted
+    one = UNTIE(n_clusters=3).fit(spread, y="class")
+    two = UNTIE(n_clusters=3).fit(plain)
+    assert one.counts_ == two.counts_
+    np.testing.assert_array_equal(one.transform(plain), two.transform(plain))
+
+
+def slowly(part):
+    time.sleep(0.3)
+    return part
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_killed_in_the_middle_changes_nothing(cluster, spread, wanted):
+    """Half of the partitions are done when one of the two processes is killed outright."""
+    found = []
+    slow = spread.map_partitions(slowly, meta=spread._meta)
+    run = threading.Thread(target=lambda: found.append(count(slow, y="class", numbers="nominal")))
+    before = {w["pid"] for w in _workers(cluster)}
+    run.start()
+    time.sleep(1.5)
+    assert run.is_alive(), "the run was over before a worker could be killed"
+    os.kill(min(before), signal.SIGKILL)
+    run.join(120)
+    assert found == [wanted]
+    assert min(before) not in {w["pid"] for w in _workers(cluster)}
+
+
+def _workers(client):
+    return [{"pid": pid} for pid in client.run(os.getpid).values()]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_spark_gives_the_same(spark, rows, plain, wanted):
+    frame = spark.createDataFrame(rows).repartition(40)  # more than are merged at once
+    assert count(frame, y="class", numbers="nominal") == wanted
+    untie = UNTIE(n_clusters=3).fit(frame, y="class")
+    expected = UNTIE(n_clusters=3).fit(plain).transform(plain)
+    np.testing.assert_array_equal(untie.transform(plain), expected)
+    vectors = transform(untie, spark.createDataFrame(rows), keep=["class"]).toArrow()
+    assert vectors["class"].to_pylist() == rows["class"].to_pylist()
+    found = np.column_stack([vectors[n].to_numpy() for n in untie.get_feature_names_out()])
+    np.testing.assert_array_equal(found, expected)
+    assert count(frame, columns=["size"], max_values=3) == count(
+        rows, columns=["size"], max_values=3
+    )

@@ -1,0 +1,108 @@
+"""Databases: SQLite and PostgreSQL give what memory gives, and say so when they fail."""
+
+import sqlite3
+import threading
+
+import numpy as np
+import pytest
+
+from weft import UNTIE, Counts, Table, count
+from weft.engines import batches, transform
+
+pytest.importorskip("pyarrow", reason="the tests write Arrow files")
+
+
+@pytest.fixture(scope="module")
+def filled(postgres, rows):
+    """The address of a PostgreSQL server that has the rows."""
+    driver = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="no ADBC driver")
+    with driver.connect(postgres) as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest("shirts", rows, mode="create")
+        cursor.execute("CREATE TABLE odd AS SELECT 1.50::numeric AS price, 'a'::char(3) AS letter")
+        cursor.execute("CREATE TYPE mood AS ENUM ('low', 'high')")
+        cursor.execute("CREATE TABLE moods AS SELECT 'high'::mood AS mood, true AS flag")
+        connection.commit()
+    return postgres
+
+
+def test_postgresql_gives_the_same_counts_and_vectors(filled, rows):
+    plain = rows.drop_columns(["class"])
+    source = (filled, "SELECT * FROM shirts")
+    wanted = Counts.of(Table.of(plain, numbers="nominal"), rows["class"])
+    assert count(source, y="class", numbers="nominal") == wanted
+    assert count(source, y="class") == Counts.of(plain, rows["class"])
+    untie = UNTIE(n_clusters=3).fit(source, y="class")
+    memory = UNTIE(n_clusters=3).fit(plain)
+    np.testing.assert_array_equal(untie.transform(plain), memory.transform(plain))
+    np.testing.assert_array_equal(untie.transform(source), memory.transform(plain))
+
+
+def test_types_of_postgresql_become_labels(filled):
+    assert count((filled, "SELECT * FROM odd"), numbers="nominal").labels == ((1.5,), ("a  ",))
+    assert count((filled, "SELECT * FROM moods")).labels == (("high",), (True,))
+
+
+def test_a_password_is_never_shown(filled):
+    with pytest.raises(ValueError, match="nothing_here") as caught:
+        count((filled, "SELECT * FROM nothing_here"))
+    assert "secret" not in str(caught.value) and "weft:***@" in str(caught.value)
+
+
+def test_a_server_that_goes_away_in_the_middle(filled, tmp_path):
+    """Another connection ends ours between two batches, as a restart of the server would."""
+    import adbc_driver_postgresql.dbapi as driver
+
+    query = (
+        "SELECT 'v' || (i % 3) AS a, repeat('x', 200 + i % 7) AS b "
+        "FROM generate_series(1, 2000000) i"
+    )
+    stream = batches((filled, query), batch_rows=1000)
+    next(stream)
+
+    def kill():
+        with driver.connect(filled) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE pid <> pg_backend_pid() AND query LIKE '%generate_series%'"
+            )
+            cursor.fetchall()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    killer.join()
+    with pytest.raises(ValueError, match=r"weft:\*\*\*@.*after \d+ rows; nothing is kept"):
+        for _ in stream:
+            pass
+
+
+def test_a_transform_that_fails_in_the_middle_leaves_no_file(filled, tmp_path):
+    embedder = UNTIE(n_clusters=2).fit({"a": ["v0", "v1", "v2"], "b": ["x", "y", "y"]})
+    query = (
+        "SELECT 'v' || (i % 3) AS a, CASE WHEN i = 190000 THEN (1 / (i - 190000))::text "
+        "ELSE 'x' END AS b FROM generate_series(1, 200000) i"
+    )
+    with pytest.raises(ValueError, match="division by zero"):
+        transform(embedder, (filled, query), tmp_path / "out.parquet", batch_rows=1000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sqlite_says_when_a_column_has_two_types(tmp_path):
+    pytest.importorskip("adbc_driver_sqlite", reason="no ADBC driver")
+    path = tmp_path / "mixed.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (a)")
+        connection.executemany("INSERT INTO t VALUES (?)", [(1,)] * 70_000 + [("x",)])
+    connection.close()
+    with pytest.raises(ValueError, match=r"mixed\.db.*CAST it to one type"):
+        count((f"sqlite:///{path}", "SELECT a FROM t"))
+    connection = sqlite3.connect(path)
+    mixed = count((connection, "SELECT a FROM t"), numbers="nominal")
+    connection.close()
+    assert mixed.labels == ((1, "x"),)
+
+
+def test_addresses_that_are_none(tmp_path):
+    with pytest.raises(ValueError, match="weft knows sqlite://"):
+        count(("oracle://me:secret@host/db", "SELECT 1"))
+    with pytest.raises(ValueError, match="no such table: nowhere"):
+        count((f"sqlite:///{tmp_path}/new.db", "SELECT * FROM nowhere"))

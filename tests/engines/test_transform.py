@@ -1,0 +1,177 @@
+"""From path to path: the vectors of transform, in batches, whole or not at all."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from weft import HELIC, UNICORN, UNTIE, NonBEND, OneHot, ValueMetric, Weave, count
+from weft.engines import batches, read, transform
+
+pytest.importorskip("pyarrow", reason="the tests write Arrow files")
+
+
+@pytest.fixture(scope="module")
+def plain(rows):
+    return rows.drop_columns(["class"])
+
+
+@pytest.fixture(scope="module")
+def untie(plain):
+    return UNTIE(n_clusters=3).fit(plain)
+
+
+def matrix(table, names):
+    return np.column_stack([table[name].to_numpy() for name in names])
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".feather"])
+def test_the_file_holds_the_vectors(files, rows, plain, untie, tmp_path, suffix):
+    target = tmp_path / f"vectors{suffix}"
+    n = transform(untie, f"{files}/part-*.parquet", target, keep=["class"], batch_rows=250)
+    assert n == rows.num_rows and [p.name for p in tmp_path.iterdir()] == [target.name]
+    found = read(target)
+    names = list(untie.get_feature_names_out())
+    assert found.column_names == ["class", *names]
+    assert found["class"].to_pylist() == rows["class"].to_pylist()
+    np.testing.assert_array_equal(matrix(found, names), untie.transform(plain))
+
+
+@pytest.mark.parametrize("source", ["all.csv", "all.jsonl", "all.arrow"])
+def test_every_kind_of_file_is_read(files, plain, untie, tmp_path, source):
+    transform(untie, files / source, tmp_path / "out.arrow")
+    names = list(untie.get_feature_names_out())
+    found = matrix(read(tmp_path / "out.arrow"), names)
+    np.testing.assert_array_equal(found, untie.transform(plain))
+
+
+def test_a_file_is_not_replaced_unless_asked(files, untie, tmp_path):
+    target = tmp_path / "out.csv"
+    target.write_text("mine")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        transform(untie, files / "all.csv", target)
+    assert target.read_text() == "mine"
+    assert transform(untie, files / "all.csv", target, overwrite=True) == 3000
+    with pytest.raises(ValueError, match="one of the files to read"):
+        transform(untie, files / "all.csv", files / "all.csv", overwrite=True)
+    with pytest.raises(ValueError, match="weft writes files that end in"):
+        transform(untie, files / "all.csv", tmp_path / "out.xlsx")
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        transform(untie, files / "all.csv", tmp_path / "nowhere" / "out.csv")
+    with pytest.raises(ValueError, match="say which file"):
+        transform(untie, files / "all.csv")
+
+
+def test_an_interrupted_run_leaves_the_old_file(files, untie, tmp_path):
+    target = tmp_path / "out.parquet"
+    target.write_text("old")
+
+    def interrupt(rows, of):
+        assert of == 3000
+        if rows >= 1000:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        transform(
+            untie, f"{files}/part-*.parquet", target,
+            batch_rows=250, overwrite=True, progress=interrupt,
+        )  # fmt: skip
+    assert [p.name for p in tmp_path.iterdir()] == ["out.parquet"]
+    assert target.read_text() == "old"
+
+
+def test_text_that_looks_like_numbers_keeps_the_type_of_fit(tmp_path):
+    """A file alone cannot say whether 1 is a number; what was fitted can."""
+    fitted = tmp_path / "fit.csv"
+    fitted.write_text("code,size\n1,S\n2,L\nx,S\n")
+    later = tmp_path / "later.csv"
+    later.write_text("code,size\n1,S\n2,L\n")
+    embedder = OneHot(unknown="error").fit(fitted)
+    assert embedder.counts_.labels[0] == ("1", "2", "x")
+    transform(embedder, later, tmp_path / "out.csv")
+    embedder.partial_fit(later)
+    assert embedder.counts_.labels[0] == ("1", "2", "x") and embedder.counts_.n == 5
+    numbers = OneHot().fit(later)
+    assert numbers.counts_.labels[0] == (1, 2)
+    with pytest.raises(ValueError, match=r"fit\.csv.*Line: 4.*'?x'?"):
+        transform(numbers, fitted, tmp_path / "bad.csv")
+    assert not (tmp_path / "bad.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "embedder",
+    [
+        *(OneHot(), Weave(), UNTIE(n_clusters=3), ValueMetric("vdm"), UNICORN(n_clusters=3)),
+        HELIC(max_iter=3, random_state=0),
+        NonBEND(max_iter=3, n_fits=1, random_state=0),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_every_embedder_fits_a_source(files, rows, plain, embedder):
+    from sklearn.base import clone
+
+    classes = np.array(rows["class"].to_pylist(), dtype=object)
+    memory = clone(embedder).fit(plain, classes)
+    source = clone(embedder).fit(f"{files}/part-*.parquet", "class")
+    assert source.counts_ == memory.counts_
+    found, wanted = (e.pairwise_distances(plain[:20]) for e in (source, memory))
+    np.testing.assert_array_equal(found, wanted)
+    half = clone(embedder).partial_fit(files / "part-0.parquet", "class")
+    half.partial_fit(files / "part-1.parquet", "class")
+    assert half.counts_ == memory.counts_
+
+
+def test_batches_come_in_order_and_read_is_all_of_them(files, rows):
+    parts = list(batches(files / "all.csv", columns=["grade"], batch_rows=1000))
+    grades = [grade for part in parts for grade in part["grade"].to_pylist()]
+    assert grades == rows["grade"].to_pylist()
+    assert read(f"{files}/part-*.parquet").to_pylist() == rows.to_pylist()
+    assert read(rows) is rows
+
+
+def test_progress_is_told(files):
+    told = []
+    count(f"{files}/part-*.parquet", progress=lambda rows, of: told.append((rows, of)))
+    assert told[-1] == (3000, 3000)
+    count(files / "all.csv", progress=True)
+
+
+CORE = """
+import sys
+for name in ("pyarrow", "pandas", "polars"):
+    sys.modules[name] = None
+import numpy as np
+from weft import Counts, OneHot, count
+from weft.engines import read, transform
+folder = sys.argv[1]
+rows = read(folder + "/all.csv")
+y = rows.pop("class")
+for source in (folder + "/all.csv", folder + "/part-*.parquet", "FROM '" + folder + "/all.csv'"):
+    assert count(source, y="class") == Counts.of(rows, y), source
+    assert count(source, y="class", numbers="nominal").labels[2][0] == 0
+embedder = OneHot().fit(folder + "/part-*.parquet", y="class")
+n = transform(embedder, folder + "/all.csv", sys.argv[2], keep=["class"])
+table = read(sys.argv[2])
+vectors = np.column_stack([table[name] for name in embedder.get_feature_names_out()])
+assert n == 3000 and np.array_equal(vectors, embedder.transform(rows))
+try:
+    transform(embedder, folder + "/all.csv", "out.parquet")
+except ImportError as error:
+    assert "weft[frames]" in str(error)
+else:
+    raise AssertionError
+print("done")
+"""
+
+
+def test_the_core_alone_reads_files(files, tmp_path):
+    """Without pyarrow, pandas and polars DuckDB reads Parquet, too."""
+    done = subprocess.run(
+        [sys.executable, "-c", CORE, str(files), str(tmp_path / "out.csv")],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
+    )
+    assert done.stdout.strip() == "done", done.stderr

@@ -1,0 +1,346 @@
+"""GBC: against plain LightGBM, planted structure, laws, and what is refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from weft import GBCClassifier, GBCRegressor, Sources
+
+lgb = pytest.importorskip("lightgbm", reason="the extra boost is not installed")
+ONE_THREAD = {"num_threads": 1}
+OFF = {"consensus": 0, "connectivity": 0, "graph_smoothing": 0}
+
+
+def drawn(n=240, n_classes=3, noise=(), seed=0, missing=0.2):
+    """Draw informative tables and some of noise, each without some ids; return labels, too."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    centers = rng.normal(0, 1.2, (4, n_classes, 5))
+    tables = {}
+    for i in range(4):
+        known = np.flatnonzero(rng.random(n) > missing)
+        tables[f"good{i}"] = (known, centers[i][y[known]] + rng.normal(size=(len(known), 5)))
+    for name in noise:
+        tables[name] = (np.arange(n), rng.normal(size=(n, 5)))
+    return tables, y
+
+
+def planted(n=300, inside=6, seed=0):
+    """Draw two classes, weak columns, a graph mostly within classes and one at random."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    matrix = rng.normal(size=(n, 4)) + 0.4 * y[:, None]
+    a = rng.integers(0, n, inside * n)
+    b = rng.integers(0, n, inside * n)
+    keep = (y[a] == y[b]) | (rng.random(len(a)) < 0.1)
+    near = {"a": a[keep], "b": b[keep]}
+    random = {"a": rng.permutation(n), "b": rng.permutation(n)}
+    return matrix, y, near, random
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_without_terms_it_is_independent_boosting(n_classes):
+    tables, y = drawn(n_classes=n_classes)
+    # Few distinct values: bins are the same whichever rows they are made from.
+    tables = {name: (ids, np.round(matrix).clip(-1, 1)) for name, (ids, matrix) in tables.items()}
+    sources = Sources(tables)
+    train = np.arange(120)
+    trees = {**ONE_THREAD, "feature_fraction": 1.0, "num_leaves": 6, "learning_rate": 0.3}
+    model = GBCClassifier(12, weights="equal", params=trees, **OFF)
+    model.fit(sources, dict(enumerate(y[:120].tolist())))
+    found = model.source_scores(sources)
+    start = model._start
+    for name, (ids, matrix) in tables.items():
+        rows = np.flatnonzero(np.isin(ids, train))
+        known = model.boosters_[name].params
+        params = {k: known[k] for k in ("num_leaves", "learning_rate", "min_data_in_leaf")}
+        params |= {k: known[k] for k in ("min_sum_hessian_in_leaf", "max_bin", "num_threads")}
+        params |= {"verbosity": -1, "boost_from_average": False, "force_col_wise": True}
+        params |= {"feature_pre_filter": False}
+        outputs = 1 if n_classes == 2 else n_classes
+        kind = "binary" if n_classes == 2 else "multiclassova"
+        params |= {"objective": kind} | ({"num_class": n_classes} if outputs > 1 else {})
+        labels = y[ids[rows]]
+        initial = np.broadcast_to(start, (len(rows), outputs))
+        data = lgb.Dataset(matrix[rows], labels, init_score=initial.ravel("F"))
+        plain = lgb.train(params, data, 12).predict(matrix, raw_score=True)
+        np.testing.assert_allclose(
+            found[name][sources.rows(name)],
+            start + plain.reshape(len(ids), -1),
+            atol=1e-5,
+        )
+
+
+def test_equal_weights_without_terms_are_the_mean_of_the_boosters():
+    tables, y = drawn()
+    sources = Sources(tables)
+    model = GBCClassifier(8, weights="equal", params=ONE_THREAD, **OFF)
+    model.fit(sources, dict(enumerate(y[:120].tolist())))
+    mean = np.nanmean(list(model.source_scores(sources).values()), axis=0)
+    known = sources.present.any(axis=1)
+    assert (model.predict(sources)[known] == model.classes_[mean[known].argmax(axis=1)]).all()
+
+
+def test_noise_weighs_at_least_five_times_less():
+    for seed in range(2):
+        tables, y = drawn(noise=("noise a", "noise b"), seed=seed)
+        model = GBCClassifier(20, params=ONE_THREAD, random_state=seed)
+        model.fit(Sources(tables), dict(enumerate(y[:150].tolist())))
+        good = [w for name, w in model.source_weights_.items() if name.startswith("good")]
+        for name in ("noise a", "noise b"):
+            assert model.source_weights_[name] <= np.median(good) / 5
+        assert sum(model.source_weights_.values()) == pytest.approx(1)
+        assert min(good) > 0
+
+
+def test_history_importances_and_early_stopping():
+    tables, y = drawn(noise=("noise",))
+    wrong = np.arange(150) % 4 == 0  # labels to overfit to
+    labels = np.where(wrong, (y[:150] + 1) % 3, y[:150])
+    model = GBCClassifier(60, params={**ONE_THREAD, "learning_rate": 0.5}, random_state=0)
+    model.fit(Sources(tables), dict(enumerate(labels.tolist())))
+    assert len(model.history_) == model.n_rounds_ < 60
+    for entry in model.history_:
+        assert sum(entry["source_weights"].values()) == pytest.approx(1)
+        assert set(entry["validation_loss"]) == set(tables) == set(entry["training_loss"])
+    fused = [entry["fused_loss"] for entry in model.history_ if "fused_loss" in entry]
+    assert min(fused) < 0.9 * np.log(3)
+    assert model.source_importances_["noise"] == 0
+    assert max(model.source_importances_.values()) > 0
+    gains = model.feature_importances_
+    assert sum(sum(of.values()) for of in gains.values()) == pytest.approx(1)
+    assert list(gains["good0"]) == ["x0", "x1", "x2", "x3", "x4"]
+
+
+def test_consensus_brings_sources_together_on_unlabeled_rows():
+    tables, y = drawn(n_classes=2, missing=0)
+    sources, labels = Sources(tables), dict(enumerate(y[:40].tolist()))
+    apart = []
+    for consensus in (0, 3):
+        model = GBCClassifier(40, weights="equal", params=ONE_THREAD, random_state=0)
+        model.set_params(consensus=consensus, connectivity=0, graph_smoothing=0)
+        scores = model.fit(sources, labels).source_scores(sources)
+        apart.append(np.var([own[40:] for own in scores.values()], axis=0).mean())
+    assert apart[1] < 0.7 * apart[0]
+
+
+def test_connectivity_brings_neighbours_together():
+    matrix, y, near, _ = planted()
+    sources, labels = (
+        Sources({"t": (np.arange(300), matrix)}, {"near": near}),
+        dict(enumerate(y[:60])),
+    )
+    apart = []
+    for connectivity in (0, 3):
+        model = GBCClassifier(40, weights="equal", params=ONE_THREAD, random_state=0)
+        model.set_params(consensus=0, connectivity=connectivity, graph_smoothing=0)
+        score = model.fit(sources, labels).source_scores(sources)["t"][:, 0]
+        free = (near["a"] >= 60) & (near["b"] >= 60)
+        gap = score[sources.places(near["a"][free])] - score[sources.places(near["b"][free])]
+        apart.append((gap**2).mean() / score.var())
+    assert apart[1] < apart[0]
+
+
+def test_smoothing_follows_the_graph_that_helps():
+    matrix, y, near, random = planted()
+    ids = np.arange(300)
+    # The last fifty are known by their edges only.
+    sources = Sources({"t": (ids[:250], matrix[:250])}, {"near": near, "random": random})
+    model = GBCClassifier(20, consensus=0, connectivity=0, params=ONE_THREAD, random_state=0)
+    model.fit(sources, dict(enumerate(y[:100].tolist())))
+    assert model.graph_smoothing_["near"] > 0 == model.graph_smoothing_["random"]
+    assert model.graph_weights_["near"] > model.graph_weights_["random"]
+    assert (model.predict(sources, ids[250:]) == y[250:]).mean() > 0.85
+    plain = GBCClassifier(20, params=ONE_THREAD, random_state=0, **OFF)
+    plain.fit(sources, dict(enumerate(y[:100].tolist())))
+    held = ids[100:250]
+    assert (model.predict(sources, held) == y[held]).mean() > 0.1 + (
+        plain.predict(sources, held) == y[held]
+    ).mean()
+
+
+def test_new_ids_in_some_of_the_sources():
+    tables, y = drawn()
+    model = GBCClassifier(15, params=ONE_THREAD, random_state=0)
+    model.fit(Sources(tables), dict(enumerate(y[:200].tolist())))
+    ids, matrix = tables["good1"]
+    new = Sources({"good1": (1000 + ids, matrix)})
+    found = model.predict_proba(new)
+    assert found.shape == (len(ids), 3) and np.allclose(found.sum(axis=1), 1)
+    alone = model.source_scores(new)
+    assert np.isnan(alone["good0"]).all() and not np.isnan(alone["good1"]).any()
+    order = [1000 + int(ids[5]), 1000 + int(ids[2])]
+    assert (model.predict_proba(new, order) == found[[5, 2]]).all()
+    nobody = Sources({"unknown table": ([1, 2], [[0], [1]])})
+    share = np.bincount(y[:200]) / 200
+    np.testing.assert_allclose(model.predict_proba(nobody), [share, share], atol=0.01)
+
+
+def test_categories_missing_values_and_unknown_categories():
+    rng = np.random.default_rng(0)
+    color = rng.choice(["red", "green", "blue", None], 300)
+    y = np.where(color == "red", "yes", "no")
+    frame = {"id": np.arange(300), "color": color, "size": rng.normal(size=300)}
+    model = GBCClassifier(30, params=ONE_THREAD, random_state=0)
+    model.fit(Sources({"t": frame}), dict(enumerate(y[:200].tolist())))
+    new = {"id": [1, 2, 3, 4], "color": ["blue", "red", "violet", None], "size": [0.0] * 4}
+    assert model.predict(Sources({"t": new})).tolist() == ["no", "yes", "no", "no"]
+
+
+def test_the_printed_form_weighs_by_training_loss():
+    tables, y = drawn(noise=("noise",))
+    model = GBCClassifier(20, form="printed", consensus=0.1, connectivity=0, params=ONE_THREAD)
+    model.fit(Sources(tables), dict(enumerate(y[:150].tolist())))
+    losses = np.array(list(model.history_[-1]["training_loss"].values()))
+    expected = np.exp(-losses) / np.exp(-losses).sum()
+    assert list(model.source_weights_.values()) == pytest.approx(expected)
+    # The erratum: by training loss the noise is taken for knowledge.
+    assert model.source_weights_["noise"] > 0.1
+
+
+@pytest.mark.slow
+def test_threads_do_not_matter():
+    tables, y = drawn()
+    sources, labels = Sources(tables), dict(enumerate(y[:120].tolist()))
+    one, two = (
+        GBCClassifier(3, weights="equal", params={"num_threads": n}, random_state=0, **OFF)
+        for n in (1, 2)
+    )
+    one.fit(sources, labels)
+    two.fit(sources, labels)
+    assert (one.predict_proba(sources) == two.predict_proba(sources)).all()
+
+
+def test_models_pickle():
+    tables, y = drawn()
+    sources = Sources(tables)
+    model = GBCClassifier(5, params=ONE_THREAD, random_state=0)
+    model.fit(sources, dict(enumerate(y[:120].tolist())))
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict_proba(sources) == model.predict_proba(sources)).all()
+
+
+def test_a_graph_alone_becomes_a_table():
+    _, y, near, _ = planted()
+    sources, labels = Sources(graphs={"near": near}), {i: int(y[i]) for i in range(0, 300, 2)}
+    with pytest.raises(ValueError, match="graphs only; make a table of one"):
+        GBCClassifier(5).fit(sources, labels)
+    for kind in ("adjacency", "spectral"):
+        made = sources.with_features_of("near", kind)
+        model = GBCClassifier(20, params=ONE_THREAD, random_state=0).fit(made, labels)
+        assert model.score(made, {i: int(y[i]) for i in range(1, 300, 2)}) > 0.8
+
+
+def test_numbers_whatever_their_unit():
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=300)
+    tables = {
+        name: (np.arange(300), hidden[:, None] + rng.normal(0, 0.5, (300, 3))) for name in "ab"
+    }
+    tables["noise"] = (np.arange(300), rng.normal(size=(300, 3)))
+    sources = Sources(tables)
+    model = GBCRegressor(30, params=ONE_THREAD, random_state=0)
+    plain = model.fit(sources, dict(enumerate(hidden[:150]))).predict(sources)
+    rest = dict(zip(range(150, 300), hidden[150:], strict=True))
+    assert model.score(sources, rest) > 0.7
+    assert model.source_weights_["noise"] == 0
+    scaled = model.fit(sources, dict(enumerate(1000 * hidden[:150] + 7))).predict(sources)
+    np.testing.assert_allclose(scaled, 1000 * plain + 7, rtol=1e-6)
+
+
+def test_numbers_of_graph_neighbours():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 40, 400)
+    value = rng.normal(size=40)[group]
+    a, b = rng.integers(0, 400, (2, 20_000))
+    keep = group[a] == group[b]
+    tables = {"t": (np.arange(350), rng.normal(size=(350, 2)) + 0.3 * value[:350, None])}
+    sources = Sources(tables, {"group": {"a": a[keep], "b": b[keep]}})
+    model = GBCRegressor(15, params=ONE_THREAD, random_state=0)
+    model.fit(sources, dict(enumerate(value[:200])))
+    assert model.graph_smoothing_["group"] > 0
+    linked = np.intersect1d(np.arange(350, 400), np.union1d(a[keep], b[keep]))
+    assert np.corrcoef(model.predict(sources, linked), value[linked])[0, 1] > 0.6
+
+
+def test_an_empty_table_and_one_row_are_left_out():
+    tables, y = drawn()
+    tables |= {"empty": ([], np.zeros((0, 2))), "single": ([0], [[1.0]])}
+    model = GBCClassifier(8, params=ONE_THREAD, random_state=0)
+    model.fit(Sources(tables), dict(enumerate(y[:100].tolist())))
+    for name in ("empty", "single"):
+        assert model.boosters_[name] is None and model.source_weights_[name] == 0
+
+
+def test_very_few_labels():
+    tables, _ = drawn(n_classes=2)
+    labels = {0: "a", 1: "b", 2: "a"}
+    model = GBCClassifier(5, params=ONE_THREAD).fit(Sources(tables), labels)
+    assert set(model.predict(Sources(tables))) <= {"a", "b"}
+    assert model.lambdas_ == (0, 0)
+
+
+def test_series_arrays_and_missing_labels_are_read_alike():
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+    tables, y = drawn()
+    sources = Sources(tables)
+    by_id = {int(i): int(y[i]) for i in range(100)}
+    array = [by_id.get(i) for i in sources.ids.tolist()]
+    forms = [by_id, pd.Series(by_id), array, {**by_id, 150: None}]
+    found = [
+        GBCClassifier(5, params=ONE_THREAD, random_state=0)
+        .fit(sources, form)
+        .predict_proba(sources)
+        for form in forms
+    ]
+    assert all((one == found[0]).all() for one in (found[1], found[3]))
+    assert found[2].shape == found[0].shape  # the order of labels may deal folds differently
+
+
+@pytest.mark.parametrize(
+    ("labels", "error", "match"),
+    [
+        ({0: "a", 10_000: "b"}, ValueError, "labels of 1 ids that no source has, 10000 the first"),
+        ({"0": "a", "1": "b"}, ValueError, "labels of 2 ids that no source has, '0' the first"),
+        ({}, ValueError, "no id has a label"),
+        ({0: None}, ValueError, "no id has a label"),
+        ({0: "a", 1: "a"}, ValueError, "one class only, 'a'"),
+        ([1, 2], ValueError, "2 labels for 240 ids"),
+        (None, ValueError, "requires y"),
+    ],
+)
+def test_labels_that_are_refused(labels, error, match):
+    sources = Sources({"t": (np.arange(240), np.zeros((240, 2)))})
+    with pytest.raises(error, match=match):
+        GBCClassifier(5, params=ONE_THREAD).fit(sources, labels)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"consensus": "on"}, "consensus='on': use 'auto' or a number"),
+        ({"graph_smoothing": -1}, "graph_smoothing=-1"),
+        ({"weights": "best"}, "weights='best'"),
+        ({"form": "new"}, "form='new'"),
+        ({"cv": 1}, "2 folds"),
+    ],
+)
+def test_parameters_that_are_refused(parameters, match):
+    with pytest.raises(ValueError, match=match):
+        GBCClassifier(**parameters).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_rows_and_sources_do_not_mix():
+    rng = np.random.default_rng(0)
+    rows, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
+    sources = Sources({"t": (np.arange(60), rows)})
+    model = GBCClassifier(5, params=ONE_THREAD, random_state=0)
+    with pytest.raises(TypeError, match="fitted on plain rows"):
+        model.fit(rows, y).predict(sources)
+    with pytest.raises(TypeError, match="fitted on Sources"):
+        model.fit(sources, dict(enumerate(y))).predict(rows)
+    with pytest.raises(KeyError, match="77 is in no source"):
+        model.predict(sources, [77])
+    with pytest.raises(ValueError, match="no number; use GBCClassifier"):
+        GBCRegressor(5).fit(sources, {0: "a", 1: "b"})

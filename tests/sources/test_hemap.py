@@ -1,0 +1,537 @@
+"""HeMap: the equations against dense brute force, the alignments, the bridges, and the guard."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import is_classifier, is_regressor
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import LinearSVC
+
+from weft import HeMap, Sources
+from weft.sources import _hemap_alignment as alignment
+from weft.sources import _hemap_guard as guard
+from weft.sources import _hemap_outputs as outputs
+from weft.sources._hemap_projection import Factor, Frame, embed, linear_map
+from weft.sources._hemap_transfer import Options, Source, Target
+
+RNG = np.random.default_rng
+
+
+@pytest.fixture(scope="module")
+def digits():
+    """Two views of digits: 600 things, 60 target labels, 300 new things to predict."""
+    data = load_digits()
+    rows = RNG(0).permutation(len(data.target))[:900]
+    even, odd = (data.images[rows, i::2].reshape(900, -1) for i in (0, 1))
+    return even, odd, data.target[rows].astype(str)
+
+
+def hidden(y, n_labeled):
+    y = y.astype(object)
+    y[n_labeled:] = None
+    return y
+
+
+def fit_digits(digits, alignment, **options):
+    even, odd, y = digits
+    order = RNG(1).permutation(600)
+    pairs = np.argsort(order) if alignment == "pairs" else None
+    model = HeMap(alignment=alignment, random_state=0, **options)
+    return model.fit(even[:600], hidden(y[:600], 60), source=(odd[order], y[order]), pairs=pairs)
+
+
+# -- equations ----------------------------------------------------------------------------------
+
+
+def dense_matrix(T, S, C_T, C_S, beta, theta):
+    """Eqs. (5.14) and (5.15), block by block as printed."""
+    g = (1 - theta) * (beta + 2 * theta)
+    A1 = 2 * theta**2 * T @ T.T + beta**2 / 2 * S @ S.T + g * C_T @ C_T.T
+    A2 = beta * theta * (T @ T.T + S @ S.T)
+    A4 = 2 * theta**2 * S @ S.T + beta**2 / 2 * T @ T.T + g * C_S @ C_S.T
+    return np.block([[A1, A2], [A2, A4]])
+
+
+def parts(n, m, q, seed=0):
+    rng = RNG(seed)
+    C_T, C_S = np.eye(3)[rng.integers(3, size=n)], np.eye(4)[rng.integers(4, size=n)]
+    return rng.normal(size=(n, m)), rng.normal(size=(n, q)), C_T, C_S
+
+
+@pytest.mark.parametrize("shape", [(60, 5, 7), (12, 20, 30)], ids=["tall", "wide"])
+@pytest.mark.parametrize(("beta", "theta"), [(1.0, 1.0), (0.3, 1.0), (1.0, 0.5), (2.0, 0.2)])
+def test_low_rank_equals_dense(shape, beta, theta):
+    blocks = parts(*shape)
+    found = embed(Factor.of(*blocks, beta, theta), 6)
+    values, vectors = np.linalg.eigh(dense_matrix(*blocks, beta, theta))
+    U, B = vectors[:, ::-1][:, :6], np.vstack([found.B_T, found.B_S])
+    np.testing.assert_allclose(found.eigenvalues, values[::-1][:6], rtol=1e-8)
+    np.testing.assert_allclose(B @ B.T, U @ U.T, atol=1e-8)
+    np.testing.assert_allclose(B.T @ B, np.eye(6), atol=1e-8)
+
+
+def test_linear_matrix_is_the_printed_one():
+    T, S, *_ = parts(9, 3, 4)
+    A1 = 2 * T @ T.T + 0.5 * S @ S.T
+    A2 = S @ S.T + T @ T.T
+    A4 = 0.5 * T @ T.T + 2 * S @ S.T  # Eq. (5.8) with β = 1
+    empty = np.zeros((9, 0))
+    F = Factor.of(T, S, empty, empty, 1.0, 1.0)
+    stacked = np.vstack([F.Z * F.a, F.Z * F.b])
+    np.testing.assert_allclose(stacked @ stacked.T, np.block([[A1, A2], [A2, A4]]), atol=1e-12)
+
+
+def test_embedding_minimises_the_objective():
+    """Eq. (5.4) under BᵀB = I: no other frame does better, with the maps of Eq. (5.5)."""
+    T, S, *_ = parts(20, 4, 5)
+    empty = np.zeros((20, 0))
+
+    def objective(B, beta=0.7):
+        B_T, B_S = B[:20], B[20:]
+        trace = 0.0  # the part of (5.9) that depends on B, from Lemma 2
+        for own, other, X in ((B_T, B_S, T), (B_S, B_T, S)):
+            P = (2 * own.T @ X + beta * other.T @ X) / (2 + beta)
+            trace += (1 + beta / 2) * np.sum(P * P)
+        return -trace
+
+    best = np.vstack(embed(Factor.of(T, S, empty, empty, 0.7, 1.0), 3)[:2])
+    others = [np.linalg.qr(RNG(s).normal(size=(40, 3)))[0] for s in range(50)]
+    near = [np.linalg.qr(best + 0.05 * RNG(s).normal(size=(40, 3)))[0] for s in range(50)]
+    assert objective(best) < min(map(objective, others + near))
+
+
+def test_no_more_dimensions_than_rank():
+    T, S, *_ = parts(30, 2, 3)
+    empty = np.zeros((30, 0))
+    assert embed(Factor.of(T, S, empty, empty, 1.0, 1.0), 50).B_T.shape == (30, 5)
+
+
+def test_linear_map_wide_equals_tall():
+    rng = RNG(3)
+    X, B = rng.normal(size=(8, 8)), rng.normal(size=(8, 2))
+    wide = linear_map(np.hstack([X, np.zeros((8, 1))]), B)  # one more column than rows
+    tall = linear_map(np.vstack([X, np.zeros((1, 8))]), np.vstack([B, np.zeros((1, 2))]))
+    ridge = 1e-3 * np.trace(X.T @ X)
+    for W, m in ((wide[:-1], 9), (tall, 8)):
+        np.testing.assert_allclose(W, np.linalg.solve(X.T @ X + ridge / m * np.eye(8), X.T @ B))
+
+
+def test_frame_has_unit_rows_and_forgets_constants():
+    X = np.column_stack([RNG(0).normal(3, 5, 50), RNG(1).normal(size=50), np.full(50, 7.1)])
+    for scale in (True, False):
+        Z = Frame.of(X, scale).apply(X)
+        assert np.isclose(np.mean(np.sum(Z * Z, axis=1)), 1)
+        assert np.all(Z[:, 2] == 0)
+    stds = Frame.of(X, True).apply(X).std(axis=0)
+    assert np.isclose(stds[0], stds[1])
+
+
+# -- erratum ------------------------------------------------------------------------------------
+
+
+def test_hemap_depends_on_row_order():
+    """Section 5.3 says that the order of rows will not affect the result; it does."""
+    T, S, *_ = parts(40, 4, 5)
+    S = S + T @ RNG(5).normal(size=(4, 5))
+    empty, order = np.zeros((40, 0)), RNG(6).permutation(40)
+    first = embed(Factor.of(T, S, empty, empty, 1.0, 1.0), 3)
+    other = embed(Factor.of(T, S[order], empty, empty, 1.0, 1.0), 3)
+    assert abs(first.eigenvalues[0] / other.eigenvalues[0] - 1) > 0.02
+    back = np.empty_like(other.B_S)
+    back[order] = other.B_S
+    for a, b in ((first.B_T, other.B_T), (first.B_S, back)):
+        assert np.abs(a @ a.T - b @ b.T).max() > 0.01
+    # Only through TᵀS: one order for both tables changes nothing.
+    both = embed(Factor.of(T[order], S[order], empty, empty, 1.0, 1.0), 3)
+    np.testing.assert_allclose(both.eigenvalues, first.eigenvalues)
+    np.testing.assert_allclose(np.abs(both.B_T), np.abs(first.B_T[order]), atol=1e-10)
+
+
+def test_scale_matters_too():
+    """The same sentence says so of scale."""
+    T, S, *_ = parts(40, 4, 5)
+    empty = np.zeros((40, 0))
+    first = embed(Factor.of(T, S, empty, empty, 1.0, 1.0), 2).B_T
+    other = embed(Factor.of(3 * T, S, empty, empty, 1.0, 1.0), 2).B_T
+    assert np.abs(first @ first.T - other @ other.T).max() > 0.01
+
+
+# -- alignments ---------------------------------------------------------------------------------
+
+
+def cloud(n=400, seed=0):
+    """Rows with three classes and components of very different, skewed spread."""
+    rng = RNG(seed)
+    codes = rng.integers(3, size=n)
+    centres = np.array([[4.0, 0, 0], [-4, 2, 0], [0, -3, 1]])
+    return centres[codes] + rng.exponential([2.0, 1.0, 0.4], size=(n, 3)), codes
+
+
+def test_components_find_a_rotated_and_reordered_copy():
+    T, codes = cloud()
+    T = T - T.mean(axis=0)
+    Q = np.linalg.qr(RNG(1).normal(size=(3, 3)))[0]
+    order = RNG(2).permutation(len(T))
+    S = (T @ Q)[order]
+    i, j = alignment.by_components(T, S, None)
+    assert np.array_equal(order[j], i)
+    i, j = alignment.by_components(T, S, (np.where(codes, codes, -1), codes[order]))
+    assert np.mean(order[j] == i) > 0.95
+
+
+def test_turn_meets_class_means():
+    A, codes = cloud(seed=3)
+    A = A - A.mean(axis=0)
+    Q = np.linalg.qr(RNG(4).normal(size=(3, 3)))[0]
+    R = alignment.turn(A, A @ Q, (codes, codes))
+    means = [np.array([X[codes == c].mean(axis=0) for c in range(3)]) for X in (A, A @ Q @ R)]
+    np.testing.assert_allclose(R.T @ R, np.eye(3), atol=1e-12)
+    assert np.abs(means[0] - means[1]).max() < 0.5
+    np.testing.assert_array_equal(alignment.turn(A, A, None), np.eye(3))
+
+
+def test_clusters_meet_by_class():
+    T, c_T = cloud(seed=5)
+    S, c_S = cloud(300, seed=6)
+    i, j = alignment.by_clusters(
+        T, S @ RNG(7).normal(size=(3, 5)), (c_T, c_S), np.random.RandomState(0)
+    )
+    assert set(i) == set(range(400)) and set(j) == set(range(300))
+    assert np.mean(c_T[i] == c_S[j]) > 0.7
+
+
+def test_rank_alignment_repeats_the_shorter_evenly():
+    i, j = alignment.by_rank(np.arange(3), np.arange(6))
+    assert i.tolist() == [0, 0, 1, 1, 2, 2] and j.tolist() == [0, 1, 2, 3, 4, 5]
+    i, j = alignment.at_random(5, 7, np.random.RandomState(0))
+    assert len(i) == len(j) == 7 and set(j) == set(range(7)) and set(i) == set(range(5))
+
+
+# -- selection and bridges ----------------------------------------------------------------------
+
+
+def test_selection_takes_rows_among_the_target():
+    rng = RNG(0)
+    B_T = rng.normal(size=(200, 2))
+    B_S = np.vstack([rng.normal(size=(100, 2)), rng.normal(40, 1, size=(100, 2))])
+    chosen = outputs.selected_rows(B_T, B_S, np.random.RandomState(0))
+    assert len(chosen) > 60 and chosen.max() < 100
+
+
+def test_selection_lowers_the_divergence():
+    rng = RNG(1)
+    in_T, in_S = rng.integers(4, size=400), rng.choice(4, p=[0.7, 0.1, 0.1, 0.1], size=400)
+    even = np.concatenate([np.flatnonzero(in_S == c)[:30] for c in range(4)])
+    before, after = outputs.divergence(in_T, in_S), outputs.divergence(in_T, in_S[even])
+    assert after < before
+    # Eq. (5.17) by hand: two clusters, 2 and 1 target rows, 1 and 2 source rows.
+    by_hand = 2 / 3 * (4 / 3 * np.log(2) + 1 / 3 * np.log(1 / 2)) + np.log(1)
+    found = outputs.divergence(np.array([0, 0, 1]), np.array([0, 1, 1]))
+    assert np.isclose(found, by_hand)
+
+
+def test_class_bridge_is_the_mean_of_target_opinions():
+    p = np.array([[0.9, 0.1], [0.7, 0.3], [0.2, 0.8]])
+    np.testing.assert_allclose(
+        outputs.class_bridge(p, np.array([0, 0, 1]), 2), [[0.8, 0.2], [0.2, 0.8]]
+    )
+
+
+def test_number_bridges():
+    y_s, v = np.array([1.0, 2.0, 3.0, 4.0]), np.array([10.0, 20.0, 30.0, 40.0])
+    np.testing.assert_allclose(outputs.number_bridge(y_s, v, False), y_s)
+    np.testing.assert_allclose(outputs.number_bridge(y_s, np.full(4, 5.0), False), 2.5)
+    names = np.array(["a", "a", "b", "b"])
+    np.testing.assert_allclose(outputs.number_bridge(y_s, names, True), [1.5, 1.5, 3.5, 3.5])
+
+
+def test_other_names_are_bridged(digits):
+    """Renamed source classes reach nearly what equal names do, through p(y|v)."""
+    even, odd, y = digits
+    few = np.isin(y, ["0", "1", "2"])
+    even, odd, y = even[few], odd[few], y[few]
+    n, renamed = 200, np.char.add("digit ", y)
+    model = HeMap(KNeighborsClassifier(3), random_state=0, guard=None).fit(
+        even[:n], hidden(y[:n], 30), source=(odd[:n], renamed[:n]), pairs=np.arange(n)
+    )
+    assert model.transfer_.bridge.shape == (3, 3)
+    assert np.all(model.transfer_.bridge.argmax(axis=1) == np.arange(3))
+    assert model.score(even[n:], y[n:]) > 0.9
+    np.testing.assert_allclose(model.predict_proba(even[n:]).sum(axis=1), 1)
+
+
+def test_numbers_in_another_unit_are_bridged():
+    rng = RNG(0)
+    things = rng.normal(size=(400, 4))
+    y = things @ [1.0, -2.0, 0.5, 0.3]
+    ours = things @ rng.normal(size=(4, 6)) + 0.05 * rng.normal(size=(400, 6))
+    theirs = things @ rng.normal(size=(4, 8)) + 0.05 * rng.normal(size=(400, 8))
+    known = np.where(np.arange(300) < 12, y[:300], np.nan)
+    model = HeMap(Ridge(), random_state=0, guard=None).fit(
+        ours[:300], known, source=(theirs[:300], 100 + 32 * y[:300]), pairs=np.arange(300)
+    )
+    assert model.score(ours[300:], y[300:]) > 0.9
+
+
+@pytest.mark.parametrize("how", ["pc", "score", "cluster", "random"])
+@pytest.mark.parametrize("linearity", [1.0, 0.5])
+@pytest.mark.parametrize("kinds", ["classes-numbers", "numbers-classes", "classes-classes"])
+def test_mixed_outputs_go_through(how, linearity, kinds):
+    wine, cancer = load_wine(), load_breast_cancer()
+    ours, theirs = kinds.split("-")
+    y = wine.target.astype(str) if ours == "classes" else wine.data[:, 0]
+    v = cancer.target if theirs == "classes" else cancer.data[:, 0]
+    model = HeMap(
+        None if ours == "classes" else Ridge(),
+        alignment=how,
+        linearity=linearity,
+        random_state=0,
+        guard=None,
+    ).fit(wine.data[:, 1:], y, source=(cancer.data[:, 1:], v))
+    assert model.alignment_ == how and not model.refused_
+    assert len(model.predict(wine.data[:, 1:])) == len(y)
+
+
+# -- the estimator ------------------------------------------------------------------------------
+
+
+def test_pairs_halve_the_error(digits):
+    even, _, y = digits
+    model = fit_digits(digits, "pairs")
+    alone = 1 - model.target_estimator_.score(even[600:], y[600:])
+    assert not model.refused_ and "helps" in model.reason_
+    assert 1 - model.score(even[600:], y[600:]) < 0.5 * alone
+
+
+def test_components_help_without_pairs(digits):
+    even, _, y = digits
+    model = fit_digits(digits, "auto")
+    alone = 1 - model.target_estimator_.score(even[600:], y[600:])
+    assert model.alignment_ == "pc" and not model.refused_
+    assert 1 - model.score(even[600:], y[600:]) < 0.9 * alone
+
+
+@pytest.mark.parametrize("how", ["random", "pc"])
+def test_guard_refuses_permuted_labels(digits, how):
+    even, odd, y = digits
+    lies = RNG(0).permutation(y)
+    model = HeMap(alignment=how, random_state=0).fit(
+        even[:600], hidden(y[:600], 60), source=(odd, lies)
+    )
+    alone = KNeighborsClassifier(10).fit(even[:60], y[:60])
+    assert model.refused_ and model.reason_
+    np.testing.assert_array_equal(model.predict(even), alone.predict(even))
+    np.testing.assert_array_equal(model.classes_, alone.classes_)
+
+
+def test_guard_can_be_turned_off(digits):
+    even, odd, y = digits
+    lies = RNG(0).permutation(y)
+    model = HeMap(random_state=0, guard=None).fit(even[:300], y[:300], source=(odd, lies))
+    assert not model.refused_ and "off" in model.reason_
+
+
+def test_guard_standard_errors():
+    gains = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
+    plain = gains.std(axis=1, ddof=1) / 2
+    np.testing.assert_allclose(guard.standard_errors(gains, 2), plain * np.sqrt(3))
+
+
+@pytest.mark.parametrize(
+    ("target", "projected", "refused"),
+    [(12, 12, False), (12, 1, True), (1, 12, True), (0, 0, True), (1, 1, True)],
+)
+def test_guard_asks_for_both_spaces(monkeypatch, target, projected, refused):
+    """Of 40 rows the source errs on none, the others on so many."""
+    errs = np.array([np.zeros(40), np.arange(40) < target, np.arange(40) < projected], float)
+
+    def losses(options, rows, source, held):
+        return errs[:, held]
+
+    monkeypatch.setattr(guard, "_fold_losses", losses)
+    options = Options(None, False, "pc", 2, 1.0, 1.0, True, True, 0)
+    rows = Target(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), None)
+    verdict = guard.judge(options, rows, Source(np.zeros((3, 1)), np.zeros(3), False), 5)
+    assert verdict.refused is refused
+    assert verdict.losses["target"] == target / 40
+
+
+def test_held_out_rows_take_their_partners_along():
+    """With the pair left in, a row's own label would come back to it."""
+    target = Target(
+        np.arange(8.0).reshape(4, 2),
+        np.array(["a", "b", "a"]),
+        np.array([True, True, True, False]),
+        np.array([2, 0, -1, 1]),
+    )
+    source = Source(np.arange(3.0)[:, None], np.array(["x", "y", "z"]), False)
+    stays, known = np.array([False, True, True, True]), np.array([False, True, True])
+    rest, others = guard._without(target, stays, known, source)
+    assert others.v.tolist() == ["x", "y"]
+    assert rest.pairs.tolist() == [0, -1, 1]
+    assert rest.y.tolist() == ["b", "a"] and rest.labeled.tolist() == [True, True, False]
+
+
+def test_without_a_source_it_is_the_learner():
+    wine = load_wine()
+    model = HeMap(GaussianNB()).fit(wine.data, wine.target)
+    alone = GaussianNB().fit(wine.data, wine.target)
+    assert model.refused_ and model.reason_ == "no source was given"
+    np.testing.assert_array_equal(model.predict_proba(wine.data), alone.predict_proba(wine.data))
+    with pytest.raises(ValueError, match="no source was given"):
+        model.project(wine.data)
+
+
+def test_kind_follows_the_learner():
+    assert is_classifier(HeMap()) and is_classifier(HeMap(LinearSVC()))
+    assert is_regressor(HeMap(Ridge())) and not is_classifier(HeMap(Ridge()))
+    assert not hasattr(HeMap(LinearSVC()), "predict_proba")
+    assert hasattr(HeMap(), "predict_proba")
+
+
+def test_learners_without_probabilities_are_bridged():
+    wine, cancer = load_wine(), load_breast_cancer()
+    model = HeMap(LinearSVC(random_state=0), random_state=0, guard=None)
+    model.fit(wine.data, wine.target, source=(cancer.data, np.array(["b", "m"])[cancer.target]))
+    assert set(model.predict(wine.data)) <= {0, 1, 2}
+
+
+def test_same_seed_same_answer_and_pickle(digits):
+    a, b = (fit_digits(digits, "pc") for _ in range(2))
+    X = digits[0][600:]
+    np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    assert a.losses_ == b.losses_
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(a)).predict(X), a.predict(X))
+
+
+def test_cross_validation_slices_pairs(digits):
+    even, odd, y = digits
+    scores = cross_val_score(
+        HeMap(random_state=0, guard=None),
+        even[:300],
+        y[:300],
+        cv=3,
+        params={"source": (odd[:300], y[:300]), "pairs": np.arange(300)},
+    )
+    assert scores.min() > 0.7
+
+
+def test_projections_of_two_views_agree(digits):
+    """Two views of a thing land nearer to each other than to views of other things."""
+    even = digits[0]
+    model = fit_digits(digits, "pairs", guard=None)
+    ours, theirs = model.project(even[:600]), model.transfer_.projected_source
+    order = RNG(1).permutation(600)
+    partner = np.argsort(order)
+    near = np.linalg.norm(ours - theirs[partner], axis=1)
+    far = np.linalg.norm(ours - theirs[RNG(2).permutation(600)], axis=1)
+    assert np.mean(near < far) > 0.9
+
+
+def test_pairs_from_sources():
+    ours = {"id": ["a", "b", "c"], "x": [1.0, 2.0, 3.0]}
+    theirs = {"id": ["c", "z", "a"], "u": [7.0, 8.0, 9.0]}
+    sources = Sources({"ours": ours, "theirs": theirs})
+    row = np.full(len(sources), -1)
+    row[sources.rows("theirs")] = np.arange(3)
+    assert row[sources.rows("ours")].tolist() == [2, -1, 0]
+
+
+# -- bad input ----------------------------------------------------------------------------------
+
+
+WINE = load_wine()
+GOOD = (load_breast_cancer().data, load_breast_cancer().target)
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"alignment": "magic"}, "alignment='magic'"),
+        ({"alignment": "pairs"}, "needs pairs"),
+        ({"n_components": 0}, "n_components=0"),
+        ({"similarity": -1}, "similarity=-1"),
+        ({"linearity": 0}, "linearity=0"),
+        ({"guard": 1}, "guard=1"),
+    ],
+)
+def test_bad_parameters(options, match):
+    with pytest.raises(ValueError, match=match):
+        HeMap(**options).fit(WINE.data, WINE.target, source=GOOD)
+
+
+def test_estimator_must_be_a_learner():
+    with pytest.raises(TypeError, match="classifier or a regressor"):
+        HeMap("knn").fit(WINE.data, WINE.target)
+    with pytest.raises(ValueError, match="give a regressor"):
+        HeMap().fit(WINE.data, WINE.data[:, 0] + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "match"),
+    [
+        ((GOOD[0][:0], GOOD[1][:0]), ValueError, "no rows"),
+        ((GOOD[0], GOOD[1][:5]), ValueError, "569 rows, but 5 outputs"),
+        (GOOD[0], TypeError, "pair"),
+        ((GOOD[0][:3], [1, None, 0]), ValueError, "source row 1 has no output"),
+        ((np.full((3, 2), np.nan), [0, 1, 0]), ValueError, "source"),
+    ],
+)
+def test_bad_sources(source, error, match):
+    with pytest.raises(error, match=match):
+        HeMap().fit(WINE.data, WINE.target, source=source)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "error", "match"),
+    [
+        (np.zeros(5, int), ValueError, "shape"),
+        (np.full(178, 900), ValueError, r"pairs\[0\] is 900"),
+        (np.full(178, -2), ValueError, "is -2"),
+        (np.full(178, "id7"), TypeError, "row numbers"),
+    ],
+)
+def test_bad_pairs(pairs, error, match):
+    with pytest.raises(error, match=match):
+        HeMap().fit(WINE.data, WINE.target, source=GOOD, pairs=pairs)
+
+
+@pytest.mark.parametrize(
+    ("source", "pairs", "match"),
+    [
+        ((GOOD[0][:1], GOOD[1][:1]), None, "fewer than two rows"),
+        (GOOD, np.full(178, -1), "fewer than two rows"),
+        ((np.ones((9, 2)), np.arange(9) % 2), None, "the same"),
+    ],
+)
+def test_hopeless_sources_are_refused_with_a_reason(source, pairs, match):
+    model = HeMap(random_state=0).fit(WINE.data, WINE.target, source=source, pairs=pairs)
+    assert model.refused_ and match in model.reason_
+    assert model.score(WINE.data, WINE.target) > 0.6
+
+
+def test_few_labels_are_refused():
+    y = hidden(WINE.target, 178)
+    y[RNG(0).permutation(178)[8:]] = None
+    model = HeMap(KNeighborsClassifier(1), random_state=0).fit(WINE.data, y, source=GOOD)
+    assert model.refused_ and "8 labeled rows are too few" in model.reason_
+
+
+def test_text_is_refused_with_a_remedy():
+    text = np.array([["red"], ["blue"]], dtype=object)
+    with pytest.raises(ValueError, match=r"X: .*'red'.*MixedEmbedder"):
+        HeMap().fit(text, [0, 1])
+    with pytest.raises(ValueError, match=r"source: .*'red'.*MixedEmbedder"):
+        HeMap().fit(WINE.data, WINE.target, source=(text, [0, 1]))
+
+
+def test_labels_nowhere():
+    with pytest.raises(ValueError, match="no row has a label"):
+        HeMap().fit(WINE.data, np.full(178, None))
+    with pytest.raises(ValueError, match="inconsistent"):
+        HeMap().fit(WINE.data, WINE.target[:9])

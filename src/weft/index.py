@@ -200,8 +200,8 @@ class SimilarityIndex(Storable, TabularInput, BaseEstimator):
             How many.
         where : mapping of column to value, list of values, or function, optional
             What rows must satisfy to be found: have this value, or one of these, or one for which
-            the function is true. A function gets a value, or for a numeric column the array of
-            all numbers; it never gets a missing value. A set passes if one of its elements does.
+            the function is true. A function gets a value (missing ones never pass), or for a
+            numeric column the array of all numbers. A set passes if one of its elements does.
 
         Returns
         -------

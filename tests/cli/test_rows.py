@@ -44,6 +44,10 @@ def test_a_described_row_counts_by_the_columns_it_names(folder):
     only = told("neighbors", *words, "--where", "served=hot", cwd=folder)
     hot = [n["row"] for n in found["neighbors"] if n["values"]["served"] == "hot"]
     assert [n["row"] for n in only["neighbors"]] == hot
+    for where in ("price=1000", "drink=tea,served=cold,price=9"):
+        none = called("neighbors", *words, "--where", where, cwd=folder)
+        assert (none.code, none.err.count("\n")) == (1, 1), none
+        assert where in none.err
 
 
 def test_shares_add_up_to_the_distance(folder):

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from weft.cli._app import note
 from weft.cli._files import format_of, known_format, to_stdout
 from weft.cli._show import progress
 
@@ -43,15 +42,12 @@ class Then:
 
 
 def projected(embedder: Any, table: Any, dims: int, name: str) -> Then:
-    """Return the embedder followed by the first principal axes of the rows of a table."""
+    """Return the embedder, then the first principal axes of the rows; fewer if fewer vary."""
     from weft.report._rows import Axes
 
     vectors = embedder.transform(table)
     axes = Axes.of(vectors, np.ones(len(vectors)), dims)
-    n_axes = axes.axes.shape[1]
-    if dims > n_axes:
-        note(f"warning: the rows vary along {n_axes} axes only, fewer than {dims}")
-    return Then(embedder, axes.place, [f"{name}{i}" for i in range(n_axes)])
+    return Then(embedder, axes.place, [f"{name}{i}" for i in range(axes.axes.shape[1])])
 
 
 def write_rows(

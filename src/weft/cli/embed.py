@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from weft.cli import _complete, _options, _show
-from weft.cli._app import Misuse
+from weft.cli._app import Misuse, note
 from weft.cli._files import check_output, format_of, known_format, opened
 from weft.cli._job import Job, listed
 
@@ -94,6 +94,8 @@ def _embedded(
         embedder, _, table = job.learned()
         whole = embedder if dims is None else projected(embedder, table, dims, "axis")
     n_dims = len(whole.get_feature_names_out())
+    if dims is not None and n_dims < dims:
+        note(f"warning: the rows vary along {n_dims} axes only, fewer than {dims}")
     if shown:
         _preview(whole, table)
         return embedder, table.n_rows, n_dims

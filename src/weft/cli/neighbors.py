@@ -63,6 +63,8 @@ def neighbors(
         query = _values(str(like), "--like", learned, own)
     allowed = _values(where, "--where", learned, list(rows.columns)) if where else None
     found = _found(learned, query, None if row is None else row % rows.n_rows, k, allowed)
+    if not found:
+        raise ValueError(f"there is no other row{f' with {where}' if where else ''}")
     if json:
         _show.as_json({"query": query, "neighbors": found})
     else:
@@ -154,7 +156,7 @@ def _print(
         ]
         cells.append([str(near["row"]), _show.number(near["distance"]), *values, told or "nothing"])
     about = "the row described" if row is None else f"row {row}"
-    title = f"The {len(found)} rows most like {about}"
+    title = f"The {len(found)} rows most like {about}" if len(found) > 1 else f"Most like {about}"
     _show.emit(_show.table(heads, cells, right=heads[:2], title=title))
     if len(own) > len(names):
         _show.say("{n} more columns compared; --json shows all.", n=len(own) - len(names))

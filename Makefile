@@ -38,20 +38,17 @@ format: $(VENV)/.dev ## rewrite in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## speed and accuracy against the peers (long)
+bench: $(VENV)/.dev  ## every published table, every peer, every bar (hours; can be resumed)
 	$(PIP) install -e ".[bench]"
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/tasks_speed.py
-	$(BIN)/python benchmarks/growth.py
-	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/run.py
 
-bench-quick: $(VENV)/.dev  ## the same, smaller
+bench-quick: $(VENV)/.dev  ## a part of it, in minutes
 	$(PIP) install -e ".[bench]"
-	$(BIN)/python benchmarks/speed.py --quick
-	$(BIN)/python benchmarks/accuracy.py --quick
+	$(BIN)/python benchmarks/run.py --quick
 
-docs: $(VENV)/.dev   ## check that every page's links and code are alive
-	$(BIN)/python -m pytest docs README.md CONTRIBUTING.md
+docs: $(VENV)/.dev   ## run the examples and build the site into site/
+	$(PIP) install -e ".[docs]"
+	$(BIN)/mkdocs build --strict -q
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site docs/gallery docs/reports docs/contributing.md .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -96,13 +96,13 @@ def identity(label: Label) -> tuple[int, Label]:
 
 def order(labels: Sequence[Label], levels: Sequence[Label] | None = None) -> np.ndarray:
     """Return the permutation that sorts labels: by level if given, else canonically."""
-    keys: Sequence[Any]
+    keys: list[Any]
     if levels is not None:
         place = {identity(level): i for i, level in enumerate(levels)}
         # Missing is no level; it goes last, as everywhere.
         keys = [place.get(identity(v), len(place)) for v in labels]
     elif set(map(type, labels)) == {str}:
-        keys = labels
+        keys = list(labels)
     else:
         keys = [identity(v) for v in labels]
     return np.array(sorted(range(len(labels)), key=keys.__getitem__), dtype=np.intp)

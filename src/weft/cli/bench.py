@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +24,8 @@ def bench(
 ) -> None:
     """Measure speed: the quick benchmark of a source checkout, or else a built-in check."""
     script = Path(__file__).parents[3] / "benchmarks" / "speed.py"
-    if script.is_file() and not builtin and not json:
+    runs = script.is_file() and all(find_spec(name) for name in ("pandas", "pyarrow"))
+    if runs and not builtin and not json:
         done = subprocess.run([sys.executable, str(script), "--quick"], check=False)
         raise typer.Exit(0 if done.returncode == 0 else 1)
     found = _timed(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -21,4 +22,5 @@ def studio(
         raise ValueError(f"there is no file or folder {str(path)!r}")
     from weft.studio import serve
 
-    serve(path, host=host, port=port, open_browser=browser)
+    with suppress(KeyboardInterrupt):  # the way to end it
+        serve(path, host=host, port=port, open_browser=browser)

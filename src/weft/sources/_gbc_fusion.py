@@ -19,6 +19,7 @@ SHARPNESS = (1.0, 0.3, 0.1)  # z
 SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 Judge = Callable[[np.ndarray], np.ndarray]
 SHRUNK = (1.0, 0.5, 0.25)
+EVIDENCE = 2.0  # standard errors by which a source must beat the constant
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ def mean_losses(losses: np.ndarray) -> np.ndarray:
 def informative(
     loss: Loss, start: np.ndarray, scores: np.ndarray, targets: np.ndarray
 ) -> np.ndarray:
-    """Say which sources beat the constant on held-out rows by more than a standard error.
+    """Say which sources beat the constant on held-out rows by more than two standard errors.
 
     Scores may be shrunk for that: a source that is right but too sure of itself is informative.
     """
@@ -76,7 +77,7 @@ def informative(
         count = np.maximum((~np.isnan(gain)).sum(axis=1), 1)
         mean = np.nan_to_num(gain).sum(axis=1) / count
         spread = np.sqrt(np.nan_to_num((gain - mean[:, None]) ** 2).sum(axis=1)) / count
-        out |= (mean > spread) & (count > 2)
+        out |= (mean > EVIDENCE * spread) & (count > 2)
     return out
 
 
@@ -108,10 +109,10 @@ def _scaled(
     return trials[at], losses[at]
 
 
-def better(new: np.ndarray, old: np.ndarray) -> bool:
-    """Say whether losses of the same rows are lower by more than a standard error."""
+def better(new: np.ndarray, old: np.ndarray, errors: float = 1.0) -> bool:
+    """Say whether losses of the same rows are lower by more than some standard errors."""
     gain = old - new
-    return bool(gain.mean() > gain.std() / np.sqrt(len(gain)))
+    return bool(gain.mean() > errors * gain.std() / np.sqrt(len(gain)))
 
 
 def _equal(which: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from weft.sources._gbc_team import WARM_UP, Binned, Team
 EVERY = 5  # rounds between two looks at the fused loss
 PATIENCE = 3  # looks without a better one
 STEP = 1.0  # λ that is tried
+CAUTION = 2.0  # standard errors that λ must gain on the one fold it is tried on
 STRENGTHS = (0.5, 1.0, 2.0, 3.0, 4.5)  # of smoothing
 UNLABELED = 2  # unlabeled rows used in the search, per labeled row
 
@@ -154,7 +155,7 @@ def search_lambdas(
         losses = judge(team)
         log.append({"lambdas": tuple(trial), "loss": float(losses.mean())})
         log[-1]["loss_before"] = float(before.mean())
-        if better(losses, before):
+        if better(losses, before, CAUTION):
             kept, before = trial, losses
     return (kept[0], kept[1]), log
 

@@ -64,7 +64,7 @@ class ClassSmoother:
     The trust multiplies the own log-probabilities of a row that has neighbours.
     """
 
-    trusts = (1.0, 0.5, 0.3)
+    trusts: tuple[float, ...] = (1.0, 0.5, 0.3)
 
     def known(self, targets: np.ndarray) -> np.ndarray:
         return np.hstack([1 - targets, targets]) if targets.shape[1] == 1 else targets
@@ -103,7 +103,7 @@ class NumberSmoother:
     values of its neighbours instead.
     """
 
-    trusts = (1.0,)
+    trusts: tuple[float, ...] = (1.0,)
 
     def known(self, targets: np.ndarray) -> np.ndarray:
         return targets

@@ -30,7 +30,7 @@ class GBCClassifier(ClassifierMixin, GBC):
     consensus, connectivity : float or "auto", default="auto"
         λ0 and λ1 of Eq. (3.4): how much the sources should agree with each other, and with
         themselves along edges, on unlabeled rows; 1 weighs as much as all labels together.
-        "auto" turns them on where held-out rows gain by more than a standard error.
+        "auto" turns them on where held-out rows gain by more than two standard errors.
     graph_smoothing : float or "auto", default="auto"
         How much predictions lean on those of their neighbours (ours); 0 not at all. "auto" chooses
         for each graph by held-out rows; a number is shared out by the graph weights.
@@ -148,7 +148,7 @@ class GBCRegressor(RegressorMixin, GBC):
     consensus, connectivity : float or "auto", default="auto"
         λ0 and λ1 of Eq. (3.4): how much the sources should agree with each other, and with
         themselves along edges, on unlabeled rows; 1 weighs as much as all labels together.
-        "auto" turns them on where held-out rows gain by more than a standard error.
+        "auto" turns them on where held-out rows gain by more than two standard errors.
     graph_smoothing : float or "auto", default="auto"
         How much predictions lean on those of their neighbours (ours); 0 not at all. "auto" chooses
         for each graph by held-out rows; a number is shared out by the graph weights.

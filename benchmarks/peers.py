@@ -26,7 +26,7 @@ PYTHON = HOME / ".peers" / "bin" / "python"
 PACKAGES = (
     "category_encoders skrub prince kmodes gower stepmix umap-learn catboost lightgbm".split()
 )
-ROWS = 1000  # larger sets are cut to so many random rows
+ROWS = 600  # larger sets are cut to so many random rows
 SPLITS = 3
 SEED = 0
 SKIPPED = {

@@ -81,7 +81,14 @@ def describe(
         raise ValueError(f"n_neighbors={n_neighbors!r}: use a whole number >= 1")
     tell = progress or _silent
     tell("reading", 0.0)
-    reading = read(X, target)
+    return look_at(read(X, target), method, (n_neighbors, rows, random_state), tell)[0]
+
+
+def look_at(
+    reading: Reading, method: Any, wishes: tuple[int, Any, int], tell: Progress
+) -> tuple[dict[str, Any], Any]:
+    """Return the description of rows that were read, and the embedder they were seen through."""
+    random_state = wishes[2]
     out: dict[str, Any] = {
         "format": FORMAT,
         **_facts(reading),
@@ -94,7 +101,7 @@ def describe(
     out["warnings"] = describe_warnings(reading, out["couplings"])
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
-        return out | {"method": None} | empty
+        return out | {"method": None} | empty, None
     tell("learning", 0.3)
     model = _model.fitted(reading, method, random_state)
     weights = _model.column_weights(model)
@@ -106,7 +113,7 @@ def describe(
     own = counts.select([name for name in counts.names if name != reading.target])
     out["values"] = describe_values(model.tables_, own, weights)
     seen = Rows.of(reading, random_state, MOST_COLUMNS)
-    return out | _look_at_rows(reading, model, seen, (n_neighbors, rows, random_state), tell)
+    return out | _look_at_rows(reading, model, seen, wishes, tell), model
 
 
 def _look_at_rows(

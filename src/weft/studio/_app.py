@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hmac
-import json
+import ipaddress
 import secrets
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.resources import files
@@ -14,84 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from weft._optional import require
-from weft.studio import _files, _look, _work
-from weft.studio._files import Refused, Source
-from weft.studio._jobs import Job, Jobs
+from weft.report._page import embedded
+from weft.studio import _files, _look, _methods
+from weft.studio._files import TooLarge
+from weft.studio._state import Studio
 
-METHODS = ("auto", "weave", "onehot", "untie", "helic", "ckml", "cde", "nonbend", "unicorn")
-MEASURES = ("hamming", "of", "goodall1", "lin", "ahmad", "dilca", "cos", "vdm")
-
-
-class Studio:
-    """What the server knows: the start folder, the files let in, and the jobs."""
-
-    def __init__(self, start: Path, token: str, hosts: Sequence[str], limit: int) -> None:
-        self.root = start if start.is_dir() else start.parent
-        self.first = None if start.is_dir() else start.name
-        self.token, self.hosts, self.limit = token, set(hosts), limit
-        self.folder = Path(tempfile.mkdtemp(prefix="weft-studio-"))
-        self.jobs = Jobs(self.folder)
-        self.sources: dict[str, Source] = {}
-
-    def close(self) -> None:
-        self.jobs.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def let_in(self, path: Path, name: str) -> dict[str, Any]:
-        """Check a table and remember it; a file of the start folder is unpacked elsewhere."""
-        if path.name.lower().endswith(".gz"):
-            copy = self.folder / secrets.token_hex(8)
-            copy.mkdir()
-            path = _files.unpacked(Path(shutil.copy(path, copy / path.name)))
-        _files.check(path)
-        try:
-            found = _work.columns_of(str(path))
-        except Exception as error:
-            raise Refused(f"{name!r} cannot be read: {error}") from None
-        key = secrets.token_hex(8)
-        self.sources[key] = Source(path, name)
-        return found | {"source": key, "name": name}
-
-    async def take(self, request: Any, name: str) -> dict[str, Any]:
-        """Write an upload to a file of its own, and stop when it gets too large."""
-        from fastapi.concurrency import run_in_threadpool
-
-        name = Path(name.replace("\\", "/")).name or "upload"
-        _files.suffix_of(name)
-        told = request.headers.get("content-length", "0")
-        if told.isdigit() and int(told) > self.limit:
-            raise TooLarge(self.limit)
-        folder = self.folder / secrets.token_hex(8)
-        folder.mkdir()
-        path, size = folder / name, 0
-        try:
-            with path.open("wb") as file:
-                async for block in request.stream():
-                    size += len(block)
-                    if size > self.limit:
-                        raise TooLarge(self.limit)
-                    file.write(block)
-            return await run_in_threadpool(self.let_in, path, name)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-    def finished(self, name: str) -> Job:
-        job = self.jobs[name]
-        job.look()
-        if job.state != "done":
-            raise Refused(f"this job is {job.state}; there is nothing to show")
-        return job
-
-
-class TooLarge(Refused):
-    """An upload above the limit."""
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            f"uploads end at {limit // 2**20} MB here; put the file into the folder the studio was "
-            "started in and open it by its path, or use the library"
-        )
+# The page draws maps and clusters as the report does, with the same parts.
+_SHARED = ("base.js", "map.js", "clusters.js")
+_OWN = ("studio.js", "open.js", "compare.js", "take.js")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
 
 
 def create_app(
@@ -110,12 +46,21 @@ def create_app(
     token : str
         What every request must carry, in the URL of the page or in the header ``X-Weft-Token``.
     hosts : sequence of str
-        Names under which the server may be addressed; others are refused.
+        Names under which the server may be addressed; others are refused. ``0.0.0.0`` or ``::``
+        stands for every address in numbers.
     limit : int
         Most bytes of an upload.
+
+    Examples
+    --------
+    >>> from weft.studio import create_app
+    >>> app = create_app(token="secret")  # for any ASGI server; weft.studio.serve brings one
+    >>> app.state.studio.close()  # which the server does when it ends
     """
     fastapi = require("fastapi", "studio")
-    studio = Studio(Path(start).resolve(), token, hosts, limit)
+    if not token:
+        raise ValueError("the token is empty; use secrets.token_urlsafe()")
+    studio = Studio(Path(start).resolve(), limit)
 
     @asynccontextmanager
     async def life(app: Any) -> Any:
@@ -124,30 +69,36 @@ def create_app(
 
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
     app.state.studio = studio
-    app.middleware("http")(_guard(studio))
-    for kind in (Refused, ValueError, KeyError, TypeError, ImportError):
+    app.middleware("http")(_guard(token, hosts))
+    from fastapi.exceptions import RequestValidationError
+
+    for kind in (RequestValidationError, ValueError, KeyError, TypeError, ImportError):
         app.add_exception_handler(kind, _told)
-    _pages(app, studio)
-    _questions(app, studio)
+    _pages(app, studio, token)
+    _tables(app, studio)
+    _jobs(app, studio)
     return app
 
 
-def _guard(studio: Studio) -> Callable[..., Any]:
+def _guard(token: str, hosts: Sequence[str]) -> Callable[..., Any]:
     """Return the door: right host, own origin, right token; and headers that keep others out."""
     from fastapi.responses import PlainTextResponse
 
-    async def guard(request: Any, call_next: Any) -> Any:
-        host = request.headers.get("host", "").rsplit(":", 1)[0].strip("[]")
+    def refusal(request: Any) -> str | None:
+        address = request.headers.get("host", "")
         origin = request.headers.get("origin")
-        own = f"http://{request.headers.get('host', '')}"
         given = request.headers.get("x-weft-token") or request.query_params.get("token", "")
-        if host not in studio.hosts:
-            return PlainTextResponse(f"unknown host {host!r}", 403)
-        if origin is not None and origin != own:
-            return PlainTextResponse("requests from other pages are refused", 403)
-        if not hmac.compare_digest(given.encode(), studio.token.encode()):
-            return PlainTextResponse("open the address that `weft studio` printed", 403)
-        response = await call_next(request)
+        if not _is_own(address, hosts):
+            return "this server is not known by that name"
+        if origin is not None and origin != f"http://{address}":
+            return "requests from other pages are refused"
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            return "open the address that `weft studio` printed"
+        return None
+
+    async def guard(request: Any, call_next: Any) -> Any:
+        why = refusal(request)
+        response = PlainTextResponse(why, 403) if why else await call_next(request)
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -155,57 +106,68 @@ def _guard(studio: Studio) -> Callable[..., Any]:
     return guard
 
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "X-Frame-Options": "SAMEORIGIN",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
+def _is_own(address: str, hosts: Sequence[str]) -> bool:
+    """Whether a Host header names this server; a foreign name may have been made to lead here."""
+    name, _, port = address.rpartition(":")
+    name = (name if name and port.isdigit() else address).strip("[]")
+    if name in hosts:
+        return True
+    if not {"0.0.0.0", "::"} & set(hosts):
+        return False
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
 
 
 async def _told(request: Any, error: Exception) -> Any:
     from fastapi.responses import JSONResponse
 
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if hasattr(error, "errors"):  # a question that is not well formed
+        text = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
     status = 413 if isinstance(error, TooLarge) else 404 if isinstance(error, KeyError) else 400
     return JSONResponse({"error": text}, status)
 
 
-def _pages(app: Any, studio: Studio) -> None:
+def _pages(app: Any, studio: Studio, token: str) -> None:
     from fastapi.responses import HTMLResponse
 
     @app.get("/")
-    def home() -> HTMLResponse:
+    def home() -> Any:
         nonce = secrets.token_urlsafe(12)
-        static = files("weft.studio") / "static"
-        parts = {
-            n: (static / n).read_text("utf-8") for n in ("studio.html", "studio.css", "studio.js")
-        }
-        facts = {"token": studio.token, "methods": METHODS, "measures": MEASURES}
-        facts |= {"first": studio.first, "limit": studio.limit}
-        page = (
-            parts["studio.html"]
-            .replace("{{nonce}}", nonce)
-            .replace("/*css*/", parts["studio.css"])
-            .replace("/*facts*/", json.dumps(facts).replace("<", "\\u003c"))
-            .replace("/*js*/", parts["studio.js"])
-        )
+        facts = {"token": token, "first": studio.first, "limit": studio.limit}
+        facts |= {"folder": studio.root.name or "/", "kinds": _files.KINDS}
+        facts |= {"methods": _methods.known(), "supervised": _methods.SUPERVISED}
+        facts |= {"embedders": list(_methods.EMBEDDERS), "downloads": list(_look.DOWNLOADS)}
         policy = (
             f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
-            "img-src data: blob:; connect-src 'self'; frame-src 'self'; base-uri 'none'; "
+            "img-src data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; "
             "form-action 'none'; frame-ancestors 'none'"
         )
-        return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+        return HTMLResponse(_page(nonce, facts), headers={"Content-Security-Policy": policy})
 
     @app.get("/report/{name}")
-    def report(name: str) -> HTMLResponse:
+    def report(name: str) -> Any:
         return HTMLResponse(_look.page_of(studio.finished(name)))
 
 
-def _questions(app: Any, studio: Studio) -> None:
-    from fastapi import Body, Request, Response
+def _page(nonce: str, facts: dict[str, Any]) -> str:
+    ours, report = files("weft.studio") / "static", files("weft.report") / "static"
+    scripts = [report / name for name in _SHARED] + [ours / name for name in _OWN]
+    parts = {
+        "NONCE": nonce,
+        "STYLE": "\n".join(p.read_text("utf-8") for p in (report / "style.css", ours / "studio.css")),
+        "FACTS": embedded(facts),
+        "SCRIPT": "\n".join(p.read_text("utf-8") for p in scripts),
+    }
+    # Cut first, fill then: nothing that is filled in is looked at again.
+    pieces = (ours / "studio.html").read_text("utf-8").split("@@")
+    return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
+
+
+def _tables(app: Any, studio: Studio) -> None:
+    from fastapi import Body, Request
 
     @app.get("/api/files")
     def listing() -> dict[str, Any]:
@@ -213,25 +175,26 @@ def _questions(app: Any, studio: Studio) -> None:
 
     @app.post("/api/open")
     def opened(path: str = Body(embed=True)) -> dict[str, Any]:
-        return studio.let_in(_files.inside(studio.root, path), path)
+        found = _files.inside(studio.root, path)
+        return studio.let_in(found, str(found.relative_to(studio.root)))
 
-    async def upload(request: Request, name: str) -> dict[str, Any]:
+    async def upload(request: Any, name: str) -> dict[str, Any]:
         return await studio.take(request, name)
 
-    upload.__annotations__ |= {"request": Request}
+    upload.__annotations__["request"] = Request  # known here only, not when this file is loaded
     app.post("/api/upload")(upload)
 
     @app.post("/api/jobs")
     def start(
         source: str = Body(), method: str = Body("auto"), target: str | None = Body(None)
     ) -> dict[str, Any]:
-        if source not in studio.sources:
-            raise KeyError("open a file first")
-        if method not in METHODS + MEASURES:
-            raise ValueError(f"there is no method {method!r}")
-        if method in _work.SUPERVISED and target is None:
-            raise ValueError(f"{method} learns from classes: choose a target")
-        return studio.jobs.start(studio.sources[source], method, target or None).shown()
+        table = studio.source(source)
+        _methods.check(method, target)
+        return studio.jobs.start(table, method, target or None).shown()
+
+
+def _jobs(app: Any, studio: Studio) -> None:
+    from fastapi.responses import FileResponse, Response
 
     @app.get("/api/jobs/{name}")
     def state(name: str) -> dict[str, Any]:
@@ -254,8 +217,17 @@ def _questions(app: Any, studio: Studio) -> None:
     def near(name: str, row: int) -> dict[str, Any]:
         return _look.near(studio.finished(name), row)
 
+    @app.get("/api/program")
+    def program(jobs: str, a: int | None = None, b: int | None = None) -> dict[str, Any]:
+        shown = [studio.finished(name) for name in jobs.split(",")[:2]]
+        rows = None if a is None or b is None else (a, b)
+        return {"program": _look.program_of(shown, rows)}
+
     @app.get("/api/jobs/{name}/download/{kind}")
     def download(name: str, kind: str) -> Any:
         content = _look.made(studio.finished(name), kind)
+        media = _look.DOWNLOADS[kind]
+        if isinstance(content, Path):
+            return FileResponse(content, media_type=media, filename=kind)
         there = {"Content-Disposition": f'attachment; filename="{kind}"'}
-        return Response(content, media_type=_look.DOWNLOADS[kind], headers=there)
+        return Response(content, media_type=media, headers=there)

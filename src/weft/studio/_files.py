@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import csv
+import glob
 import gzip
 import io
+import secrets
+import shutil
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".arrow", ".feather")
-MOST_COLUMNS = 2_000
+KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
+MOST_COLUMNS = 1_000  # what a report shows
 MOST_BYTES = 500 * 2**20  # of an upload, and of what a compressed file unpacks to
+MOST_CELLS = 200_000_000  # of a Parquet file, which may hold far more than its size tells
 _HEAD = 16 * 2**20
 
 
@@ -19,87 +24,124 @@ class Refused(ValueError):
     """A file or a path that is not to be opened, with the reason."""
 
 
+class TooLarge(Refused):
+    """An upload above the limit."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"uploads end at {size_of(limit)} here; put the file into the folder the studio was "
+            "started in and open it by its path"
+        )
+
+
 @dataclass(frozen=True)
 class Source:
-    """A file that was let in."""
+    """A file that was let in, and what it is called on the page."""
 
     path: Path
     name: str
 
 
+def size_of(n_bytes: int) -> str:
+    """Return a number of bytes as people read it."""
+    return f"{n_bytes / 2**20:,.0f} MB" if n_bytes >= 2**20 else f"{n_bytes:,} bytes"
+
+
 def suffix_of(name: str) -> str:
     """Return the kind of a file, ``.gz`` set aside; refuse what is no table."""
-    plain = name.lower().removesuffix(".gz")
-    suffix = Path(plain).suffix
+    suffix = _suffix(name)
     if suffix not in KINDS:
         raise Refused(
-            f"{name!r} is no table that can be opened here; use one of {', '.join(KINDS)}"
+            f"{name!r} is no table that can be opened here; use {', '.join(KINDS)}, or one of "
+            "these with .gz behind it"
         )
     return suffix
 
 
+def _suffix(name: str) -> str:
+    return Path(name.lower().removesuffix(".gz")).suffix
+
+
 def inside(root: Path, path: str) -> Path:
-    """Return a path inside the start folder; links that lead out of it are followed and refused."""
+    """Return a file of the start folder; links that lead out of it are followed and refused."""
     if "\x00" in path:
         raise Refused("a path cannot hold a NUL character")
-    found = (root / path).resolve()
+    try:
+        found = (root / path).resolve()
+        there = found.is_file()
+    except (OSError, RuntimeError):  # a name too long, a circle of links
+        found, there = root, False
     if not found.is_relative_to(root):
         raise Refused(f"{path!r} lies outside the folder the studio was started in")
-    if not found.is_file():
+    if not there:
         raise Refused(f"there is no file {path!r} in the folder the studio was started in")
     suffix_of(found.name)
     return found
 
 
-def listed(root: Path, most: int = 500) -> list[str]:
-    """Return the tables of the start folder and the folders in it, two levels deep."""
-    found = []
+def listed(root: Path, most: int = 500) -> list[dict[str, Any]]:
+    """Return the tables of the start folder and of the folders in it, with their sizes."""
+    found: list[dict[str, Any]] = []
     for pattern in ("*", "*/*"):
         for path in sorted(root.glob(pattern)):
-            plain = path.name.lower().removesuffix(".gz")
-            if Path(plain).suffix in KINDS and path.is_file() and not path.name.startswith("."):
-                if path.resolve().is_relative_to(root):
-                    found.append(str(path.relative_to(root)))
+            own = path.relative_to(root)
+            if _suffix(path.name) not in KINDS or any(p.startswith(".") for p in own.parts):
+                continue
+            if path.is_file() and path.resolve().is_relative_to(root):
+                found.append({"path": str(own), "size": path.stat().st_size})
             if len(found) >= most:
                 return found
     return found
 
 
-def unpacked(path: Path, most: int | None = None) -> Path:
-    """Return the file itself, unpacked beside it if it is compressed, up to a size."""
-    if not path.name.lower().endswith(".gz"):
+def own_copy(path: Path, folder: Path, most: int) -> Path:
+    """Return a file that readers take for one table: unpacked, and no pattern by its name."""
+    packed = path.name.lower().endswith(".gz")
+    if not packed and not glob.has_magic(str(path)):
         return path
-    most = MOST_BYTES if most is None else most
-    target = path.with_name(path.name[:-3])
+    own = folder / secrets.token_hex(8)
+    own.mkdir()
+    target = own / f"table{suffix_of(path.name)}"
+    if not packed:
+        return Path(shutil.copy(path, target))
+    try:
+        _unpack(path, target, most)
+    except BaseException:
+        shutil.rmtree(own, ignore_errors=True)
+        raise
+    return target
+
+
+def _unpack(path: Path, target: Path, most: int) -> None:
     size = 0
     try:
         with gzip.open(path, "rb") as packed, target.open("wb") as out:
             while block := packed.read(2**20):
                 size += len(block)
                 if size > most:
-                    raise Refused(f"{path.name!r} unpacks to more than {most // 2**20} MB")
+                    raise Refused(f"it unpacks to more than {size_of(most)}")
                 out.write(block)
-    except (OSError, EOFError) as error:
-        target.unlink(missing_ok=True)
-        raise Refused(f"{path.name!r} is no gzip file: {error}") from None
-    except Refused:
-        target.unlink(missing_ok=True)
-        raise
-    return target
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise Refused(f"it is no gzip file: {error}") from None
 
 
 def check(path: Path) -> None:
-    """Refuse a table that is too wide, or unpacks to too much, before it is read."""
+    """Refuse a table that is empty, too wide, or unpacks to too much, before it is read."""
     suffix = suffix_of(path.name)
-    width = 0
+    if not path.stat().st_size:
+        raise Refused("it is empty")
     if suffix == ".parquet":
-        width = _parquet_width(path)
+        check_width(_parquet_width(path))
     elif suffix in (".csv", ".tsv"):
-        width = _text_width(path)
+        check_width(_text_width(path))
+
+
+def check_width(width: int) -> None:
+    """Refuse more columns than can be shown."""
     if width > MOST_COLUMNS:
         raise Refused(
-            f"{path.name!r} has {width:,} columns; the studio shows up to {MOST_COLUMNS:,}: "
-            "choose some, or use the library"
+            f"it has {width:,} columns; the studio shows up to {MOST_COLUMNS:,}: choose some, or "
+            "use the library"
         )
 
 
@@ -107,25 +149,37 @@ def _text_width(path: Path) -> int:
     with path.open("rb") as file:
         head = file.readline(_HEAD)
     if len(head) >= _HEAD:
-        raise Refused(f"the first line of {path.name!r} is longer than {_HEAD // 2**20} MB")
+        raise Refused(f"its first line is longer than {size_of(_HEAD)}")
+    if b"\x00" in head:
+        raise Refused("it holds NUL characters, so it is no text in UTF-8")
     line = head.decode("utf-8", "replace")
     separator = max("\t,;|", key=line.count)
-    csv.field_size_limit(_HEAD)
-    return len(next(csv.reader(io.StringIO(line), delimiter=separator), []))
+    try:
+        return len(next(csv.reader(io.StringIO(line), delimiter=separator), []))
+    except csv.Error:  # a name longer than the module reads; commas tell enough
+        return line.count(separator) + 1
 
 
 def _parquet_width(path: Path) -> int:
     import duckdb
 
     query = (
-        "SELECT count(DISTINCT path_in_schema), coalesce(sum(total_uncompressed_size), 0) "
-        "FROM parquet_metadata(?)"
+        "SELECT num_columns, num_rows, total FROM (SELECT count(DISTINCT path_in_schema) AS "
+        "num_columns, coalesce(sum(total_uncompressed_size), 0) AS total FROM parquet_metadata($p))"
+        ", (SELECT num_rows FROM parquet_file_metadata($p))"
     )
     with duckdb.connect() as connection:
         try:
-            found: Any = connection.execute(query, [str(path)]).fetchone()
+            found: Any = connection.execute(query, {"p": str(path)}).fetchone()
         except duckdb.Error as error:
-            raise Refused(f"{path.name!r} cannot be read as Parquet: {error}") from None
-    if found[1] > 8 * MOST_BYTES:
-        raise Refused(f"{path.name!r} unpacks to {found[1] / 2**30:.1f} GB; use the library for it")
-    return int(found[0])
+            raise Refused(f"it is no Parquet file: {_first_line(error)}") from None
+    width, rows, total = found
+    if total > 8 * MOST_BYTES or rows * max(width, 1) > MOST_CELLS:
+        raise Refused(
+            f"it unpacks to {rows:,} rows and {size_of(total)}, too much for a page; use the library"
+        )
+    return int(width)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]

@@ -34,37 +34,40 @@ class Job:
     share: float = 0.0
     error: str = ""
     started: float = field(default_factory=time.monotonic)
+    ended: float = 0.0
+    lock: Any = field(default_factory=threading.Lock)
 
     def look(self) -> None:
         """Take in what the process has said so far."""
-        if self.state != "running":
-            return
-        try:
-            while self.pipe.poll():
-                said = self.pipe.recv()
-                if said[0] == "progress":
-                    self.step, self.share = said[1], float(said[2])
-                elif said[0] == "done":
-                    self._end("done")
-                else:
-                    self._end("failed", said[1])
-        except (EOFError, OSError):
-            self.process.join(1)
-            self._end("failed", "the work ended without a result; was there too little memory?")
+        with self.lock:
+            try:
+                while self.state == "running" and self.pipe.poll():
+                    self._hear(self.pipe.recv())
+            except (EOFError, OSError):
+                self._end("failed", "the work ended without a result; was there too little memory?")
+
+    def _hear(self, said: tuple[Any, ...]) -> None:
+        if said[0] == "progress":
+            self.step, self.share = said[1], float(said[2])
+        else:
+            self._end("done" if said[0] == "done" else "failed", *said[1:])
 
     def _end(self, state: str, error: str = "") -> None:
+        error = error.replace(str(self.source.path), self.source.name)
         self.state, self.error, self.share = state, error, 1.0
+        self.ended = time.monotonic()
+        self.pipe.close()
+        self.process.join(5)
 
     def cancel(self) -> None:
         """Stop the process; what it had written goes."""
         self.look()
-        if self.state == "running":
-            self.process.terminate()
-            self.process.join(5)
-            if self.process.is_alive():
-                self.process.kill()
+        with self.lock:
+            if self.state != "running":
+                return
+            self.process.kill()  # it holds nothing that is not thrown away
             self._end("cancelled")
-            shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def shown(self) -> dict[str, Any]:
         """Return what the page shows of it."""
@@ -78,7 +81,7 @@ class Job:
             "method": self.method,
             "target": self.target,
             "file": self.source.name,
-            "seconds": round(time.monotonic() - self.started, 1),
+            "seconds": round((self.ended or time.monotonic()) - self.started, 1),
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from functools import lru_cache
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.studio import _work
+from weft._distinct import take_rows
+from weft.studio import _program, _work
 from weft.studio._jobs import Job
 
 DOWNLOADS = {
@@ -21,79 +23,83 @@ DOWNLOADS = {
     "program.py": "text/plain",
     "report.html": "text/html",
 }
+_BLOCK = 65_536
 
 
 def described(job: Job) -> dict[str, Any]:
-    """Return what the job found, and the program that makes it."""
-    found = json.loads((job.folder / "description.json").read_text(encoding="utf-8"))
-    return found | {"program": _work.program(job.source.name, job.method, job.target)}
+    """Return what the job found."""
+    return json.loads((job.folder / "description.json").read_text(encoding="utf-8"))
 
 
 def page_of(job: Job) -> str:
     """Return the report of the job as a page."""
     from weft.report import page
 
-    found = json.loads((job.folder / "description.json").read_text(encoding="utf-8"))
-    return page(found, title=job.source.name)
+    return page(described(job), title=job.source.name)
+
+
+@lru_cache(maxsize=2)
+def _reading(path: str, method: str, target: str | None) -> Any:
+    return _work.read(path, method, target)
 
 
 @lru_cache(maxsize=4)
-def _opened(path: str, folder: str, target: str | None) -> tuple[Any, Any]:
+def _model(folder: str) -> Any:
     import weft
-    from weft.report import _reading
 
-    return _reading.read(_work.read(path), target), weft.load(Path(folder) / "model.weft")
+    return weft.load(Path(folder) / "model.weft")
 
 
-def _open(job: Job) -> tuple[Any, Any]:
-    return _opened(str(job.source.path), str(job.folder), job.target)
+def opened(job: Job) -> tuple[Any, Any]:
+    """Return the rows of a job as they were read, and its model."""
+    supervised = job.method if job.method in _work._methods.SUPERVISED else ""
+    return _reading(str(job.source.path), supervised, job.target), _model(str(job.folder))
 
 
 def explained(job: Job, a: int, b: int) -> dict[str, Any]:
-    """Return two rows side by side, and each column's share in their squared distance."""
-    from weft.report._reading import take
-
-    reading, model = _open(job)
-    _check_row(a, reading.table.n_rows)
-    _check_row(b, reading.table.n_rows)
-    features = reading.features()
-    left, right = (take(features, np.array([row])) for row in (a, b))
-    shares = model.explain(left, right)
+    """Return two rows side by side, and each column's share in what keeps them apart."""
+    reading, model = opened(job)
+    for row in (a, b):
+        check_row(row, reading.table.n_rows)
+    left, right = (take_rows(reading.features(), np.array([row])) for row in (a, b))
+    parts = model.explain(left, right)
+    total = float(sum(parts.values()))
     cells = [row_of(reading, row) for row in (a, b)]
-    total = float(sum(shares.values()))
     return {
         "a": a,
         "b": b,
-        "distance": float(np.sqrt(max(total, 0.0))),
+        "distance": float(model.pairwise_distances(left, right)[0, 0]),
         "columns": [
-            {"column": name, "a": cells[0].get(name), "b": cells[1].get(name), "share": float(s)}
-            for name, s in shares.items()
+            {
+                "column": name,
+                "a": cells[0].get(name),
+                "b": cells[1].get(name),
+                "adds": float(part),
+                "share": float(part) / total if total > 0 else 0.0,
+            }
+            for name, part in sorted(parts.items(), key=lambda item: -item[1])
         ],
     }
 
 
-def row_of(reading: Any, row: int) -> dict[str, Any]:
+def row_of(reading: Any, row: int) -> dict[str, str | None]:
     """Return the cells of a row as text."""
     from weft.report._text import cell
 
-    return {
-        column.name: None if (value := cell(data, row)) is None else str(value)
-        for column, data in reading.table
-    }
+    return {column.name: cell(data, row) for column, data in reading.table}
 
 
 def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
-    """Return the rows nearest to one, among those that differ from it or not."""
-    reading, _ = _open(job)
+    """Return the rows nearest to one, copies of it among them."""
+    reading, _ = opened(job)
     vectors = np.load(job.folder / "vectors.npy", mmap_mode="r")
-    _check_row(row, len(vectors))
+    check_row(row, len(vectors))
     apart = np.empty(len(vectors))
-    for start in range(0, len(vectors), 65_536):
-        block = np.asarray(vectors[start : start + 65_536]) - vectors[row]
-        apart[start : start + 65_536] = np.einsum("ij,ij->i", block, block)
+    for start in range(0, len(vectors), _BLOCK):
+        block = np.asarray(vectors[start : start + _BLOCK]) - vectors[row]
+        apart[start : start + _BLOCK] = np.einsum("ij,ij->i", block, block)
     apart[row] = np.inf
-    k = min(k, len(apart) - 1)
-    order = np.argsort(apart, kind="stable")[:k]
+    order = np.argsort(apart, kind="stable")[: min(k, len(apart) - 1)]
     return {
         "row": row,
         "cells": row_of(reading, row),
@@ -104,38 +110,66 @@ def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     }
 
 
-def _check_row(row: int, n: int) -> None:
+def check_row(row: int, n: int) -> None:
+    """Refuse a row that is not there."""
     if not 0 <= row < n:
-        raise ValueError(f"there is no row {row}; rows run from 0 to {n - 1}")
+        raise ValueError(f"there is no row {row}; rows are counted from 0 to {n - 1:,}")
 
 
-def made(job: Job, kind: str) -> bytes:
-    """Return the bytes of a download, made when it is asked for."""
+def program_of(jobs: list[Job], rows: tuple[int, int] | None = None) -> str:
+    """Return the Python that makes what one job shows, or two side by side."""
+    shown = [(job.method, *opened(job)) for job in jobs]
+    for row in rows or ():
+        check_row(row, shown[0][1].table.n_rows)
+    return _program.program(jobs[0].source.name, shown, rows)
+
+
+def made(job: Job, kind: str) -> Path | bytes:
+    """Return a download, made when it is asked for: a file, or its bytes."""
     if kind not in DOWNLOADS:
         raise ValueError(f"there is no download {kind!r}; use one of {', '.join(DOWNLOADS)}")
     if kind == "program.py":
-        return _work.program(job.source.name, job.method, job.target).encode()
+        return program_of([job]).encode()
     if kind == "report.html":
         return page_of(job).encode()
-    if kind in ("vectors.csv", "model.weft"):
-        return (job.folder / kind).read_bytes()
-    if kind == "vectors.parquet":
-        return _parquet(job)
+    path = job.folder / kind
+    if not path.exists():
+        _make(job, path)
+    return path
+
+
+def _make(job: Job, path: Path) -> None:
     from weft import export
 
-    _, model = _open(job)
-    if kind == "model.sql":
-        return export.sql(model).encode()
-    path = job.folder / kind
-    export.onnx(model, path)
-    return path.read_bytes()
+    _, model = opened(job)
+    part = path.with_name(f"part-{path.name}")
+    names = [str(name) for name in model.get_feature_names_out()]
+    if path.name == "model.sql":
+        part.write_text(str(export.sql(model)), encoding="utf-8")
+    elif path.name == "model.onnx":
+        export.onnx(model, part)
+    elif path.name == "vectors.csv":
+        _write_csv(job.folder / "vectors.npy", part, names)
+    else:
+        _write_parquet(made(job, "vectors.csv"), part, names)
+    part.replace(path)
 
 
-def _parquet(job: Job) -> bytes:
+def _write_csv(vectors: Path, path: Path, names: list[str]) -> None:
+    loaded = np.load(vectors, mmap_mode="r")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for start in range(0, len(loaded), _BLOCK):
+            writer.writerows(loaded[start : start + _BLOCK].tolist())
+
+
+def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
+    """Turn the CSV, which holds every digit, into Parquet; no other library is needed."""
     import duckdb
 
-    source, target = job.folder / "vectors.csv", job.folder / "vectors.parquet"
     with duckdb.connect() as connection:
-        relation = connection.read_csv(str(source), header=True)
-        relation.write_parquet(str(target))
-    return target.read_bytes()
+        relation = connection.read_csv(
+            str(source), header=True, dtype=dict.fromkeys(names, "DOUBLE")
+        )
+        relation.write_parquet(str(path))

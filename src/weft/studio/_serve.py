@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 
@@ -31,21 +32,37 @@ def serve(
         Port to listen on; 0 takes a free one.
     open_browser : bool, default=True
         Whether to open the page.
+
+    Examples
+    --------
+    >>> from weft.studio import serve
+    >>> serve("customers.csv")  # doctest: +SKIP
+    weft studio: http://127.0.0.1:43127/?token=...
     """
     uvicorn = require("uvicorn", "studio")
-    start = Path(path).resolve()
     token = secrets.token_urlsafe(24)
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((host, port))
-    port = listener.getsockname()[1]
-    app = create_app(start, token=token, hosts=(host, "127.0.0.1", "localhost"))
-    shown = f"[{host}]" if ":" in host else host
-    url = f"http://{shown}:{port}/?token={token}"
-    print(f"weft studio: {url}\nstop it with Ctrl-C", flush=True)
-    if open_browser:
-        import webbrowser
+    app = create_app(Path(path), token=token, hosts=(host, "127.0.0.1", "localhost"))
+    with listening(host, port) as listener:
+        shown = f"[{host}]" if ":" in host else host
+        url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"
+        print(f"weft studio: {url}\nstop it with Ctrl-C", flush=True)
+        if open_browser:
+            import webbrowser
 
-        webbrowser.open(url)
-    config = uvicorn.Config(app, log_level="warning", server_header=False)
-    uvicorn.Server(config).run(sockets=[listener])
+            webbrowser.open(url)
+        config = uvicorn.Config(app, log_level="warning", server_header=False)
+        with suppress(KeyboardInterrupt):  # how it is meant to end
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket on which a browser may knock before the server has started."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise ValueError(f"cannot listen on {host} port {port}: {error}") from None
+    return listener

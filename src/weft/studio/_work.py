@@ -1,106 +1,90 @@
-"""The work of a job, in a process of its own: read, describe, learn, keep what can be downloaded."""
+"""The work of a job, in a process of its own: read, describe, learn, keep what can be asked for."""
 
 from __future__ import annotations
 
 import json
-import sys
+import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-SUPERVISED = ("helic", "vdm", "mtdle")
+from weft.studio import _methods
+
+MOST_NUMBERS = 1 << 28  # in all vectors: 2 GB
+_BLOCK = 1 << 22
 
 
-def columns_of(path: str) -> dict[str, Any]:
-    """Return names and number of rows of a table: enough to choose a target."""
-    frame = read(path)
-    names = list(frame.column_names) if hasattr(frame, "column_names") else list(frame)
-    return {"columns": [str(name) for name in names], "rows": n_rows(frame)}
+def read(path: str, method: str, target: str | None) -> Any:
+    """Return the rows of a file as a report sees them; classes to learn from are values."""
+    from weft import Table, engines
+    from weft.report._reading import read as read_rows
 
-
-def read(path: str) -> Any:
-    from weft import engines
-
-    return engines.read(path)
-
-
-def n_rows(frame: Any) -> int:
-    return frame.num_rows if hasattr(frame, "num_rows") else len(next(iter(frame.values()), ()))
+    classes = {target: "nominal"} if method in _methods.SUPERVISED and target else None
+    return read_rows(Table.of(engines.read(path), classes), target)
 
 
 def run(pipe: Any, path: str, method: str, target: str | None, folder: str) -> None:
-    """Do a job and tell how it goes: ("progress", step, share), then ("done",) or ("failed", why)."""
+    """Do a job and tell how it goes: ("progress", step, share), then ("done",) or ("failed", why).
+
+    Ctrl-C reaches every process of the terminal; this one ends when the server says so.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         _run(pipe, path, method, target, Path(folder))
-        pipe.send(("done",))
+        said: tuple[str, ...] = ("done",)
+    except MemoryError:
+        said = ("failed", "there is too little memory for this; try fewer columns or rows")
     except Exception as error:
-        pipe.send(("failed", f"{error}" or type(error).__name__))
-    finally:
-        pipe.close()
-        sys.stdout.flush()
+        text = error.args[0] if isinstance(error, KeyError) and error.args else error
+        said = ("failed", str(text) or type(error).__name__)
+    try:
+        pipe.send(said)
+    except OSError:  # the server is gone; nobody listens
+        pass
 
 
 def _run(pipe: Any, path: str, method: str, target: str | None, folder: Path) -> None:
-    from weft.report import _model, describe
-    from weft.report import _reading as reading_of
-
-    frame = read(path)
-    if n_rows(frame) == 0:
-        raise ValueError("there is no row in this table")
+    from weft.report._api import look_at
 
     def tell(step: str, share: float) -> None:
         pipe.send(("progress", step, 0.9 * share))
 
-    description = describe(frame, target=target, method=method, progress=tell)
-    pipe.send(("progress", "keeping the vectors", 0.92))
-    reading = reading_of.read(frame, target)
-    model = _model.fitted(reading, method, 0)
-    features = reading.features()
-    vectors = np.asarray(model.transform(features), dtype=np.float64)
-    np.save(folder / "vectors.npy", vectors)
-    model.save(folder / "model.weft")
-    write_vectors(folder, vectors, [str(n) for n in model.get_feature_names_out()])
-    (folder / "description.json").write_text(json.dumps(description), encoding="utf-8")
-
-
-def write_vectors(folder: Path, vectors: np.ndarray, names: list[str]) -> None:
-    import csv
-
-    with (folder / "vectors.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(names)
-        writer.writerows(vectors.round(6).tolist())
-
-
-def program(name: str, method: str, target: str | None) -> str:
-    """Return the Python that makes what is on screen."""
-    from weft.measures import MEASURES
-
-    known = {"weave": "Weave", "onehot": "OneHot", "untie": "UNTIE", "helic": "HELIC"}
-    known |= {"ckml": "CKML", "cde": "CDE", "nonbend": "NonBEND", "unicorn": "UNICORN"}
-    cls = "ValueMetric" if method in MEASURES else known.get(method, "")
-    inner = f"ValueMetric({method!r})" if method in MEASURES else f"{cls}()"
-    names = "MixedEmbedder" if method == "auto" else f"{cls}, MixedEmbedder"
-    embedder = "MixedEmbedder()" if method == "auto" else f"MixedEmbedder({inner})"
-    lines = [
-        f"from weft import {names}, engines",
-        "from weft.report import report",
-        "",
-        f"rows = engines.read({name!r})  # a pyarrow table",
-    ]
-    classes = ""
-    if target is not None:
-        lines.append(
-            f"rows, classes = rows.drop_columns([{target!r}]), rows[{target!r}].to_pylist()"
+    tell("reading", 0.0)
+    reading = read(path, method, target)
+    if method in _methods.SUPERVISED and reading.target:
+        _check_classes(reading.table[reading.target], reading.target)
+    description, model = look_at(reading, method, (5, None, 0), tell)
+    if model is None:
+        raise ValueError(
+            "no column is left to compare rows by: "
+            + "; ".join(f"{name!r} {why}" for name, why in reading.left_out.items())
         )
-        classes = ", classes" if method in SUPERVISED else ""
-    lines += [
-        f"model = {embedder}.fit(rows{classes})",
-        "vectors = model.transform(rows)",
-        "first, other = (rows.slice(i, 1).to_pylist()[0] for i in (0, 1))",
-        "print(model.explain(first, other))",
-        f"report(engines.read({name!r}), 'report.html', target={target!r}, method={method!r})",
-        "",
-    ]
-    return "\n".join(lines)
+    pipe.send(("progress", "keeping the vectors", 0.92))
+    _keep_vectors(model, reading.features(), folder)
+    model.save(folder / "model.weft")
+    text = json.dumps(description, allow_nan=False)
+    (folder / "description.json").write_text(text, encoding="utf-8")
+
+
+def _check_classes(data: Any, target: str) -> None:
+    n_classes, n_rows = len(data.labels), len(data.codes)
+    if n_classes > 100 and n_classes > n_rows / 10:
+        raise ValueError(f"{target!r} has {n_classes:,} values in {n_rows:,} rows; it is no class")
+
+
+def _keep_vectors(model: Any, features: Any, folder: Path) -> None:
+    """Write the vectors block by block, so that they are never in memory at once."""
+    from weft._distinct import take_rows
+
+    n, width = features.n_rows, len(model.get_feature_names_out())
+    if n * width > MOST_NUMBERS:
+        raise ValueError(
+            f"{n:,} rows of {width:,} dimensions are too many for a page; use the library"
+        )
+    out = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float64, (n, width))
+    step = max(1024, _BLOCK // max(width, 1))
+    for start in range(0, n, step):
+        rows = np.arange(start, min(start + step, n))
+        out[rows] = model.transform(take_rows(features, rows))
+    out.flush()

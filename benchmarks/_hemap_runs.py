@@ -85,7 +85,8 @@ def table(report: Report, head: Iterable[str]) -> None:
 def row(runs: list[Run]) -> str:
     spread = np.std([run.transfer for run in runs], ddof=1)
     return (
-        f"{mean(runs, 'transfer'):.1f} ± {spread:.1f} | {mean(runs, 'projected'):.1f} | "
+        f"{mean(runs, 'transfer'):.1f} ± {spread:.1f} | {mean(runs, 'target'):.1f} | "
+        f"{mean(runs, 'projected'):.1f} | "
         f"{mean(runs, 'guarded'):.1f} | {100 * mean(runs, 'refused'):.0f} % | "
         f"{100 * mean(runs, 'share'):.0f} %"
     )

@@ -329,7 +329,7 @@ METHODS: dict[str, Method] = {
     "stepmix": Method(LatentClasses, ("clustering",), gives="clusters"),
     "TargetEncoder": Method(target_encoding, TAUGHT, supervised=True),
     "target (ce)": Method(encoder("TargetEncoder", True), TAUGHT, supervised=True),
-    "James–Stein": Method(encoder("JamesSteinEncoder", True), TAUGHT, supervised=True),
+    "m-estimate": Method(encoder("MEstimateEncoder", True), TAUGHT, supervised=True),
     "CatBoost": Method(lambda kinds, k: Boosted(kinds, "CatBoost"), ("tree",), True, "classes"),
     "LightGBM": Method(lambda kinds, k: Boosted(kinds, "LightGBM"), ("tree",), True, "classes"),
 }

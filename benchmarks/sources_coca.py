@@ -10,6 +10,7 @@ import argparse
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
@@ -142,6 +143,8 @@ def plot(
 
     ax = precision_curve(x, curves, ylabel=ylabel)
     ax.set(title=title, xlabel=xlabel)
+    if xlabel == "α":
+        ax.set_xscale("symlog", linthresh=0.05)
     FOLDER.mkdir(exist_ok=True)
     ax.figure.savefig(FOLDER / file, dpi=110, bbox_inches="tight")
 
@@ -182,7 +185,7 @@ def classifiers(report: Report) -> None:
         "naive Bayes": GaussianNB(),
         "nearest neighbour": KNeighborsClassifier(1),
         "logistic regression": LogisticRegression(max_iter=2000),
-        "self-training SVM": SelfTrainingClassifier(SVC()),
+        "self-training SVM": SelfTrainingClassifier(CalibratedClassifierCV(SVC(), ensemble=False)),
     }
     report.line("| dimensions, method | " + " | ".join(models) + " |")
     report.line("| --- " * (len(models) + 1) + "|")

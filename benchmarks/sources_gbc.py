@@ -322,7 +322,7 @@ def write_report(cells: Cells) -> None:
 # -- large -----------------------------------------------------------------------------------
 
 
-def run_large(n: int = 500_000, p: int = 20, width: int = 10) -> dict[str, Any]:
+def run_large(n: int = 500_000, p: int = 20, width: int = 10, threads: int = 1) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, n)
     tables, ids = {}, np.arange(n)
@@ -338,7 +338,7 @@ def run_large(n: int = 500_000, p: int = 20, width: int = 10) -> dict[str, Any]:
     data = Sources(tables, {"calls": {"a": edges[0], "b": edges[1]}})
     built = time.perf_counter() - start
     train = rng.permutation(n)[: n // 2]
-    model = GBCClassifier(30, params={"learning_rate": 0.2, "num_threads": 2}, random_state=0)
+    model = GBCClassifier(30, params={"learning_rate": 0.2, "num_threads": threads}, random_state=0)
     start = time.perf_counter()
     model.fit(data, dict(zip(train.tolist(), y[train].tolist(), strict=True)))
     fitted = time.perf_counter() - start
@@ -354,7 +354,7 @@ def run_large(n: int = 500_000, p: int = 20, width: int = 10) -> dict[str, Any]:
         "text": (
             f"{n:,} ids, {p} tables of {width} columns (70 % of the ids each, 10 % of the cells "
             f"missing; four of them noise), one graph of {edges.shape[1]:,} edges, "
-            f"{n // 2:,} labels, validation on: container {built:.1f} s, fit **{fitted:.0f} s** "
+            f"{n // 2:,} labels, validation on, {threads} thread: container {built:.1f} s, fit **{fitted:.0f} s** "
             f"({model.n_rounds_} rounds, λ {model.lambdas_}), predict {predict:.0f} s, peak memory "
             f"of the process **{peak:.1f} GB**; error {wrong:.2f} %; largest noise weight "
             f"{max(noise):.4f}. Load of the machine: {os.getloadavg()[0]:.1f}."

@@ -36,7 +36,8 @@ def digits(report: Report, quick: bool) -> None:
         "Error in % on new rows (a third of the things, in neither table). Source rows all have "
         "labels and come in another order. 10 nearest neighbours. 'labels over pairs': the learner "
         "on the target's own rows with the labels of their partners, which needs no projection "
-        "and is the best that pairs can give. 'refused' by the guard; the last three "
+        "and is the best that pairs can give. 'projected': the target's labels only, in the "
+        "common space. 'refused' by the guard; the last three "
         "alignments have at most 10 seeds. Columns are brought to "
         "variance 1 except where Karhunen-Loeve coefficients (kar) take part: those are in one "
         "unit, and how much each varies is what they say."
@@ -61,15 +62,14 @@ def digits(report: Report, quick: bool) -> None:
 def one_view(
     report: Report, task: Task, seeds: range, alignments: tuple[str, ...]
 ) -> list[tuple[str, list[Run]]]:
-    head = ("with the source", "projected, target only", "guarded", "refused", "rows selected")
+    head = ("with the source", "target only", "projected", "guarded", "refused", "rows selected")
     table(report, [f"{task.name} ({len(seeds)} seeds)", *head])
     out = []
     for how in alignments:
         few = seeds if how in ("pairs", "pc") else seeds[:10]
         out.append((how, [new_rows(task, 0.05, s, alignment=how) for s in few]))
         report.line(f"| {how} | {row(out[-1][1])} |")
-    report.line(f"| target only | {mean(out[0][1], 'target'):.1f} | | | | |")
-    report.line(f"| labels over pairs | {carried(task, seeds):.1f} | | | | |")
+    report.line(f"| labels over pairs | {carried(task, seeds):.1f} | | | | | |")
     return out
 
 
@@ -82,18 +82,20 @@ VARIANTS = {
 
 
 def guard(report: Report, quick: bool) -> None:
-    seeds = range(3 if quick else 30)
+    # Not the seeds on which the guard's rules were settled (those from 0 on).
+    seeds = range(100, 103 if quick else 130)
     report.section("The guard, where the source does not help")
     report.line(
         f"{len(seeds)} seeds each. Error in %, RMSE for concrete; on the target's unlabeled rows. "
         "'as printed': random rows, one dimension. Standard errors are of the paired difference "
         "of guarded and target only over seeds; 0 where every run was refused. 'worst run': the "
-        "largest difference of a single run."
+        "largest difference of a single run. The rules of "
+        "the guard were settled on other seeds."
     )
     head = ("target only", "projected, target only", "with the source, unguarded", "guarded")
     tail = ("refused", "worse by (s.e.)", "worst run")
     table(report, ["source", "labeled", "variant", *head, *tail])
-    refused, worst, total = [], [], []
+    refused, worst, total, harmed = [], [], [], 0
     for make, share, variant in guard_cases(report):
         runs = [own_rows(make(s), share, s, **VARIANTS[variant]) for s in seeds]
         name = runs[0].task.name
@@ -107,9 +109,11 @@ def guard(report: Report, quick: bool) -> None:
         refused.append(100 * mean(runs, "refused"))
         worst.append(excess(runs))
         total += [run.refused for run in runs]
+        harmed += sum(run.guarded > run.target for run in runs)
     report.line("")
     report.at_most("runs let in, the worst row, %", 100 - min(refused), 10)
     report.at_most("runs let in, all rows, %", 100 - 100 * float(np.mean(total)), 10)
+    report.at_most("runs worse than target only, of all rows", harmed, 0)
     report.at_most("guarded minus target only, in standard errors, the worst row", max(worst), 1)
 
 

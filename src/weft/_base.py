@@ -19,7 +19,7 @@ from weft._input import TabularInput, check_input_features, remember_names, requ
 from weft._optional import require
 from weft._store import Storable
 from weft.counts import Counts
-from weft.engines import count_for, is_source, is_spread, read, vectors_of
+from weft.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
 from weft.table import Schema, Table
 from weft.tables import ValueTables, cdist_squared
 
@@ -137,10 +137,12 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     # -- reading ---------------------------------------------------------------------------
 
     def _read(self, X: Any, schema: Schema) -> Table:
-        X = read(X) if is_source(X) else X
+        known = schema is vars(self).get("schema_")
+        if is_source(X):
+            X = read(X, columns=known_columns(X, self.counts_) if known else None)
         table = Table.of(X, schema, numbers="nominal")
         self._refuse_numeric(table.schema)
-        if schema is vars(self).get("schema_"):
+        if known:
             return _buckets.fold_known(table, self.counts_.names, self.counts_.labels)
         return table
 

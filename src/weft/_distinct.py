@@ -67,3 +67,19 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
         else:
             columns.append(Numbers(column.values[index]))
     return Table(table.schema, tuple(columns), len(index))
+
+
+def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:
+    """Return two columns as one; codes of the old one stay what they are."""
+    if isinstance(old, Numbers):
+        return Numbers(np.concatenate([old.values, new.values]))
+    place = _labels.positions(old.labels, new.labels)
+    absent = np.flatnonzero(place == len(old.labels))
+    place[absent] = len(old.labels) + np.arange(len(absent))
+    labels = [*old.labels, *(new.labels[i] for i in absent)]
+    kind = _labels.code_type(len(labels))
+    codes = np.concatenate([old.codes.astype(kind), place.astype(kind)[new.codes]])
+    if isinstance(old, Codes):
+        return Codes(codes, labels)
+    starts = np.concatenate([old.starts, new.starts[1:] + old.starts[-1]])
+    return Sets(starts, codes, labels)

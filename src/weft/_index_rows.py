@@ -56,7 +56,7 @@ class Stored:
         held = self.ids[self.alive]
         named, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
         columns = zip(self.table.columns, table.columns, strict=True)
-        grown = tuple(_joined(old, new) for old, new in columns)
+        grown = tuple(_distinct.joined_column(old, new) for old, new in columns)
         n_rows = self.table.n_rows + table.n_rows
         return Stored(
             Table(self.table.schema, grown, n_rows),
@@ -141,25 +141,6 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
     if out.dtype.kind == "i" and n_rows:
         next_id = max(next_id, int(sort[-1]) + 1)
     return out, next_id
-
-
-# -- growing ------------------------------------------------------------------------------------
-
-
-def _joined(old: Any, new: Any) -> Codes | Numbers | Sets:
-    """Return two columns as one; codes of the old one stay what they are."""
-    if isinstance(old, Numbers):
-        return Numbers(np.concatenate([old.values, new.values]))
-    place = _labels.positions(old.labels, new.labels)
-    absent = np.flatnonzero(place == len(old.labels))
-    place[absent] = len(old.labels) + np.arange(len(absent))
-    labels = [*old.labels, *(new.labels[i] for i in absent)]
-    kind = _labels.code_type(len(labels))
-    codes = np.concatenate([old.codes.astype(kind), place.astype(kind)[new.codes]])
-    if isinstance(old, Codes):
-        return Codes(codes, labels)
-    starts = np.concatenate([old.starts, new.starts[1:] + old.starts[-1]])
-    return Sets(starts, codes, labels)
 
 
 # -- filters ------------------------------------------------------------------------------------

@@ -108,6 +108,8 @@ def test_paths_that_are_not_there(tmp_path):
         count(tmp_path / "nowhere.csv")
     with pytest.raises(FileNotFoundError, match="no file matches"):
         Weave().fit(f"{tmp_path}/*.parquet")
+    with pytest.raises(ValueError, match=r"sqlite://... is no file: .*\(address, query\)"):
+        count("sqlite:///rows.db")
     with pytest.raises(ValueError, match="does not say what it is"):
         count(write(tmp_path / "rows.data", "a,b\n1,2\n"))
     with pytest.raises(ValueError, match="first line is empty"):

@@ -130,12 +130,28 @@ def test_the_estimate_grows_with_the_rows_that_are_not_read(tmp_path, monkeypatc
     assert found.rows == n and found.values == {"id": n, "digit": 10}
 
 
+def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
+    """A matrix of all pairs for every few rows would cost more than counting them."""
+    from weft.engines import _places, _work
+
+    names = ", ".join(f"'c' || (hash(range * {i + 1}) % 100) AS c{i}" for i in range(5))
+    query = f"SELECT {names}, 'k' || (range % 3) AS k FROM range(20000)"
+    whole = count(query, y="k")
+    made = []
+    monkeypatch.setattr(_places, "BATCH_ROWS", 2048)
+    monkeypatch.setattr(_work, "_HELD_BYTES", 40_000)  # of five columns: 8,000 rows
+    real = Counts.of
+    monkeypatch.setattr(Counts, "of", lambda t, y: made.append(t.n_rows) or real(t, y))
+    assert count(query, y="k") == whole
+    assert len(made) == 3 and sum(made) == 20_000
+
+
 def test_counts_that_grow_beyond_memory_stop_the_run(tmp_path, monkeypatch):
     """SQL does not say how many rows come, so only the growing counts can tell."""
     from weft.engines import _places
 
-    monkeypatch.setattr(_places, "BATCH_ROWS", 4096)
+    monkeypatch.setattr(_places, "BATCH_ROWS", 20_000)
     free = iter([10**12] * 3 + [0] * 100)
     monkeypatch.setattr(_sizes, "available_memory", lambda: next(free))
     with pytest.raises(MemoryError, match="'a' has about"):
-        count("SELECT 'x' || range AS a, 'y' || range AS b FROM range(100000)")
+        count("SELECT 'x' || range AS a, 'y' || range AS b FROM range(200000)")

@@ -91,6 +91,7 @@ def test_text_that_looks_like_numbers_keeps_the_type_of_fit(tmp_path):
     embedder = OneHot(unknown="error").fit(fitted)
     assert embedder.counts_.labels[0] == ("1", "2", "x")
     transform(embedder, later, tmp_path / "out.csv")
+    np.testing.assert_array_equal(embedder.transform(later), np.eye(5)[[0, 1]] + np.eye(5)[[4, 3]])
     embedder.partial_fit(later)
     assert embedder.counts_.labels[0] == ("1", "2", "x") and embedder.counts_.n == 5
     numbers = OneHot().fit(later)

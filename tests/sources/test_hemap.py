@@ -329,6 +329,16 @@ def test_guard_refuses_permuted_labels(digits, how):
     np.testing.assert_array_equal(model.classes_, alone.classes_)
 
 
+def test_guard_refuses_what_the_commonest_class_does_as_well():
+    """A bridge that says the same of every source class is no transfer, even if it beats kNN."""
+    rng = RNG(0)
+    X, y = rng.normal(size=(150, 6)), np.where(rng.random(150) < 0.7, "yes", "no")
+    source = rng.normal(size=(150, 4)), rng.choice(["x", "z"], 150)
+    for seed in range(5):
+        model = HeMap(KNeighborsClassifier(1), random_state=seed).fit(X, y, source=source)
+        assert model.refused_
+
+
 def test_guard_can_be_turned_off(digits):
     even, odd, y = digits
     lies = RNG(0).permutation(y)
@@ -343,12 +353,19 @@ def test_guard_standard_errors():
 
 
 @pytest.mark.parametrize(
-    ("target", "projected", "refused"),
-    [(12, 12, False), (12, 1, True), (1, 12, True), (0, 0, True), (1, 1, True)],
+    ("errors", "refused"),
+    [
+        ((12, 12, 12), False),
+        ((12, 1, 12), True),
+        ((1, 12, 12), True),
+        ((12, 12, 1), True),
+        ((0, 0, 0), True),
+        ((1, 1, 1), True),
+    ],
 )
-def test_guard_asks_for_both_spaces(monkeypatch, target, projected, refused):
-    """Of 40 rows the source errs on none, the others on so many."""
-    errs = np.array([np.zeros(40), np.arange(40) < target, np.arange(40) < projected], float)
+def test_guard_asks_to_beat_every_rival(monkeypatch, errors, refused):
+    """Of 40 rows the source errs on none, its rivals on so many."""
+    errs = np.array([np.zeros(40), *(np.arange(40) < n for n in errors)], float)
 
     def losses(options, rows, source, held):
         return errs[:, held]
@@ -358,7 +375,7 @@ def test_guard_asks_for_both_spaces(monkeypatch, target, projected, refused):
     rows = Target(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), None)
     verdict = guard.judge(options, rows, Source(np.zeros((3, 1)), np.zeros(3), False), 5)
     assert verdict.refused is refused
-    assert verdict.losses["target"] == target / 40
+    assert verdict.losses["target"] == errors[0] / 40
 
 
 def test_held_out_rows_take_their_partners_along():

@@ -7,7 +7,7 @@ data.
 
 from weft.engines._count import count, count_for
 from weft.engines._estimate import estimate
-from weft.engines._open import batches, in_memory, is_source, is_spread, read
+from weft.engines._open import batches, in_memory, is_source, is_spread, known_columns, read
 from weft.engines._sizes import Estimate
 from weft.engines._transform import transform, vectors_of
 
@@ -20,6 +20,7 @@ __all__ = [
     "in_memory",
     "is_source",
     "is_spread",
+    "known_columns",
     "read",
     "transform",
     "vectors_of",

@@ -7,18 +7,23 @@ returns a partial result; ``merge`` puts partial results together, in any groupi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from weft import _buckets, _labels
+from weft._distinct import joined_column
 from weft._frames import columns_of
 from weft._labels import Label
+from weft._read import objects
 from weft.counts import Counts
 from weft.engines import _sizes
 from weft.table import Codes, Schema, Sets, Table
+
+_HELD_BYTES = 1 << 28
+_MOST_JOINED = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -56,18 +61,33 @@ class CountRows:
         """Return the counts of all batches."""
         # Sums of equally many batches are added, so that a large vocabulary is merged seldom.
         sums: list[tuple[int, Counts]] = []
-        schema: Schema | None = None
-        for batch in batches:
-            table, y = self.reading.table(batch, schema)
-            if schema is None:
-                _sizes.estimated(table, self.n_rows).refuse()
+        for table, y in self._tables(batches):
             counts, level = Counts.of(table, y), 0
-            schema = counts.schema or schema
             while sums and sums[-1][0] == level:
                 counts, level = sums.pop()[1] + counts, level + 1
             _sizes.refuse_counts(counts)
             sums.append((level, counts))
         return self.merge([counts for _, counts in sums])
+
+    def _tables(self, batches: Iterable[Any]) -> Iterator[tuple[Table, Any]]:
+        """Yield tables of as many rows as it takes to be worth a matrix of their own."""
+        held: Table | None = None
+        classes: list[Any] = []
+        schema: Schema | None = None
+        for batch in batches:
+            table, y = self.reading.table(batch, schema)
+            if not table.n_rows:
+                continue
+            if schema is None:
+                _sizes.estimated(table, self.n_rows).refuse()
+            schema = table.schema
+            held = table if held is None else _joined(held, table)
+            classes.append(y)
+            if held.n_rows >= _enough(held):
+                yield held, _joined_classes(classes)
+                held, classes = None, []
+        if held is not None:
+            yield held, _joined_classes(classes)
 
     @staticmethod
     def merge(parts: Sequence[Counts]) -> Counts:
@@ -76,6 +96,32 @@ class CountRows:
         for part in reversed(parts):
             total = part + total
         return total
+
+
+def _enough(table: Table) -> int:
+    """Return how many rows make counting them dearer than the matrix it ends in.
+
+    A cell of a pair's table costs about as much as 256 rows. Columns of very many values end in
+    sparse tables, which grow with the rows: nothing is gained by waiting.
+    """
+    data = [d for d in table.columns if isinstance(d, Codes | Sets)]
+    sizes = np.array([len(d.labels) for d in data], np.int64)
+    if len(sizes) < 2 or sizes.max() > _MOST_JOINED:
+        return 0
+    cells = (sizes.sum() ** 2 - (sizes**2).sum()) // (len(sizes) * (len(sizes) - 1))
+    width = sum(d.codes.itemsize for d in data) + 8 * (len(table.columns) - len(data))
+    return min(256 * int(cells), _HELD_BYTES // width)
+
+
+def _joined(a: Table, b: Table) -> Table:
+    columns = map(joined_column, a.columns, b.columns)
+    return Table(a.schema, tuple(columns), a.n_rows + b.n_rows)
+
+
+def _joined_classes(parts: Sequence[Any]) -> Any:
+    if len(parts) == 1 or parts[0] is None:
+        return parts[0]
+    return np.concatenate([p if isinstance(p, np.ndarray) else objects(p) for p in parts])
 
 
 Tally = dict[str, Counter]

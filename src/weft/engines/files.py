@@ -63,6 +63,12 @@ def expand(source: Any) -> list[Path]:
 
 
 def _expand_one(text: str) -> list[Path]:
+    if "://" in text:
+        scheme = text.partition("://")[0]
+        raise ValueError(
+            f"{scheme}://... is no file: for a database give (address, query); what lies on the "
+            "web or in a bucket, fetch first, or read by SQL on a DuckDB connection of yours"
+        )
     path = Path(text).expanduser()
     if path.is_dir():
         inside = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))

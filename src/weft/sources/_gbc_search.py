@@ -105,7 +105,7 @@ def validate(problem: Problem, n_rounds: int) -> Validation:
         fusion = p.fuse(scores)
         fused = p.judge(fusion(p.start, scores))
         history[-1]["loss"] = float(fused.mean())
-        looks.append(Validation(scores, t, fusion, fused, history, teams))
+        looks.append(Validation(scores.astype(np.float32), t, fusion, fused, history, teams))
         if fused.mean() < looks[best].losses.mean() - 1e-4:
             best = len(looks) - 1
         elif len(looks) - 1 >= best + PATIENCE:

@@ -70,18 +70,18 @@ class Training:
         self.every = []
         if self.found is not None and self.graphs:
             self.every = [self._all_scores(team) for team in self.found.teams]
-        weights = [self._graph_weights(scores) for scores in self.every]
+        weights = [self._graph_weights(scores, self.pairs) for scores in self.every]
         n_graphs = len(self.graphs)
         self.graph_weights = np.mean(weights, axis=0) if weights else np.full(n_graphs, 1.0)
         if n_graphs:
             self.graph_weights = self.graph_weights / self.graph_weights.sum()
 
-    def _graph_weights(self, scores: np.ndarray) -> np.ndarray:
-        """Eq. (3.11) with z = 1 and c the number of edges."""
+    def _graph_weights(self, scores: np.ndarray, pairs: list[np.ndarray]) -> np.ndarray:
+        """Eq. (3.11) with z = 1 and c the number of edges; pairs are places in the scores."""
         loss, start = self.problem.loss, self.problem.start
-        values = np.zeros(len(self.pairs))
-        for g, pairs in enumerate(self.pairs):
-            parts = np.array([edge_loss(loss, start + own, pairs) for own in scores])
+        values = np.zeros(len(pairs))
+        for g, ends in enumerate(pairs):
+            parts = np.array([edge_loss(loss, start + own, ends) for own in scores])
             used = ~np.isnan(parts) & (self.fusion.weights > 0)
             share = self.fusion.weights[used]
             values[g] = parts[used] @ share / share.sum() if used.any() else np.nan
@@ -158,20 +158,23 @@ class Training:
                 self.unlabeled, self.lambdas, self.fusion.weights, self.graph, self.settings.printed
             )
         team.begin()
+        own_rows = np.searchsorted(watched, p.labeled)
+        pairs = [np.searchsorted(watched, ends) for ends in self.pairs]
         for t in range(self.n_rounds):
             team.step()
             scores = team.watched_scores()
-            own = scores[:, np.searchsorted(watched, p.labeled)]
+            own = scores[:, own_rows]
             losses = mean_losses(row_losses(p.loss, p.start, own, p.targets))
             if self.settings.printed:  # Eq. (3.10) of the training loss, each round
                 team.weights = source_weights(losses)
                 self.fusion = Fusion(team.weights)
-            self.history.append(self._entry(t, losses, scores, watched))
+            self.history.append(self._entry(t, losses))
+            if self.graphs:
+                weights = _named(p.binned.sources.graph_names, self._graph_weights(scores, pairs))
+                self.history[-1]["graph_weights"] = weights
         self.boosters = team.boosters
 
-    def _entry(
-        self, t: int, losses: np.ndarray, scores: np.ndarray, watched: np.ndarray
-    ) -> dict[str, Any]:
+    def _entry(self, t: int, losses: np.ndarray) -> dict[str, Any]:
         names = self.problem.binned.sources.names
         entry: dict[str, Any] = {"round": t + 1, "training_loss": _named(names, losses)}
         if self.found is not None and t < len(self.found.history):
@@ -183,13 +186,6 @@ class Training:
                 entry["fused_loss"] = self.found.history[t]["loss"]
         else:
             entry["source_weights"] = _named(names, self.fusion.weights)
-        if self.graphs:
-            everywhere = np.full(
-                (len(scores), len(self.problem.binned.places[0]), scores.shape[2]), np.nan
-            )
-            everywhere[:, watched] = scores
-            weights = self._graph_weights(everywhere)
-            entry["graph_weights"] = _named(self.problem.binned.sources.graph_names, weights)
         return entry
 
     def _rate_sources(self) -> None:

@@ -2,7 +2,7 @@
 
 The thesis calls a transfer "too risky" when few source rows are selected; that says nothing about
 the labels. Here the labeled target rows are dealt into folds; each fold is predicted by a transfer
-that was aligned, projected and learned without it, and by two learners without the source.
+that was aligned, projected and learned without it, and by three rivals without the source.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from weft.sources._hemap_outputs import fold_numbers
 from weft.sources._hemap_transfer import Options, Source, Target, Transfer
 
 _FEWEST = 10
+# Without the source: the learner, the learner in the common space, the commonest class or mean. A
+# bridge that says the same of every source class falls back to the last one; that is no transfer.
+_RIVALS = ("target", "projected", "prior")
 _LEAST_SHARE = 0.05
 
 
@@ -35,21 +39,20 @@ def too_risky(n_selected: int, n_rows: int) -> Verdict | None:
 
 
 def judge(options: Options, target: Target, source: Source, n_folds: int) -> Verdict:
-    """Refuse unless the transfer beats target-only, in both spaces, by over a standard error."""
+    """Refuse unless the transfer beats every rival by more than a standard error."""
     n = len(target.y)
     if n < max(_FEWEST, n_folds):
         return Verdict(True, f"{n} labeled rows are too few to judge the source", {})
     rng = np.random.RandomState(options.seed)
     folds = fold_numbers(target.y, n_folds, rng)
-    losses = np.empty((3, n))
+    losses = np.empty((1 + len(_RIVALS), n))
     for fold in range(n_folds):
         held = folds == fold
         losses[:, held] = _fold_losses(options, target, source, held)
-    means = losses.mean(axis=1)
     gains = losses[1:] - losses[0]
     errors = standard_errors(gains, n_folds)
-    found = dict(zip(("transfer", "target", "projected"), means.tolist(), strict=True))
-    found |= {"target_error": float(errors[0]), "projected_error": float(errors[1])}
+    found = dict(zip(("transfer", *_RIVALS), losses.mean(axis=1).tolist(), strict=True))
+    found |= {f"{rival}_error": float(e) for rival, e in zip(_RIVALS, errors, strict=True)}
     helped = bool(np.all(gains.mean(axis=1) > errors))
     return Verdict(not helped, _reason(found, helped, options.numeric), found)
 
@@ -65,7 +68,7 @@ def standard_errors(gains: np.ndarray, n_folds: int) -> np.ndarray:
 
 
 def _fold_losses(options: Options, target: Target, source: Source, held: np.ndarray) -> np.ndarray:
-    """Return the losses of held-out rows: by the transfer, target-only, target-only projected.
+    """Return the losses of held-out rows: by the transfer and by its rivals.
 
     Held-out rows leave the target altogether, and their partners the source: a row's own label
     must not come back to it through a pair.
@@ -77,10 +80,12 @@ def _fold_losses(options: Options, target: Target, source: Source, held: np.ndar
     rest, others = _without(target, stays, ~held, source)
     transfer = Transfer(options, rest, others)
     plain = options.make(len(rest.y)).fit(rest.X[rest.labeled], rest.y)
+    prior = DummyRegressor() if options.numeric else DummyClassifier(strategy="most_frequent")
     guesses = (
         transfer.predict(asked),
         plain.predict(asked),
         transfer.target_learner.predict(transfer.side.project(asked)),
+        prior.fit(rest.X[rest.labeled], rest.y).predict(asked),
     )
     if options.numeric:
         return np.array([(guess - truth) ** 2 for guess in guesses])
@@ -104,8 +109,10 @@ def _without(
 def _reason(found: dict[str, float], helped: bool, numeric: bool) -> str:
     what = "squared error" if numeric else "error"
     said = (
-        f"held-out {what} {found['transfer']:.3g} with the source, {found['target']:.3g} without "
-        f"(standard error of the difference {found['target_error']:.2g}), "
-        f"{found['projected']:.3g} without in the projected space ({found['projected_error']:.2g})"
+        f"held-out {what} {found['transfer']:.3g} with the source; without it "
+        f"{found['target']:.3g} (standard error of the difference {found['target_error']:.2g}), "
+        f"in the common space {found['projected']:.3g} ({found['projected_error']:.2g}), "
+        f"by the {'mean' if numeric else 'commonest class'} {found['prior']:.3g} "
+        f"({found['prior_error']:.2g})"
     )
     return f"the source helps: {said}" if helped else f"no clear gain: {said}"

@@ -55,7 +55,8 @@ class HeMap(Storable, BaseEstimator):
         Whether columns are brought to variance 1; turn it off where all are in one unit.
     guard : int or None, default=5
         Folds of the cross-validation that must show a gain over the learner on the target alone,
-        in the original and in the common space; None trusts the source untested.
+        in the original and in the common space, and over the commonest class (or mean); None
+        trusts the source untested.
     random_state : int, RandomState or None, default=None
         Decides folds, clusters and random alignments.
 
@@ -66,8 +67,9 @@ class HeMap(Storable, BaseEstimator):
     reason_ : str
         Why, with the figures.
     losses_ : dict
-        Mean held-out loss with the source ("transfer"), without ("target"), and without in the
-        projected space ("projected"), and standard errors of the two differences.
+        Mean held-out loss with the source ("transfer"), without ("target"), without in the common
+        space ("projected"), of the commonest class or mean ("prior"); and, as "target_error" and
+        so on, standard errors of the differences.
     alignment_ : str or None
         The alignment used.
     target_estimator_ : estimator

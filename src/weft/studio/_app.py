@@ -136,7 +136,7 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
     @app.get("/")
     def home() -> Any:
         nonce = secrets.token_urlsafe(12)
-        facts = {"token": token, "first": studio.first, "limit": studio.limit}
+        facts: dict[str, Any] = {"token": token, "first": studio.first, "limit": studio.limit}
         facts |= {"folder": studio.root.name or "/", "kinds": _files.KINDS}
         facts |= {"methods": _methods.known(), "supervised": _methods.SUPERVISED}
         facts |= {"embedders": list(_methods.EMBEDDERS), "downloads": list(_look.DOWNLOADS)}
@@ -155,9 +155,10 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
 def _page(nonce: str, facts: dict[str, Any]) -> str:
     ours, report = files("weft.studio") / "static", files("weft.report") / "static"
     scripts = [report / name for name in _SHARED] + [ours / name for name in _OWN]
+    styles = (report / "style.css", ours / "studio.css")
     parts = {
         "NONCE": nonce,
-        "STYLE": "\n".join(p.read_text("utf-8") for p in (report / "style.css", ours / "studio.css")),
+        "STYLE": "\n".join(p.read_text("utf-8") for p in styles),
         "FACTS": embedded(facts),
         "SCRIPT": "\n".join(p.read_text("utf-8") for p in scripts),
     }

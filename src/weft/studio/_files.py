@@ -176,7 +176,7 @@ def _parquet_width(path: Path) -> int:
     width, rows, total = found
     if total > 8 * MOST_BYTES or rows * max(width, 1) > MOST_CELLS:
         raise Refused(
-            f"it unpacks to {rows:,} rows and {size_of(total)}, too much for a page; use the library"
+            f"it unpacks to {rows:,} rows, {size_of(total)}: too much for a page; use the library"
         )
     return int(width)
 

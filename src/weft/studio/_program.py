@@ -28,7 +28,7 @@ def program(
     reading = shown[0][1]
     target = reading.target
     classed = next((m for m, _, _ in shown if m in _methods.SUPERVISED), None)
-    kinds = f', {{{target!r}: "nominal"}}' if classed else ""
+    kinds = f", {{{target!r}: 'nominal'}}" if classed else ""
     used = sorted({n for _, _, model in shown for n in _classes_of(model)} | {"Table", "engines"})
     lines = [
         "from pathlib import Path",
@@ -61,7 +61,7 @@ def _of_model(tail: str, method: str, model: Any, target: str | None) -> list[st
         f"model{tail} = {written}.fit(rows{classes})",
         f"vectors{tail} = model{tail}.transform(rows)",
         f"found{tail} = describe(table, {given}method=model{tail})  # map, clusters, neighbours",
-        f'Path("report{tail}.html").write_text(page(found{tail}), encoding="utf-8")',
+        f"Path('report{tail}.html').write_text(page(found{tail}), encoding='utf-8')",
     ]
 
 

@@ -83,11 +83,9 @@ def client_of():
 def served(folder):
     """A studio as the command line starts it; gives its address."""
     command = [sys.executable, "-m", "weft.cli", "studio", str(folder), "--no-browser"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    address = server.stdout.readline().split()[-1]
-    yield address
-    server.terminate()
-    server.wait(20)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        yield server.stdout.readline().split()[-1]
+        server.terminate()
 
 
 @pytest.fixture(scope="session")

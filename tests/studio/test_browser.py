@@ -23,7 +23,7 @@ NASTY = "<img src=x onerror=\"document.title='run'\"><script>document.title='run
 @pytest.fixture
 def browser(driver, served):
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    seen_as(driver, "light")
     driver.get_log("browser"), driver.get_log("performance")
     driver.get(served)
     wait_for(lambda: driver.find_elements(By.CSS_SELECTOR, "#files button"))
@@ -33,6 +33,13 @@ def browser(driver, served):
     origin = served.split("?")[0]
     sent = [url for url in requests(driver) if not url.startswith(("data:", "blob:"))]
     assert sent and all(url.startswith(origin) for url in sent)  # nothing leaves the machine
+
+
+def seen_as(driver, scheme):
+    """Set the colours that the system prefers, and that nothing moves: clicks need that."""
+    features = {"prefers-color-scheme": scheme, "prefers-reduced-motion": "reduce"}
+    wanted = [{"name": name, "value": value} for name, value in features.items()]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
 
 
 def requests(driver):
@@ -289,10 +296,7 @@ def test_fits_a_phone_in_the_dark(browser):
         "Emulation.setDeviceMetricsOverride",
         {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True},
     )
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]},
-    )
+    seen_as(browser, "dark")
     assert back() != light
     opened(browser)
     run(browser, "auto", "onehot")

@@ -3,7 +3,9 @@
 Run ``OMP_WAIT_POLICY=passive python benchmarks/hierarchy_accuracy.py``, and again with ``--speed``
 for the time and memory of the full map. Trees are grown from the
 training rows only. Maps hold training and test rows together, as in the paper; the labels of test
-rows are never looked at. All rows at the smallest distance vote.
+rows are never looked at. All rows at the smallest distance vote. Where the paper holds out 20% of
+the rows once, data space is the mean of ten such draws (one draw is ±0.3 on all of adult), with the
+first draw beside it; maps are of the first draw.
 """
 
 from __future__ import annotations
@@ -36,7 +38,11 @@ PRINTED = {  # data 1-of-k, data DH average, map 1-of-k, map DH average
     "adult_mixed": (85.9, 86.7, 84.0, 85.8),
     "nursery": (94.6, 96.8, 86.4, 96.3),
 }
+CROSS = ("car", "australian")  # folds; rows are held out of the others
 WITHIN = ("car", "nursery", "australian")
+NEAR = 1e-9
+DRAWS = 10  # of the rows held out
+TIES = (64, 2048)  # neighbours looked at first, and where all of those are equally near
 
 
 def rows_of(name: str) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, str]]:
@@ -69,7 +75,7 @@ def vote(found: tuple[np.ndarray, np.ndarray], labels: np.ndarray) -> np.ndarray
     """Return the class most of the nearest rows have; all at the smallest distance vote."""
     indices, distances = found
     classes, codes = np.unique(labels, return_inverse=True)
-    tied = distances <= distances[:, :1] + 1e-9
+    tied = distances <= distances[:, :1] + NEAR
     votes = np.stack([((codes[indices] == c) & tied).sum(axis=1) for c in range(len(classes))], 1)
     return classes[votes.argmax(axis=1)]
 
@@ -79,8 +85,14 @@ def data_space(model: Any, columns: dict, y: np.ndarray, train: Any, test: Any) 
         Rows.of(model._known(part(columns, rows)), model._blocks, "centroid")
         for rows in (train, test)
     )
-    found = exact_neighbors(known, asked, min(64, len(train)))
-    return 100 * float(np.mean(vote(found, y[train]) == y[test]))
+    few, many = (min(k, len(train)) for k in TIES)
+    found = exact_neighbors(known, asked, few)
+    voted = vote(found, y[train])
+    odd = np.flatnonzero(found[1][:, -1] <= found[1][:, 0] + NEAR)
+    if len(odd):
+        rest = Rows([codes[odd] for codes in asked.codes], asked.values, asked.line[odd])
+        voted[odd] = vote(exact_neighbors(known, rest, many), y[train])
+    return 100 * float(np.mean(voted == y[test]))
 
 
 def map_space(points: np.ndarray, y: np.ndarray, train: Any, test: Any) -> float:
@@ -108,25 +120,26 @@ def evaluate(
     if n_rows is not None:
         keep = rng.permutation(len(y))[:n_rows]
         columns, y = part(columns, keep), y[keep]
-    if name in ("car", "australian"):  # the paper's folds look unshuffled
+    if name in CROSS:  # the paper's folds look unshuffled
         splits = list(KFold(10).split(y) if seed is None else folds(y, seed))
     else:
-        order = rng.permutation(len(y))
-        splits = [(order[len(y) // 5 :], order[: len(y) // 5])]
+        orders = [rng.permutation(len(y)) for _ in range(DRAWS)]
+        splits = [(order[len(y) // 5 :], order[: len(y) // 5]) for order in orders]
     out: dict[str, list] = {}
     for coding in codings:
         group = "1-of-k" if coding == "1-of-k" else "DH"
         perplexity = PERPLEXITY[group].get(name, 30)
         data, mapped, fixed = [], [], None
-        for train, test in splits:
+        for i, (train, test) in enumerate(splits):
             model = hierarchy(coding, columns, kinds, train, y)
             data.append(data_space(model, columns, y, train, test))
-            if maps:
+            if maps and (i == 0 or name in CROSS):
                 if coding == "1-of-k":  # the same in every fold: no label is used
                     fixed = drawn(model, columns, perplexity) if fixed is None else fixed
                 points = fixed if coding == "1-of-k" else drawn(model, columns, perplexity)
                 mapped.append(map_space(points, y, train, test))
-        out[coding] = [float(np.mean(data)), float(np.mean(mapped)) if maps else float("nan")]
+        mean = float(np.mean(mapped)) if maps else float("nan")
+        out[coding] = [float(np.mean(data)), mean, np.array(data)]
     return out
 
 
@@ -143,7 +156,7 @@ def accuracy(report: Report, quick: bool) -> None:
     for name, n_rows in sizes:
         found = evaluate(name, ["1-of-k", "average"], n_rows, True)
         p = PRINTED[name]
-        (one, one_map), (dh, dh_map) = found["1-of-k"], found["average"]
+        (one, one_map, ones), (dh, dh_map, dhs) = found["1-of-k"], found["average"]
         report.line(
             f"| {name} | {n_rows or 'all'} | {one:.1f} ({p[0]}) | {dh:.1f} ({p[1]}) | "
             f"{one_map:.1f} ({p[2]}) | {dh_map:.1f} ({p[3]}) |"
@@ -152,6 +165,12 @@ def accuracy(report: Report, quick: bool) -> None:
         for space, ours, base in (("data", dh, one), ("map", dh_map, one_map)):
             passed = "passed" if ours >= base else "MISSED"
             lines.append(f"- {size}, {space} space: DH − 1-of-k **{ours - base:+.2f}** ({passed})")
+        if name not in CROSS:
+            apart = dhs - ones
+            lines.append(
+                f"- {size}, data space by draw: first {apart[0]:+.2f}, all {apart.mean():+.2f} ± "
+                f"{apart.std(ddof=1):.2f}, not below in {(apart >= 0).sum()} of {len(apart)}"
+            )
         if name in WITHIN:
             passed = "passed" if dh >= p[1] - 1.5 else "MISSED"
             lines.append(f"- {size}: DH − published **{dh - p[1]:+.1f}** (bar −1.5; {passed})")
@@ -167,7 +186,7 @@ def accuracy(report: Report, quick: bool) -> None:
 
 def shuffled(report: Report) -> None:
     report.section("The two small sets again, data space, 10 folds shuffled by class, 5 times")
-    for name in ("car", "australian"):
+    for name in CROSS:
         runs = [evaluate(name, ["1-of-k", "average"], None, False, s) for s in range(5)]
         for coding in ("1-of-k", "average"):
             each = np.array([run[coding][0] for run in runs])

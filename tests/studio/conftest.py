@@ -29,7 +29,7 @@ def _write_customers(path, n=500, seed=0):
         "region": rng.choice(["north", "south", "east", "west"], n),
         "age": (22 + 12 * kind + rng.normal(0, 4, n)).round().astype(int),
         "spend": (10 * 3.0**kind * rng.lognormal(0, 0.3, n)).round(2),
-        "left": np.where(rng.random(n) < np.array([0.5, 0.2, 0.05])[kind], "yes", "no"),
+        "outcome": np.where(rng.random(n) < np.array([0.5, 0.2, 0.05])[kind], "left", "stayed"),
     }
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
@@ -52,11 +52,11 @@ def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("studio") / "tables"
     (path / "below").mkdir(parents=True)
     _write_customers(path / "customers.csv")
-    _write_customers(path / "below" / "few.csv", n=40)
+    _write_customers(path / "below" / "few.csv", n=80)
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client_of():
     """Start clients of studios, and end them."""
     with warnings.catch_warnings():
@@ -100,7 +100,7 @@ def driver(tmp_path_factory):
     options.binary_location = CHROMIUM
     for switch in (
         "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
-        "--disable-dev-shm-usage", "--window-size=1280,900",
+        "--disable-dev-shm-usage", "--window-size=1280,1000", "--hide-scrollbars",
     ):  # fmt: skip
         options.add_argument(switch)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})

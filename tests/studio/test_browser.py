@@ -80,7 +80,7 @@ def opened(browser, name="customers.csv"):
     wait_for(lambda: text(browser, "#title") == name)
 
 
-def run(browser, a="onehot", b="", target="left"):
+def run(browser, a="onehot", b="", target="outcome"):
     Select(one(browser, "#target")).select_by_value(target)
     Select(one(browser, "#method-a")).select_by_value(a)
     Select(one(browser, "#method-b")).select_by_value(b)
@@ -136,11 +136,11 @@ def test_upload_choose_and_look(browser, tmp_path, write_customers):
     upload(browser, tmp_path / "dropped.csv")
     wait_for(lambda: text(browser, "#title") == "dropped.csv")
     heads = [h.text for h in browser.find_elements(By.CSS_SELECTOR, "#preview thead th")]
-    assert heads == ["plan", "device", "paid by", "region", "age", "spend", "left"]
+    assert heads == ["plan", "device", "paid by", "region", "age", "spend", "outcome"]
     shoot(browser, "open")
     helic = one(browser, "#method-a option[value=helic]")
     assert helic.get_attribute("disabled")  # until there are classes to learn from
-    Select(one(browser, "#target")).select_by_value("left")
+    Select(one(browser, "#target")).select_by_value("outcome")
     assert not one(browser, "#method-a option[value=helic]").get_attribute("disabled")
     run(browser, "auto")
     wait_for(lambda: ink(browser) >= 2)
@@ -165,7 +165,7 @@ def test_two_rows_are_explained_by_mouse(browser):
     shares = browser.find_elements(By.CSS_SELECTOR, "#why-body tbody td:last-child")
     assert abs(sum(float(s.text.split()[0]) for s in shares) - 100) < 4  # rounded
     assert len(browser.find_elements(By.CSS_SELECTOR, "#near-body tbody tr")) == 8
-    shoot(browser, "explain", "#near")
+    shoot(browser, "explain", "#near-body table")
     browser.find_element(By.CSS_SELECTOR, "#near-body .link").click()
     wait_for(lambda: one(browser, "#row-1").get_attribute("value") == rows[1])
 
@@ -250,7 +250,7 @@ def test_by_keyboard_alone(browser):
     tab_to("pick")
     tab_to("path").send_keys("customers.csv", Keys.ENTER)
     wait_for(lambda: active().get_attribute("id") == "target")
-    active().send_keys("left")
+    active().send_keys("outcome")
     tab_to("method-a").send_keys("onehot")
     tab_to("run").send_keys(Keys.ENTER)
     wait_until_ready(browser)

@@ -4,7 +4,8 @@ studio.opened = (table) => {
   Object.assign(studio, { table, shown: [], picked: [] });
   byId("title").textContent = table.name;
   byId("lead").textContent = `${weft.plural(table.columns.length, "column")}. Choose a target if there is one, and what rows are compared by.`;
-  byId("results").hidden = true;
+  byId("results").hidden = byId("open").hidden = true;
+  byId("again").hidden = false;
   byId("choose").hidden = false;
   weft.fill(byId("target"), weft.el("option", { value: "" }, "none"), table.columns.map((name) => weft.el("option", { value: name }, name)));
   studio.offer();
@@ -126,6 +127,11 @@ studio.listen = () => {
       drop.classList.toggle("over", name === "dragenter" || name === "dragover");
       if (name === "drop" && event.dataTransfer.files.length) studio.upload(event.dataTransfer.files[0]);
     });
+  byId("again").addEventListener("click", () => {
+    byId("open").hidden = false;
+    byId("again").hidden = true;
+    byId("pick").focus();
+  });
   byId("path").addEventListener("input", studio.list);
   byId("paths").addEventListener("submit", (event) => {
     event.preventDefault();

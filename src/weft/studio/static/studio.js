@@ -51,4 +51,4 @@ studio.letters = ["A", "B"];
 /* A column for each method on screen, with its name above it. */
 studio.pair = (build) => weft.el("div", { class: studio.shown.length > 1 ? "pair both" : "pair" },
   studio.shown.map((one, i) => weft.el("div", { "data-side": studio.letters[i] },
-    weft.el("h3", {}, weft.el("span", { class: "letter" }, studio.letters[i]), one.method), build(one, i))));
+    studio.shown.length > 1 ? weft.el("h3", {}, weft.el("span", { class: "letter" }, studio.letters[i]), one.method) : null, build(one, i))));

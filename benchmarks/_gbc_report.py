@@ -34,9 +34,10 @@ def values(cells: Cells, name: str, share: float, gaps: bool, method: str, what:
 
 def table(report: Report, cells: Cells, names: tuple[str, ...]) -> list[dict[str, Any]]:
     report.line(
-        "| task | rows | labels | joined | joined, defaults | averaged | GBC | GBC, no smoothing |"
+        "| task | rows | labels | splits | joined | joined, defaults | averaged | GBC | "
+        "GBC, no smoothing |"
     )
-    report.line("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    report.line("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     out = []
     for name in names:
         for gaps in (False, True):
@@ -51,7 +52,8 @@ def table(report: Report, cells: Cells, names: tuple[str, ...]) -> list[dict[str
                     f"{v.mean():.{digits}f} ± {v.std():.{digits}f}" if len(v) else ""
                     for v in found.values()
                 ]
-                report.line(f"| {name} | {state} | {share:.0%} | " + " | ".join(cells_) + " |")
+                head = f"| {name} | {state} | {share:.0%} | {len(found['GBC'])} | "
+                report.line(head + " | ".join(cells_) + " |")
                 out.append({"name": name, "gaps": gaps, "share": share, **found})
     return out
 
@@ -191,7 +193,7 @@ def write_report(cells: Cells) -> None:
 
     report.line(
         f"LightGBM {lightgbm.__version__}. Error in percent (movies: root mean squared error), "
-        f"mean ± standard deviation over {SPLITS} splits, classes in proportion. All methods have "
+        f"mean ± standard deviation over splits, classes in proportion. All methods have "
         f"the same trees: {', '.join(f'{k} {v}' for k, v in TREES.items())}. Boosters of averaged "
         f"and GBC have at most {ROUNDS} rounds, the joined one {JOINED_ROUNDS} of half the "
         "learning rate (softmax), which suits it better; at 10 % it is also run with LightGBM's "

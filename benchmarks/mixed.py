@@ -26,6 +26,7 @@ METHODS = ("MixedEmbedder", "one-hot + scaling", "FAMD", "Gower")
 ADULT_ROWS = 4000
 NEIGHBORS = (1, 3, 5, 7, 11, 15, 21)
 COMPONENTS = 5
+SEEDS = 10  # of the clusterings: k-medoids of german credit is 0.9 or 1.9, as it starts
 
 
 def read(name: str) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, str]]:
@@ -195,7 +196,7 @@ def evaluate(name: str, python: str, repeats: int) -> dict[str, tuple[float, flo
                 E = makers[method](i)
                 inner, outer = cdist(E[train], E[train]), cdist(E[test], E[train])
             accuracies.append(knn(inner, outer, y[train], y[test]))
-        k, seeds = len(set(y)), range(3)
+        k, seeds = len(set(y)), range(SEEDS)
         if method == "Gower":
             D = gower(columns, kinds, everything)
             clusters = [medoids(D, k, s) for s in seeds]
@@ -216,8 +217,8 @@ def accuracy(report: Report, python: str, repeats: int) -> None:
     report.line(
         f"adult: {ADULT_ROWS:,} rows drawn at random; heart disease: classes 1-4 merged. kNN: 5 "
         f"folds, repeated {repeats} times, k from {NEIGHBORS} by leave-one-out on training rows. "
-        f"Clusters: as many as classes, k-means (best of 20 starts, mean of 3 seeds), k-medoids "
-        f"for Gower. FAMD: {COMPONENTS} components (its default is 2).\n"
+        f"Clusters: as many as classes, k-means (best of 20 starts, mean of {SEEDS} seeds), "
+        f"k-medoids for Gower. FAMD: {COMPONENTS} components (its default is 2).\n"
     )
     found = {name: evaluate(name, python, repeats) for name in SETS}
     tables = {}
@@ -232,12 +233,15 @@ def accuracy(report: Report, python: str, repeats: int) -> None:
             report.line(f"| {method} | {cells} | {ranks[i]:.2f} |")
     report.line("")
     for metric, scores in [*tables.items(), ("both", np.vstack(list(tables.values())))]:
-        ranks = average_ranks(scores)
-        best_peer = ranks[1:].min()
-        passed = "passed" if ranks[0] < best_peer else "MISSED"
-        report.line(
-            f"- {metric}: average rank **{ranks[0]:.2f}**, best peer {best_peer:.2f} ({passed})"
-        )
+        shown, ahead = [], True
+        for what, values in (
+            ("", scores),
+            ("with equal scores as printed tied, ", scores.round(1)),
+        ):
+            ranks = average_ranks(values)
+            ahead &= bool(ranks[0] < ranks[1:].min())
+            shown.append(f"{what}average rank **{ranks[0]:.2f}**, best peer {ranks[1:].min():.2f}")
+        report.line(f"- {metric}: {'; '.join(shown)} ({'passed' if ahead else 'MISSED'})")
 
 
 def speed(report: Report, n_rows: int) -> None:

@@ -34,7 +34,7 @@ SKIPPED = {
     "cora_content": "one set of words a row; no peer reads sets",
     "concrete_strength": "a number to predict, no classes",
     "concrete_slump": "a number to predict, no classes",
-    "19 sets of numbers alone, blood to wine_quality_red": "nothing for an encoder of categories to do",
+    "19 sets of numbers alone, blood to wine_quality_red": "no category to encode",
 }
 
 

@@ -1,6 +1,7 @@
 """What the site is made of beside these pages: the gallery, the reports, the guide to contribute.
 
-Runs before each build: every example is executed and becomes a page with its picture and its output.
+Runs before each build: every example is executed and becomes a page with its picture and what it
+prints.
 """
 
 import ast
@@ -17,7 +18,9 @@ DOCS = ROOT / "docs"
 
 def on_pre_build(config):
     shutil.copytree(
-        ROOT / "benchmarks" / "reports", DOCS / "reports", dirs_exist_ok=True,
+        ROOT / "benchmarks" / "reports",
+        DOCS / "reports",
+        dirs_exist_ok=True,
         ignore=shutil.ignore_patterns(".*"),
     )
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -45,7 +48,10 @@ def gallery(folder):
 
 def run(script, folder):
     done = subprocess.run(
-        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True,
+        [sys.executable, str(script)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
         env=os.environ | {"MPLBACKEND": "Agg"},
     )
     if done.returncode:

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from weft import Column, Counts, OneHot, Schema, Table
+from weft.engines import is_source
 from weft.table import Codes, Numbers
 
 NAN, INF = float("nan"), float("inf")
@@ -69,7 +70,7 @@ def content(table):
 def check(action, expected):
     """Run, and hold what comes out against what must."""
     if isinstance(expected, Refused):
-        with pytest.raises((ValueError, TypeError)) as caught:
+        with pytest.raises((ValueError, TypeError, FileNotFoundError)) as caught:
             action()
         assert isinstance(caught.value, expected.kind), repr(caught.value)
         for word in expected.words:
@@ -150,7 +151,7 @@ NO_TABLE = {
 @pytest.mark.parametrize(("X", "expected"), cases(NO_TABLE))
 def test_what_is_no_table(X, expected):
     check(lambda: Table.of(X), expected)
-    if not isinstance(X, collections.abc.Iterator):
+    if not isinstance(X, collections.abc.Iterator) and not is_source(X):
         check(lambda: OneHot().fit(X), expected)
 
 
@@ -828,7 +829,7 @@ ESTIMATOR = {
         no(TypeError, "'a'", "['u']"),
     ),
     "1-d at transform": (lambda: FITTED.transform(["u", "p"]), no(ValueError, "1D")),
-    "text at transform": (lambda: UNNAMED.transform("u"), no(TypeError, "'u'")),
+    "text at transform": (lambda: UNNAMED.transform("u"), no(FileNotFoundError, "'u'")),
     "none at transform": (lambda: UNNAMED.transform(None), no(TypeError, "None")),
     "partial fit of other columns": (
         lambda: OneHot().fit(FRAME).partial_fit(FRAME[["a"]]),
@@ -883,7 +884,6 @@ ESTIMATOR = {
     ),
     "number to explain": (lambda: FITTED.explain(3, 4), no(TypeError, "3 is no row")),
     "ragged at fit": (lambda: OneHot().fit([["u"], ["v", "w"]]), no(ValueError, "row 1")),
-    "lazy at fit": (lambda: OneHot().fit(pl.LazyFrame({"a": ["u"]})), no(TypeError, "collect")),
 }
 
 
@@ -896,7 +896,7 @@ def test_a_refused_fit_changes_nothing():
     embedder = OneHot().fit(FRAME)
     before = embedder.transform(FRAME)
     for X in (FRAME.assign(a=[{}, {}]), FRAME[:0], "x"):
-        with pytest.raises((TypeError, ValueError)):
+        with pytest.raises((TypeError, ValueError, FileNotFoundError)):
             embedder.fit(X)
     with pytest.raises(ValueError, match="row 0"):
         embedder.partial_fit(FRAME, sample_weight=[NAN, 1])

@@ -9,10 +9,6 @@ import warnings
 import numpy as np
 import pytest
 
-pytest.importorskip("fastapi", reason="the studio needs weft[studio]")
-pytest.importorskip("uvicorn", reason="the studio needs weft[studio]")
-pytest.importorskip("httpx", reason="the tests of the studio ask through httpx")
-
 TOKEN = "the-token"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -59,6 +55,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def client_of():
     """Start clients of studios, and end them."""
+    pytest.importorskip("fastapi", reason="the studio needs weft[studio]")
+    pytest.importorskip("httpx", reason="the tests of the studio ask through httpx")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # starlette's client prefers another name of httpx
         from fastapi.testclient import TestClient
@@ -82,6 +80,8 @@ def client_of():
 @pytest.fixture(scope="session")
 def served(folder):
     """A studio as the command line starts it; gives its address."""
+    pytest.importorskip("uvicorn", reason="the studio needs weft[studio]")
+    pytest.importorskip("fastapi", reason="the studio needs weft[studio]")
     command = [sys.executable, "-m", "weft.cli", "studio", str(folder), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         yield server.stdout.readline().split()[-1]

@@ -49,7 +49,7 @@ def requests(driver):
             yield message["params"]["request"]["url"]
 
 
-def wait_for(question, seconds=60):
+def wait_for(question, seconds=240):
     """Ask until the answer is true."""
     return WebDriverWait(None, seconds, 0.1).until(lambda _: question())
 

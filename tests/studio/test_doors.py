@@ -324,6 +324,7 @@ def test_a_port_that_is_taken_is_said_so():
 
 
 def test_a_token_is_needed_to_start(folder):
+    pytest.importorskip("fastapi", reason="the studio needs weft[studio]")
     from weft.studio import create_app
 
     with pytest.raises(ValueError, match="token is empty"):

@@ -19,7 +19,7 @@ from weft.engines._source import (
     has_arrow,
 )
 from weft.engines.database import is_database, open_database
-from weft.engines.files import open_files
+from weft.engines.files import looks_like_file, open_files
 from weft.engines.frames import (
     open_frame,
     open_iterator,
@@ -52,8 +52,7 @@ def kind_of(X: Any) -> str:
     if is_database(X):
         return "database"
     if isinstance(X, list | tuple):
-        paths = bool(X) and all(isinstance(x, str | os.PathLike) for x in X)
-        return "files" if paths else "memory"
+        return "files" if X and all(map(looks_like_file, X)) else "memory"
     library, kind = type(X).__module__.partition(".")[0], type(X).__name__
     if library in ("dask", "dask_expr"):
         return "dask"

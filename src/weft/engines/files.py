@@ -92,6 +92,14 @@ def _expand_one(text: str) -> list[Path]:
     raise FileNotFoundError(f"there is no file {text!r} (from {Path.cwd()})")
 
 
+def looks_like_file(item: Any) -> bool:
+    """Tell a path in a list of them from a text that is something else."""
+    if not isinstance(item, str | os.PathLike):
+        return False
+    path = Path(item)
+    return isinstance(item, os.PathLike) or _format(path) is not None or path.exists()
+
+
 def _format(path: Path) -> str | None:
     suffixes = [s.lower() for s in path.suffixes]
     if suffixes and suffixes[-1] == _COMPRESSED:

@@ -46,6 +46,8 @@ def serve(
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"
         print(f"weft studio: {url}\nstop it with Ctrl-C", flush=True)
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            print("whoever has this address can open the files of this folder", flush=True)
         if open_browser:
             import webbrowser
 

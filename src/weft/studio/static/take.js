@@ -60,8 +60,8 @@ studio.report = () => {
   }));
   return [
     weft.el("p", {}, "Columns, couplings, values and oddities, on a page of their own."),
-    weft.el("p", { class: "choosers" }, buttons, studio.shown.map((one) =>
-      weft.el("a", { href: address(one), target: "_blank", rel: "noopener" }, studio.shown.length > 1 ? `Open ${one.method} in a tab` : "Open in a tab"))),
+    weft.el("div", { class: "choosers" }, studio.shown.map((one, i) => weft.el("span", { class: "chooser" }, buttons[i],
+      weft.el("a", { href: address(one), target: "_blank", rel: "noopener", "aria-label": `Open the report by ${one.method} in a tab` }, "in a tab")))),
     into,
   ];
 };

@@ -3,8 +3,8 @@
 Run ``python benchmarks/numeric_accuracy.py``. Every column of both representations is brought to
 mean 0 and standard deviation 1 (n - 1), as printed; constant columns are left out. NMI is divided
 by the larger entropy, as in the source the paper cites for it. The paper does not say which graph
-its spectral clustering has: the reading taken is the one under which the *original* columns come
-closest to the printed figures, whatever it does to the coupled ones; all readings are reported.
+its spectral clustering has: the reading taken is one under which the *original* columns come close
+to the printed figures; the report has all readings, how close they come, and what each one says.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@
 import csv
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -70,6 +71,7 @@ def shoot(browser, name, at=None):
             "document.activeElement.blur();"
             "document.querySelector(arguments[0]).scrollIntoView({behavior: 'instant'})", at
         )  # fmt: skip
+    time.sleep(1)  # a frame within the page is painted later than the page
     PICTURES.mkdir(exist_ok=True)
     browser.save_screenshot(str(PICTURES / f"studio-{name}.png"))
 

@@ -33,11 +33,12 @@ def write(cells: Cells) -> None:
         f"{peers.SPLITS} splits 80/20, k by leave-one-out, all tied neighbours vote. Every package "
         "with its defaults. A method that fails on a set takes the last place there."
     )
-    names = list(dict.fromkeys(key[1] for key in cells.known))
+    measured = {key[1] for key in cells.known}
+    names = [name for name in peers.data_sets() if name in measured]
     report.line(f"\n{len(names)} data sets. Not among them: " + skipped() + ".")
     for task, (group, control, title) in TASKS.items():
         section(report, cells, names, task, group, control, title)
-    failures(report, cells)
+    failures(report, cells, names)
     speed(report, cells, names)
     report.finish("peers.md")
 
@@ -129,11 +130,11 @@ def grid(report, names, methods, table) -> None:
         report.line(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def failures(report, cells) -> None:
+def failures(report, cells, names) -> None:
     report.section("Failures, as the packages report them")
     found: dict[tuple[str, str], list[str]] = {}
     for (_, name, method), scores in cells.known.items():
-        if "error" in scores:
+        if "error" in scores and name in names:
             found.setdefault((method, scores["error"][:120].replace("\n", " ")), []).append(name)
     for (method, error), sets in sorted(found.items()):
         report.line(f"- {method}: {error} ({', '.join(dict.fromkeys(sets))})")

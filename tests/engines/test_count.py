@@ -68,3 +68,9 @@ def test_every_place_gives_the_same_counts(rows, files, name, numbers):
     table = Table.of(rows.drop_columns(["class"]), numbers=numbers)
     wanted = Counts.of(table, rows["class"])
     same(count(PLACES[name](rows, files), y="class", numbers=numbers), wanted)
+
+
+def test_words_for_truth_stay_words(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("a,b,c\nyes,t,true\nno,f,false\n")
+    assert count(path).labels == (("no", "yes"), ("f", "t"), ("false", "true"))

@@ -12,7 +12,8 @@ from weft.engines import _duck
 from weft.engines._source import Source
 
 _DELIMITERS = (",", ";", "\t", "|")
-_GUESSED = "['BOOLEAN', 'BIGINT', 'DOUBLE', 'VARCHAR']"
+# Not BOOLEAN: DuckDB takes yes and no, t and f for truth, and a label must stay what it is.
+_GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 
 
 def open_csv(path: Path, types: Mapping[str, str]) -> Source:

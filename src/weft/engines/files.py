@@ -2,8 +2,8 @@
 
 Parquet and Arrow are read by pyarrow, text columns as the dictionaries they are stored as; CSV and
 JSON, and Parquet where pyarrow is absent, by DuckDB. A CSV file starts with its names. Its columns
-are booleans, whole numbers, numbers or text as *all* of its cells allow, unless ``columns`` gives
-them a type: nothing else is guessed, so a date stays the text it is.
+are whole numbers, numbers or text as *all* of its cells allow, unless ``columns`` gives
+them a type: nothing else is guessed, so a date stays the text it is, and yes and no stay words.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -67,21 +68,19 @@ def files(rows, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     """The address of a PostgreSQL server of our own, from the system's package."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     programs = found[-1] if found else Path(shutil.which("pg_ctl") or "/none").parent
     if not (programs / "pg_ctl").exists():
         pytest.skip("PostgreSQL is not installed (no pg_ctl)")
-    folder = tmp_path_factory.mktemp("postgres")
+    folder = Path(tempfile.mkdtemp(prefix="weft-postgres-"))  # pytest's own are for one user only
     become = {}
     if os.getuid() == 0:  # PostgreSQL refuses to run as root
         try:
             user = pwd.getpwnam("postgres")
         except KeyError:
             pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
-        for parent in [folder, *folder.parents][:3]:
-            os.chmod(parent, 0o755)
         os.chown(folder, user.pw_uid, user.pw_gid)
         become = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
     with socket.socket() as probe:
@@ -98,6 +97,7 @@ def postgres(tmp_path_factory):
     run(programs / "pg_ctl", "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
     yield f"postgresql://weft:secret@127.0.0.1:{port}/postgres"
     run(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ class Plan:
     make: Callable[[int], Any]  # given the number of classes
     options: dict[str, Any] = field(default_factory=dict)
     part: str = ""  # which figure of a cell stands for F, where it holds several
-    slow: bool = False  # takes five splits only on sets above 3,000 rows
+    slow: bool = False  # five splits only
 
     def scores(self, cells: dict[tuple[str, ...], dict], dataset: str) -> dict[str, Any]:
         cell = cells.get(self.key(dataset), {})
@@ -38,7 +38,7 @@ class Plan:
         large = data.n_rows > protocols.LARGE
         k = protocols.n_classes(data)
         repeats = (3 if large else 10) if quick else (5 if large else 20)
-        repeats = 5 if self.slow and data.n_rows > 3000 else repeats
+        repeats = 5 if self.slow else repeats
         starts = (5 if large else 20) if quick else (20 if large else 100)
         if self.protocol == "k-nearest":
             return protocols.k_nearest(

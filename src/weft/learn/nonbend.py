@@ -53,7 +53,7 @@ class NonBEND(TableModel):
         Fits whose Grams are averaged: the result hangs less on the seed; 1 is the thesis.
     max_iter : int, default=100
         Most steps of a fit (``"vi"``) or its sweeps (``"gibbs"``).
-    column_weights : {"shrunk", "printed", "none"}, default="shrunk"
+    column_weights : {"none", "printed", "shrunk"}, default="none"
         Weights of the columns: Eq. (5.31) as printed, none, or halfway (ours): the mean of both
         representations at equal inertia.
     random_state : int, RandomState or None
@@ -107,7 +107,7 @@ class NonBEND(TableModel):
         truncation: int = 30,
         n_fits: int = 8,
         max_iter: int = 100,
-        column_weights: str = "shrunk",
+        column_weights: str = "none",
         random_state: Any = None,
         verbose: bool = False,
         schema: Any = None,

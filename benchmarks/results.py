@@ -66,7 +66,20 @@ def peers() -> list[str]:
         verdicts = re.findall(r"^(?:Friedman .*|- (?:first|furthest) .*)$", body, re.M)
         lines += [f"### {title}", "", table.group(0).strip() if table else "", ""]
         lines += [*verdicts, "", f"![average ranks]({REPORTS}/{picture.group(1)})", ""]
-    return lines
+    return [*lines, "### Why weft loses where it does", "", *WHY, ""]
+
+
+WHY = (
+    "- *Full grids of combinations* (monks, three_of_9, balance, car, nursery, tictactoe): columns do",
+    "  not depend on each other, so there is no coupling to find, and what a sample of the grid",
+    "  seems to couple is noise in Weave's column weights. Matching, all ties voting, is hard to",
+    "  beat there; with labels HELIC makes up for it.",
+    "- *Small sets with many classes* (audiology, primary_tumor): a few test rows decide.",
+    "- *Linear models*: target encodings hand them the answer per value; HELIC is a metric, and is",
+    "  level with them.",
+    "- *Forests*: trees split on single columns and find couplings themselves; rotated vectors cost",
+    "  them splits. Give a forest one-hot or target-encoded columns.",
+)
 
 
 # -- published tables ---------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from _cells import Cells
 from _peer_methods import METHODS
 from _report import FOLDER, Report
 from weft import plots
-from weft.evaluate import bonferroni_dunn, friedman
+from weft.evaluate import average_ranks, bonferroni_dunn, friedman
 
 TASKS = {
     "clustering": ("alone", "weft", "clusters: macro F under the best matching"),
@@ -91,10 +91,30 @@ def section(report, cells, names, task, group, control, title) -> None:
     report.line(
         f"\n- first in average rank: **{first}** ({verdict if task in BARRED else 'no bar'})"
     )
+    with_categories(report, names, main, ranked, control)
     best(report, names, methods, table, control)
     figure(task, main, test.average_ranks, compared.critical_difference, control)
     report.line(f"\n![average ranks](peers-{task}.png)\n")
     grid(report, names, methods, table)
+
+
+def with_categories(report, names, main, ranked, control) -> None:
+    """Say the ranks without the tables of numbers alone, where all encoders are one and the same.
+
+    There every encoder leaves standardised numbers and shares the middle rank, so that they only
+    tell a distance of another kind (gower's range-scaled L1) from the Euclidean one.
+    """
+    from weft.datasets import load
+
+    kept = [i for i, name in enumerate(names) if set(load(name).kinds.values()) != {"numeric"}]
+    ranks = average_ranks(ranked[kept])
+    order = np.argsort(ranks)[:4]
+    shown = ", ".join(f"{main[i]} {ranks[i]:.2f}" for i in order)
+    report.line(
+        f"- first among the {len(kept)} sets with categories: {shown} (the other "
+        f"{len(names) - len(kept)} are numbers alone: all encoders give the same standardised "
+        f"vectors there and share a middle rank, and gower's L1 distance is another one)"
+    )
 
 
 def line(report, name, scores, own, rank, differs) -> None:

@@ -70,15 +70,15 @@ def peers() -> list[str]:
 
 
 WHY = (
-    "- *Full grids of combinations* (monks, three_of_9, balance, car, nursery, tictactoe): columns do",
-    "  not depend on each other, so there is no coupling to find, and what a sample of the grid",
+    "- *Full grids of combinations* (monks, three_of_9, balance, car, nursery, tictactoe): columns",
+    "  do not depend on each other, there is no coupling to find, and what a sample of the grid",
     "  seems to couple is noise in Weave's column weights. Matching, all ties voting, is hard to",
     "  beat there; with labels HELIC makes up for it.",
     "- *Small sets with many classes* (audiology, primary_tumor): a few test rows decide.",
     "- *Linear models*: target encodings hand them the answer per value; HELIC is a metric, and is",
     "  level with them.",
-    "- *Forests*: trees split on single columns and find couplings themselves; rotated vectors cost",
-    "  them splits. Give a forest one-hot or target-encoded columns.",
+    "- *Forests*: trees split on single columns and find couplings themselves; rotated vectors",
+    "  cost them splits. Give a forest one-hot or target-encoded columns.",
 )
 
 

@@ -190,11 +190,11 @@ def _embeds(thing):
 
 
 def test_numbers_join_whatever_the_method(folder):
-    for method in ("weave", "coupled", "dilca", "helic", "hierarchy"):
+    for method in ("weave", "coupled", "dilca", "helic", "hierarchy", "nonbend"):
         words = ["shop.csv", "--keep", "sku", "-t", "drink", "-m", method, "-o", f"{method}.csv"]
         done = called("embed", *words, cwd=folder)
         assert done.code == 0, (method, done.err)
         names = read(str(folder / f"{method}.csv")).column_names
         assert any(name.startswith("price") for name in names), (method, names)
-    refused = called("embed", "shop.csv", "-m", "nonbend", cwd=folder)
+    refused = called("embed", "shop.csv", "-m", "jia", cwd=folder)
     assert (refused.code, "--kind" in refused.err) == (1, True)

@@ -6,19 +6,10 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
+from weft import _catalogue
 from weft.cli._app import Misuse
 
-# Names stand here, not in their modules: completion must not wait for NumPy to load.
-EMBEDDERS = {
-    "auto": ("MixedEmbedder", "Weave for categories, numbers standardised, balanced"),
-    "weave": ("Weave", "couplings of the columns at all scales"),
-    "onehot": ("OneHot", "every value its own axis; the baseline"),
-    "untie": ("UNTIE", "couplings, weights learned without labels"),
-    "helic": ("HELIC", "couplings weighted by the classes; needs --target"),
-    "ckml": ("CKML", "coupled kernel metric"),
-    "cde": ("CDE", "value clusters at many resolutions"),
-    "nonbend": ("NonBEND", "a table untangled into independent parts"),
-    "unicorn": ("UNICORN", "couplings of a stream"),
+EMBEDDERS = _catalogue.EMBEDDERS | {
     "hierarchy": ("DistanceHierarchy", "values on trees, from classes if --target is given"),
     "drdh": ("DRDH", "values on trees, laid out in two dimensions"),
     "coupled": ("CoupledNumeric", "auto, with numbers through their couplings"),
@@ -28,8 +19,6 @@ MEASURES = (
     "smirnov", "gambaryan", "burnaby", "lin", "lin1", "anderberg", "le_ho", "ahmad", "dilca",
     "jia", "cos", "cos_intra", "cos_inter", "ckml_intra", "ckml_inter", "vdm", "mtdle",
 )  # fmt: skip
-_SUPERVISED = ("helic", "vdm", "mtdle")
-_CATEGORIES = ("nonbend", "jia")  # no part of a mixed table: rows, or pairs of columns, are needed
 
 
 def check(method: str, target: str | None) -> None:
@@ -38,7 +27,7 @@ def check(method: str, target: str | None) -> None:
         close = get_close_matches(method, [*EMBEDDERS, *MEASURES], 1)
         hint = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(EMBEDDERS)}"
         raise Misuse(f"there is no method {method!r}; {hint} ('weft methods' lists all)")
-    if method in _SUPERVISED and target is None:
+    if method in _catalogue.SUPERVISED and target is None:
         raise Misuse(f"method {method!r} learns from classes; name their column with --target")
 
 
@@ -72,7 +61,7 @@ def build(
         known = maker().get_params(deep=False)
         chosen = maker(**{k: v for k, v in offered.items() if k in known and v is not None})
     if mixed and hasattr(chosen, "fit_counts"):
-        if method in _CATEGORIES:
+        if method in _catalogue.NO_VECTORS:
             raise ValueError(
                 f"method {method!r} reads categories only, and there are numbers or grades; leave "
                 "them out with --drop, or declare them with --kind COLUMN=nominal"

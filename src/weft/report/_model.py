@@ -8,12 +8,11 @@ from sklearn.base import clone
 
 import weft
 from weft._base import ValueEmbedder
+from weft._catalogue import EMBEDDERS
 from weft.measures import MEASURES, ValueMetric
 from weft.mixed import MixedEmbedder
 from weft.report._reading import Reading
 from weft.table import Codes, Table
-
-EMBEDDERS = ("Weave", "OneHot", "UNTIE", "HELIC", "CKML", "CDE", "NonBEND", "UNICORN")
 
 
 def fitted(reading: Reading, method: Any, random_state: Any) -> Any:
@@ -37,17 +36,14 @@ def chosen(method: Any, table: Table, random_state: Any) -> Any:
 
 
 def _named(name: str, random_state: Any) -> Any:
-    if name == "auto":
-        return MixedEmbedder()
-    if name in MEASURES:
+    if name in MEASURES and name not in EMBEDDERS:
         return ValueMetric(name)
-    known = {embedder.lower(): embedder for embedder in EMBEDDERS}
-    if name.lower() not in known:
+    if name.lower() not in EMBEDDERS:
         raise ValueError(
-            f"method={name!r}: use 'auto', one of {', '.join(known)}, or a measure of "
+            f"method={name!r}: use one of {', '.join(EMBEDDERS)}, or a measure of "
             "weft.measures.list_measures()"
         )
-    model = getattr(weft, known[name.lower()])()
+    model = getattr(weft, EMBEDDERS[name.lower()][0])()
     chance = "random_state" in model.get_params(deep=False)
     return model.set_params(random_state=random_state) if chance else model
 

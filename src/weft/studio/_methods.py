@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-EMBEDDERS = {
-    "auto": "Weave for categories, numbers standardised, balanced",
-    "weave": "couplings of the columns at all scales",
-    "onehot": "every value its own axis; the baseline",
-    "untie": "couplings, weights learned without labels",
-    "helic": "couplings weighted by the classes",
-    "ckml": "coupled kernel metric",
-    "cde": "value clusters at many resolutions",
-    "nonbend": "a table untangled into independent parts",
-    "unicorn": "couplings of a stream",
-}
-SUPERVISED = ("helic", "vdm", "mtdle")
-_ROWS_NEEDED = ("jia",)  # compares pairs of columns, so it gives rows no vectors
+from weft import _catalogue
+
+SUPERVISED = _catalogue.SUPERVISED
+EMBEDDERS = {name: about for name, (_, about) in _catalogue.EMBEDDERS.items()}
 
 
 def known() -> dict[str, str]:
     """Return every method by name: embedders first, then measures of values."""
     from weft.measures import list_measures
 
-    measures = {n: about for n, about in list_measures().items() if n not in _ROWS_NEEDED}
+    measures = {n: about for n, about in list_measures().items() if n not in _catalogue.NO_VECTORS}
     return EMBEDDERS | {n: about for n, about in measures.items() if n not in EMBEDDERS}
 
 

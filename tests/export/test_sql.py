@@ -388,3 +388,15 @@ def test_infinite_values():
     agrees(in_sqlite(model, rows), model, rows)
     assert "CAST('-inf' AS FLOAT64)" in weft.export.sql(model, "bigquery")
     assert "CAST('-infinity' AS DOUBLE PRECISION)" in weft.export.sql(model, "postgres")
+
+
+@pytest.mark.parametrize("run", [in_duckdb, in_sqlite])
+def test_values_in_a_bucket_are_where_transform_puts_them(run):
+    rows = {"a": [f"v{min(i % 11, 8)}" for i in range(60)], "b": ["x", "y"] * 30}
+    model = Weave().fit_counts(weft.count(rows, max_values={"a": 4}))
+    asked = {"a": ["v8", "v2", "never", None], "b": ["x", "y", "x", "y"]}
+    assert not np.allclose(model.transform(asked)[2], model.transform(asked)[3])
+    agrees(run(model, asked), model, asked)
+    hashed = Weave().fit_counts(weft.count(rows, max_values={"a": 4}, other="hash"))
+    with pytest.raises(ValueError, match="hashed buckets"):
+        weft.export.sql(hashed)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from weft import _buckets
 from weft._base import ValueEmbedder
 from weft._labels import Label
 from weft._mixed import Standard
@@ -96,6 +97,14 @@ def _lookups(tables: ValueTables, schema: Schema, policy: str) -> list[Lookup]:
         missing = rows[labels.index(None)] if None in labels else unknown
         if schema.missing == "error":
             missing = None
+        rule = _buckets.rule_of(labels)
+        if isinstance(rule, int):
+            raise ValueError(
+                f"column {name!r} was counted in hashed buckets, which no lookup can name; count "
+                "it with other='frequency', or keep the embedder with weft.export.save"
+            )
+        if rule is not None:  # as in transform: what is not named is in the bucket
+            unknown = rows[labels.index(_buckets.OTHER)]
         out.append(Lookup(name, tuple(labels[i] for i in known), rows[known], missing, unknown))
     return out
 

@@ -93,11 +93,12 @@ def run_ours(
     out |= {
         "rounds": model.n_rounds_,
         "lambdas": list(model.lambdas_),
+        "taught": model.taught_,
         "weights": model.source_weights_,
         "smoothing": dict(model.graph_smoothing_),
         "graph_weights": dict(model.graph_weights_),
     }
-    # The same model, without what smoothing adds.
+    # The same boosters, without what smoothing of their predictions adds.
     model.graph_smoothing_ = dict.fromkeys(model.graph_smoothing_, 0.0)
     out["unsmoothed"] = error(task, model.predict(data)[data.places(test)], test)
     return out

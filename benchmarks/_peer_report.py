@@ -101,8 +101,8 @@ def section(report, cells, names, task, group, control, title) -> None:
 def with_categories(report, names, main, ranked, control) -> None:
     """Say the ranks without the tables of numbers alone, where all encoders are one and the same.
 
-    There every encoder leaves standardised numbers and shares the middle rank, so that they only
-    tell a distance of another kind (gower's range-scaled L1) from the Euclidean one.
+    There every encoder leaves standardised numbers and shares a middle rank, so that they only
+    tell weft's vectors and gower's range-scaled L1 from the Euclidean distance of those.
     """
     from weft.datasets import load
 
@@ -112,8 +112,8 @@ def with_categories(report, names, main, ranked, control) -> None:
     shown = ", ".join(f"{main[i]} {ranks[i]:.2f}" for i in order)
     report.line(
         f"- first among the {len(kept)} sets with categories: {shown} (the other "
-        f"{len(names) - len(kept)} are numbers alone: all encoders give the same standardised "
-        f"vectors there and share a middle rank, and gower's L1 distance is another one)"
+        f"{len(names) - len(kept)} are numbers alone: the encoders give the same standardised "
+        f"vectors there and share a middle rank; weft and gower have distances of their own)"
     )
 
 

@@ -362,3 +362,12 @@ class TestEstimator:
         embedder = OneHot(schema=schema).fit(ROWS)
         assert embedder.schema is schema
         assert schema == {"n": "nominal"}
+
+
+def test_structured_arrays_have_names():
+    X = np.array([(1, "x"), (2, "y")], dtype=[("a", "i4"), ("b", "U1")])
+    model = OneHot().fit(X)
+    assert list(model.feature_names_in_) == ["a", "b"]
+    expected = model.transform({"a": [1, 2], "b": ["x", "y"]})
+    assert np.array_equal(model.transform(X), expected)
+    assert np.array_equal(model.transform(X[["b", "a"]]), expected)

@@ -81,6 +81,7 @@ EMBEDDERS = {
     "ckml": (CKML(), categories),
     "goodall3": (ValueMetric("goodall3"), categories),
     "mixed": (MixedEmbedder(schema=MIXED), mixed),
+    "mixed, absolute": (MixedEmbedder(numeric="absolute", schema=MIXED), mixed),
     "mixed, coupled": (MixedEmbedder(numeric="coupled", schema=MIXED), mixed),
     "mixed, summed": (MixedEmbedder(Weave(2), schema=MIXED), mixed),
     "hierarchy": (DistanceHierarchy(schema=MIXED), mixed),

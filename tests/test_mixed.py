@@ -46,6 +46,7 @@ def test_sklearn(estimator, check):
         {},
         {"categorical": OneHot()},
         {"categorical": Weave(n_clusters=3)},
+        {"numeric": "absolute"},
         {"numeric": "coupled"},
         {"numeric": PolynomialFeatures(2)},
         {"weights": {"numeric": 3.0}},
@@ -151,7 +152,7 @@ def test_batches(rows):
     whole = MixedEmbedder(schema=SCHEMA).fit(rows)
     np.testing.assert_allclose(mean, whole.numeric_.mean, rtol=1e-15)
     np.testing.assert_allclose(scale, whole.numeric_.factor, rtol=1e-14)
-    with pytest.raises(ValueError, match="partial_fit knows numeric='standard' only"):
+    with pytest.raises(ValueError, match="partial_fit knows numeric='standard' and 'absolute'"):
         MixedEmbedder(numeric="coupled").fit(rows).partial_fit(rows)
 
 

@@ -1,4 +1,5 @@
 import math
+import time
 
 import numpy as np
 import pytest
@@ -203,3 +204,20 @@ def test_bad_queries():
 @parametrize_with_checks([WeightedKNN(), WeightedKNN(3, weights="exp", ties="first", metric="of")])
 def test_sklearn(estimator, check):
     check(estimator)
+
+
+def test_structured_arrays_have_names():
+    X = np.array([(1, "x"), (2, "y")], dtype=[("a", "i4"), ("b", "U1")])
+    assert WeightedKNN(1).fit(X, [0, 1]).predict(X).tolist() == [0, 1]
+
+
+@pytest.mark.slow
+def test_a_column_of_many_values():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 3000, 30_000), rng.integers(0, 4, (30_000, 3))])
+    y = rng.integers(0, 2, 30_000)
+    start = time.perf_counter()
+    model = WeightedKNN(1).fit(X, y)
+    assert time.perf_counter() - start < 20  # 0.5 s on an idle core; it took minutes
+    distances, _ = model.kneighbors(X[:50], 1)
+    assert not distances.any()

@@ -179,3 +179,21 @@ def test_movielens_files(tmp_path):
     assert data.user_attributes["zip"].tolist() == ["4", "7"]
     assert data.item_attributes["Comedy"].tolist() == ["yes", "no"]
     assert data.user_groups is None
+
+
+def test_names_that_would_never_meet():
+    model = MatrixFactorization(2, n_iter=4, burn_in=2, random_state=0)
+    fitted = model.fit([1, 2, 10], ["a", "b", "c"], [1, 5, 3])
+    assert fitted.users_.places([1.0, 10, 7]).tolist() == [0, 2, 3]
+    with pytest.raises(TypeError, match="'1' and 1 are text and number"):
+        fitted.predict(["1", "2"], ["a", "b"])
+    with pytest.raises(TypeError, match="users: '1' and 1"):
+        model.fit([1, "1"], ["a", "b"], [1, 2])
+    with pytest.raises(ValueError, match="users: name 1 is missing"):
+        model.fit(["x", None], ["a", "b"], [1, 2])
+    with pytest.raises(ValueError, match="items: name 0 is missing"):
+        model.fit(["x", "y"], np.array([np.nan, 1.0]), [1, 2])
+    with pytest.raises(TypeError, match="user_groups"):
+        model.fit([1, 2], ["a", "b"], [1, 2], user_groups={"1": 0, "2": 1})
+    with pytest.raises(ValueError, match="sequence of names, not 'x'"):
+        fitted.predict("x", "a")

@@ -133,6 +133,7 @@ MODELS = {
         UNICORN(schema=NOMINAL, objective="paper", kernels={"wide": partial(gaussian, width=2.0)})
     ),
     "jia": lambda: ValueMetric("jia", schema=NOMINAL).fit(ROWS),
+    "absolute": lambda: MixedEmbedder(numeric="absolute", schema=MIXED_SCHEMA).fit(MIXED),
     "coupled": lambda: MixedEmbedder(numeric="coupled", schema=MIXED_SCHEMA).fit(MIXED),
     "PCA": lambda: MixedEmbedder(numeric=PCA(1), schema=MIXED_SCHEMA).fit(MIXED),
     "not learned yet": lambda: Weave(schema=NOMINAL).fit(ROWS).partial_fit(ROWS),

@@ -219,3 +219,10 @@ class TestSchema:
     def test_levels_are_labels(self):
         column = Column("a", "ordinal", levels=[np.int8(1), 2.0, True])
         assert [*map(repr, column.levels)] == ["1", "2", "True"]
+
+
+def test_float16_is_read_without_a_warning():
+    table = Table.of(np.array([[1.5], [3], [np.nan]], np.float16), numbers="nominal")
+    assert table["x0"].labels == [1.5, 3, None]
+    whole = Table.of(np.array([[60000], [3]], np.float16), numbers="nominal")
+    assert whole["x0"].labels == [3, 60000]

@@ -8,9 +8,22 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from weft import CDE, UNICORN, Counts, OneHot, Schema, Table, ValueMetric, Weave, Windowed
+from weft import (
+    CDE,
+    HELIC,
+    UNICORN,
+    Counts,
+    NonBEND,
+    OneHot,
+    Schema,
+    Table,
+    ValueMetric,
+    Weave,
+    Windowed,
+)
 from weft._append import append
 from weft.cluster import StreamClusterer
 
@@ -376,3 +389,26 @@ def test_killed_at_any_moment_it_goes_on(tmp_path):
 @parametrize_with_checks([Windowed(OneHot())])
 def test_sklearn(estimator, check):
     check(estimator)
+
+
+# -- embedders that need whole rows ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("embedder", [HELIC(random_state=0), NonBEND(random_state=0)])
+def test_whole_rows_reach_the_embedders_that_need_them(embedder):
+    X = rows(120)
+    y = X["a"].str[-1]
+    stream = Windowed(embedder)
+    for start in range(0, 120, 40):
+        stream.partial_fit(X[start : start + 40], y[start : start + 40])
+    stream.partial_fit(X[:0], y[:0])
+    assert (stream.n_windows_, stream.n_rows_) == (4, 120)
+    whole = clone(embedder).fit(X, y)
+    assert stream.counts_ == whole.counts_
+    np.testing.assert_array_equal(stream.transform(X), whole.transform(X))
+
+
+@pytest.mark.parametrize("how", [{"decay": 0.5}, {"window": 2}, {"refresh": 3}])
+def test_embedders_of_whole_rows_cannot_forget(how):
+    with pytest.raises(ValueError, match="NonBEND learns from whole rows"):
+        Windowed(NonBEND(), **how).partial_fit(rows())

@@ -17,11 +17,12 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from weft import _buckets
 from weft._input import TabularInput, check_input_features, remember_names, require_rows
 from weft._optional import require
+from weft._squares import cdist_squared
 from weft._store import Storable
 from weft.counts import Counts
 from weft.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
 from weft.table import Schema, Table
-from weft.tables import ValueTables, cdist_squared
+from weft.tables import ValueTables
 
 
 class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
@@ -120,9 +121,12 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     def _learn_now(self) -> None:
         before = set(vars(self))
         try:
-            self.tables_ = self._learn(self.counts_)
+            self._learn_all()
         finally:
             self._learned = tuple(sorted(set(vars(self)) - before))
+
+    def _learn_all(self) -> None:
+        self.tables_ = self._learn(self.counts_)
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when the attribute is absent: learn it now if the counts are newer.
@@ -159,7 +163,8 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         if hasattr(X, "columns") and not isinstance(X, Table):
             _check_feature_names(self, X, reset=False)
         table = self._read(X, self.schema_)
-        if isinstance(X, np.ndarray):  # a warning, and only for what can be read at all
+        # A warning, and only for what can be read at all; a structured array has names.
+        if isinstance(X, np.ndarray) and X.dtype.names is None:
             _check_feature_names(self, X, reset=False)
         if isinstance(X, Table) and X.schema.names != self.schema_.names:
             raise ValueError(f"the table has columns {X.schema.names}, not {self.schema_.names}")
@@ -232,8 +237,13 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         if self._policy() == "error":
             for table in (left, right):
                 if table is not None:
-                    self.tables_._places(table, "error")
+                    self._codes(table)
         return left, right
+
+    def _codes(self, table: Table) -> list[np.ndarray]:
+        """Return the codes of rows in the vocabulary of fit, unknown last; needs no vector."""
+        known = ValueTables(self.counts_.names, self.counts_.labels, [])
+        return known.codes(table, unknown=self._policy())
 
     def _policy(self) -> Any:
         if self.unknown not in ("centroid", "error"):

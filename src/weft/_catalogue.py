@@ -5,7 +5,7 @@ Plain text only: completion in a shell must not wait for NumPy to load.
 
 # name: (class in weft, what it does)
 EMBEDDERS = {
-    "auto": ("MixedEmbedder", "Weave for categories, numbers standardised, balanced"),
+    "auto": ("MixedEmbedder", "Weave for categories, numbers scaled, balanced"),
     "weave": ("Weave", "couplings of the columns at all scales"),
     "onehot": ("OneHot", "every value its own axis; the baseline"),
     "untie": ("UNTIE", "couplings, weights learned without labels"),

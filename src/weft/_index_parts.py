@@ -171,7 +171,7 @@ class HierarchyLine:
 
 @dataclass(frozen=True, eq=False)
 class MixedNumber:
-    """A standardised number, or the rank of a grade, of a mixed embedder."""
+    """A column of numbers, or of the ranks of grades, of a mixed embedder."""
 
     embedder: MixedEmbedder
     columns: tuple[str, ...]
@@ -186,11 +186,9 @@ class MixedNumber:
         name = self.columns[0]
         alone = table.schema.select([name]), (table[name],), table.n_rows
         numbers = self.embedder._numbers(Table(*alone))[name].values
-        standard = self.embedder.numeric_
-        j = standard.names.index(name)
-        scaled = (numbers - standard.mean[j]) * standard.factor[j]
-        scaled = np.where(np.isnan(scaled), 0, scaled) * self.embedder.numeric_scale_
-        return [name], scaled[None, :, None]
+        block = self.embedder.numeric_
+        vectors = block.column(block.names.index(name), numbers)
+        return [name], vectors[None] * self.embedder.numeric_scale_
 
 
 @dataclass(frozen=True, eq=False)

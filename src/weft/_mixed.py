@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from weft._labels import Label, positions
 from weft.counts import Counts
@@ -121,25 +122,53 @@ def _sortable(label: Label) -> tuple[str, Any]:
 # -- numbers ------------------------------------------------------------------------------------
 
 
-class Standard:
-    """Numbers with mean 0 and variance 1; a missing one lies at the mean."""
+def standardised(counts: Counts, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and one over the deviation, 0 for a column that does not vary."""
+    moments = [counts.moments(name) for name in names]
+    mean = np.array([mean if n else 0.0 for n, mean, _ in moments])
+    variance = np.array([v if n else 0.0 for n, _, v in moments])
+    return mean, np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1)), 0)
 
-    def __init__(self, counts: Counts, names: Sequence[str]) -> None:
-        moments = [counts.moments(name) for name in names]
+
+def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
+    """Return how much each column counts, mean 1: half alike, half as it is tied to the classes.
+
+    The tie is ``SU⁺ = 2 max(0, MI - (bins - 1)(classes - 1) / 2n) / (H(bins) + H(classes))``. All
+    weights are 1 where classes are not known, or depend on no column.
+    """
+    ties = np.zeros(len(names))
+    for j, name in enumerate(names if counts.class_pairs is not None else ()):
+        joint = counts.class_pairs[counts.span(name + BINNED)]  # type: ignore[index]
+        joint = joint[joint.sum(axis=1) > 0][:, joint.sum(axis=0) > 0]
+        total = joint.sum()
+        bins, classes, both = (
+            entr(share / total).sum() for share in (joint.sum(axis=1), joint.sum(axis=0), joint)
+        )
+        chance = (joint.shape[0] - 1) * (joint.shape[1] - 1) / (2 * total)
+        ties[j] = 2 * max(bins + classes - both - chance, 0) / max(bins + classes, 1e-300)
+    return (1 + ties / ties.mean()) / 2 if ties.sum() > 0 else np.ones(len(names))
+
+
+class Standard:
+    """Numbers with mean 0 and variance 1, times a weight; a missing one lies at the mean."""
+
+    def __init__(self, counts: Counts, names: Sequence[str], weights: np.ndarray) -> None:
         self.names = list(names)
-        self.mean = np.array([mean if n else 0.0 for n, mean, _ in moments])
-        variance = np.array([v if n else 0.0 for n, _, v in moments])
-        # A column that does not vary says nothing.
-        self.factor = np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1)), 0)
-        self.inertia = float((variance > 0).sum())
+        self.mean, scale = standardised(counts, names)
+        self.factor = scale * np.sqrt(weights)
+        self.inertia = float(weights[scale > 0].sum())  # a column that does not vary says nothing
 
     def feature_names(self) -> list[str]:
         return self.names
 
     def put(self, table: Table, out: np.ndarray) -> None:
         for j, name in enumerate(self.names):
-            scaled = (table[name].values - self.mean[j]) * self.factor[j]
-            out[:, j] = np.where(np.isnan(scaled), 0, scaled)
+            out[:, j : j + 1] = self.column(j, table[name].values)
+
+    def column(self, j: int, values: np.ndarray) -> np.ndarray:
+        """Return the coordinate of one column's numbers."""
+        scaled = (values - self.mean[j]) * self.factor[j]
+        return np.where(np.isnan(scaled), 0, scaled)[:, None]
 
     def parts(self, table: Table) -> tuple[list[str], np.ndarray]:
         """Return what each column brings to the vector: (names, (columns, rows, dimensions))."""

@@ -183,7 +183,8 @@ def _encode_floats(column: np.ndarray) -> Encoded:
     """Code floats; whole numbers with gaps (integers that met a NaN) take the integer way."""
     gaps = np.isnan(column)
     present = column[~gaps]
-    whole = len(present) and np.abs(present).max() < 2**53 and (present == np.rint(present)).all()
+    largest = float(np.abs(present).max(initial=0))  # 2**53 is beyond float16
+    whole = len(present) and largest < 2**53 and (present == np.rint(present)).all()
     if whole:
         codes, raw = _encode_integers(present.astype(np.int64))
     else:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from weft._base import ValueEmbedder
+from weft._labels import canonical
 from weft.learn.nonbend import NonBEND
 
 
@@ -41,6 +42,44 @@ class RatingData:
     item_attributes: dict[str, np.ndarray]
     user_groups: dict[Any, int] | None = None
     item_groups: dict[Any, int] | None = None
+
+
+def checked_names(column: Any, what: str, like: np.ndarray | None = None) -> np.ndarray:
+    """Return names as an array; refuse a missing one, and text among numbers.
+
+    They would never meet: 1 and "1" are two names.
+    """
+    names = np.asarray(column)
+    if names.ndim != 1:
+        raise ValueError(f"{what}: expected a sequence of names, not {column!r}")
+    listed = isinstance(column, list | tuple) or names.dtype.kind == "O"
+    cells = list(column) if listed else names[:1].tolist()
+    if names.dtype.kind == "f" and np.isnan(names).any():
+        cells = names.tolist()
+    wanted = like.tolist()[:1] if like is not None else cells[:1]
+    for row, cell in enumerate(cells):
+        if canonical(cell) is None:
+            raise ValueError(f"{what}: name {row} is missing; drop the row or give it a name")
+        if wanted and isinstance(cell, str) != isinstance(wanted[0], str):
+            raise TypeError(
+                f"{what}: {cell!r} and {wanted[0]!r} are text and number and would never meet; "
+                "convert one of them"
+            )
+    return names
+
+
+def checked_ratings(users: Any, items: Any, ratings: Any) -> np.ndarray:
+    """Return ratings as numbers, one for each user and item."""
+    ratings = np.asarray(ratings, dtype=float)
+    for name, column in (("users", users), ("items", items)):
+        if np.shape(column) != ratings.shape or ratings.ndim != 1:
+            raise ValueError(f"{name} has shape {np.shape(column)}, ratings {ratings.shape}")
+    if not len(ratings):
+        raise ValueError("there is no rating; fit needs at least one")
+    odd = np.flatnonzero(~np.isfinite(ratings))
+    if len(odd):
+        raise ValueError(f"rating {odd[0]} is {ratings[odd[0]]}; drop it or give a number")
+    return ratings
 
 
 def find_groups(

@@ -47,7 +47,8 @@ def fit_metric(
 
 def read_rows(task: Any, X: Any) -> Table:
     """Read rows under the schema of the task's metric, names checked as scikit-learn does."""
-    if not isinstance(X, Mapping | list | tuple | Table):
+    structured = getattr(getattr(X, "dtype", None), "names", None) is not None
+    if not structured and not isinstance(X, Mapping | list | tuple | Table):
         _check_feature_names(task, X, reset=False)
     return _read(task.metric_, X, task.metric_.schema_)
 
@@ -78,4 +79,4 @@ def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
 
 def value_codes(metric: ValueEmbedder, table: Table) -> list[np.ndarray]:
     """Return the codes of each column in the metric's vocabulary; unknown values come last."""
-    return metric.tables_.codes(table, unknown=metric._policy())
+    return metric._codes(table)

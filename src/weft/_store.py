@@ -21,6 +21,7 @@ from weft.tables import ValueTables
 KIND = "estimator"
 # Module → classes. A class that moves keeps its old place here as an alias, so that files last.
 _WEFT = {
+    "_absolute": "Absolute",
     "_index_graph": "Graph",
     "_index_rows": "Stored",
     "_memory": "Memory",

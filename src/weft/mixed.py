@@ -16,9 +16,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
+from weft._absolute import Absolute
 from weft._base import ValueEmbedder, _one_row
 from weft._input import TabularInput, check_input_features, remember_names, require_rows
-from weft._mixed import Numbering, Standard, Transformed, own_tables, table_inertia
+from weft._mixed import (
+    Numbering,
+    Standard,
+    Transformed,
+    class_weights,
+    own_tables,
+    table_inertia,
+)
 from weft._store import Storable
 from weft.counts import Counts
 from weft.learn.weave import Weave
@@ -26,6 +34,7 @@ from weft.numeric import CoupledNumeric
 from weft.table import Schema, Table
 
 _BLOCKS = ("categorical", "numeric")
+_NUMERIC = ("auto", "standard", "absolute", "coupled")
 
 
 class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
@@ -36,9 +45,13 @@ class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     categorical : "auto" or ValueEmbedder, default="auto"
         What embeds nominal and set columns; "auto" is :class:`~weft.Weave`. It also sees the bins
         of numeric and ordinal columns.
-    numeric : {"auto", "standard", "coupled"} or transformer, default="auto"
-        What embeds numbers, and ordinal columns as ranks: mean 0 and variance 1 ("auto",
-        "standard"), :class:`~weft.CoupledNumeric` ("coupled"), or any scikit-learn transformer.
+    numeric : {"auto", "standard", "absolute", "coupled"} or transformer, default="auto"
+        What embeds numbers, and ordinal columns as ranks. "standard": mean 0 and variance 1, one
+        dimension each. "absolute": three dimensions each, in which squared distances follow the
+        absolute difference in standard deviations, so that neighbours agree in most columns and
+        outliers do not rule. "auto": "absolute" in a table of numbers and grades alone, "standard"
+        beside categories and sets. "coupled": :class:`~weft.CoupledNumeric`. Or any scikit-learn
+        transformer.
     weights : "inertia" or mapping, default="inertia"
         How blocks are balanced: each is scaled to as much inertia as it has columns, times
         ``weights["categorical"]`` or ``weights["numeric"]``, 1 if not given.
@@ -67,7 +80,9 @@ class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     Notes
     -----
     A missing number lies at the mean, and is a bin of its own in the couplings; a missing category
-    is a value of its own. ``partial_fit`` keeps the bins of the first batch.
+    is a value of its own. ``partial_fit`` keeps the bins of the first batch. Where the categorical
+    embedder learns from classes (:class:`~weft.HELIC`), numbers do: "standard" and "absolute"
+    columns count half alike, half as their bins are tied to the classes.
 
     Examples
     --------
@@ -131,8 +146,8 @@ class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
             raise ValueError(f"{type(embedder).__name__} requires y to be passed")
         counts = Counts.of(spread, y if uses_classes else None)
         counts = counts if first else self.counts_ + counts
-        if not first and not isinstance(self._standard_or(), str):
-            raise ValueError("partial_fit knows numeric='standard' only; use fit")
+        if not first and isinstance(self.numeric_, Transformed):
+            raise ValueError("partial_fit knows numeric='standard' and 'absolute' only; use fit")
         if first:
             self.schema_ = table.schema
             remember_names(self, table.schema)
@@ -158,9 +173,11 @@ class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         self.numeric_: Any = None
         self.numeric_scale_ = 1.0
         if numbered:
-            numeric = self._standard_or()
+            numeric = self._numeric(bool(valued))
             if isinstance(numeric, str):
-                self.numeric_ = Standard(self.counts_, numbered)
+                kind = Absolute if numeric == "absolute" else Standard
+                weights = class_weights(self.counts_, numbered)
+                self.numeric_ = kind(self.counts_, numbered, weights)
             else:
                 self.numeric_ = Transformed(numeric, self.counts_, spread)
             self.numeric_scale_ = self._factor("numeric", len(numbered), self.numeric_.inertia)
@@ -172,21 +189,21 @@ class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     def _embedder(self) -> ValueEmbedder:
         return Weave() if isinstance(self.categorical, str) else clone(self.categorical)
 
-    def _standard_or(self) -> Any:
-        """Return "standard", or a transformer of its own."""
-        if isinstance(self.numeric, str):
-            coupled = self.numeric == "coupled"
-            return CoupledNumeric(standardize=True) if coupled else "standard"
-        return clone(self.numeric)
+    def _numeric(self, beside_values: bool) -> Any:
+        """Return "standard", "absolute", or a transformer."""
+        if not isinstance(self.numeric, str):
+            return clone(self.numeric)
+        if self.numeric == "auto":
+            return "standard" if beside_values else "absolute"
+        return CoupledNumeric(standardize=True) if self.numeric == "coupled" else self.numeric
 
     def _check_parameters(self) -> None:
         if self.categorical != "auto" and not isinstance(self.categorical, ValueEmbedder):
             raise TypeError(f"categorical={self.categorical!r}: use 'auto' or an embedder of weft")
-        named = self.numeric in ("auto", "standard", "coupled") if _text(self.numeric) else True
+        named = self.numeric in _NUMERIC if _text(self.numeric) else True
         if not named or (not _text(self.numeric) and not hasattr(self.numeric, "transform")):
-            raise ValueError(
-                f"numeric={self.numeric!r}: use 'auto', 'standard', 'coupled' or a transformer"
-            )
+            names = ", ".join(map(repr, _NUMERIC))
+            raise ValueError(f"numeric={self.numeric!r}: use {names} or a transformer")
         if not isinstance(self.n_bins, Integral) or not 1 <= self.n_bins <= 1000:
             raise ValueError(f"n_bins={self.n_bins!r}: use a whole number from 1 to 1000")
         if self.unknown not in ("centroid", "error"):

@@ -9,6 +9,7 @@ import numpy as np
 from weft._base import ValueEmbedder
 from weft._labels import Label
 from weft.counts import Counts
+from weft.spaces import refuse_many_values
 from weft.tables import ValueTables
 
 
@@ -48,6 +49,7 @@ class OneHot(ValueEmbedder):
     """
 
     def _learn(self, counts: Counts) -> ValueTables:
+        refuse_many_values(counts, "OneHot", 1 << 29)
         identities = [np.eye(len(labels)) for labels in counts.labels]
         return ValueTables.from_features(identities, counts, compact=False)
 

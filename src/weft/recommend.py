@@ -18,7 +18,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from weft._recommend_data import RatingData, find_groups, load_movielens, make_ratings
+from weft._recommend_data import (
+    RatingData,
+    checked_names,
+    checked_ratings,
+    find_groups,
+    load_movielens,
+    make_ratings,
+)
 from weft._store import Storable
 
 __all__ = [
@@ -119,7 +126,7 @@ class MatrixFactorization(Storable, BaseEstimator):
             Group of each user or item, those without ratings included; one group without it.
         """
         self._check_parameters()
-        ratings = _checked_ratings(users, items, ratings)
+        ratings = checked_ratings(users, items, ratings)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         self.mean_, self.range_ = float(ratings.mean()), (ratings.min(), ratings.max())
         self.users_ = Side.of(users, user_groups, "user", self.n_factors, rng)
@@ -197,11 +204,12 @@ class Side:
     @classmethod
     def of(cls, seen: Any, groups: Mapping[Any, Any] | None, what: str, d: int, rng: Any) -> Side:
         """Return a side with random factors, from the names that rated and those with a group."""
-        names = np.unique(np.asarray(seen))
+        names = np.unique(checked_names(seen, f"{what}s"))
         if groups is None:
             codes = np.zeros(len(names), np.intp)
         else:
-            names = np.unique(np.concatenate([names, np.asarray(list(groups))]))
+            grouped = checked_names(list(groups), f"{what}_groups", like=names)
+            names = np.unique(np.concatenate([names, grouped]))
             lost = [name for name in names.tolist() if name not in groups]
             if lost:
                 raise ValueError(f"{what} {lost[0]!r} has no group; add it to {what}_groups")
@@ -213,7 +221,7 @@ class Side:
 
     def places(self, asked: Any) -> np.ndarray:
         """Return where names stand; those never heard of stand behind the last."""
-        asked = np.asarray(asked)
+        asked = checked_names(asked, "the names asked for", like=self.names)
         found = np.minimum(np.searchsorted(self.names, asked), len(self.names) - 1)
         return np.where(self.names[found] == asked, found, len(self.names))
 
@@ -282,16 +290,3 @@ def rmse(truth: Any, predicted: Any) -> float:
 def mae(truth: Any, predicted: Any) -> float:
     """Return the mean absolute error."""
     return float(np.mean(np.abs(np.asarray(truth) - np.asarray(predicted))))
-
-
-def _checked_ratings(users: Any, items: Any, ratings: Any) -> np.ndarray:
-    ratings = np.asarray(ratings, dtype=float)
-    for name, column in (("users", users), ("items", items)):
-        if np.shape(column) != ratings.shape or ratings.ndim != 1:
-            raise ValueError(f"{name} has shape {np.shape(column)}, ratings {ratings.shape}")
-    if not len(ratings):
-        raise ValueError("there is no rating; fit needs at least one")
-    odd = np.flatnonzero(~np.isfinite(ratings))
-    if len(odd):
-        raise ValueError(f"rating {odd[0]} is {ratings[odd[0]]}; drop it or give a number")
-    return ratings

@@ -161,6 +161,18 @@ def refuse_sets(counts: Counts, who: str) -> None:
             )
 
 
+def refuse_many_values(counts: Counts, who: str, largest: int = 1 << 28) -> None:
+    """Refuse columns whose tables of all pairs of values (2 GB by default) are too large."""
+    sizes = counts.sizes.astype(np.int64)
+    if (sizes**2).sum() > largest:
+        worst = int(sizes.argmax())
+        raise ValueError(
+            f"column {counts.names[worst]!r} has {sizes[worst]} values, and {who} needs a table "
+            f"of all pairs of them ({sizes[worst] ** 2 * 8 / 1e9:.0f} GB): leave the column out, "
+            "group its values, or use Weave"
+        )
+
+
 def _column_of_value(counts: Counts) -> np.ndarray:
     return np.repeat(np.arange(len(counts.sizes)), counts.sizes)
 

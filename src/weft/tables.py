@@ -16,6 +16,7 @@ import numpy as np
 
 from weft import _labels
 from weft._labels import Label
+from weft._squares import cdist_squared, inner_products
 from weft.counts import Counts
 from weft.table import Codes, Sets, Table
 
@@ -160,7 +161,7 @@ class ValueTables:
 
     def kernel(self, A: Table, B: Table | None = None) -> np.ndarray:
         """Return the inner products between rows."""
-        return self._pairwise(A, B, _inner_products)
+        return self._pairwise(A, B, inner_products)
 
     def _pairwise(self, A: Table, B: Table | None, entry: Any) -> np.ndarray:
         B = A if B is None else B
@@ -279,17 +280,6 @@ def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
     keep[: max(0, keep.sum() - (len(values) - 1))] = False
     excess = float(max(0.0, -values[0])) if values[0] < -10 * noise else 0.0
     return vectors[:, keep] * np.sqrt(values[keep]), excess
-
-
-def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return squared Euclidean distances by differences: exactly 0 for equal rows."""
-    from scipy.spatial.distance import cdist
-
-    return cdist(x, y, "sqeuclidean") if x.shape[1] else np.zeros((len(x), len(y)))
-
-
-def _inner_products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return x @ y.T
 
 
 def _refuse_unknown(name: str, odd: np.ndarray, column: Codes | Sets) -> None:

@@ -27,7 +27,8 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     embedder : ValueEmbedder, optional
-        What learns; :class:`~weft.Weave` by default. It is cloned, not changed.
+        What learns; :class:`~weft.Weave` by default. It is cloned, not changed. One that learns
+        from whole rows (:class:`~weft.HELIC`, :class:`~weft.NonBEND`) cannot forget.
     decay : float, default=1.0
         What the counts of the past are multiplied by when a window comes: 1 keeps everything,
         0 learns from the last window only.
@@ -87,6 +88,11 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
         """Start a stream with its first window."""
         self._check()
         embedder = self._new_embedder()
+        if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
+            raise ValueError(
+                f"{type(embedder).__name__} learns from whole rows, and a stream forgets and waits "
+                "by counts: use decay=1, window=None and refresh=1, or an embedder such as Weave"
+            )
         table = embedder._read(X, Schema.of(embedder.schema))
         embedder.fit(table, y, sample_weight)
         return self._started(embedder, Memory(embedder.counts_, (), 1, table.n_rows))
@@ -97,11 +103,21 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
             return self.fit(X, y, sample_weight)
         self._check()
         table = self.read(X)
+        if self.embedder_._needs_rows:
+            return self._passed_on(table, y, sample_weight)
         given = self._given(self.embedder_, y, sample_weight)
         memory = self._memory.add(table, *given, decay=self.decay, window=self.window)
         if memory.n_windows % self.refresh == 0 and memory.total is not self.embedder_.counts_:
             self.embedder_._hold(memory.total)
         self._memory = memory
+        return self
+
+    def _passed_on(self, table: Table, y: Any, sample_weight: Any) -> Self:
+        """Let an embedder that needs rows have them: counts would leave it at the first window."""
+        if table.n_rows:
+            self.embedder_.partial_fit(table, y, sample_weight)
+        seen, old = self.embedder_.counts_, self._memory
+        self._memory = Memory(seen, (), old.n_windows + 1, old.n_rows + table.n_rows)
         return self
 
     def read(self, X: Any) -> Table:

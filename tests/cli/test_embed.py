@@ -5,9 +5,11 @@ import stat
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 
 import weft
 from weft._base import ValueEmbedder
+from weft._catalogue import NO_VECTORS
 from weft.cli._methods import EMBEDDERS, MEASURES
 from weft.engines import read
 from weft.measures import list_measures
@@ -161,16 +163,12 @@ def embed_with(methods, folder):
     for method in methods:
         words = ["drinks.csv", "--drop", "sku", "-t", "made_of", "-m", method]
         done = called("embed", *words, "-o", f"{method}.csv", cwd=folder)
-        if method == "jia":  # looks at two columns at a time: there are no vectors
-            assert done.code == 1
-            assert "jia" in done.err
-        else:
-            assert done.code == 0, (method, done.err)
-            assert np.isfinite(vectors(folder / f"{method}.csv", ["made_of"])).all(), method
+        assert done.code == 0, (method, done.err)
+        assert np.isfinite(vectors(folder / f"{method}.csv", ["made_of"])).all(), method
 
 
 def test_methods_of_all_sorts_embed_a_table_of_categories(folder):
-    embed_with(["auto", "helic", "hierarchy", "vdm", "jia"], folder)
+    embed_with(["auto", "helic", "hierarchy", "vdm"], folder)
 
 
 @pytest.mark.slow
@@ -179,7 +177,7 @@ def test_every_method_embeds_a_table_of_categories(folder):
 
 
 def test_the_names_of_methods_are_those_of_the_library():
-    assert set(list_measures()) == {*MEASURES, "ckml"}
+    assert set(list_measures()) == {*MEASURES, *NO_VECTORS, "ckml"}
     assert all(hasattr(weft, name) for name, _ in EMBEDDERS.values())
     made = {name.lower() for name in weft.__all__ if _embeds(getattr(weft, name))}
     assert made - {"valuemetric", "mixedembedder"} <= set(EMBEDDERS)
@@ -196,5 +194,23 @@ def test_numbers_join_whatever_the_method(folder):
         assert done.code == 0, (method, done.err)
         names = read(str(folder / f"{method}.csv")).column_names
         assert any(name.startswith("price") for name in names), (method, names)
-    refused = called("embed", "shop.csv", "-m", "jia", cwd=folder)
-    assert (refused.code, "--kind" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize("command", ["embed", "report", "cluster"])
+def test_a_measure_without_vectors_is_refused_and_not_listed(folder, command):
+    refused = called(command, "shop.csv", "-m", "jia", cwd=folder)
+    assert refused.code == 2
+    assert "pairwise_distances" in refused.err
+    assert "jia" not in called("methods", cwd=folder).out
+
+
+def test_a_map_is_written_as_it_was_laid_out(folder):
+    words = ["shop.csv", "--drop", "sku", "-t", "drink", "-m", "drdh"]
+    assert called("embed", *words, "-o", "map.csv", cwd=folder).code == 0
+    rows = read(str(folder / "shop.csv"))
+    model = weft.DRDH(random_state=0)
+    model.fit(rows.drop_columns(["sku", "drink"]), rows["drink"].to_pylist())
+    np.testing.assert_allclose(vectors(folder / "map.csv", ["drink"]), model.map_, atol=1e-12)
+    assert called("map", *words, "-o", "flat.csv", cwd=folder).code == 0
+    flat = vectors(folder / "flat.csv", rows.column_names)
+    np.testing.assert_allclose(pdist(flat), pdist(model.map_), atol=1e-6)

@@ -100,6 +100,42 @@ def test_centres_are_means_of_the_last_window():
         )
 
 
+def test_recent_rows_are_clustered_along_and_forgotten_in_order():
+    """The centres of a window are those of its rows and the latest ones before, as one window."""
+    windows = [groups(seed=seed, noise=0.3)[0] for seed in range(3)]
+    stream = StreamClusterer(3, embedder=OneHot(), recent=100, random_state=0)
+    for X in windows:
+        stream.partial_fit(X)
+    pool = pd.concat(windows, ignore_index=True)[-190:]
+    alone = StreamClusterer(3, embedder=OneHot().fit(pool), n_init=50, random_state=1).fit(pool)
+    together = stream.predict(pool)
+    assert clustering_f(alone.labels_, together) > 0.95
+    vectors = stream.embedder_.transform(pool)
+    for i in range(3):
+        np.testing.assert_allclose(
+            stream.cluster_centers_[i], vectors[together == i].mean(axis=0), atol=1e-10
+        )
+    np.testing.assert_array_equal(together[-90:], stream.labels_)
+
+
+def test_a_value_that_comes_late_does_not_move_the_rows_remembered():
+    X, y = groups()
+    late = X.assign(c0="new " + X["c0"])
+    stream = StreamClusterer(3, random_state=0).fit(X).partial_fit(late)
+    assert clustering_f(y, stream.labels_) > 0.9
+    kept = stream._vocabulary.table(stream.embedder_.schema_, stream._rows)
+    cells = [[column.labels[code] for code in column.codes] for _, column in kept]
+    assert pd.DataFrame(dict(zip(X.columns, cells, strict=True))).equals(
+        pd.concat([X, late], ignore_index=True)
+    )
+
+
+@pytest.mark.parametrize("recent", [-1, 1.5, True, None])
+def test_recent_must_be_a_number_of_rows(recent):
+    with pytest.raises(ValueError, match="recent"):
+        StreamClusterer(3, recent=recent).fit(groups()[0])
+
+
 def test_matching_is_one_to_one():
     found, old = np.array([0, 0, 1, 1, 2, 2]), np.array([4, 4, 4, 0, 2, 2])
     assert match(found, 3, old, 5).tolist() == [4, 4, 0, 0, 2, 2]

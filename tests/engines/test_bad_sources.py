@@ -16,6 +16,37 @@ def write(path, text):
     return path
 
 
+def test_a_csv_column_without_a_name_gets_one(tmp_path):
+    path = write(tmp_path / "index.csv", ",a\n0,x\n1,y\n")  # as pandas writes its index
+    assert list(read(path).column_names) == ["column0", "a"]
+
+
+def test_a_csv_name_of_several_lines(tmp_path):
+    path = write(tmp_path / "names.csv", '"a ""b""\n\nc",d\nx,1\ny,2\n')
+    assert read(path).to_pylist() == [{'a "b"\n\nc': "x", "d": 1}, {'a "b"\n\nc': "y", "d": 2}]
+
+
+@pytest.mark.parametrize("names", ["a,b,a", "a,b,A", "column2,b,"])
+def test_two_csv_columns_of_one_name_are_refused(tmp_path, names):
+    path = write(tmp_path / "twice.csv", f"{names}\n1,2,3\n")
+    with pytest.raises(ValueError, match=r"twice\.csv: columns 0 and 2 are named"):
+        count(path)
+
+
+@pytest.mark.parametrize("content", [b"caf\xe9,b\nx,1\n", b"a,b\ncaf\xe9,1\n", b"\xff\xfea\0"])
+def test_a_csv_that_is_no_utf8_is_named(tmp_path, content):
+    (tmp_path / "latin.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=r"latin\.csv: byte 0x.. is no UTF-8; write the file as"):
+        count(tmp_path / "latin.csv")
+
+
+def test_vectors_without_a_dimension_make_no_file(tmp_path):
+    path = write(tmp_path / "same.csv", "a\nx\nx\n")
+    with pytest.raises(ValueError, match="no column varies"):
+        transform(Weave().fit(path), path, tmp_path / "out.csv")
+    assert [p.name for p in tmp_path.iterdir()] == ["same.csv"]
+
+
 @pytest.mark.parametrize("row", ["5,6,7", "5"])
 def test_a_ragged_csv_names_its_line(tmp_path, row):
     path = write(tmp_path / "ragged.csv", f"a,b\n1,2\n3,4\n{row}\n8,9\n")

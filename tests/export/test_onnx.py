@@ -98,17 +98,18 @@ class TestRoundTrip:
         part, rows = ({name: table[name] for name in names} for table in (seen, asked))
         agrees(embedder.fit(part, [str(v) for v in seen["it's"]]), rows, missing="\0")
 
+    @pytest.mark.parametrize("numeric", ["standard", "absolute"])
     @pytest.mark.parametrize("categorical", ["auto", Weave(2)], ids=["concat", "sum"])
-    def test_mixed_tables(self, categorical):
+    def test_mixed_tables(self, categorical, numeric):
         rng = np.random.default_rng(0)
         levels = ("low", "mid", "high")
         rows = {
             "job": rng.choice(["cook", "clerk", "judge", None], 50).tolist(),
             "grade": rng.choice([*levels, None], 50).tolist(),
-            "age": [*rng.normal(40, 10, 49).tolist(), float("nan")],
+            "age": [400.0, *rng.normal(40, 10, 48).tolist(), float("nan")],
         }
         kinds = {"grade": Column("grade", "ordinal", levels=levels)}
-        model = MixedEmbedder(categorical, schema=kinds, dtype="float32").fit(rows)
+        model = MixedEmbedder(categorical, numeric, schema=kinds, dtype="float32").fit(rows)
         agrees(
             model, {**rows, "job": ["new", *rows["job"][1:]], "grade": ["?", *rows["grade"][1:]]}
         )

@@ -123,21 +123,33 @@ class TestRoundTrip:
         for found in (in_duckdb(embedder, rows), in_sqlite(embedder, rows)):
             np.testing.assert_allclose(found, embedder.transform(rows), rtol=1e-6, atol=1e-6)
 
+    @pytest.mark.parametrize("numeric", ["standard", "absolute"])
     @pytest.mark.parametrize("categorical", ["auto", Weave(2)], ids=["concat", "sum"])
-    def test_mixed_tables(self, categorical):
+    def test_mixed_tables(self, categorical, numeric):
         rng = np.random.default_rng(0)
         levels = ("low", "mid", "high")
         rows = {
             "job": rng.choice(["cook", "clerk", "judge", None], 50).tolist(),
             "grade": rng.choice([*levels, None], 50).tolist(),
-            "age": [*rng.normal(40, 10, 48).tolist(), None, float("nan")],
+            "age": [400.0, *rng.normal(40, 10, 47).tolist(), None, float("nan")],
             "flat": [1.5] * 50,
         }
         kinds = {"grade": Column("grade", "ordinal", levels=levels)}
-        model = MixedEmbedder(categorical, schema=kinds).fit(rows)
+        model = MixedEmbedder(categorical, numeric, schema=kinds).fit(rows)
         new = {**rows, "job": ["new", *rows["job"][1:]], "grade": ["worse", *rows["grade"][1:]]}
         for found in (in_duckdb(model, new), in_sqlite(model, new)):
             agrees(found, model, new)
+
+    def test_tables_of_numbers(self):
+        rng = np.random.default_rng(0)
+        rows = {"age": [*rng.normal(40, 10, 49), None], "pay": rng.exponential(size=50).tolist()}
+        model = MixedEmbedder().fit(rows)
+        asked = {**rows, "age": [-1e6, 1e6, 40.0, *rows["age"][3:]]}
+        for found in (in_duckdb(model, asked), in_sqlite(model, asked)):
+            np.testing.assert_allclose(found, model.transform(asked), rtol=1e-6, atol=1e-6)
+        strict = MixedEmbedder(schema=Schema({}, missing="error")).fit({"pay": rows["pay"]})
+        found = in_duckdb(strict, {"pay": [1.0, None]})
+        np.testing.assert_array_equal(np.isnan(found), [[False] * 3, [True] * 3])
 
     def test_real_tables(self):
         for name in ("mushroom_full", "house_votes_full", "crx"):

@@ -58,3 +58,8 @@ def test_one_column_of_one_value():
 def test_bad_activation():
     with pytest.raises(ValueError, match="activation='step'"):
         OneHotAutoencoder(activation="step").fit(led24(20, random_state=0).X)
+
+
+def test_vectors_are_floats():
+    with pytest.raises(ValueError, match="float32 or float64, not int8"):
+        OneHotAutoencoder(dtype="int8").fit([["a"], ["b"]])

@@ -535,3 +535,25 @@ def test_progress_goes_to_standard_error(capsys):
 @parametrize_with_checks([NonBEND()])
 def test_sklearn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("n", [-1, 1.5, "3"])
+def test_sample_of_no_number_of_rows(n):
+    model = NonBEND(n_fits=1, random_state=0).fit([["a"], ["b"]])
+    with pytest.raises(ValueError, match="n="):
+        model.sample(n)
+
+
+def test_samples_have_the_shares_of_the_model():
+    X = np.random.default_rng(0).choice(3, (300, 2), p=[0.6, 0.3, 0.1]).astype(str)
+    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    drawn = model.sample(20_000, random_state=0)
+    expected = model.reconstruct()
+    found = np.histogram2d(drawn["x0"].astype(int), drawn["x1"].astype(int), (range(4),) * 2)[0]
+    np.testing.assert_allclose(found / 20_000, expected, atol=0.015)
+
+
+def test_too_many_values_are_refused_before_any_work():
+    ids = {"id": [f"u{i}" for i in range(20_000)]}
+    with pytest.raises(ValueError, match="column 'id' has 20000 values, and NonBEND"):
+        NonBEND().fit(ids)

@@ -9,8 +9,11 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
+import weft
 from weft import Counts, Table
-from weft.measures import MEASURES, ValueMetric
+from weft.cluster import KModes
+from weft.measures import CKML, MEASURES, ValueMetric
+from weft.neighbors import WeightedKNN
 
 TABLED = [name for name, entry in MEASURES.items() if entry.form == "table"]
 RATIOS = [name for name, entry in MEASURES.items() if entry.form == "ratio"]
@@ -262,3 +265,56 @@ def test_nothing_works_before_fit():
 def test_empty_counts_are_refused():
     with pytest.raises(ValueError, match="these counts are empty"):
         ValueMetric("vdm").fit_counts(Counts())
+
+
+def test_rows_are_compared_without_vectors(monkeypatch):
+    def refused(*args):
+        raise AssertionError("vectors of values take time for V³ and are not needed here")
+
+    X = np.random.default_rng(0).integers(0, 4, (40, 3)).astype(str)
+    expected = ValueMetric("of").fit(X)
+    assert expected.tables_.n_features == expected.transform(X).shape[1]
+    with monkeypatch.context() as patch:
+        patch.setattr("weft.tables.gram_factor", refused)
+        metric = ValueMetric("of").fit(X)
+        assert np.array_equal(metric.pairwise_distances(X), expected.pairwise_distances(X))
+        assert metric.explain(X[0], X[1]) == expected.explain(X[0], X[1])
+        metric.value_distances("x0")
+        WeightedKNN(3, metric="of").fit(X, X[:, 0]).predict(X)
+        KModes(2, metric="of", random_state=0).fit(X).predict(X)
+        with pytest.raises(AssertionError, match="V³"):
+            metric.transform(X)
+    assert np.array_equal(metric.transform(X), expected.transform(X))
+
+
+def test_vectors_follow_new_rows():
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 5, (60, 3)).astype(str)
+    metric = ValueMetric("of").fit(X[:30])
+    metric.transform(X[:30])
+    metric.partial_fit(X[30:])
+    whole = ValueMetric("of").fit(X)
+    assert np.array_equal(metric.transform(X), whole.transform(X))
+    assert np.array_equal(metric.distortion_, whole.distortion_)
+
+
+def test_vectors_of_a_metric_from_a_file(tmp_path):
+    X = np.random.default_rng(2).integers(0, 4, (40, 3)).astype(str)
+    metric = ValueMetric("ahmad").fit(X)
+    path = tmp_path / "metric.weft"
+    metric.save(path)
+    before = path.read_bytes()
+    vectors = metric.transform(X)
+    metric.save(path)
+    assert path.read_bytes() == before  # whether vectors were asked for or not
+    loaded = weft.load(path)
+    assert np.array_equal(loaded.transform(X), vectors)
+    assert loaded.total_distortion_ == metric.total_distortion_
+
+
+def test_too_many_values_for_a_table_of_pairs():
+    X = {"id": [f"u{i}" for i in range(20_000)], "k": ["a", "b"] * 10_000}
+    with pytest.raises(ValueError, match=r"column 'id' has 20000 values.*leave the column out"):
+        ValueMetric("hamming").fit(X)
+    with pytest.raises(ValueError, match="column 'id' has 20000 values, and CKML"):
+        CKML().fit(X)

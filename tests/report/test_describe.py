@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from weft import Counts, Table, Weave
+from weft import Counts, MixedEmbedder, Table, ValueMetric, Weave
 from weft.datasets import led24, titanic
 from weft.report import describe
 
@@ -126,6 +126,9 @@ def test_bad_input():
         describe(rows, target=["p", "q", "p"])
     with pytest.raises(ValueError, match="only column"):
         describe({"a": ["x"]}, target="a")
+    for silent in ("jia", MixedEmbedder(ValueMetric("jia"))):  # it would be no part of the map
+        with pytest.raises(ValueError, match="measure 'jia' gives rows no vectors"):
+            describe(rows, method=silent)
     with pytest.raises(ValueError, match="method='best'"):
         describe(rows, method="best")
     with pytest.raises(TypeError, match="use a name"):

@@ -24,6 +24,7 @@ def test_cells_as_text():
     assert cell(Numbers(np.array([np.nan])), 0) is None
     assert cell(Codes(np.array([1]), ["a", None]), 0) is None
     assert cell(Sets(np.array([0, 2, 2]), np.array([1, 0]), ["a", "b"]), 0) == "a, b"
+    assert cell(Sets(np.array([0, 1]), np.array([0]), [None]), 0) is None
     assert cell(Sets(np.array([0, 0]), np.array([], int), []), 0) == "{}"
 
 

@@ -148,7 +148,7 @@ def test_an_empty_and_a_short_table_are_sources():
             {"t": ([1], [[0]]), "u": (["1"], [[0]])},
             {},
             TypeError,
-            r"table 'u': ids are text \('1'\), but those of table 't' are numbers",
+            r"table 'u': ids are text \('1'\), but those of table 't' are numbers \(1\)",
         ),
         (
             {"t": ([1], [[0]])},

@@ -4,8 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from weft import GBCClassifier, GBCRegressor, Sources
+from weft.sources._gbc_objective import Logistic
+from weft.sources._gbc_smoothing import ClassSmoother
 
 lgb = pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 ONE_THREAD = {"num_threads": 1}
@@ -160,6 +163,72 @@ def test_smoothing_follows_the_graph_that_helps():
     ).mean()
 
 
+def wordy(n=500, n_classes=2, seed=0):
+    """Draw two tables of many weak words, and a sparse graph mostly within classes."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    odds = rng.choice([-0.7, 0.7], (2, n_classes, 40))
+    tables = {
+        f"words{i}": (np.arange(n), (rng.random((n, 40)) < expit(odds[i][y] - 0.5)).astype(float))
+        for i in range(2)
+    }
+    a, b = rng.integers(0, n, (2, 4 * n))
+    keep = (y[a] == y[b]) | (rng.random(len(a)) < 0.1)
+    return Sources(tables, {"cites": {"a": a[keep], "b": b[keep]}}), y
+
+
+def test_what_is_taught_are_labels_and_smoothed_predictions():
+    sources, y = wordy()
+    labels = dict(enumerate(y[:60].tolist()))
+    trees = {**ONE_THREAD, "feature_fraction": 1.0}
+    model = GBCClassifier(15, params=trees, random_state=0)
+    untaught = GBCClassifier(15, params=trees, random_state=0, consensus=0, connectivity=0)
+    model.fit(sources, labels)
+    untaught.fit(sources, labels)
+    assert model.taught_ and model.search_["taught"] and not untaught.taught_
+    assert model.n_rounds_ == 2 * untaught.n_rounds_ == len(model.history_)
+    wrong = [(one.predict(sources)[60:] != y[60:]).mean() for one in (model, untaught)]
+    assert wrong[0] < wrong[1]
+    # The same by LightGBM's own loss for labels that are probabilities.
+    predicted = untaught.predict_proba(sources)[60:]
+    known = np.eye(2)[y[:60]]
+    lesson = np.concatenate([y[:60], ClassSmoother().balanced(predicted, known)[:, 1]])
+    start = Logistic().start(lesson[:, None])
+    for name in sources.names:
+        params = {**model.boosters_[name].params, "objective": "cross_entropy", "num_class": 1}
+        params["boost_from_average"] = False
+        matrix = sources.matrix(name)
+        data = lgb.Dataset(matrix, lesson, init_score=np.full(len(lesson), start[0]))
+        plain = lgb.train(params, data, model.n_rounds_).predict(matrix, raw_score=True)
+        found = model.boosters_[name].predict(matrix, raw_score=True)
+        np.testing.assert_allclose(found, plain, atol=1e-4)
+
+
+def test_nothing_is_taught_without_need():
+    sources, y = wordy(300, 3)
+    model = GBCClassifier(8, params=ONE_THREAD, random_state=0)
+    assert not model.fit(sources, dict(enumerate(y.tolist()))).taught_  # all rows have labels
+    some = dict(enumerate(y[:100].tolist()))
+    for given in ({"connectivity": 0}, {"consensus": 1}, {"graph_smoothing": 1}):
+        assert (
+            not GBCClassifier(8, params=ONE_THREAD, random_state=0, **given)
+            .fit(sources, some)
+            .search_["taught"]
+        )
+
+
+def test_taught_classes_keep_their_shares():
+    rng = np.random.default_rng(0)
+    known = np.eye(3)[rng.choice(3, 2000, p=[0.6, 0.3, 0.1])]
+    predictions = rng.dirichlet([6, 1, 1], 500)
+    balanced = ClassSmoother().balanced(predictions, known)
+    np.testing.assert_allclose(balanced.sum(axis=1), 1)
+    np.testing.assert_allclose(balanced.mean(axis=0), known.mean(axis=0), atol=0.01)
+    # Classes are multiplied: the odds of two of them change by the same factor in every row.
+    factor = (balanced[:, 0] / balanced[:, 1]) / (predictions[:, 0] / predictions[:, 1])
+    np.testing.assert_allclose(factor, factor[0])
+
+
 def test_new_ids_in_some_of_the_sources():
     tables, y = drawn()
     model = GBCClassifier(15, params=ONE_THREAD, random_state=0)
@@ -259,7 +328,7 @@ def test_numbers_of_graph_neighbours():
     sources = Sources(tables, {"group": {"a": a[keep], "b": b[keep]}})
     model = GBCRegressor(15, params=ONE_THREAD, random_state=0)
     model.fit(sources, dict(enumerate(value[:200])))
-    assert model.graph_smoothing_["group"] > 0
+    assert model.graph_smoothing_["group"] > 0 and model.search_["taught"]
     linked = np.intersect1d(np.arange(350, 400), np.union1d(a[keep], b[keep]))
     assert np.corrcoef(model.predict(sources, linked), value[linked])[0, 1] > 0.6
 

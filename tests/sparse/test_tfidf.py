@@ -185,6 +185,11 @@ def test_empty_sets_duplicates_and_missing():
     assert nothing.transform({"t": [[]]}).shape == (1, 0)
 
 
+def test_the_remedy_of_an_exploding_cell_is_not_what_was_refused():
+    with pytest.raises(ValueError, match=r"2,001,000 terms .*max_subset=1 \(2,000 terms"):
+        SetTfidf(2).fit({"t": [list(range(2000))]})
+
+
 def test_an_exploding_cell_is_refused_with_its_number_of_terms():
     large = [str(v) for v in range(40)]
     message = r"'t': row 1 has 40 .*1,099,511,627,775 terms .*max_subset=2 \(820 terms"

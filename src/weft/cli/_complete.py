@@ -73,6 +73,6 @@ def _names(path: Path) -> Iterator[str]:
         with path.open(encoding="utf-8-sig") as lines:
             yield from json.loads(next(lines))
     else:
-        from weft.engines._open import open_source
+        from weft.engines import open_source
 
         yield from open_source(path).types

@@ -34,7 +34,7 @@ class Rows:
         """
         from weft import engines
         from weft._frames import columns_of
-        from weft.engines._open import known_columns, open_source
+        from weft.engines import known_columns, open_source
 
         types = dict.fromkeys(open_source(source).types)
         if counts is not None:
@@ -127,6 +127,15 @@ class Job:
         )
         return Learned(embedder.fit(table, classes), rows, table)
 
+    def placed(self) -> Learned:
+        """Learn; rows that were laid out on a map keep their places."""
+        from weft.cli._steps import Laid
+
+        learned = self.learned()
+        if self.model is None and hasattr(learned.embedder, "map_"):
+            return learned._replace(embedder=Laid(learned.embedder))
+        return learned
+
     def _loaded(self, model: Path) -> Learned:
         from weft import Table
 
@@ -215,7 +224,7 @@ def listed(text: str | None) -> tuple[str, ...]:
 
 def _warn(table: Any) -> None:
     """Say which columns tell rows apart without telling what they are."""
-    from weft.report._reading import read
+    from weft.report.parts import read
 
     for name, why in read(table, None).left_out.items():
         _warn_of(name, why)

@@ -17,12 +17,17 @@ EMBEDDERS = _catalogue.EMBEDDERS | {
 MEASURES = (
     "hamming", "eskin", "iof", "of", "goodall1", "goodall2", "goodall3", "goodall4", "rough",
     "smirnov", "gambaryan", "burnaby", "lin", "lin1", "anderberg", "le_ho", "ahmad", "dilca",
-    "jia", "cos", "cos_intra", "cos_inter", "ckml_intra", "ckml_inter", "vdm", "mtdle",
+    "cos", "cos_intra", "cos_inter", "ckml_intra", "ckml_inter", "vdm", "mtdle",
 )  # fmt: skip
 
 
 def check(method: str, target: str | None) -> None:
     """Refuse a name that is none, and a method that needs classes without them."""
+    if method in _catalogue.NO_VECTORS:
+        raise Misuse(
+            f"method {method!r} looks at two columns at a time, so rows have no vectors; in Python "
+            f"ValueMetric({method!r}).pairwise_distances compares them"
+        )
     if method not in EMBEDDERS and method not in MEASURES:
         close = get_close_matches(method, [*EMBEDDERS, *MEASURES], 1)
         hint = f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(EMBEDDERS)}"
@@ -61,10 +66,5 @@ def build(
         known = maker().get_params(deep=False)
         chosen = maker(**{k: v for k, v in offered.items() if k in known and v is not None})
     if mixed and hasattr(chosen, "fit_counts"):
-        if method in _catalogue.NO_VECTORS:
-            raise ValueError(
-                f"method {method!r} reads categories only, and there are numbers or grades; leave "
-                "them out with --drop, or declare them with --kind COLUMN=nominal"
-            )
         return weft.MixedEmbedder(chosen.set_params(schema=None), schema=kinds)
     return chosen

@@ -41,9 +41,32 @@ class Then:
         return self.embedder.feature_names_in_
 
 
+class Laid:
+    """A map of the rows of fit: they stay where they were laid out, and are not placed anew.
+
+    Rows come all at once, or in parts from the first on.
+    """
+
+    def __init__(self, embedder: Any) -> None:
+        self.embedder = embedder
+        self.done = 0
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the places of the next rows."""
+        places = self.embedder.map_
+        n_rows = X.n_rows if hasattr(X, "n_rows") else len(next(iter(X.values())))
+        if n_rows == len(places):
+            return places
+        self.done += n_rows
+        return places[self.done - n_rows : self.done]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.embedder, name)
+
+
 def projected(embedder: Any, table: Any, dims: int, name: str) -> Then:
     """Return the embedder, then the first principal axes of the rows; fewer if fewer vary."""
-    from weft.report._rows import Axes
+    from weft.report.parts import Axes
 
     vectors = embedder.transform(table)
     axes = Axes.of(vectors, np.ones(len(vectors)), dims)
@@ -83,7 +106,7 @@ def write_rows(
 
 def _direct() -> tuple[str, ...]:
     """Return the formats that the engines write themselves, the best one to convert from last."""
-    from weft.engines._source import has_arrow
+    from weft.engines import has_arrow
 
     return ("csv", "arrow", "parquet") if has_arrow() else ("arrow", "csv")
 

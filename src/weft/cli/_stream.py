@@ -17,7 +17,7 @@ _COUNTED = {"weave", "onehot", "untie", "ckml", "cde", "unicorn", *_methods.MEAS
 
 def learned(job: Job) -> Any:
     """Return a fitted embedder without reading all rows at a time, or None if rows are needed."""
-    from weft.engines._open import open_source
+    from weft.engines import open_source
 
     types = open_source(job.source).types
     if job.model is not None:
@@ -33,7 +33,7 @@ def learned(job: Job) -> Any:
 
 def _all_values(types: list[str]) -> bool:
     """Say whether columns of these types hold single values, and no numbers."""
-    from weft.engines._source import family
+    from weft.engines import family
 
     return all(family(kind) in ("text", "truth") for kind in types)
 

@@ -52,7 +52,7 @@ def cluster(
             name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
             seed=seed, n_clusters=n_clusters,
         )  # fmt: skip
-        embedder, rows, table = job.learned()
+        embedder, rows, table = job.placed()
         group = _grouping(embedder.transform(table), n_clusters, seed)
         if output is not None:
             labelled = Then(embedder, lambda v: group(v)[:, None], [_unused("cluster", rows)])
@@ -81,8 +81,7 @@ def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:
 
 def _described(job: Job, rows: Rows, labels: Any, n_clusters: int) -> list[dict[str, Any]]:
     """Return the size of each cluster, and what its rows have more often than others."""
-    from weft.report._clusters import describe_clusters
-    from weft.report._reading import read
+    from weft.report.parts import describe_clusters, read
 
     target = job.target
     values = read(job.table(rows, with_target=True), target).values()

@@ -91,7 +91,7 @@ def _embedded(
     embedder = None if shown or dims is not None else _stream.learned(job)
     whole: Any = embedder
     if embedder is None:
-        embedder, _, table = job.learned()
+        embedder, _, table = job.placed()
         whole = embedder if dims is None else projected(embedder, table, dims, "axis")
     n_dims = len(whole.get_feature_names_out())
     if dims is not None and n_dims < dims:

@@ -66,7 +66,7 @@ def map_(
             name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
             seed=seed,
         )  # fmt: skip
-        learned = job.learned()
+        learned = job.placed()
         learned.rows.check([c for c in (color,) if c])
         shown = color or target or learned.table.schema.names[0]
         if ending[1:] in FORMATS:
@@ -171,7 +171,7 @@ def _told_apart(learned: Learned, name: str) -> tuple[list[str], Any]:
     import numpy as np
 
     from weft import Table
-    from weft.report._reading import as_values
+    from weft.report.parts import as_values
     from weft.table import Sets
 
     cells = learned.rows.columns[name]

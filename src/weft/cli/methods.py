@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from weft.cli import _options, _show
-from weft.cli._methods import EMBEDDERS
+from weft.cli._methods import EMBEDDERS, MEASURES
 
 
 def methods(json: _options.Json = False) -> None:
     """List the names that --method knows."""
-    from weft.measures import MEASURES
+    from weft.measures import MEASURES as known_measures
 
     known = {name: text for name, (_, text) in EMBEDDERS.items()}
-    measures = {name: m for name, m in MEASURES.items() if name not in known}
+    measures = {name: m for name, m in known_measures.items() if name in MEASURES}
     if json:
         _show.as_json(
             [{"name": n, "kind": "embedder", "summary": text} for n, text in known.items()]

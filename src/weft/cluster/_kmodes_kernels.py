@@ -107,19 +107,27 @@ def reach_of(histogram, offsets, tables, starts, kind, reach):
     for c in range(k):
         for a in range(m):
             first, size = offsets[a], offsets[a + 1] - offsets[a]
-            members = histogram[c, first : first + size].sum()
+            entries = np.zeros(size)
+            if kind == DISTRIBUTION:
+                _mean_row(histogram[c, first : first + size], tables, starts[a], entries)
+            else:
+                row = starts[a] + values[c, a] * size
+                entries[:] = tables[row : row + size]
             for u in range(size):
-                if kind == DISTRIBUTION:
-                    entry = 0.0
-                    for v in range(size):
-                        share = histogram[c, first + v]
-                        if share > 0:
-                            entry += share / members * tables[starts[a] + v * size + u]
-                else:
-                    entry = tables[starts[a] + values[c, a] * size + u]
-                changed |= reach[first + u, c] != entry
-                reach[first + u, c] = entry
+                changed |= reach[first + u, c] != entries[u]
+                reach[first + u, c] = entries[u]
     return changed
+
+
+@njit(nogil=True, cache=True)
+def _mean_row(members, tables, start, out):
+    """Average the rows of a table over the members of a cluster; row by row, as memory lies."""
+    total, size = members.sum(), len(members)
+    for v in range(size):
+        if members[v] > 0:
+            share = members[v] / total
+            for u in range(size):
+                out[u] += share * tables[start + v * size + u]
 
 
 @njit(nogil=True, cache=True)

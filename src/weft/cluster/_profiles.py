@@ -14,7 +14,7 @@ import numpy as np
 
 from weft import _labels
 from weft._labels import Label
-from weft.table import Codes, Table
+from weft.table import Codes, Schema, Table
 from weft.tables import ValueTables
 
 
@@ -43,13 +43,22 @@ class Vocabulary:
             )
         )
 
+    def codes(self, table: Table) -> np.ndarray:
+        """Return the number of each cell's value in its column; it stays when columns grow."""
+        out = np.empty((table.n_rows, len(self.labels)), np.int32)
+        for a, known in enumerate(self.labels):
+            column = cast(Codes, table.columns[a])
+            out[:, a] = _labels.positions(known, column.labels)[column.codes]
+        return out
+
     def places(self, table: Table) -> np.ndarray:
         """Return the place of each cell, rows × columns."""
-        out = np.empty((table.n_rows, len(self.labels)), np.intp)
-        for a, (known, start) in enumerate(zip(self.labels, self.starts, strict=False)):
-            column = cast(Codes, table.columns[a])
-            out[:, a] = start + _labels.positions(known, column.labels)[column.codes]
-        return out
+        return self.codes(table) + self.starts[:-1]
+
+    def table(self, schema: Schema, codes: np.ndarray) -> Table:
+        """Return rows again from the numbers of their values."""
+        columns = [Codes(codes[:, a], list(known)) for a, known in enumerate(self.labels)]
+        return Table(schema, tuple(columns), len(codes))
 
     def spread(self, profiles: np.ndarray, older: Vocabulary) -> np.ndarray:
         """Carry profiles over from an older vocabulary."""

@@ -1,10 +1,10 @@
 """StreamClusterer: k-means or k-modes over a representation that moves, with ids that stay.
 
 Windows of rows in, a cluster for each row out; cluster 3 of this window is what cluster 3 was in
-the last one. The embedder learns from the window first, then its rows are clustered, starting from
-where the clusters were, among others, and the new clusters take the ids of the old ones that their
-rows would have joined (Hungarian matching). The other stream clusterers of the literature are in
-the modules beside this one.
+the last one. The embedder learns from the window first, then its rows are clustered together with
+the latest rows before them, starting from where the clusters were, among others, and the new
+clusters take the ids of the old ones that their rows would have joined (Hungarian matching). The
+other stream clusterers of the literature are in the modules beside this one.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from weft import _labels
 from weft._base import ValueEmbedder
 from weft._input import remember_names
 from weft._memory import Memory, Resumable, refuse_new_columns
+from weft._squares import cdist_squared
 from weft.cluster import _profiles
 from weft.cluster._profiles import Vocabulary
 from weft.table import Schema, Table
-from weft.tables import cdist_squared
 
 
 class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
@@ -40,6 +40,9 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
     method : {"kmeans", "kmodes"}, default="kmeans"
         How a window is clustered; ``"kmodes"`` needs an embedder whose distances add up over
         columns, such as ``UNICORN()`` without a number of clusters.
+    recent : int, default=500
+        How many rows from before a window, the latest ones, are clustered again along with it:
+        a window alone is a small sample. 0 clusters each window alone.
     n_init : int, default=10
         Random starts per window, besides the one from the last clusters.
     random_state : int, RandomState or None
@@ -50,7 +53,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
     labels_ : ndarray
         Clusters of the last window's rows.
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters in the representation as it is now.
+        Means of the clusters, recent rows included, in the representation as it is now.
     embedder_ : object
         The embedder, fitted.
     n_windows_ : int
@@ -84,12 +87,14 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         *,
         embedder: Any = None,
         method: Literal["kmeans", "kmodes"] = "kmeans",
+        recent: int = 500,
         n_init: int = 10,
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.embedder = embedder
         self.method = method
+        self.recent = recent
         self.n_init = n_init
         self.random_state = random_state
 
@@ -97,6 +102,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
 
     _vocabulary: Vocabulary
     _profiles: np.ndarray
+    _rows: np.ndarray
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
@@ -111,6 +117,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         remember_names(self, table.schema)
         self._random = check_random_state(self.random_state)
         self._profiles = np.zeros((self.n_clusters, int(vocabulary.starts[-1])))
+        self._rows = np.zeros((0, len(vocabulary.labels)), np.int32)
         self._cluster(table, None)
         return self
 
@@ -156,6 +163,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         self.embedder_, self.n_windows_ = embedder, state["n_windows"]
         labels = [tuple(map(_labels.from_json, c)) for c in state["labels"]]
         self._vocabulary, self._profiles = Vocabulary(tuple(labels)), arrays["profiles"]
+        self._rows = np.zeros((0, len(labels)), np.int32)
         remember_names(self, embedder.schema_)
         self._random = np.random.RandomState()
         self._random.set_state((state["random"][0], arrays["random"], *state["random"][1:]))
@@ -164,8 +172,11 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
     # -- clustering ------------------------------------------------------------------------
 
     def _cluster(self, table: Table, carried: np.ndarray | None) -> None:
-        """Cluster a window, name its clusters, and keep their profiles."""
-        vectors = np.asarray(self.embedder_.transform(table))
+        """Cluster a window and the rows before it, name the clusters, keep their profiles."""
+        n_before = len(self._rows)
+        self._rows = np.vstack([self._rows, self._vocabulary.codes(table)])
+        pool = self._vocabulary.table(table.schema, self._rows) if n_before else table
+        vectors = np.asarray(self.embedder_.transform(pool))
         points, inverse, weight = np.unique(
             vectors, axis=0, return_inverse=True, return_counts=True
         )
@@ -174,15 +185,17 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         if self.method == "kmeans":
             found = self._k_means(points, weight, k, carried)[inverse]
         else:
-            found = self._k_modes(table, k)
+            found = self._k_modes(pool, k)
         old = None if carried is None else self._nearest(vectors, carried)
-        self.labels_ = match(found, k, old, self.n_clusters)
-        places = self._vocabulary.places(table)
-        new = _profiles.profiles_of(places, self.labels_, self.n_clusters, self._profiles.shape[1])
-        filled = np.bincount(self.labels_, minlength=self.n_clusters) > 0
+        labels = match(found, k, old, self.n_clusters)
+        places = self._rows + self._vocabulary.starts[:-1]
+        new = _profiles.profiles_of(places, labels, self.n_clusters, self._profiles.shape[1])
+        filled = np.bincount(labels, minlength=self.n_clusters) > 0
         self._profiles = np.where(filled[:, None], new, self._profiles)
-        apart = vectors - self.cluster_centers_[self.labels_]
+        self.labels_ = labels[n_before:]
+        apart = vectors[n_before:] - self.cluster_centers_[self.labels_]
         self.inertia_ = float((apart**2).sum())
+        self._rows = self._rows[max(len(self._rows) - self.recent, 0) :]
 
     def _k_means(
         self, points: np.ndarray, weight: np.ndarray, k: int, carried: np.ndarray | None
@@ -222,10 +235,10 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         return UNICORN(self.n_clusters if known else None)
 
     def _check(self) -> None:
-        for name in ("n_clusters", "n_init"):
+        for name, least in (("n_clusters", 1), ("n_init", 1), ("recent", 0)):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r}: use a whole number >= 1")
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name}={value!r}: use a whole number >= {least}")
         if self.method not in ("kmeans", "kmodes"):
             raise ValueError(f"method={self.method!r}: use 'kmeans' or 'kmodes'")
 

@@ -7,8 +7,17 @@ data.
 
 from weft.engines._count import count, count_for
 from weft.engines._estimate import estimate
-from weft.engines._open import batches, in_memory, is_source, is_spread, known_columns, read
+from weft.engines._open import (
+    batches,
+    in_memory,
+    is_source,
+    is_spread,
+    known_columns,
+    open_source,
+    read,
+)
 from weft.engines._sizes import Estimate
+from weft.engines._source import family, has_arrow
 from weft.engines._transform import transform, vectors_of
 
 __all__ = [
@@ -17,10 +26,13 @@ __all__ = [
     "count",
     "count_for",
     "estimate",
+    "family",
+    "has_arrow",
     "in_memory",
     "is_source",
     "is_spread",
     "known_columns",
+    "open_source",
     "read",
     "transform",
     "vectors_of",

@@ -64,12 +64,36 @@ def _header(path: Path) -> tuple[list[str], str]:
     """Return the names in the first line, and what separates them."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        line = file.readline().rstrip("\r\n")
+        try:
+            line = file.readline()
+            while line.count('"') % 2 and (more := file.readline()):  # a name of several lines
+                line += more
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{path}: byte {error.object[error.start]:#04x} is no UTF-8; write the file as "
+                "UTF-8, e.g. by iconv -f latin1 -t utf-8"
+            ) from None
+    line = line.rstrip("\r\n")
     if not line.strip():
         raise ValueError(f"{path}: the first line is empty; it must hold the names of the columns")
     bare = "".join(line.split('"')[::2])  # what stands in quotes separates nothing
     delimiter = max(_DELIMITERS, key=bare.count)
-    return next(csv.reader([line], delimiter=delimiter)), delimiter
+    names = next(csv.reader(line.splitlines(keepends=True), delimiter=delimiter))
+    return _told_apart(path, names), delimiter
+
+
+def _told_apart(path: Path, names: list[str]) -> list[str]:
+    """Name the columns that have no name, as DuckDB does; refuse two that it cannot tell apart."""
+    names = [name or f"column{i}" for i, name in enumerate(names)]
+    met: dict[str, int] = {}
+    for i, name in enumerate(names):
+        j = met.setdefault(name.lower(), i)
+        if i != j:
+            raise ValueError(
+                f"{path}: columns {j} and {i} are named {names[j]!r} and {name!r}, which are one "
+                "name to DuckDB; rename one"
+            )
+    return names
 
 
 def _columns(types: Mapping[str, str]) -> str:

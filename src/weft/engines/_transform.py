@@ -142,6 +142,8 @@ def _names(embedder: Any, keep: Sequence[str]) -> list[str]:
     for name in keep:
         if name in names:
             raise ValueError(f"keep names {name!r}, which is also a dimension; rename the column")
+    if not names and not keep:
+        raise ValueError("no column varies, so vectors have no dimension and there is no file")
     return names
 
 

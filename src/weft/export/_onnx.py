@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from weft._absolute import BENDS
 from weft._optional import require
 from weft._persist import replacing
 from weft.export._literals import is_float
@@ -24,7 +25,7 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     ----------
     embedder : ValueEmbedder, Windowed or MixedEmbedder
         A fitted embedder. Set-valued columns, columns with values of several types, and numbers
-        that are not simply standardised are refused.
+        that a transformer has mixed are refused.
     path : str or path, optional
         A file to write the model to, too.
     missing : str, default=""
@@ -148,10 +149,24 @@ class _Graph:
             gaps = self._node("IsNaN", [scaled], f"{name}_gaps")
             zero = self._scalar(0.0, f"{name}_zero")
             scaled = self._node("Where", [gaps, zero, scaled], f"{name}_filled")
-        typed = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
-        cast = self._node("Cast", [scaled], f"{name}_cast", to=typed)
         axis = self._whole([1], f"{name}_axis")
-        return self._node("Unsqueeze", [cast, axis], f"{name}_vectors")
+        points = self._node("Unsqueeze", [scaled, axis], f"{name}_points")
+        if part.curves is not None:
+            points = self._bent(points, part.curves, name)
+        typed = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
+        return self._node("Cast", [points], f"{name}_vectors", to=typed)
+
+    def _bent(self, points: str, curves: np.ndarray, name: str) -> str:
+        """Return the places of standardised numbers on curves."""
+        bends = self._scalar(BENDS, f"{name}_bends")
+        apart = self._node("Sub", [points, bends], f"{name}_from_bends")
+        bent = self._node("Abs", [apart], f"{name}_absolute")
+        often = self._scalar(curves[:-2], f"{name}_often")
+        summed = self._node("MatMul", [bent, often], f"{name}_summed")
+        slope = self._scalar(curves[-2:-1], f"{name}_slope")
+        straight = self._node("MatMul", [points, slope], f"{name}_straight")
+        start = self._scalar(curves[-1], f"{name}_start")
+        return self._node("Sum", [summed, straight, start], f"{name}_curves")
 
     def _input(self, column: str, dtype: np.dtype) -> str:
         if column in ("", "vectors"):
@@ -173,7 +188,7 @@ class _Graph:
         self.constants.append(self.arrays.from_array(array, self.stem + name))
         return self.stem + name
 
-    def _scalar(self, value: float, name: str) -> str:
+    def _scalar(self, value: float | np.ndarray, name: str) -> str:
         self.constants.append(self.arrays.from_array(np.float64(value), self.stem + name))
         return self.stem + name
 

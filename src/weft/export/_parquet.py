@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from weft._absolute import BENDS
 from weft._labels import Label
 from weft._persist import replacing
 from weft.export._literals import check_text
@@ -31,7 +32,9 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     Notes
     -----
     Under the key ``weft`` the file says how rows are combined ("concat" or "sum"), how numbers of
-    a mixed table are scaled (``(x - mean) * factor``), and what the dimensions are called.
+    a mixed table are scaled (``z = (x - mean) * factor``), and what the dimensions are called. With
+    ``numeric="absolute"`` each column of numbers has ``curves``: how often each dimension takes
+    ``|z - bend|`` for each of the ``bends``, ``z``, and 1.
 
     Examples
     --------
@@ -55,11 +58,14 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     vectors = np.full((len(rows), width), np.nan)
     for i, row in enumerate(rows):
         vectors[i, : len(row[4])] = row[4]
-    about = {
+    about: dict[str, Any] = {
         "combine": plan.combine,
         "names": plan.names,
         "numbers": [[p.column, p.mean, p.factor] for p in lines],
     }
+    curved = {p.column: p.curves.tolist() for p in lines if p.curves is not None}
+    if curved:
+        about |= {"bends": BENDS.tolist(), "curves": curved}
     named = ("column", "kind", "type", "value")
     cells = {n: np.array([row[i] for row in rows], dtype=object) for i, n in enumerate(named)}
     cells |= {f"v{i}": vectors[:, i] for i in range(width)}  # NaN, where there is none, is NULL

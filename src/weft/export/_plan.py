@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from weft import _buckets
+from weft._absolute import Absolute, bent, terms
 from weft._base import ValueEmbedder
 from weft._labels import Label
 from weft._mixed import Standard
@@ -42,17 +43,27 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A column of numbers: ``(x - mean) * factor``, and 0 for a missing one unless refused."""
+    """A column of numbers: ``z = (x - mean) * factor``, 0 for a missing one unless refused.
+
+    With curves, each dimension is a sum: their rows say how often to take ``|z - bend|`` for each
+    bend, ``z``, and 1.
+    """
 
     column: str
     mean: float
     factor: float
     refuses_missing: bool
+    curves: np.ndarray | None = None
+
+    @property
+    def missing(self) -> np.ndarray:
+        """What a missing number becomes."""
+        return np.zeros(1) if self.curves is None else (terms(np.zeros(1)) @ self.curves)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Values looked up and combined, then the dimensions of numbers and grades, one each."""
+    """Values looked up and combined, then the dimensions of numbers and grades."""
 
     values: list[Lookup]
     combine: Literal["concat", "sum"]
@@ -113,24 +124,26 @@ def _numbers(embedder: MixedEmbedder) -> list[Lookup | Line]:
     block = embedder.numeric_
     if block is None:
         return []
-    if not isinstance(block, Standard):
+    if not isinstance(block, Standard | Absolute):
         raise ValueError(
             f"numeric={embedder.numeric!r} is not linear in each column, so it cannot be exported; "
-            "use numeric='standard', or keep the model with weft.export.save"
+            "use numeric='standard' or 'absolute', or keep the model with weft.export.save"
         )
-    out: list[Lookup | Line] = []
     refuses = embedder.schema_.missing == "error"
-    for j, name in enumerate(block.names):
-        mean, factor = float(block.mean[j]), float(block.factor[j] * embedder.numeric_scale_)
-        if name not in embedder._numbering.levels:
-            out.append(Line(name, mean, factor, refuses))
-            continue
+    return [_number(embedder, block, j, refuses) for j in range(len(block.names))]
+
+
+def _number(embedder: MixedEmbedder, block: Any, j: int, refuses: bool) -> Lookup | Line:
+    name, scale = block.names[j], embedder.numeric_scale_
+    if name in embedder._numbering.levels:
         levels = embedder._numbering.levels[name]
-        ranks = (np.arange(len(levels))[:, None] - mean) * factor
-        middle = np.zeros(1)
+        *ranks, middle = block.column(j, np.append(np.arange(len(levels)), np.nan)) * scale
         unknown = None if embedder.unknown == "error" else middle
-        out.append(Lookup(name, tuple(levels), ranks, None if refuses else middle, unknown))
-    return out
+        return Lookup(name, tuple(levels), np.array(ranks), None if refuses else middle, unknown)
+    mean, factor = float(block.mean[j]), float(block.factor[j])
+    if isinstance(block, Standard):
+        return Line(name, mean, factor * scale, refuses)
+    return Line(name, mean, factor, refuses, bent(block.rows * block.height[j] * scale))
 
 
 def _refuse_sets(values: list[Lookup], schema: Schema) -> None:

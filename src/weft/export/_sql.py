@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, count
 from typing import Any
 
 import numpy as np
 
+from weft._absolute import BENDS
 from weft.export._literals import DIALECTS, KINDS, TYPES, kind_of, literal, number, quoted
+from weft.export._names import output_names, table_names
 from weft.export._plan import Line, Lookup, Plan, plan_of
 
 _AT_ONCE = 500  # rows of an INSERT
@@ -53,8 +53,7 @@ def sql(
     Parameters
     ----------
     embedder : ValueEmbedder, Windowed or MixedEmbedder
-        A fitted embedder. Set-valued columns and numbers that are not simply standardised are
-        refused.
+        A fitted embedder. Set-valued columns and numbers that a transformer has mixed are refused.
     dialect : {"duckdb", "postgres", "sqlite", "bigquery"}, default="duckdb"
         The system that will run it.
     table : str or sequence of str, default="rows"
@@ -121,7 +120,7 @@ class _Writer:
             p.column: kinds.get(p.column) or kind_of(p.labels, p.column, dialect)
             for p in self.lookups
         }
-        self.names = _table_names(prefix, [p.column for p in self.lookups])
+        self.names = table_names(prefix, [p.column for p in self.lookups])
 
     # -- tables ----------------------------------------------------------------------------
 
@@ -170,10 +169,11 @@ class _Writer:
             dimensions = [term for terms in values for term in terms]
         for part in self.plan.numbers:
             if isinstance(part, Line):
-                dimensions.append(self._line(part))
+                dimensions += self._line(part)
             else:
-                dimensions.append(self._looked_up(part, 0, alias[id(part)]))
-        names = _output_names(self.plan.names, keep, self.dialect)
+                found = alias[id(part)]
+                dimensions += [self._looked_up(part, d, found) for d in range(part.width)]
+        names = output_names(self.plan.names, keep, self.dialect)
         columns = [f"  {self._cell(name)}" for name in keep]
         columns += [
             f"  {term} AS {self._quoted(name)}"
@@ -199,11 +199,26 @@ class _Writer:
         other = f"CASE WHEN {self._is_missing(part)} THEN {missing or 'NULL'}"
         return f"COALESCE({found}, {other} ELSE {unknown or 'NULL'} END)"
 
-    def _line(self, part: Line) -> str:
+    def _line(self, part: Line) -> list[str]:
+        """Return the dimensions of a number."""
         x = self._without_nan(self._cell(part.column))
         mean, factor = number(part.mean, self.dialect), number(part.factor, self.dialect)
-        scaled = f"({x} - ({mean})) * ({factor})"
-        return scaled if part.refuses_missing else f"COALESCE({scaled}, {number(0, self.dialect)})"
+        z = f"({x} - ({mean})) * ({factor})"
+        found = [z]
+        if part.curves is not None:
+            bends = (f"ABS({z} - ({number(bend, self.dialect)}))" for bend in BENDS)
+            parts = [*bends, z, "1"]
+            found = [
+                " + ".join(
+                    f"({number(often, self.dialect)}) * {what}"
+                    for often, what in zip(curve, parts, strict=True)
+                )
+                for curve in part.curves.T.tolist()
+            ]
+        if part.refuses_missing:
+            return found
+        filled = (number(value, self.dialect) for value in part.missing.tolist())
+        return [f"COALESCE({term}, {value})" for term, value in zip(found, filled, strict=True)]
 
     def _key(self, part: Lookup) -> str:
         """Return the cell in the type of the value table."""
@@ -263,31 +278,3 @@ def _check_limits(plan: Plan, n_kept: int, dialect: str) -> None:
                 f"the query has {found} {what}, {dialect} takes {most}; use dialect='duckdb' or "
                 "weft.export.parquet, or an embedder with fewer dimensions"
             )
-
-
-def _table_names(prefix: str | Sequence[str], columns: Sequence[str]) -> list[list[str]]:
-    """Return the names of the value tables: short, plain, and no two alike."""
-    *schema, stem = [prefix] if isinstance(prefix, str) else list(prefix)
-    taken: set[str] = set()
-    plain = [re.sub(r"[^a-z0-9]+", "_", c.lower()).strip("_")[:30] or "column" for c in columns]
-    return [[*schema, _free(f"{stem}_{name}", taken)] for name in plain]
-
-
-def _output_names(names: Sequence[str], keep: Sequence[str], dialect: str) -> list[str]:
-    """Return a name for each dimension that the system takes; most do not tell case apart."""
-    taken = {name.lower() for name in keep}
-    names = [re.sub("[\0\ud800-\udfff]", "_", name) for name in names]  # of values, here
-    if dialect == "bigquery":
-        names = [re.sub(r"\W", "_", name)[:250] for name in names]
-    elif dialect == "postgres":  # cuts names at 63 bytes, and two may then be one
-        names = [name.encode()[:55].decode(errors="ignore") for name in names]
-    return [_free(name, taken) for name in names]
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """Return a name, or the first with a number behind it that is not taken; and take it."""
-    found = next(
-        n for n in chain([name], (f"{name}_{i}" for i in count(2))) if n.lower() not in taken
-    )
-    taken.add(found.lower())
-    return found

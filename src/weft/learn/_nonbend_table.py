@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -51,14 +52,19 @@ class TableModel(ValueEmbedder):
     def sample(self, n: int = 1, random_state: Any = None) -> dict[str, np.ndarray]:
         """Eqs. (5.14), (5.5): draw new rows, as a mapping of column to values."""
         check_is_fitted(self, "counts_")
+        if not isinstance(n, Integral) or n < 0:
+            raise ValueError(f"n={n!r}: use a whole number of rows")
         rng = check_random_state(random_state)
         subspace = rng.choice(self.n_subspaces_, size=n, p=self.weights_)
         out = {}
         for name, labels, theta in zip(
             self.counts_.names, self.counts_.labels, self.theta_, strict=True
         ):
-            below = np.cumsum(theta, axis=1)[subspace]
-            code = (rng.random_sample((n, 1)) * below[:, -1:] >= below).sum(axis=1)
+            below, chance = np.cumsum(theta, axis=1), rng.random_sample(n)
+            code = np.zeros(n, np.intp)
+            for h in np.unique(subspace):  # one subspace at a time: no table of rows × values
+                own = subspace == h
+                code[own] = np.searchsorted(below[h], chance[own] * below[h, -1], side="right")
             out[name] = np.array([*labels, None], dtype=object)[:-1][code]
         return out
 

@@ -106,6 +106,8 @@ class OneHotAutoencoder(
 
         if self.activation not in _ACTIVATIONS:
             raise ValueError(f"activation={self.activation!r}: use one of {sorted(_ACTIVATIONS)}")
+        if np.dtype(self.dtype) not in (np.float32, np.float64):
+            raise ValueError(f"vectors are float32 or float64, not {self.dtype}")
         encoder = OneHot(schema=self.schema, unknown=self.unknown, dtype="float32").fit(X)
         rows = encoder.transform(X)
         network = MLPRegressor(

@@ -25,6 +25,7 @@ from weft.learn._nonbend_model import Fit, Prior, total_inertia
 from weft.learn._nonbend_rows import Rows
 from weft.learn._nonbend_table import TableModel
 from weft.learn._nonbend_vi import VI
+from weft.spaces import refuse_many_values
 from weft.table import Schema
 from weft.tables import ValueTables
 
@@ -181,6 +182,7 @@ class NonBEND(TableModel):
 
     def _learn(self, counts: Counts) -> ValueTables:
         self._check_parameters()
+        refuse_many_values(counts, "NonBEND")
         prior = self._prior(counts)
         self.alpha_ = prior.alpha
         fits = vars(self).get("_given_fits") or self._run_fits(prior)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from weft._squares import cdist_squared
 from weft.counts import Counts
 from weft.measures.registry import Measure
 from weft.spaces import refuse_sets
-from weft.tables import ValueTables, cdist_squared
+from weft.tables import ValueTables
 
 _ROUNDING = 1e-10  # relative size of an error that is none
 
@@ -76,6 +78,24 @@ def one_minus(above: np.ndarray, below: np.ndarray) -> np.ndarray:
     """Return 1 − above / below, and 0 where there is nothing to compare."""
     ratio = np.divide(above, below, out=np.ones_like(below), where=below > 0)
     return np.maximum(1 - ratio, 0)
+
+
+class Scaling:
+    """Vectors of values, made when first asked for: comparing rows needs none of them."""
+
+    def __init__(self, dissimilarities: list[np.ndarray], counts: Counts) -> None:
+        self.dissimilarities = dissimilarities
+        self.counts = counts
+
+    @cached_property
+    def tables(self) -> ValueTables:
+        """The vectors, by classical scaling of each column."""
+        return ValueTables.from_grams([d / -2 for d in self.dissimilarities], self.counts)
+
+    @cached_property
+    def distortion(self) -> tuple[np.ndarray, float]:
+        """What :func:`distortion` says of them."""
+        return distortion(self.dissimilarities, self.tables)
 
 
 def distortion(dissimilarities: list[np.ndarray], tables: ValueTables) -> tuple[np.ndarray, float]:

@@ -12,17 +12,19 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from weft._base import ValueEmbedder, _one_row
+from weft._squares import cdist_squared
 from weft.counts import Counts
 from weft.spaces import (
     block_sums,
     context,
     frequencies,
     partners,
+    refuse_many_values,
     refuse_sets,
     shares,
     symmetric_uncertainty,
 )
-from weft.tables import ValueTables, cdist_squared, lookup_sum
+from weft.tables import ValueTables, lookup_sum
 
 Variant = Literal["object", "intra", "inter"]
 
@@ -105,6 +107,7 @@ class CKML(ValueEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         if not self.repair:
             refuse_sets(counts, "CKML(repair=False)")
+        refuse_many_values(counts, "CKML")
         self.alpha_ = column_couplings(symmetric_uncertainty(counts))
         self.beta_ = column_weights(counts, self.alpha_)
         grams = object_kernels(counts, self.variant, self.alpha_, self.beta_)

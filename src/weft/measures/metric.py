@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from weft._base import ValueEmbedder, _one_row
 from weft.counts import Counts
-from weft.measures._lookup import check_counts, checked, distortion, one_minus, with_unknown
+from weft.measures._lookup import Scaling, check_counts, checked, one_minus, with_unknown
 from weft.measures._similarity import occurrences
 from weft.measures.registry import MEASURES, Measure, find
+from weft.spaces import refuse_many_values
 from weft.table import Table
 from weft.tables import ValueTables, lookup_sum
 
@@ -78,7 +79,8 @@ class ValueMetric(ValueEmbedder):
     *Pairs of columns.* ``jia`` looks at two columns at a time, so values have no distance as such:
     only `pairwise_distances` exists.
 
-    A column of V values takes memory for V² numbers and time for V³.
+    A column of V values takes memory for V² numbers; its vectors, made when first asked for, take
+    time for V³.
 
     Examples
     --------
@@ -140,20 +142,45 @@ class ValueMetric(ValueEmbedder):
             return Measure(name, self.measure, "given by the user", "")
         return find(self.measure)
 
-    def _learn(self, counts: Counts) -> ValueTables:
+    def _learn_all(self) -> None:
         self.measure_ = self._chosen()
-        if self.measure_.form == "pairwise":  # no vectors, just the vocabulary
-            return ValueTables.from_features(
-                [np.zeros((size, 0)) for size in counts.sizes], counts, compact=False
-            )
+        if self.measure_.form == "pairwise":
+            return
+        counts = self.counts_
+        refuse_many_values(counts, f"measure {self.measure_.name!r}")
         result = self.measure_.function(counts)
         if self.measure_.form == "ratio":
             self.numerators_, self.denominators_ = result
             result = [one_minus(*pair) for pair in zip(*result, strict=True)]
         self.dissimilarities_ = checked(result, self.measure_.name, counts)
-        tables = ValueTables.from_grams([d / -2 for d in self.dissimilarities_], counts)
-        self.distortion_, self.total_distortion_ = distortion(self.dissimilarities_, tables)
-        return tables
+        self._scaling = Scaling(self.dissimilarities_, counts)
+
+    @property
+    def tables_(self) -> ValueTables:  # type: ignore[override]
+        """The vector of each value."""
+        if self.measure_.form == "pairwise":  # no vectors, just the vocabulary
+            none = [np.zeros((size, 0)) for size in self.counts_.sizes]
+            return ValueTables.from_features(none, self.counts_, compact=False)
+        return self._scaled().tables
+
+    @property
+    def distortion_(self) -> np.ndarray:
+        """How far the vectors of each column are off."""
+        return self._scaled().distortion[0]
+
+    @property
+    def total_distortion_(self) -> float:
+        """How far the vectors are off in all."""
+        return self._scaled().distortion[1]
+
+    def _scaled(self) -> Scaling:
+        dissimilarities = self.dissimilarities_
+        if "_scaling" not in vars(self):  # read from a file
+            self._scaling = Scaling(dissimilarities, self.counts_)
+        return self._scaling
+
+    def _weft_state(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_scaling"}
 
     # -- using -----------------------------------------------------------------------------
 
@@ -165,8 +192,8 @@ class ValueMetric(ValueEmbedder):
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the sums of dissimilarities between the rows of X and of Y (or X), exactly."""
         left, right = self._read_pair(X, Y)
-        codes = self.tables_.codes(left)
-        others = codes if right is None else self.tables_.codes(right)
+        codes = self._codes(left)
+        others = codes if right is None else self._codes(right)
         if self.measure_.form == "pairwise":
             return self.measure_.function(self.counts_, codes, others)
         if self.measure_.form == "ratio":
@@ -189,7 +216,7 @@ class ValueMetric(ValueEmbedder):
         """
         self._refuse_pairwise("explain")
         tables = self._read_pair(_one_row(a), _one_row(b))
-        left, right = (self.tables_.codes(t) for t in tables if t is not None)
+        left, right = (self._codes(t) for t in tables if t is not None)
         pairs = [(v.item(), w.item()) for v, w in zip(left, right, strict=True)]
         if self.measure_.form == "ratio":
             above, below = (
@@ -200,7 +227,7 @@ class ValueMetric(ValueEmbedder):
         else:
             lookups = self.lookups()[0]
             shares = np.array([table[pair] for table, pair in zip(lookups, pairs, strict=True)])
-        return dict(zip(self.tables_.names, shares.tolist(), strict=True))
+        return dict(zip(self.counts_.names, shares.tolist(), strict=True))
 
     def value_distances(self, column: str) -> Any:
         """Return the dissimilarities of the values of a column, as a labelled pandas frame."""

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import weft
 from weft._base import ValueEmbedder
-from weft._catalogue import EMBEDDERS
+from weft._catalogue import EMBEDDERS, NO_VECTORS
 from weft.measures import MEASURES, ValueMetric
 from weft.mixed import MixedEmbedder
 from weft.report._reading import Reading
@@ -29,6 +29,9 @@ def chosen(method: Any, table: Table, random_state: Any) -> Any:
     model = _named(method, random_state) if isinstance(method, str) else method
     if not isinstance(model, ValueEmbedder | MixedEmbedder):
         raise TypeError(f"method={method!r}: use a name, or a MixedEmbedder or embedder of values")
+    inner = model.categorical if isinstance(model, MixedEmbedder) else model
+    if isinstance(inner, ValueMetric) and inner.measure in NO_VECTORS:
+        raise ValueError(f"measure {inner.measure!r} gives rows no vectors; use another")
     if isinstance(model, MixedEmbedder):
         return clone(model)
     numbered = any(column.kind in ("numeric", "ordinal") for column in table.schema.columns)

@@ -47,8 +47,10 @@ def cell(column: Codes | Numbers | Sets, row: int) -> str | None:
         return None if np.isnan(value) else written(value)
     if isinstance(column, Codes):
         return shown(column.labels[column.codes[row]])
-    met = column.codes[column.starts[row] : column.starts[row + 1]]
-    return shown(", ".join(sorted(str(shown(column.labels[code])) for code in met)) or "{}")
+    met = [column.labels[c] for c in column.codes[column.starts[row] : column.starts[row + 1]]]
+    if met == [None]:  # the whole cell is missing
+        return None
+    return shown(", ".join(sorted(str(shown(label)) for label in met)) or "{}")
 
 
 def written(value: float, digits: int = 6) -> str:

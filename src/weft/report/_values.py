@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from weft._labels import positions
+from weft._squares import cdist_squared
 from weft.counts import Counts
 from weft.hierarchy import _blocks, _grow
 from weft.plots.trees import leaves_in_order
 from weft.report._text import rounded, shown
-from weft.tables import ValueTables, cdist_squared
+from weft.tables import ValueTables
 
 MOST_VALUES = 30
 MOST_COLUMNS = 40

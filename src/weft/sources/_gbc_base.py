@@ -140,7 +140,7 @@ class GBC(Storable, TabularInput, BaseEstimator):
         )
         self.graph_weights_ = dict(zip(graphs, training.graph_weights.tolist(), strict=True))
         self.graph_smoothing_ = dict(zip(graphs, training.lean.strengths, strict=True))
-        self.trust_ = training.lean.trust
+        self.trust_, self.taught_ = training.lean.trust, training.taught
 
     @property
     def feature_importances_(self) -> Any:

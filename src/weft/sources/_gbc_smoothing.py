@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 ROUNDS = 12
+BALANCING = 5  # steps; after them the mix of classes is right to a percent or so
 
 
 class Fused(NamedTuple):
@@ -57,6 +58,9 @@ class Smoother(Protocol):
     def losses(self, predictions: np.ndarray, known: np.ndarray) -> np.ndarray:
         """Return the loss of each row."""
 
+    def balanced(self, predictions: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Return predictions of unlabeled rows in the proportions of the known labels."""
+
 
 class ClassSmoother:
     """Mean-field beliefs: log-probabilities plus what neighbours of an unusual mix say.
@@ -81,8 +85,7 @@ class ClassSmoother:
         out = self.plain(fused.scores)
         total = graph.sum(axis=1)[:, None]
         own = np.log(np.maximum(out, 1e-12)) * np.where(total > 0, trust, 1.0)
-        prior = (known.sum(axis=0) + 0.5) / (len(known) + 0.5 * known.shape[1])
-        offset = total * prior
+        offset = total * self._prior(known)
         for _ in range(ROUNDS):
             seen = out.copy()
             seen[fused.places] = known
@@ -91,6 +94,18 @@ class ClassSmoother:
             out = np.exp(belief)
             out /= out.sum(axis=1, keepdims=True)
         return out
+
+    def balanced(self, predictions: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Class mass normalisation: what is taught must not let large classes grow."""
+        out, prior = predictions, self._prior(known)
+        for _ in range(BALANCING):
+            out = out * (prior / np.maximum(out.mean(axis=0), 1e-12))
+            out = out / np.maximum(out.sum(axis=1, keepdims=True), 1e-300)
+        return out
+
+    @staticmethod
+    def _prior(known: np.ndarray) -> np.ndarray:
+        return (known.sum(axis=0) + 0.5) / (len(known) + 0.5 * known.shape[1])
 
     def losses(self, predictions: np.ndarray, known: np.ndarray) -> np.ndarray:
         return -np.log(np.maximum((predictions * known).sum(axis=1), 1e-12))
@@ -124,6 +139,9 @@ class NumberSmoother:
             values = (graph[bare] @ (scores + seen) + scores[bare]) / total[bare]
             rest[bare] = values - scores[bare]
         return scores + rest
+
+    def balanced(self, predictions: np.ndarray, known: np.ndarray) -> np.ndarray:
+        return predictions
 
     def losses(self, predictions: np.ndarray, known: np.ndarray) -> np.ndarray:
         return ((predictions - known) ** 2).sum(axis=1)

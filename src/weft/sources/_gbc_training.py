@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from weft.sources import _gbc_search as search
-from weft.sources._gbc_fusion import Fusion, bare, left_out, mean_losses, row_losses
+from weft.sources._gbc_fusion import Fusion, bare, better, left_out, mean_losses, row_losses
 from weft.sources._gbc_objective import edge_loss, source_weights
 from weft.sources._gbc_smoothing import Fused, Lean, smooth
 from weft.sources._gbc_team import Team, all_scores
 from weft.sources._graphs import blend
 
 EDGES = 2_000  # edges looked at for the weight of a graph
+LESSON = 20_000  # unlabeled rows to learn from at most; with as many labels there is no need
+LONGER = 2  # times the rounds, as there is more to learn
 
 
 class Settings(NamedTuple):
@@ -45,14 +47,19 @@ class Training:
         ]
         self.unlabeled = np.setdiff1d(np.arange(len(sources)), problem.labeled)
         self.history: list[dict[str, Any]] = []
-        self.log: dict[str, list[dict[str, Any]]] = {"lambdas": [], "smoothing": []}
+        self.log: dict[str, list[dict[str, Any]]] = {"lambdas": [], "smoothing": [], "taught": []}
+        self.n_rounds, self.taught = settings.n_rounds, False
+        self.boosters: list[Any] = []
 
     def run(self) -> Training:
         """Take all steps."""
         self._validate()
         self._choose_lean()
+        self._choose_lesson()
         self._choose_lambdas()
-        self._train()
+        self._train(self.problem.labeled, self.problem.targets)
+        if self.taught:
+            self._teach()
         self._rate_sources()
         return self
 
@@ -65,11 +72,10 @@ class Training:
         else:
             known = np.array([(place[p.labeled] >= 0).sum() > 1 for place in p.binned.places])
             self.fusion = Fusion(known / max(known.sum(), 1))
-            self.n_rounds = self.settings.n_rounds
         # What each fold's boosters say of all ids; only graphs ask for it.
         self.every = []
         if self.found is not None and self.graphs:
-            self.every = [self._all_scores(team) for team in self.found.teams]
+            self.every = [self._all_scores(t.boosters, self.n_rounds) for t in self.found.teams]
         weights = [self._graph_weights(scores, self.pairs) for scores in self.every]
         n_graphs = len(self.graphs)
         self.graph_weights = np.mean(weights, axis=0) if weights else np.full(n_graphs, 1.0)
@@ -96,30 +102,65 @@ class Training:
         if asked != "auto":
             self.lean = Lean(tuple((float(asked) * n_graphs * self.graph_weights).tolist()))
         elif self.every:
-            n_folds = len(self.every)
+            self.lean, self.log["smoothing"] = self._search_lean(self.every)
 
-            def losses(lean: Lean) -> np.ndarray:
-                out = np.empty(len(self.problem.labeled))
-                for k in range(n_folds):
-                    held_out = self.problem.folds == k
-                    out[held_out] = self._fold_losses(k, self.every[k], lean)
-                return out
+    def _search_lean(self, every: list[np.ndarray]) -> tuple[Lean, list[dict[str, Any]]]:
+        trusts = self.problem.smoother.trusts
+        return search.search_lean(lambda lean: self._losses(every, lean), len(self.graphs), trusts)
 
-            trusts = self.problem.smoother.trusts
-            self.lean, self.log["smoothing"] = search.search_lean(losses, n_graphs, trusts)
+    def _losses(self, every: list[np.ndarray], lean: Lean) -> np.ndarray:
+        """Return the losses of all labeled rows, each by the boosters that did not see it."""
+        out = np.empty(len(self.problem.labeled))
+        for k, scores in enumerate(every):
+            out[self.problem.folds == k] = self._fold_losses(k, scores, lean)
+        return out
 
     def _fold_losses(self, fold: int, scores: np.ndarray, lean: Lean) -> np.ndarray:
         """Return the losses of a fold's rows, given its boosters' scores of all ids."""
         p, out = self.problem, self.problem.folds == fold
-        fused = Fused(self.fusion(p.start, scores), bare(scores), p.labeled[~out])
-        made = smooth(p.smoother, fused, self.graphs, lean, p.known[~out])
+        made = self._smoothed(scores, ~out, lean)
         return p.smoother.losses(made[p.labeled[out]], p.known[out])
+
+    def _smoothed(self, scores: np.ndarray, seen: np.ndarray, lean: Lean) -> np.ndarray:
+        """Return predictions of all ids, given scores and which of the labels may be looked at."""
+        p = self.problem
+        fused = Fused(self.fusion(p.start, scores), bare(scores), p.labeled[seen])
+        return smooth(p.smoother, fused, self.graphs, lean, p.known[seen])
+
+    def _choose_lesson(self) -> None:
+        """Choose whether to train again on what smoothing made of unlabeled rows (ours).
+
+        E and Ẽ of Eqs. (3.2) and (3.3) in one: the fused and smoothed prediction, held fixed.
+        """
+        p, s = self.problem, self.settings
+        asked = s.graph_smoothing == s.connectivity == "auto" and s.consensus in ("auto", 0)
+        if not (asked and self.lean.any and len(self.unlabeled) and len(p.labeled) < LESSON):
+            return
+        self.extra = self.rng.permutation(self.unlabeled)[:LESSON]
+        every = []
+        for k, scores in enumerate(self.every):
+            team = Team(p.binned, p.loss, *self._lesson(scores, p.folds != k), p.labeled[:0])
+            team.begin(self.fusion.weights > 0)
+            for _ in range(LONGER * self.n_rounds):
+                team.step()
+            every.append(self._all_scores(team.boosters, team.n_rounds))
+        self.lean_after, self.log["taught"] = self._search_lean(every)
+        before, after = self._losses(self.every, self.lean), self._losses(every, self.lean_after)
+        self.taught = better(after, before)
+
+    def _lesson(self, scores: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return places to learn and their targets: labels that are seen, else predictions."""
+        p = self.problem
+        free = np.concatenate([p.labeled[~seen], self.extra])
+        made = self._smoothed(scores, seen, self.lean)[free]
+        made = p.smoother.balanced(made, p.known[seen])[:, -p.targets.shape[1] :]
+        return np.concatenate([p.labeled[seen], free]), np.concatenate([p.targets[seen], made])
 
     def _choose_lambdas(self) -> None:
         s, p = self.settings, self.problem
         self.graph = blend(self.graphs, self.graph_weights) if self.graphs else None
         asked = (s.consensus, s.connectivity)
-        if self.found is None or "auto" not in asked:
+        if self.found is None or self.taught or "auto" not in asked:
             default = 1.0 if s.printed else 0.0  # the paper always has both terms
             first, second = (default if value == "auto" else float(value) for value in asked)
             self.lambdas = (first, second)
@@ -133,7 +174,8 @@ class Training:
 
         def judge(team: Team) -> np.ndarray:
             if self.lean.any:
-                return self._fold_losses(0, self._all_scores(team), self.lean)
+                scores = self._all_scores(team.boosters, self.n_rounds)
+                return self._fold_losses(0, scores, self.lean)
             fused = np.zeros_like(p.targets)
             fused[out] = self.fusion(p.start, team.watched_scores())
             return p.judge(fused)[out]
@@ -143,16 +185,17 @@ class Training:
             p, self.found, asked, coupling, judge, before
         )
 
-    def _all_scores(self, team: Team) -> np.ndarray:
+    def _all_scores(self, boosters: list[Any], n_rounds: int) -> np.ndarray:
         binned = self.problem.binned
-        return all_scores(team.boosters, binned.sources, binned.n_outputs, self.n_rounds)
+        return all_scores(boosters, binned.sources, binned.n_outputs, n_rounds)
 
-    def _train(self) -> None:
-        """Train on all labels; note the weights after each round."""
+    def _train(self, places: np.ndarray, targets: np.ndarray) -> None:
+        """Train on all labels, or what is taught; note the weights after each round."""
         p = self.problem
+        self.history = []
         ends = [pairs.ravel() for pairs in self.pairs]
         watched = np.unique(np.concatenate([p.labeled, *ends]))
-        team = Team(p.binned, p.loss, p.labeled, p.targets, watched)
+        team = Team(p.binned, p.loss, places, targets, watched)
         if any(self.lambdas):
             team.couple(
                 self.unlabeled, self.lambdas, self.fusion.weights, self.graph, self.settings.printed
@@ -173,6 +216,15 @@ class Training:
                 weights = _named(p.binned.sources.graph_names, self._graph_weights(scores, pairs))
                 self.history[-1]["graph_weights"] = weights
         self.boosters = team.boosters
+
+    def _teach(self) -> None:
+        """Train again, on labels and on what the boosters and their graphs say of other rows."""
+        scores = self._all_scores(self.boosters, self.n_rounds)
+        lesson = self._lesson(scores, np.full(len(self.problem.labeled), True))
+        self.n_rounds, self.lean = LONGER * self.n_rounds, self.lean_after
+        # Scores are told less the constant of the lesson; fusion adds that of the labels, so that
+        # classes keep their share.
+        self._train(*lesson)
 
     def _entry(self, t: int, losses: np.ndarray) -> dict[str, Any]:
         names = self.problem.binned.sources.names

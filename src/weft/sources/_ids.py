@@ -35,7 +35,7 @@ def refuse_mixed(named: Sequence[tuple[str, np.ndarray]]) -> None:
     """Refuse ids of different kinds: text never meets numbers, though it may look like them."""
     seen: tuple[str, Any] | None = None
     for where, ids in named:
-        for value in ids[:1] if ids.dtype == np.int64 else _one_of_each(ids):
+        for value in ids[:1].tolist() if ids.dtype == np.int64 else _one_of_each(ids):
             if seen is None:
                 seen = (where, value)
             elif _kind(value) != _kind(seen[1]):
@@ -47,7 +47,7 @@ def refuse_mixed(named: Sequence[tuple[str, np.ndarray]]) -> None:
 
 
 def _kind(value: Any) -> int:
-    return identity(value if not isinstance(value, np.generic) else value.item())[0]
+    return identity(value)[0]
 
 
 def _one_of_each(ids: np.ndarray) -> list[Any]:

@@ -27,10 +27,12 @@ class GBCClassifier(ClassifierMixin, GBC):
     ----------
     n_rounds : int, default=100
         Rounds at most; validation stops earlier when the loss of held-out rows no longer falls.
+        Boosters that are taught (see ``taught_``) take twice as many.
     consensus, connectivity : float or "auto", default="auto"
         λ0 and λ1 of Eq. (3.4): how much the sources should agree with each other, and with
         themselves along edges, on unlabeled rows; 1 weighs as much as all labels together.
-        "auto" turns them on where held-out rows gain by more than two standard errors.
+        "auto" turns them on where held-out rows gain by more than two standard errors. A number
+        for ``connectivity`` also means that nothing is taught.
     graph_smoothing : float or "auto", default="auto"
         How much predictions lean on those of their neighbours (ours); 0 not at all. "auto" chooses
         for each graph by held-out rows; a number is shared out by the graph weights.
@@ -59,6 +61,10 @@ class GBCClassifier(ClassifierMixin, GBC):
     trust_ : float
         How much a row with neighbours still believes its own columns, if predictions lean on any
         graph; chosen with ``graph_smoothing_``.
+    taught_ : bool
+        Whether the boosters were trained again, on the labels and on the smoothed predictions of
+        unlabeled rows (ours). Tried where predictions lean on a graph; kept if held-out rows gain
+        by more than a standard error. λ0 and λ1 are then 0.
     lambdas_ : tuple of two floats
         λ0 and λ1 in use.
     n_rounds_ : int
@@ -68,7 +74,8 @@ class GBCClassifier(ClassifierMixin, GBC):
         graphs that follow from them, and (every fifth round) the held-out loss of the fused
         prediction.
     search_ : dict of str to list of dict
-        What was tried for λ0 and λ1 and for smoothing, and the held-out loss.
+        What was tried for λ0 and λ1, for smoothing, and for smoothing of what taught boosters say,
+        and the held-out loss.
     boosters_ : dict of str to lightgbm.Booster or None
         The model of each source; None if it has fewer than two labeled rows.
     classes_ : ndarray
@@ -145,10 +152,12 @@ class GBCRegressor(RegressorMixin, GBC):
     ----------
     n_rounds : int, default=100
         Rounds at most; validation stops earlier when the loss of held-out rows no longer falls.
+        Boosters that are taught (see ``taught_``) take twice as many.
     consensus, connectivity : float or "auto", default="auto"
         λ0 and λ1 of Eq. (3.4): how much the sources should agree with each other, and with
         themselves along edges, on unlabeled rows; 1 weighs as much as all labels together.
-        "auto" turns them on where held-out rows gain by more than two standard errors.
+        "auto" turns them on where held-out rows gain by more than two standard errors. A number
+        for ``connectivity`` also means that nothing is taught.
     graph_smoothing : float or "auto", default="auto"
         How much predictions lean on those of their neighbours (ours); 0 not at all. "auto" chooses
         for each graph by held-out rows; a number is shared out by the graph weights.
@@ -177,6 +186,10 @@ class GBCRegressor(RegressorMixin, GBC):
     trust_ : float
         How much a row with neighbours still believes its own columns, if predictions lean on any
         graph; chosen with ``graph_smoothing_``.
+    taught_ : bool
+        Whether the boosters were trained again, on the labels and on the smoothed predictions of
+        unlabeled rows (ours). Tried where predictions lean on a graph; kept if held-out rows gain
+        by more than a standard error. λ0 and λ1 are then 0.
     lambdas_ : tuple of two floats
         λ0 and λ1 in use.
     n_rounds_ : int
@@ -186,7 +199,8 @@ class GBCRegressor(RegressorMixin, GBC):
         graphs that follow from them, and (every fifth round) the held-out loss of the fused
         prediction.
     search_ : dict of str to list of dict
-        What was tried for λ0 and λ1 and for smoothing, and the held-out loss.
+        What was tried for λ0 and λ1, for smoothing, and for smoothing of what taught boosters say,
+        and the held-out loss.
     boosters_ : dict of str to lightgbm.Booster or None
         The model of each source; None if it has fewer than two labeled rows.
 

@@ -256,7 +256,8 @@ def _refuse_explosion(name: str, sizes: np.ndarray, depth: int | None) -> None:
     size = int(sizes[worst])
     made = n_subsets(size, depth)
     if made > _MOST_TERMS:
+        fits = 2 if n_subsets(size, 2) <= _MOST_TERMS else 1
         raise ValueError(
             f"column {name!r}: row {worst} has {size} elements, and max_subset={depth} makes "
-            f"{made:,} terms of it; use max_subset=2 ({n_subsets(size, 2):,} terms)"
+            f"{made:,} terms of it; use max_subset={fits} ({n_subsets(size, fits):,} terms)"
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from weft._optional import require
-from weft.report._page import embedded
+from weft.report.parts import embedded
 from weft.studio import _files, _look, _methods
 from weft.studio._files import TooLarge
 from weft.studio._state import Studio

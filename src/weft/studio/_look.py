@@ -84,7 +84,7 @@ def explained(job: Job, a: int, b: int) -> dict[str, Any]:
 
 def row_of(reading: Any, row: int) -> dict[str, str | None]:
     """Return the cells of a row as text."""
-    from weft.report._text import cell
+    from weft.report.parts import cell
 
     return {column.name: cell(data, row) for column, data in reading.table}
 

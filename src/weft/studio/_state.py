@@ -100,7 +100,7 @@ class Studio:
 def _first_rows(path: Path) -> dict[str, Any]:
     """Return the columns of a table and its first rows as text."""
     from weft import Table, engines
-    from weft.report._text import cell
+    from weft.report.parts import cell
 
     first = next(iter(engines.batches(str(path), batch_rows=N_PREVIEW)), None)
     if first is None:

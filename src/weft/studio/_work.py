@@ -18,7 +18,7 @@ _BLOCK = 1 << 22
 def read(path: str, method: str, target: str | None) -> Any:
     """Return the rows of a file as a report sees them; classes to learn from are values."""
     from weft import Table, engines
-    from weft.report._reading import read as read_rows
+    from weft.report.parts import read as read_rows
 
     classes = {target: "nominal"} if method in _methods.SUPERVISED and target else None
     return read_rows(Table.of(engines.read(path), classes), target)
@@ -45,7 +45,7 @@ def run(pipe: Any, path: str, method: str, target: str | None, folder: str) -> N
 
 
 def _run(pipe: Any, path: str, method: str, target: str | None, folder: Path) -> None:
-    from weft.report._api import look_at
+    from weft.report.parts import look_at
 
     def tell(step: str, share: float) -> None:
         pipe.send(("progress", step, 0.9 * share))

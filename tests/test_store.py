@@ -597,6 +597,8 @@ class TestReleasedFormats:
     @pytest.mark.parametrize("name", STREAMS)
     def test_streams(self, name, version):
         model = STREAMS[name]()
+        if name == "stream-clusterer":
+            model.set_params(recent=0)  # these files are from before rows were remembered
         for day in DAYS:
             model.partial_fit(day)
         again = STREAMS[name]().resume(FIXTURES / f"{name}-{version}.weft")

@@ -176,10 +176,10 @@ def _refuse_other(path: Any, name: str, theirs: dict[str, Any], estimator: Any) 
     if name != type(estimator).__name__:
         raise ValueError(f"{path} is of a {name}, not of a {type(estimator).__name__}")
     mine = fingerprint(estimator)
-    for key in sorted(mine.keys() | theirs.keys()):
-        if mine.get(key) != theirs.get(key):
+    for key in sorted(theirs):  # what is a parameter only since then has its default in the file
+        if mine.get(key) != theirs[key]:
             raise ValueError(
-                f"{path} was written with {key}={theirs.get(key)!r}, this one has "
+                f"{path} was written with {key}={theirs[key]!r}, this one has "
                 f"{key}={mine.get(key)!r}; resume with the same parameters"
             )
 

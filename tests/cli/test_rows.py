@@ -110,6 +110,19 @@ def test_a_map_of_neighbourhoods(folder):
     assert done.code == 0, done.err
 
 
+def test_drift_says_which_table_lacks_a_column(tmp_path):
+    (tmp_path / "old.csv").write_text("a,b\nx,1\n")
+    (tmp_path / "new.csv").write_text("a\nx\n")
+    done = called("drift", "old.csv", "new.csv", cwd=tmp_path)
+    assert (done.code, "only OLD has column 'b'" in done.err) == (1, True)
+
+
+def test_rows_that_do_not_differ_cannot_be_clustered(tmp_path):
+    (tmp_path / "same.csv").write_text("a\nx\nx\nx\n")
+    done = called("cluster", "same.csv", "-k", "2", cwd=tmp_path)
+    assert (done.code, "no column varies" in done.err) == (1, True)
+
+
 def test_drift_names_what_changed(folder):
     found = told("drift", "even.csv", "odd.csv", cwd=folder)
     assert found["changed"] == ["sex"]

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
 
 from weft.datasets import car
 from weft.hierarchy import DRDH, DistanceHierarchy
@@ -107,3 +108,13 @@ def test_bad_parameters(bad, rows):
 
 def test_all_rows_alike():
     assert DRDH(n_iter=5).fit_transform({"x": ["a"] * 20}).shape == (20, 2)
+
+
+def test_the_map_does_not_depend_on_the_number_of_threads():
+    rng = np.random.default_rng(0)
+    rows = {f"x{i}": rng.integers(0, 60, 1500).astype(str) for i in range(4)}
+    maps = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            maps.append(DRDH(n_iter=20, random_state=0).fit(rows).map_)
+    np.testing.assert_array_equal(*maps)

@@ -9,6 +9,7 @@ from weft.couplings import kernel_family
 from weft.datasets import led24, make_coupled
 from weft.learn import _unicorn_printed as printed
 from weft.learn.unicorn import change
+from weft.spaces import corrected_uncertainty, information
 
 FEW = kernel_family([0.5, 2.0], [1])
 
@@ -48,17 +49,23 @@ def test_equations_8_1_to_8_5_are_merged_counts():
     assert stream.counts_ - b == a
 
 
-def test_default_is_weave_on_accumulated_counts():
+def test_default_has_weaves_couplings_of_accumulated_counts_under_its_own_weights():
     parts = windows()
-    stream, weave = streamed(parts, n_clusters=10), Weave(10).fit(np.vstack(parts))
-    np.testing.assert_array_equal(stream.transform(parts[1]), weave.transform(parts[1]))
-    assert stream.weights_ == weave.weights_
+    stream, weave = streamed(parts), Weave().fit(np.vstack(parts))
+    whole = Table.of(np.vstack(parts), numbers="nominal")
+    for name in stream.weights_:
+        a, b = (m.value_distances(name) ** 2 / m.weights_[name] for m in (stream, weave))
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    mutual, marginal, _ = information(Counts.of(whole))
+    tied = corrected_uncertainty(Counts.of(whole), mutual, marginal).sum(axis=1)
+    tied = np.maximum(tied, 1e-8 * tied.max()) ** (1 / 3)
+    np.testing.assert_allclose(list(stream.weights_.values()), tied / tied.mean())
 
 
 def test_static_variant_learns_from_the_last_window_only():
     parts = windows()
     static = streamed(parts, n_clusters=10, decay=0)
-    last = Weave(10).fit(parts[-1])
+    last = UNICORN(10).fit(parts[-1])
     np.testing.assert_array_equal(static.transform(parts[0]), last.transform(parts[0]))
 
 

@@ -192,3 +192,15 @@ def test_kernels_can_be_chosen():
                        couplings.kernel_family((), (1,)), 5.0)  # fmt: skip
     assert np.allclose(gram, gram.T)
     assert not np.allclose(linear.pairwise_distances(X), Weave().fit(X).pairwise_distances(X))
+
+
+def test_a_column_that_depends_on_nothing_still_tells_rows_apart():
+    """Bias-corrected dependence may be exactly 0; a weight of 0 would make such rows equal."""
+    rng = np.random.default_rng(0)
+    a, noise = rng.integers(3, size=300), rng.integers(2, size=300)
+    X = {"a": a.astype(str), "b": ((a + (rng.random(300) < 0.1)) % 3).astype(str)}
+    X["noise"] = noise.astype(str)
+    weave = Weave().fit(X)
+    assert 0 < weave.weights_["noise"] < 0.1 * weave.weights_["a"]
+    rows = weave.transform({"a": ["0", "0"], "b": ["0", "0"], "noise": ["0", "1"]})
+    assert np.linalg.norm(rows[0] - rows[1]) > 1e-3

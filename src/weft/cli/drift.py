@@ -57,7 +57,9 @@ def _counted(job: Job, new: str) -> tuple[Any, Any]:
     table = job.table(rows)
     before, names = Counts.of(table), table.schema.names
     after = Rows.read(new, counts=before)
-    after.check(names)
+    for name in names:
+        if name not in after.columns:
+            raise ValueError(f"only OLD has column {name!r}; compare others by --columns or --drop")
     more = [n for n in after.columns if n not in rows.columns]
     if more and not job.columns:
         note(f"warning: only NEW has {', '.join(map(repr, more))}; not compared")

@@ -102,7 +102,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
 
     _vocabulary: Vocabulary
     _profiles: np.ndarray
-    _rows: np.ndarray
+    _rows = np.zeros((0, 0), np.int32)  # so in checkpoints from before rows were remembered
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
@@ -163,7 +163,6 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         self.embedder_, self.n_windows_ = embedder, state["n_windows"]
         labels = [tuple(map(_labels.from_json, c)) for c in state["labels"]]
         self._vocabulary, self._profiles = Vocabulary(tuple(labels)), arrays["profiles"]
-        self._rows = np.zeros((0, len(labels)), np.int32)
         remember_names(self, embedder.schema_)
         self._random = np.random.RandomState()
         self._random.set_state((state["random"][0], arrays["random"], *state["random"][1:]))
@@ -173,8 +172,8 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
 
     def _cluster(self, table: Table, carried: np.ndarray | None) -> None:
         """Cluster a window and the rows before it, name the clusters, keep their profiles."""
-        n_before = len(self._rows)
-        self._rows = np.vstack([self._rows, self._vocabulary.codes(table)])
+        n_before, codes = len(self._rows), self._vocabulary.codes(table)
+        self._rows = np.vstack([self._rows.reshape(n_before, codes.shape[1]), codes])
         pool = self._vocabulary.table(table.schema, self._rows) if n_before else table
         vectors = np.asarray(self.embedder_.transform(pool))
         points, inverse, weight = np.unique(

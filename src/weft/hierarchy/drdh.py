@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from weft._input import remember_names
 from weft._optional import require
@@ -224,5 +225,6 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
 def _start(rows: np.ndarray, n_components: int, seed: int, initialization: Any) -> np.ndarray:
     """Return where the layout starts: principal axes, or chance where there are none."""
     if min(rows.shape) > n_components and np.ptp(rows, axis=0).any():
-        return initialization.pca(rows, n_components=n_components, random_state=seed)
+        with threadpool_limits(1):  # the layout makes much of the last bit, which threads change
+            return initialization.pca(rows, n_components=n_components, random_state=seed)
     return initialization.random(len(rows), n_components=n_components, random_state=seed)

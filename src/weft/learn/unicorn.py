@@ -20,7 +20,7 @@ from weft._memory import Memory, Resumable, check_forgetting, refuse_new_columns
 from weft.counts import Counts
 from weft.engines import in_memory
 from weft.learn import _unicorn_printed as printed
-from weft.learn.weave import Weave, check_clusters
+from weft.learn.weave import check_clusters, dependence, placed, woven
 from weft.table import Schema
 from weft.tables import ValueTables
 
@@ -45,7 +45,7 @@ class UNICORN(Resumable, ValueEmbedder):
         Number of clusters looked for, if known: vectors are then projected on the 2k directions
         in which objects differ most.
     objective : {"weave", "paper"}, default="weave"
-        ``"weave"`` weighs couplings as :class:`~weft.Weave` does; ``"paper"`` is Eq. (8.18),
+        ``"weave"`` averages couplings as :class:`~weft.Weave` does; ``"paper"`` is Eq. (8.18),
         errata corrected, for the record; see the notes.
     delta : float, default=0.01
         How much the new representation should agree with the last one (``"paper"`` only).
@@ -82,7 +82,9 @@ class UNICORN(Resumable, ValueEmbedder):
     *Errata.* In (8.18) H is ``I - 11ᵀ/n`` and the first term is ``tr(HSH) / (‖HSH‖ √(n-1))``; in
     (8.19) ξ is a mean over all (column, value) terms; (8.5), missing in print, is the merged
     conditional probability. The corrected objective is convex in the weights and best at a single
-    kernel of a single column, so it is not the default: Weave on accumulated counts is.
+    kernel of a single column, so it is not the default: the couplings of Weave on accumulated
+    counts are. Columns weigh ``∛ΣSU⁺``, how far they depend on the others: on a stream what is
+    rare matters, and Weave's factor of entropy would hide the columns that show it.
 
     A window may have new values and missing ones; one without rows only moves the position; one
     with other columns is refused, the column named, and the model stays as it was.
@@ -193,21 +195,21 @@ class UNICORN(Resumable, ValueEmbedder):
     # -- learning --------------------------------------------------------------------------
 
     def _learn(self, counts: Counts) -> ValueTables:
-        if self.objective == "weave":
-            inner = Weave(self.n_clusters, smoothing=SMOOTHING, kernels=self.kernels)
-            tables = inner._learn(counts)
-            self.weights_, self.landmarks_ = inner.weights_, inner.landmarks_
-            return tables
-        if self.objective != "paper":
+        if self.objective not in ("weave", "paper"):
             raise ValueError(f"objective={self.objective!r}: use 'weave' or 'paper'")
         if self.n_clusters is not None:
             check_clusters(self.n_clusters, counts)
         kernels = couplings.kernel_family() if self.kernels is None else dict(self.kernels)
-        tables, self.weights_, self.objective_ = printed.learn(
+        if self.objective == "weave":
+            weights = stream_weights(counts)
+            self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
+            tables, self.landmarks_ = woven(counts, weights, kernels, SMOOTHING)
+            return placed(counts, tables, self.n_clusters)
+        printed_tables, self.weights_, self.objective_ = printed.learn(
             counts, self._prior, kernels, self.decay, self.delta, self.sigma
         )
         self.landmarks_ = {}
-        return tables
+        return printed_tables
 
     # -- files -----------------------------------------------------------------------------
 
@@ -218,6 +220,13 @@ class UNICORN(Resumable, ValueEmbedder):
         self._memory, self.history_ = memory, state["history"]
         self.drift_ = Change(*state["drift"])
         return self
+
+
+def stream_weights(counts: Counts) -> np.ndarray:
+    """Return ``w_a ∝ (Σ_b SU⁺_ab)^⅓``, mean 1, of the columns that vary."""
+    entropy, tied = dependence(counts)
+    weight = np.where(entropy > 0, tied, 0) ** (2 / 3)
+    return weight / weight.mean() if weight.any() else np.ones(len(weight))
 
 
 def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:

@@ -90,21 +90,11 @@ class Weave(ValueEmbedder):
         self._check(counts)
         weights = column_weights(counts)
         self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
-        self.landmarks_: dict[str, int] = {}
-        tables = []
-        for a, name in enumerate(counts.names):
-            marks = couplings.landmarks(counts, a, self.max_landmarks)
-            if len(marks) < counts.sizes[a]:
-                self.landmarks_[name] = len(marks)
-            gram = mean_kernel(counts, a, marks, self._kernels(), self.smoothing)
-            tables.append(np.sqrt(weights[a]) * couplings.factor(gram, marks))
-        if self.n_clusters is None:
-            return ValueTables.from_features(tables, counts)
-        axes = leading_axes(counts, tables, 2 * self.n_clusters)
-        return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
-
-    def _kernels(self) -> dict[str, couplings.Kernel]:
-        return couplings.kernel_family() if self.kernels is None else dict(self.kernels)
+        kernels = couplings.kernel_family() if self.kernels is None else dict(self.kernels)
+        tables, self.landmarks_ = woven(
+            counts, weights, kernels, self.smoothing, self.max_landmarks
+        )
+        return placed(counts, tables, self.n_clusters)
 
     def _check(self, counts: Counts) -> None:
         if self.n_clusters is not None:
@@ -122,6 +112,32 @@ def check_clusters(n_clusters: int, counts: Counts) -> None:
     if not isinstance(n_clusters, Integral) or n_clusters < 2 or (known and n_clusters > counts.n):
         at_most = f" and at most n_samples={counts.n}" if known else ""
         raise ValueError(f"n_clusters={n_clusters!r} must be an integer of at least 2{at_most}")
+
+
+def woven(
+    counts: Counts,
+    weights: np.ndarray,
+    kernels: dict[str, couplings.Kernel],
+    smoothing: float,
+    max_landmarks: int = couplings.MAX_LANDMARKS,
+) -> tuple[list[np.ndarray], dict[str, int]]:
+    """Return the weighted vectors of each column's values, and the columns seen by landmarks."""
+    tables, seen_through = [], {}
+    for a, name in enumerate(counts.names):
+        marks = couplings.landmarks(counts, a, max_landmarks)
+        if len(marks) < counts.sizes[a]:
+            seen_through[name] = len(marks)
+        gram = mean_kernel(counts, a, marks, kernels, smoothing)
+        tables.append(np.sqrt(weights[a]) * couplings.factor(gram, marks))
+    return tables, seen_through
+
+
+def placed(counts: Counts, tables: list[np.ndarray], n_clusters: int | None) -> ValueTables:
+    """Return the tables side by side, or on the 2k directions in which objects differ most."""
+    if n_clusters is None:
+        return ValueTables.from_features(tables, counts)
+    axes = leading_axes(counts, tables, 2 * n_clusters)
+    return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
 
 
 def column_blocks(
@@ -161,12 +177,20 @@ def mean_kernel(
 
 
 def column_weights(counts: Counts) -> np.ndarray:
-    """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend.
+    """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend."""
+    entropy, tied = dependence(counts)
+    weight = np.sqrt(entropy * tied)
+    return weight / weight.mean() if weight.any() else np.ones(len(weight))
 
-    Without any dependence the factor of ``SU⁺``, bias-corrected symmetric uncertainty, is 1.
+
+def dependence(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """Return of each column its entropy and ``√Σ_b SU⁺_ab``, its ties to the others.
+
+    ``SU⁺`` is bias-corrected symmetric uncertainty. A column that depends on nothing has 1e-4 of
+    the largest, so that rows which differ only there stay apart; without any dependence all
+    have 1.
     """
     mutual, marginal, _ = information(counts)
-    uncertainty = corrected_uncertainty(counts, mutual, marginal)
-    tied = np.sqrt(uncertainty.sum(axis=1))
-    weight = np.sqrt(np.diagonal(marginal) * (tied if tied.any() else 1))
-    return weight / weight.mean() if weight.any() else np.ones(len(weight))
+    tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
+    tied = np.maximum(tied, 1e-4 * tied.max()) if tied.any() else np.ones(len(tied))
+    return np.diagonal(marginal), tied

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from weft.counts import Counts
 from weft.report import _model
@@ -124,8 +125,9 @@ def _look_at_rows(
     tell("drawing the map", 0.6)
     vectors = seen.vectors(model, seen.drawn)
     copies = seen.copies[seen.drawn]
-    axes = Axes.of(vectors, copies)
-    places = axes.place(vectors)
+    with threadpool_limits(1):  # t-SNE makes much of the last bit, which threads change
+        axes = Axes.of(vectors, copies)
+        places = axes.place(vectors)
     tell("finding clusters", 0.7)
     centers, silhouette = find_centers(places, copies, random_state)
     chosen = choose_rows(seen, asked, places, assign(places, centers), centers)

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft import _distinct
 from weft.report._reading import Reading, select, take
+from weft.report._text import rounded
 from weft.table import Table
 
 _BLOCK = 1 << 22  # numbers held at a time: 32 MB
@@ -96,7 +97,7 @@ def layouts(places: np.ndarray, axes: Axes, random_state: Any) -> list[dict[str,
     """Return the maps: the first two axes, and t-SNE where openTSNE is there and rows are few."""
     flat = np.zeros((len(places), 2))
     flat[:, : min(2, places.shape[1])] = places[:, :2]
-    share = [*axes.explained[:2].tolist(), 0.0, 0.0][:2]
+    share = [*rounded(axes.explained[:2]), 0.0, 0.0][:2]
     out = [{"name": "principal axes", "points": flat, "explained": share}]
     near = _tsne(places, random_state) if 30 <= len(places) <= MOST_NEAR else None
     if near is not None:

@@ -26,6 +26,7 @@ PYTHON = HOME / ".peers" / "bin" / "python"
 PACKAGES = (
     "category_encoders skrub prince kmodes gower stepmix umap-learn catboost lightgbm".split()
 )
+SPEED_ONLY = ("ksvd", "dictlearn", "pomegranate")  # of other reports; pomegranate brings torch
 ROWS = 600  # larger sets are cut to so many random rows
 SPLITS = 3
 SEED = 0
@@ -57,12 +58,20 @@ def enter_environment() -> None:
     """Go on inside the peers' environment, making it first if need be."""
     if Path(sys.prefix) == PYTHON.parents[1]:
         return
-    if not PYTHON.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(PYTHON.parents[1])], check=True)
-        weft = f"{HOME.parent}[frames]"
-        install = [str(PYTHON), "-m", "pip", "install", "-q", "setuptools<81", *PACKAGES]
-        subprocess.run([*install, "-e", weft], check=True)
+    make_environment()
     os.execv(str(PYTHON), [str(PYTHON), *sys.argv])
+
+
+def make_environment() -> None:
+    """Make the peers' environment unless it is there; what cannot be had is reported later."""
+    if PYTHON.exists():
+        return
+    subprocess.run([sys.executable, "-m", "venv", str(PYTHON.parents[1])], check=True)
+    install = [str(PYTHON), "-m", "pip", "install", "-q"]
+    weft = f"{HOME.parent}[frames]"
+    subprocess.run([*install, "setuptools<81", *PACKAGES, "-e", weft], check=True)
+    for package in SPEED_ONLY:
+        subprocess.run([*install, package], check=False)
 
 
 def data_sets() -> list[str]:

@@ -14,7 +14,7 @@ import sys
 import time
 
 from _cells import CACHE
-from peers import HOME, PYTHON
+from peers import HOME, PYTHON, make_environment
 
 SMALL = "zoo soybean_small hayes_roth lymphography house_votes spect".split()
 PEERS = ["--peer-python", str(PYTHON)]
@@ -28,7 +28,7 @@ STEPS: dict[str, list[str]] = {
     "numeric_accuracy": [],
     "hierarchy_accuracy": [],
     "goodness": [],
-    "sparse_speed": [],
+    "sparse_speed": ["--peers", str(PYTHON)],
     "studies": [],
     "sources_gbc": [],
     "sources_coca": [],
@@ -59,6 +59,8 @@ def main() -> None:
     names = list(steps)
     names = names[names.index(options.first) :] if options.first else names
     CACHE.mkdir(exist_ok=True)
+    if not options.quick:
+        make_environment()
     memory = CACHE / ("steps-quick.json" if options.quick else "steps.json")
     known: dict[str, float] = json.loads(memory.read_text()) if memory.exists() else {}
     failed = []

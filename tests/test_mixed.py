@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from weft import HELIC, NonBEND, OneHot, Table, Weave
+from weft import HELIC, NonBEND, OneHot, Table, ValueMetric, Weave
 from weft._mixed import Numbering, binned, quantile_edges
 from weft._schema import Column
 from weft.mixed import MixedEmbedder
@@ -210,3 +210,9 @@ def test_embedders_that_need_rows_get_them():
         for part in (slice(0, 30), slice(30, 60)):
             halves.partial_fit({c: v[part] for c, v in rows.items()}, y[part])
         assert np.allclose(halves.pairwise_distances(rows), D)
+
+
+def test_a_measure_without_vectors_is_refused():
+    rows = {"job": ["cook", "clerk", "cook"], "town": ["u", "u", "v"], "age": [1.0, 2.0, 3.0]}
+    with pytest.raises(ValueError, match=r"jia.*no vectors"):
+        MixedEmbedder(ValueMetric("jia")).fit(rows)

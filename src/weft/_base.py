@@ -34,6 +34,7 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
 
     _uses_classes: ClassVar[bool] = False  # whether y is counted
     _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
+    _has_vectors: ClassVar[bool] = True  # whether each value is a place of its own
 
     def __init__(
         self, *, schema: Any = None, unknown: str = "centroid", dtype: str = "float64"

@@ -141,6 +141,8 @@ class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         numbering = Numbering.of(table, int(self.n_bins)) if first else self._numbering
         spread = numbering.spread(table)
         embedder = self._embedder()
+        if not embedder._has_vectors:
+            raise ValueError(f"{embedder!r} gives values no vectors; use another embedder")
         uses_classes = embedder._uses_classes
         if uses_classes and y is None:
             raise ValueError(f"{type(embedder).__name__} requires y to be passed")

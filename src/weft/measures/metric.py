@@ -119,6 +119,10 @@ class ValueMetric(ValueEmbedder):
         named = isinstance(self.measure, str) and self.measure in MEASURES
         return named and MEASURES[self.measure].needs_y  # type: ignore[index]
 
+    @property
+    def _has_vectors(self) -> bool:  # type: ignore[override]
+        return self._chosen().form != "pairwise"
+
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         chosen = self._chosen()
         if chosen.needs_y and y is None:

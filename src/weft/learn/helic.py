@@ -90,8 +90,8 @@ class HELIC(ValueEmbedder):
     *Errata.* The penalty λ‖ω‖₁ of Eq. (6.19) shrinks ω to 0 and the printed 1000 steps of 10⁻³
     move a weight by 1 at most; a kernel matrix has one weight here, not one per column.
     With one class alone there is nothing to learn and weights stay where they start.
-    Where there are more pairs than ``n_pairs``, they are drawn by the rows' positions: another order
-    of the rows is another sample, as another seed is.
+    Where there are more pairs than ``n_pairs``, they are drawn by the rows' positions: another
+    order of the rows is another sample, as another seed is.
 
     Examples
     --------

@@ -142,7 +142,7 @@ class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         spread = numbering.spread(table)
         embedder = self._embedder()
         if not embedder._has_vectors:
-            raise ValueError(f"{embedder!r} gives values no vectors; use another embedder")
+            raise ValueError(f"{embedder!r} gives rows no vectors; use another embedder")
         uses_classes = embedder._uses_classes
         if uses_classes and y is None:
             raise ValueError(f"{type(embedder).__name__} requires y to be passed")

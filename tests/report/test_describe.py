@@ -127,7 +127,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="only column"):
         describe({"a": ["x"]}, target="a")
     for silent in ("jia", MixedEmbedder(ValueMetric("jia"))):  # it would be no part of the map
-        with pytest.raises(ValueError, match="measure 'jia' gives rows no vectors"):
+        with pytest.raises(ValueError, match=r"jia.* gives rows no vectors"):
             describe(rows, method=silent)
     with pytest.raises(ValueError, match="method='best'"):
         describe(rows, method="best")

@@ -174,7 +174,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         """Cluster a window and the rows before it, name the clusters, keep their profiles."""
         n_before, codes = len(self._rows), self._vocabulary.codes(table)
         self._rows = np.vstack([self._rows.reshape(n_before, codes.shape[1]), codes])
-        pool = self._vocabulary.table(table.schema, self._rows) if n_before else table
+        pool = self._vocabulary.table(table.schema, self._rows)
         vectors = np.asarray(self.embedder_.transform(pool))
         points, inverse, weight = np.unique(
             vectors, axis=0, return_inverse=True, return_counts=True

@@ -20,7 +20,7 @@ from weft._memory import Memory, Resumable, check_forgetting, refuse_new_columns
 from weft.counts import Counts
 from weft.engines import in_memory
 from weft.learn import _unicorn_printed as printed
-from weft.learn.weave import check_clusters, dependence, placed, woven
+from weft.learn.weave import check_clusters, dependence, mean_one, placed, woven
 from weft.table import Schema
 from weft.tables import ValueTables
 
@@ -225,8 +225,7 @@ class UNICORN(Resumable, ValueEmbedder):
 def stream_weights(counts: Counts) -> np.ndarray:
     """Return ``w_a ∝ (Σ_b SU⁺_ab)^⅓``, mean 1, of the columns that vary."""
     entropy, tied = dependence(counts)
-    weight = np.where(entropy > 0, tied, 0) ** (2 / 3)
-    return weight / weight.mean() if weight.any() else np.ones(len(weight))
+    return mean_one(np.where(entropy > 0, tied, 0) ** (2 / 3))
 
 
 def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:

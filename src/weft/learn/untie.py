@@ -18,9 +18,9 @@ from weft import couplings
 from weft._base import ValueEmbedder
 from weft.counts import Counts
 from weft.learn._untie_printed import Features, as_printed, printed_features
-from weft.learn.weave import check_clusters, column_blocks, column_weights, mean_kernel
+from weft.learn.weave import check_clusters, column_blocks, column_weights, mean_kernel, placed
 from weft.spaces import frequencies
-from weft.spectra import leading_axes, projected, responses
+from weft.spectra import responses
 from weft.tables import ValueTables
 
 
@@ -123,8 +123,7 @@ class UNTIE(ValueEmbedder):
         weights = [w * beta for w, beta in zip(share, betas, strict=True)]
         self.weights_ = _named(counts, mixtures, weights)
         tables = mixed_tables(mixtures, share, betas)
-        axes = leading_axes(counts, tables, 2 * self.n_clusters)
-        return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
+        return placed(counts, tables, self.n_clusters)
 
     def _as_printed(self, counts: Counts, kernels: dict[str, couplings.Kernel]) -> ValueTables:
         self.landmarks_ = {}

@@ -179,8 +179,12 @@ def mean_kernel(
 def column_weights(counts: Counts) -> np.ndarray:
     """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend."""
     entropy, tied = dependence(counts)
-    weight = np.sqrt(entropy * tied)
-    return weight / weight.mean() if weight.any() else np.ones(len(weight))
+    return mean_one(np.sqrt(entropy * tied))
+
+
+def mean_one(weights: np.ndarray) -> np.ndarray:
+    """Return weights scaled to mean 1; all alike if there are none."""
+    return weights / weights.mean() if weights.any() else np.ones(len(weights))
 
 
 def dependence(counts: Counts) -> tuple[np.ndarray, np.ndarray]:

@@ -263,7 +263,7 @@ class ValueMetric(ValueEmbedder):
 
     def _refuse_pairwise(self, method: str) -> None:
         check_is_fitted(self, "counts_")
-        if self.measure_.form == "pairwise":
+        if not self._has_vectors:
             raise ValueError(
                 f"measure {self.measure_.name!r} looks at two columns at a time and has no value "
                 f"table, so there is no {method}; use pairwise_distances"

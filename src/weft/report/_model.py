@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 import weft
 from weft._base import ValueEmbedder
-from weft._catalogue import EMBEDDERS, NO_VECTORS
+from weft._catalogue import EMBEDDERS
 from weft.measures import MEASURES, ValueMetric
 from weft.mixed import MixedEmbedder
 from weft.report._reading import Reading
@@ -29,11 +29,10 @@ def chosen(method: Any, table: Table, random_state: Any) -> Any:
     model = _named(method, random_state) if isinstance(method, str) else method
     if not isinstance(model, ValueEmbedder | MixedEmbedder):
         raise TypeError(f"method={method!r}: use a name, or a MixedEmbedder or embedder of values")
-    inner = model.categorical if isinstance(model, MixedEmbedder) else model
-    if isinstance(inner, ValueMetric) and inner.measure in NO_VECTORS:
-        raise ValueError(f"measure {inner.measure!r} gives rows no vectors; use another")
     if isinstance(model, MixedEmbedder):
         return clone(model)
+    if not model._has_vectors:
+        raise ValueError(f"{model!r} gives rows no vectors; use another embedder")
     numbered = any(column.kind in ("numeric", "ordinal") for column in table.schema.columns)
     return MixedEmbedder(clone(model)) if numbered else clone(model)
 

@@ -20,7 +20,7 @@ $(VENV)/.dev: pyproject.toml
 	@touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core  ## embed a built-in table, compare, write a picture
-	$(BIN)/weft demo --force
+	$(BIN)/tabweave demo --force
 
 test: $(VENV)/.dev   ## the fast tests
 	$(BIN)/python -m pytest -n auto -m "not slow"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from weft import Sources
+from tabweave import Sources
 
 Data = tuple[dict[str, object], dict[str, object], np.ndarray]
 
 
 def mfeat() -> Data:
-    from weft.datasets import load
+    from tabweave.datasets import load
 
     tables: dict[str, object] = {}
     for view in ("fou", "fac", "kar", "pix", "zer", "mor"):
@@ -21,7 +21,7 @@ def mfeat() -> Data:
 
 
 def citeseer() -> Data:
-    from weft.datasets import load
+    from tabweave.datasets import load
 
     content, cites = load("citeseer_content"), load("citeseer_cites")
     words = [[int(w) for w in (cell or "").split()] for cell in content.columns["words"]]
@@ -33,7 +33,7 @@ def citeseer() -> Data:
 
 
 def terrorist() -> Data:
-    from weft.datasets import load
+    from tabweave.datasets import load
 
     content = load("terrorist_attack_content")
     ids = content.columns.pop("attack_id")

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
 
 from _report import Report
-from weft import CoCA, Sources
+from tabweave import CoCA, Sources
 
 
 def large_sources(n: int, p: int, d: int) -> tuple[Sources, np.ndarray]:

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
-from weft import Sources
-from weft.datasets import load
+from tabweave import Sources
+from tabweave.datasets import load
 
 NOISE_COLUMNS = 50
 

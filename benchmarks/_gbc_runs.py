@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from _cells import Cells
 from _gbc_data import TASKS, Task, joined, present, sources
-from weft import GBCClassifier, GBCRegressor
+from tabweave import GBCClassifier, GBCRegressor
 
 SHARES = (0.1, 0.3, 0.5)
 SPLITS = 10

@@ -47,7 +47,7 @@ def digit_views() -> list[Task]:
 
 def published_tasks() -> list[Task]:
     """Figure 19: credit in two countries, concrete in two tests."""
-    from weft.datasets import load
+    from tabweave.datasets import load
 
     sets = {}
     for name in ("australian", "german_credit", "concrete_strength", "concrete_slump"):
@@ -84,7 +84,7 @@ def unrelated_tasks(seed: int) -> list[Task]:
 
 
 def _mfeat(view: str) -> tuple[np.ndarray, np.ndarray]:
-    from weft.datasets import load
+    from tabweave.datasets import load
 
     data = load(f"mfeat_{view}", download=False)
     return np.column_stack(list(data.columns.values())).astype(float), data.y.astype(str)

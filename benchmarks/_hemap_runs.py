@@ -24,7 +24,7 @@ class Run:
         seed: int,
         **options,
     ) -> None:
-        from weft import HeMap
+        from tabweave import HeMap
 
         rng = np.random.default_rng(1000 + seed)
         y = task.y.astype(object)

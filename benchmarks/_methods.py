@@ -10,9 +10,10 @@ import numpy as np
 
 import _methods_nonbend as nonbend
 import _protocols as protocols
-from weft import CDE, CKML, HELIC, UNTIE, Counts, OneHot, ValueMetric, ValueTables, Weave, couplings
-from weft._base import ValueEmbedder
-from weft.measures.ckml import printed_roots
+from tabweave import CDE, CKML, HELIC, UNTIE, Counts, OneHot, ValueMetric, ValueTables, Weave
+from tabweave.base import ValueEmbedder
+from tabweave.counts import couplings
+from tabweave.measures.ckml import printed_roots
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ TABLES["7.1"] = TableSpec(
     {"UNTIE as printed": "UNTIE"},
     (
         "Vectors go to k-means, measures to k-modes; best objective of 100 starts (20 on sets "
-        "above 10,000 rows). Weave is weft's own and has no published column.",
+        "above 10,000 rows). Weave is tabweave's own and has no published column.",
     ),
     aside=("UNTIE as printed", "Weave, k unknown"),
     ours=("Weave", "UNTIE"),
@@ -343,7 +344,7 @@ TABLES["5.4"] = TableSpec(
     {"NB-G halfway": "NB-G", "NB-V halfway": "NB-V"},
     (
         "Single fits as in the thesis, F averaged over five seeds: NB-G and NB-V with the printed "
-        "column weights (5.31), NB-GU and NB-VU without (weft's default), 'halfway' the mean of "
+        "column weights (5.31), NB-GU and NB-VU without (tabweave's default), 'halfway' the mean of "
         "both. One-zero vectors have the distances of one-hot vectors: OZ is measured as one-hot.",
     ),
     aside=("NB-G halfway", "NB-V halfway"),

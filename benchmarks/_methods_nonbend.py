@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft import NonBEND, ValueTables, Weave
-from weft.counts import Counts
-from weft.learn.autoencoder import OneHotAutoencoder
-from weft.learn.nonbend import mean_grams
+from tabweave import NonBEND, ValueTables, Weave
+from tabweave.counts.counts import Counts
+from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.embed.nonbend.nonbend import mean_grams
 
 SEEDS = 5  # single fits hang on their seed: their F is the mean over so many
 
@@ -44,7 +44,7 @@ def autoencoder(k: int) -> OneHotAutoencoder:
 
 NOTES = (
     "Vectors go to k-means, measures to k-modes; best objective of 100 starts (20 on sets above "
-    "10,000 rows). NB-G and NB-V are weft's defaults: the mean of the Grams of 8 fits, without the "
+    "10,000 rows). NB-G and NB-V are tabweave's defaults: the mean of the Grams of 8 fits, without the "
     "column weights of (5.31), which do not help (Table 5.4). 'single' is one such fit, F as mean "
     f"over {SEEDS} seeds; 'printed' a single fit with the printed weights, the thesis' own "
     "reading; 'shrunk' 8 fits with weights halfway; '+ Weave' the mean of the latter's and Weave's "

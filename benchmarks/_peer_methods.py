@@ -1,4 +1,4 @@
-"""Peers: what people use today, and weft, behind one small face. Runs in the peers' environment.
+"""Peers: what people use today, and tabweave, behind one small face. Runs in the peers' environment.
 
 A method is fitted on a pandas frame (strings and floats, gaps as NaN or None) and turns frames into
 dense vectors; a few give distances or clusters instead. Each comes with the tasks it can take part
@@ -292,27 +292,27 @@ class Boosted:
 
 
 def auto(kinds: dict[str, str], k: int) -> Any:
-    from weft import MixedEmbedder
+    from tabweave import MixedEmbedder
 
     return MixedEmbedder(schema=kinds)
 
 
 def auto_k(kinds: dict[str, str], k: int) -> Any:
-    from weft import MixedEmbedder, Weave
+    from tabweave import MixedEmbedder, Weave
 
     return MixedEmbedder(Weave(k), schema=kinds)
 
 
 def supervised(kinds: dict[str, str], k: int) -> Any:
-    from weft import HELIC, MixedEmbedder
+    from tabweave import HELIC, MixedEmbedder
 
     return MixedEmbedder(HELIC(random_state=0), schema=kinds)
 
 
 METHODS: dict[str, Method] = {
-    "weft": Method(auto),
-    "weft, k known": Method(auto_k, ("clustering",)),
-    "weft supervised": Method(supervised, TAUGHT, supervised=True),
+    "tabweave": Method(auto),
+    "tabweave, k known": Method(auto_k, ("clustering",)),
+    "tabweave supervised": Method(supervised, TAUGHT, supervised=True),
     "one-hot": Method(lambda kinds, k: Filled(kinds, one_hot(kinds), scale=False)),
     "ordinal": Method(encoder("OrdinalEncoder")),
     "count": Method(encoder("CountEncoder", handle_unknown=0)),
@@ -323,7 +323,7 @@ METHODS: dict[str, Method] = {
     "UMAP on one-hot": Method(
         lambda kinds, k: Umap(Filled(kinds, one_hot(kinds), scale=False)), ALONE
     ),
-    "UMAP on weft": Method(lambda kinds, k: Umap(auto(kinds, k)), ALONE),
+    "UMAP on tabweave": Method(lambda kinds, k: Umap(auto(kinds, k)), ALONE),
     "gower": Method(lambda kinds, k: Gower(kinds), (*ALONE, "kNN"), gives="distances"),
     "k-prototypes": Method(Prototypes, ("clustering",), gives="clusters"),
     "stepmix": Method(LatentClasses, ("clustering",), gives="clusters"),

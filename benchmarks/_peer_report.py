@@ -7,26 +7,26 @@ import numpy as np
 from _cells import Cells
 from _peer_methods import METHODS
 from _report import FOLDER, Report
-from weft import plots
-from weft.evaluate import average_ranks, bonferroni_dunn, friedman
+from tabweave import plots
+from tabweave.evaluate import average_ranks, bonferroni_dunn, friedman
 
 TASKS = {
-    "clustering": ("alone", "weft", "clusters: macro F under the best matching"),
-    "retrieval": ("alone", "weft", "retrieval: precision of the ten nearest rows"),
-    "kNN": ("taught", "weft supervised", "k nearest neighbours: macro F"),
-    "linear": ("taught", "weft supervised", "logistic regression on the vectors: macro F"),
-    "tree": ("taught", "weft supervised", "random forest on the vectors: macro F"),
+    "clustering": ("alone", "tabweave", "clusters: macro F under the best matching"),
+    "retrieval": ("alone", "tabweave", "retrieval: precision of the ten nearest rows"),
+    "kNN": ("taught", "tabweave supervised", "k nearest neighbours: macro F"),
+    "linear": ("taught", "tabweave supervised", "logistic regression on the vectors: macro F"),
+    "tree": ("taught", "tabweave supervised", "random forest on the vectors: macro F"),
 }
-# other readings of weft are shown, but do not compete: they would crowd out the peers
-BARRED = ("clustering", "retrieval", "kNN")  # where weft's default is to be first
-ASIDE = ("weft, k known", "UMAP on weft")
+# other readings of tabweave are shown, but do not compete: they would crowd out the peers
+BARRED = ("clustering", "retrieval", "kNN")  # where tabweave's default is to be first
+ASIDE = ("tabweave, k known", "UMAP on tabweave")
 
 
 def write(cells: Cells) -> None:
     """Write benchmarks/reports/peers.md and one diagram per task."""
     import peers
 
-    report = Report("weft and its peers", "python benchmarks/peers.py")
+    report = Report("tabweave and its peers", "python benchmarks/peers.py")
     report.line(
         f"\nSets above {peers.ROWS:,} rows are cut to {peers.ROWS:,} at random; classes with fewer "
         "than six rows and constant columns are left out. Clusters: as many as classes, k-means "
@@ -102,9 +102,9 @@ def with_categories(report, names, main, ranked, control) -> None:
     """Say the ranks without the tables of numbers alone, where all encoders are one and the same.
 
     There every encoder leaves standardised numbers and shares a middle rank, so that they only
-    tell weft's vectors and gower's range-scaled L1 from the Euclidean distance of those.
+    tell tabweave's vectors and gower's range-scaled L1 from the Euclidean distance of those.
     """
-    from weft.datasets import load
+    from tabweave.datasets import load
 
     kept = [i for i, name in enumerate(names) if set(load(name).kinds.values()) != {"numeric"}]
     ranks = average_ranks(ranked[kept])
@@ -113,7 +113,7 @@ def with_categories(report, names, main, ranked, control) -> None:
     report.line(
         f"- first among the {len(kept)} sets with categories: {shown} (the other "
         f"{len(names) - len(kept)} are numbers alone: the encoders give the same standardised "
-        f"vectors there and share a middle rank; weft and gower have distances of their own)"
+        f"vectors there and share a middle rank; tabweave and gower have distances of their own)"
     )
 
 
@@ -126,7 +126,7 @@ def line(report, name, scores, own, rank, differs) -> None:
 
 def best(report, names, methods, table, control) -> None:
     """Say where the control wins and loses most, and against whom."""
-    peers = [j for j, m in enumerate(methods) if not m.startswith("weft") and m not in ASIDE]
+    peers = [j for j, m in enumerate(methods) if not m.startswith("tabweave") and m not in ASIDE]
     top = np.nanmax(table[:, peers], axis=1)
     who = [methods[peers[j]] for j in np.nanargmax(np.nan_to_num(table[:, peers], nan=-1), axis=1)]
     gap = table[:, methods.index(control)] - top

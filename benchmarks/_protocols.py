@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.datasets import Dataset
-from weft.evaluate import clustering_f, macro_f, monte_carlo_splits, nmi
+from tabweave.datasets import Dataset
+from tabweave.evaluate import clustering_f, macro_f, monte_carlo_splits, nmi
 
 Scores = dict[str, float]
 LARGE = 10_000  # rows; above, --quick takes fewer repeats
@@ -30,7 +30,7 @@ def k_modes(
     The lowest and highest F of any start are kept: they say how much of a difference between two
     reports can be luck.
     """
-    from weft import KModes, Table
+    from tabweave import KModes, Table
 
     table = Table.of(data.X, numbers="nominal")
     fitted = metric.fit(table)
@@ -188,7 +188,7 @@ def k_nearest(
 
     The same splits with first-come neighbours are scored too, since ties decide on such data.
     """
-    from weft import WeightedKNN
+    from tabweave import WeightedKNN
 
     scores: dict[str, list[float]] = {"all": [], "first": []}
     for train, test in monte_carlo_splits(data.y, n_repeats, 0.1, random_state=seed):

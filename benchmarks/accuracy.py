@@ -20,8 +20,8 @@ import numpy as np
 from _cells import Cells
 from _methods import TABLES
 from _report import FOLDER
-from weft.datasets import load
-from weft.evaluate import average_ranks
+from tabweave.datasets import load
+from tabweave.evaluate import average_ranks
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -9,15 +9,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from _report import FOLDER, Report
-from weft import CDE, UNTIE, Counts, OneHot, Table, Weave, couplings
-from weft.datasets import load
-from weft.evaluate import (
+from tabweave import CDE, UNTIE, Counts, OneHot, Table, Weave
+from tabweave.blocks.value_tables import cdist_squared
+from tabweave.counts import couplings
+from tabweave.datasets import load
+from tabweave.evaluate import (
     epsilon_gamma,
     inter_coupling_heterogeneity,
     intra_coupling_heterogeneity,
 )
-from weft.plots import epsilon_gamma_curve
-from weft.tables import cdist_squared
+from tabweave.plots import epsilon_gamma_curve
 
 SETS = ("mofn_3_7_10", "dermatology", "crx", "breast_cancer_w")
 EPSILONS = (0.05, 0.1, 0.2, 0.3)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from _report import Report, best_of
-from weft import HELIC, UNTIE, Counts, Table, Weave
-from weft.datasets import led24, make_codes, make_coupled
+from tabweave import HELIC, UNTIE, Counts, Table, Weave
+from tabweave.datasets import led24, make_codes, make_coupled
 
 N_COLUMNS, N_VALUES, FEW = 20, 10, 10_000
 METHODS = {

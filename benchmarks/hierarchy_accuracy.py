@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from _report import Report
-from weft.datasets import load
-from weft.hierarchy import DRDH, DistanceHierarchy
-from weft.hierarchy._search import Rows, exact_neighbors
+from tabweave.datasets import load
+from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
+from tabweave.search.scan import Rows, exact_neighbors
 
 COLUMNS = {
     "adult_mixed": [

@@ -20,10 +20,10 @@ import faiss
 import numpy as np
 
 from _report import Report, best_of
-from weft import MixedEmbedder, SimilarityIndex, Weave
-from weft._count_kernels import n_threads
-from weft.datasets import make_coupled
-from weft.datasets.synthetic import make_codes
+from tabweave import MixedEmbedder, SimilarityIndex, Weave
+from tabweave.counts.kernels import n_threads
+from tabweave.datasets import make_coupled
+from tabweave.datasets.synthetic import make_codes
 
 K = 10
 N_QUERIES = 500

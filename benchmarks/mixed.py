@@ -30,7 +30,7 @@ SEEDS = 10  # of the clusterings: k-medoids of german credit is 0.9 or 1.9, as i
 
 
 def read(name: str) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, str]]:
-    from weft.datasets import load
+    from tabweave.datasets import load
 
     data = load(name)
     if name == "adult_mixed":
@@ -56,7 +56,7 @@ def filled(columns: dict[str, np.ndarray], kinds: dict[str, str], train: np.ndar
 
 
 def ours(columns: dict, kinds: dict, train: np.ndarray) -> np.ndarray:
-    from weft.mixed import MixedEmbedder
+    from tabweave.embed.mixed import MixedEmbedder
 
     part = {name: values[train] for name, values in columns.items()}
     return MixedEmbedder(schema=kinds).fit(part).transform(columns)
@@ -171,7 +171,7 @@ def medoids(D: np.ndarray, k: int, seed: int, starts: int = 20) -> np.ndarray:
 
 
 def evaluate(name: str, python: str, repeats: int) -> dict[str, tuple[float, float]]:
-    from weft.evaluate import nmi
+    from tabweave.evaluate import nmi
 
     columns, y, kinds = read(name)
     folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=repeats, random_state=0)
@@ -211,7 +211,7 @@ def evaluate(name: str, python: str, repeats: int) -> dict[str, tuple[float, flo
 
 
 def accuracy(report: Report, python: str, repeats: int) -> None:
-    from weft.evaluate import average_ranks
+    from tabweave.evaluate import average_ranks
 
     report.section("kNN accuracy and NMI of clusters")
     report.line(
@@ -245,8 +245,8 @@ def accuracy(report: Report, python: str, repeats: int) -> None:
 
 
 def speed(report: Report, n_rows: int) -> None:
-    from weft.datasets import load
-    from weft.mixed import MixedEmbedder
+    from tabweave.datasets import load
+    from tabweave.embed.mixed import MixedEmbedder
 
     report.section(f"transform of {n_rows:,} mixed rows (adult, drawn with replacement)")
     data = load("adult_mixed")

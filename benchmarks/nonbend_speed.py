@@ -20,11 +20,10 @@ from pathlib import Path
 import numpy as np
 
 from _report import Report, best_of
-from weft import Counts, Table
-from weft.learn._nonbend_model import Fit, Prior
-from weft.learn._nonbend_rows import Rows
-from weft.learn._nonbend_vi import VI, first_fit, step
-from weft.learn.nonbend import NonBEND
+from tabweave import Counts, Table
+from tabweave.embed.nonbend.model import Fit, Prior, Rows
+from tabweave.embed.nonbend.nonbend import NonBEND
+from tabweave.embed.nonbend.variational import VI, first_fit, step
 
 ITERATIONS = 50
 _PEER = """
@@ -109,7 +108,9 @@ def against_peers(report: Report, python: str | None, n: int) -> None:
 
     ours()
     seconds = best_of(ours, 3)
-    report.line(f"weft VI from codes, reading, distinct rows and start included: {seconds:.3f} s")
+    report.line(
+        f"tabweave VI from codes, reading, distinct rows and start included: {seconds:.3f} s"
+    )
     if python is None:
         report.line("peers: not measured (no --peer-python)")
         return

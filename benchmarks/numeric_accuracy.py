@@ -21,8 +21,9 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import normalized_mutual_info_score
 
 from _report import Report
-from weft.datasets import load
-from weft.evaluate import (
+from tabweave.datasets import load
+from tabweave.embed.numeric import CoupledNumeric
+from tabweave.evaluate import (
     clustering_accuracy,
     davies_bouldin,
     dunn,
@@ -30,7 +31,6 @@ from weft.evaluate import (
     relative_distance,
     sd_index,
 )
-from weft.numeric import CoupledNumeric
 
 SETS = ("iris", "parkinsons", "seeds", "segment", "vowel", "robot_navigation")
 MORE = ("planning_relax", "blood", "wine_quality_red")

@@ -1,4 +1,4 @@
-"""weft and its peers on every data set: clusters, retrieval, kNN, linear and tree classifiers.
+"""tabweave and its peers on every data set: clusters, retrieval, kNN, linear and tree classifiers.
 
 ``python benchmarks/peers.py`` makes an environment of its own for the peers under
 benchmarks/.peers, goes on inside it, measures what is not in the cache yet, and writes
@@ -68,15 +68,15 @@ def make_environment() -> None:
         return
     subprocess.run([sys.executable, "-m", "venv", str(PYTHON.parents[1])], check=True)
     install = [str(PYTHON), "-m", "pip", "install", "-q"]
-    weft = f"{HOME.parent}[frames]"
-    subprocess.run([*install, "setuptools<81", *PACKAGES, "-e", weft], check=True)
+    tabweave = f"{HOME.parent}[frames]"
+    subprocess.run([*install, "setuptools<81", *PACKAGES, "-e", tabweave], check=True)
     for package in SPEED_ONLY:
         subprocess.run([*install, package], check=False)
 
 
 def data_sets() -> list[str]:
     """Return the sets with classes, small ones first."""
-    from weft.datasets import available, load
+    from tabweave.datasets import available, load
 
     sizes = {}
     for name in available():
@@ -121,7 +121,7 @@ def groups(tasks: tuple[str, ...]) -> list[str]:
 
 def read(name: str) -> tuple[Any, np.ndarray, dict[str, str]]:
     """Return a frame, classes (those with fewer than six rows left out) and kinds."""
-    from weft.datasets import load
+    from tabweave.datasets import load
 
     data = load(name)
     if data.n_rows > ROWS:
@@ -146,7 +146,7 @@ def alone(method: Any, X: Any, y: np.ndarray, kinds: dict[str, str]) -> dict[str
     from scipy.spatial.distance import cdist
     from sklearn.cluster import AgglomerativeClustering, KMeans
 
-    from weft.evaluate import clustering_f, nmi, precision_at_k
+    from tabweave.evaluate import clustering_f, nmi, precision_at_k
 
     k = len(set(y))
     model = method.make(kinds, k)
@@ -175,7 +175,7 @@ def taught(method: Any, X: Any, y: np.ndarray, kinds: dict[str, str]) -> dict[st
     """Macro F over three random splits 80/20 that keep the shares of the classes."""
     from sklearn.model_selection import StratifiedShuffleSplit
 
-    from weft.evaluate import macro_f
+    from tabweave.evaluate import macro_f
 
     found: dict[str, list[float]] = {}
     splits = StratifiedShuffleSplit(SPLITS, test_size=0.2, random_state=SEED)

@@ -46,7 +46,7 @@ def make(folder: Path) -> None:
     """Make the report of the table in a folder, as a new user's first call would."""
     import pandas
 
-    from weft.report import report
+    from tabweave.apps.report import report
 
     frame = pandas.read_parquet(folder / "table.parquet")
     start = time.perf_counter()

@@ -34,7 +34,7 @@ def head() -> list[str]:
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return [
         "Written by `python benchmarks/results.py` from the cells and reports that the benchmarks",
-        "left; every figure was measured by weft's own runs, peers beside it in the same run.",
+        "left; every figure was measured by tabweave's own runs, peers beside it in the same run.",
         "`make bench` measures everything anew (hours), `make bench-quick` a part (minutes).",
         "",
         f"Machine: {len(os.sched_getaffinity(0))} cores, {platform.machine()}, Python "
@@ -66,7 +66,7 @@ def peers() -> list[str]:
         verdicts = re.findall(r"^(?:Friedman .*|- (?:first|furthest) .*)$", body, re.M)
         lines += [f"### {title}", "", table.group(0).strip() if table else "", ""]
         lines += [*verdicts, "", f"![average ranks]({REPORTS}/{picture.group(1)})", ""]
-    return [*lines, "### Why weft loses where it does", "", *WHY, ""]
+    return [*lines, "### Why tabweave loses where it does", "", *WHY, ""]
 
 
 WHY = (

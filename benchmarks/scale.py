@@ -61,20 +61,20 @@ def make(folder: str, rows: int) -> dict:
 
 def count(folder: str, rows: int) -> dict:
     """Count all pairs."""
-    import weft
+    import tabweave
 
-    weft.count({"a": ["x"] * 10, "b": ["y"] * 10})  # compiled loops are loaded
+    tabweave.count({"a": ["x"] * 10, "b": ["y"] * 10})  # compiled loops are loaded
     start = time.perf_counter()
-    counts = weft.count(f"{folder}/part-*.parquet")
+    counts = tabweave.count(f"{folder}/part-*.parquet")
     seconds = time.perf_counter() - start
     assert counts.n == rows
-    counts.save(f"{folder}/counts.weft")
+    counts.save(f"{folder}/counts.tabweave")
     return {"seconds": seconds}
 
 
 def fit(folder: str, rows: int) -> dict:
     """Fit UNTIE on the files."""
-    from weft import UNTIE
+    from tabweave import UNTIE
 
     UNTIE(n_clusters=2).fit({"a": ["x", "y"] * 10, "b": ["y"] * 20})
     start = time.perf_counter()
@@ -88,9 +88,9 @@ def group_by(folder: str, rows: int) -> dict:
     """Let DuckDB count the same pairs, one query each, and compare."""
     import duckdb
 
-    from weft import Counts
+    from tabweave import Counts
 
-    counts = Counts.load(f"{folder}/counts.weft")
+    counts = Counts.load(f"{folder}/counts.tabweave")
     connection = duckdb.connect()
     connection.execute("SET preserve_insertion_order=false")
     seconds, differences = 0.0, 0
@@ -122,10 +122,12 @@ def grouping_sets(folder: str, rows: int) -> dict:
 
 def transform(folder: str, rows: int) -> dict:
     """Write the vectors of all rows, and note the memory on the way."""
-    from weft import UNTIE, Counts
-    from weft.engines import transform as transform_files
+    from tabweave import UNTIE, Counts
+    from tabweave.engines import transform as transform_files
 
-    untie = UNTIE(n_clusters=8, dtype="float32").fit_counts(Counts.load(f"{folder}/counts.weft"))
+    untie = UNTIE(n_clusters=8, dtype="float32").fit_counts(
+        Counts.load(f"{folder}/counts.tabweave")
+    )
     samples: list[tuple[int, float]] = []
 
     def note(done: int, of: int | None) -> None:
@@ -180,7 +182,7 @@ def main(rows: int, folder: str, name: str | None) -> None:
     report.line("| step | seconds | rows/s | peak GB |")
     report.line("|---|---|---|---|")
     lines = {
-        "weft.count": counted,
+        "tabweave.count": counted,
         "UNTIE().fit, counting included": fitted,
         "DuckDB, one GROUP BY a pair": by_pair,
         "DuckDB, one query of grouping sets": at_once,
@@ -189,7 +191,7 @@ def main(rows: int, folder: str, name: str | None) -> None:
         speed = rows / found["seconds"]
         report.line(f"| {what} | {found['seconds']:.1f} | {speed:,.0f} | {found['peak']:.2f} |")
     report.line("")
-    report.line(f"- Pairs on which weft and DuckDB differ: {by_pair['differences']}")
+    report.line(f"- Pairs on which tabweave and DuckDB differ: {by_pair['differences']}")
     best = min(by_pair["seconds"], at_once["seconds"])
     report.at_most("Time of counting / DuckDB's better time", counted["seconds"] / best, 4)
     report.at_most("Time of fitting / DuckDB's better time", fitted["seconds"] / best, 4)

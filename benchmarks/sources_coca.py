@@ -1,7 +1,7 @@
 """CoCA against PCA on joined features, as in section 4.5 of Shi (2013): Figures 11-13 and 15.
 
 Run ``python benchmarks/sources_coca.py --large``; without ``--large`` the part on 50,000 rows is
-left out. The data sets are read by ``weft.datasets.load``.
+left out. The data sets are read by ``tabweave.datasets.load``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 from _coca_data import draw, mfeat, sources_of
 from _coca_large import large
 from _report import FOLDER, Report
-from weft import CoCA, Sources
+from tabweave import CoCA, Sources
 
 DIMENSIONS = range(2, 31)
 DRAWS, STARTS, LABELLED = 3, 10, 0.3
@@ -139,7 +139,7 @@ def table(
 def plot(
     file: str, x: object, curves: dict[str, np.ndarray], title: str, xlabel: str, ylabel: str
 ) -> None:
-    from weft.plots import precision_curve
+    from tabweave.plots import precision_curve
 
     ax = precision_curve(x, curves, ylabel=ylabel)
     ax.set(title=title, xlabel=xlabel)

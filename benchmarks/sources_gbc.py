@@ -19,7 +19,7 @@ from _cells import Cells
 from _gbc_data import TASKS
 from _gbc_report import write_report
 from _gbc_runs import SPLITS, measure, measure_counts
-from weft import GBCClassifier, Sources
+from tabweave import GBCClassifier, Sources
 
 
 def run_large(n: int = 500_000, p: int = 20, width: int = 10, threads: int = 1) -> dict[str, Any]:

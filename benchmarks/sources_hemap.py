@@ -1,7 +1,7 @@
 """HeMap: where a source with other columns helps, and whether the guard knows where it does not.
 
 Run ``python benchmarks/sources_hemap.py``. Credit, concrete and mfeat are read from the data
-directory (WEFT_DATA) and left out if it has none; the rest comes with scikit-learn.
+directory (TABWEAVE_DATA) and left out if it has none; the rest comes with scikit-learn.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def by_learner(report: Report, task: Task, seeds: range) -> None:
 
 
 def low_rank(report: Report) -> None:
-    from weft.sources._hemap_projection import Factor, embed
+    from tabweave.sources.hemap.transfer import Factor, embed
 
     report.section("The low-rank solution against the dense one")
     rng = np.random.default_rng(0)

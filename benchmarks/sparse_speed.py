@@ -23,9 +23,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
 from _report import Report, best_of
-from weft import Column
-from weft.sparse import KSVD, SetTfidf, batch_omp, omp
-from weft.sparse._atoms import first_atoms
+from tabweave import Column
+from tabweave.embed.sets import KSVD, SetTfidf, batch_omp, omp
+from tabweave.embed.sets.ksvd import first_atoms
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 COMMAND = "python benchmarks/sparse_speed.py --peers peers/bin/python"
@@ -147,7 +147,7 @@ def ksvd_speed(report: Report, python: str, n: int, repeats: int) -> None:
     ours = best_of(model, 5)
     error = relative_error(X, model().components_)
     exact = best_of(lambda: model("exact"), 2)
-    report.line(f"- weft: {ours:.3f} s, error {error:.4f}; exact update: {exact:.3f} s")
+    report.line(f"- tabweave: {ours:.3f} s, error {error:.4f}; exact update: {exact:.3f} s")
     first = first_atoms(X, ATOMS, np.random.RandomState(0))
     for peer, bar in (("ksvd", 10), ("dictlearn", 3)):
         with tempfile.TemporaryDirectory() as folder:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from scipy import sparse
 
 from _report import Report, best_of
-from weft import Counts, OneHot, Table
-from weft.datasets import make_codes
+from tabweave import Counts, OneHot, Table
+from tabweave.datasets import make_codes
 
 N_COLUMNS, N_VALUES = 20, 10
 
@@ -114,8 +114,8 @@ def transforming(report: Report, codes: np.ndarray) -> None:
 
 _MEMORY = """
 import sys, numpy as np
-from weft import OneHot
-from weft.datasets import make_codes
+from tabweave import OneHot
+from tabweave.datasets import make_codes
 codes = make_codes({n}, 20, 10, random_state=0)
 if {frame}:
     import pandas as pd
@@ -150,7 +150,7 @@ def memory(report: Report, n: int) -> None:
 
 def importing(report: Report) -> None:
     report.section("Import, in alternating fresh processes (median of 15)")
-    times: dict[str, list[float]] = {"sklearn.base": [], "weft": []}
+    times: dict[str, list[float]] = {"sklearn.base": [], "tabweave": []}
     for _ in range(15):
         for module, seen in times.items():
             code = (
@@ -159,9 +159,9 @@ def importing(report: Report) -> None:
             )
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
             seen.append(float(done.stdout))
-    ours, base = (float(np.median(times[m])) for m in ("weft", "sklearn.base"))
-    report.line(f"import sklearn.base {base:.3f} s, import weft {ours:.3f} s")
-    report.at_most("import weft / import sklearn.base", ours / base, 1.35)
+    ours, base = (float(np.median(times[m])) for m in ("tabweave", "sklearn.base"))
+    report.line(f"import sklearn.base {base:.3f} s, import tabweave {ours:.3f} s")
+    report.at_most("import tabweave / import sklearn.base", ours / base, 1.35)
 
 
 if __name__ == "__main__":

@@ -31,11 +31,11 @@ from sklearn.cluster import KMeans
 
 from _cells import Cells
 from _report import FOLDER
-from weft import CDE, UNICORN, OneHot, Table, ValueMetric
-from weft.cluster import CCDSDC, CCTED, DCD, StreamClusterer
-from weft.datasets import load
-from weft.evaluate import average_ranks, clustering_f, matched_labels, stream_windows
-from weft.learn.autoencoder import OneHotAutoencoder
+from tabweave import CDE, UNICORN, OneHot, Table, ValueMetric
+from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
+from tabweave.datasets import load
+from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.evaluate import average_ranks, clustering_f, matched_labels, stream_windows
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 SIZES = {
@@ -170,7 +170,7 @@ def rows(name: str) -> tuple[Table, np.ndarray]:
 
 
 def run(name: str, mix: str, make: Callable[[int, int], Any], partitions: int) -> dict[str, float]:
-    from weft._distinct import take_rows
+    from tabweave.rows.distinct import take_rows
 
     table, y = rows(name)
     k = len(set(y))

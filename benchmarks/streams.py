@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from _report import Report
-from weft import UNICORN, Counts, OneHot, Table, Weave, Windowed
-from weft.datasets import load
-from weft.drift import drift_report
+from tabweave import UNICORN, Counts, OneHot, Table, Weave, Windowed
+from tabweave.datasets import load
+from tabweave.tasks.drift import drift_report
 
 SIZE = 1000
 REFRESH = 100
@@ -200,7 +200,7 @@ def kills(report: Report, codes: np.ndarray, n_kills: int) -> None:
     rng = np.random.default_rng(0)
     lost, leftovers = 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        rows, path = Path(folder) / "rows.npy", Path(folder) / "stream.weft"
+        rows, path = Path(folder) / "rows.npy", Path(folder) / "stream.tabweave"
         np.save(rows, codes)
         confirmed = 0
         for _ in range(n_kills):

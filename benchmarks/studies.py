@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from _report import FOLDER, Report
-from weft import (
+from tabweave import (
     CDE,
     HELIC,
     UNICORN,
@@ -27,11 +27,11 @@ from weft import (
     ValueMetric,
     Weave,
     WeightedKNN,
-    couplings,
     plots,
 )
-from weft.datasets import led24, make_codes, make_coupled, waveform
-from weft.evaluate import clustering_f, macro_f, monte_carlo_splits, stream_windows
+from tabweave.counts import couplings
+from tabweave.datasets import led24, make_codes, make_coupled, waveform
+from tabweave.evaluate import clustering_f, macro_f, monte_carlo_splits, stream_windows
 
 SEED = 0
 

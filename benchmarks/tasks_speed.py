@@ -3,7 +3,7 @@
 Run ``python benchmarks/tasks_speed.py --peer-python peers/bin/python``; the other interpreter
 holds the peers (``pip install kmodes gower numpy pandas scikit-learn 'setuptools<81'``) and gets
 the data as ``.npy`` files. Without it, peers are looked for in this interpreter. Each line says
-seconds, ratio and whether results agree; weft's time is the best of seven, the peer runs once.
+seconds, ratio and whether results agree; tabweave's time is the best of seven, the peer runs once.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def report(title: str, seconds: float, peer: dict[str, Any], goal: float, note: 
 
 
 def bench_kmodes(python: str | None = None, n_init: int = 5) -> None:
-    from weft.cluster import KModes
+    from tabweave.cluster import KModes
 
     for noise, init in ((0.5, "random"), (0.5, "huang"), (0.5, "cao"), (0.7, "random")):
         X, _ = clustered_rows(20_000, 20, 10, noise)
@@ -152,7 +152,7 @@ def bench_kmodes(python: str | None = None, n_init: int = 5) -> None:
 
 
 def bench_knn(python: str | None = None, n_train: int = 5_000, n_queries: int = 400) -> None:
-    from weft.neighbors import WeightedKNN
+    from tabweave.search.knn import WeightedKNN
 
     X, y = clustered_rows(n_train + n_queries, 20, 10, 0.75)
     with tempfile.TemporaryDirectory() as folder:
@@ -172,8 +172,8 @@ def bench_knn(python: str | None = None, n_train: int = 5_000, n_queries: int = 
 
 
 def bench_pairwise(python: str | None = None, n: int = 10_000) -> None:
-    from weft import OneHot
-    from weft.measures import ValueMetric
+    from tabweave import OneHot
+    from tabweave.embed.value_metric import ValueMetric
 
     X = mixed_rows(n)
     with tempfile.TemporaryDirectory() as folder:

@@ -16,7 +16,7 @@ import sys
 from _cells import Cells
 from _methods import TABLES, Plan
 from _report import Report
-from weft.datasets import load
+from tabweave.datasets import load
 
 
 def main() -> None:

@@ -8,8 +8,8 @@ components.
 import matplotlib.pyplot as plt
 from sklearn.decomposition import PCA
 
-from weft import OneHot, Weave, plots
-from weft.datasets import led24
+from tabweave import OneHot, Weave, plots
+from tabweave.datasets import led24
 
 digits = led24(1500, random_state=0)
 

@@ -4,8 +4,8 @@ Nobody told Weave what first class and crew mean: the company a value keeps in t
 says how close it is to another value of its own.
 """
 
-from weft import Weave, plots
-from weft.datasets import titanic
+from tabweave import Weave, plots
+from tabweave.datasets import titanic
 
 weave = Weave().fit(titanic().frame())
 distances = weave.value_distances("status")

@@ -6,8 +6,8 @@ Titanic differ in class and sex: which of the two tells more?
 
 import matplotlib.pyplot as plt
 
-from weft import Weave
-from weft.datasets import titanic
+from tabweave import Weave
+from tabweave.datasets import titanic
 
 weave = Weave().fit(titanic().frame())
 officer = {"status": "crew", "age": "adult", "sex": "male"}

@@ -7,9 +7,9 @@ best matching with the true digits.
 import matplotlib.pyplot as plt
 from sklearn.cluster import KMeans
 
-from weft import KModes, Weave
-from weft.datasets import led24
-from weft.evaluate import clustering_f
+from tabweave import KModes, Weave
+from tabweave.datasets import led24
+from tabweave.evaluate import clustering_f
 
 digits = led24(1500, random_state=0)
 found = {}

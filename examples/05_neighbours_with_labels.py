@@ -8,9 +8,9 @@ which.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from weft import HELIC, OneHot, WeightedKNN
-from weft.datasets import led24
-from weft.evaluate import macro_f, monte_carlo_splits
+from tabweave import HELIC, OneHot, WeightedKNN
+from tabweave.datasets import led24
+from tabweave.evaluate import macro_f, monte_carlo_splits
 
 data = led24(800, random_state=0)
 scores = {"one-hot": [], "HELIC": []}

@@ -6,8 +6,8 @@ seventeen coins. Both find the segments.
 
 import matplotlib.pyplot as plt
 
-from weft import HELIC, Weave, plots
-from weft.datasets import led24
+from tabweave import HELIC, Weave, plots
+from tabweave.datasets import led24
 
 digits = led24(1500, random_state=0)
 frame = digits.frame()

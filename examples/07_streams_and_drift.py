@@ -6,8 +6,8 @@ report ranks the columns and couplings that changed, with a test for each.
 
 import numpy as np
 
-from weft import Counts, Weave, Windowed, plots
-from weft.drift import drift_report
+from tabweave import Counts, Weave, Windowed, plots
+from tabweave.tasks.drift import drift_report
 
 rng = np.random.default_rng(0)
 

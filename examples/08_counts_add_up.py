@@ -7,8 +7,8 @@ what the whole gives: to the bit. And what was added can be taken away.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from weft import Counts, Weave
-from weft.datasets import led24
+from tabweave import Counts, Weave
+from tabweave.datasets import led24
 
 rows = led24(15_000, random_state=0).frame()
 parts = [Counts.of(rows[i : i + 3000]) for i in range(0, len(rows), 3000)]

@@ -7,7 +7,7 @@ category says about them counts in its couplings.
 import numpy as np
 from sklearn.decomposition import PCA
 
-from weft import MixedEmbedder, plots
+from tabweave import MixedEmbedder, plots
 
 rng = np.random.default_rng(0)
 job = rng.choice(["cook", "clerk", "judge"], 600)

@@ -4,8 +4,8 @@ Distance hierarchies put the values of a column on a tree, grown from labels or 
 or given by hand. Manhattan distance of the vectors is tree distance, exactly.
 """
 
-from weft import DistanceHierarchy, plots
-from weft.datasets import nursery
+from tabweave import DistanceHierarchy, plots
+from tabweave.datasets import nursery
 
 data = nursery()
 model = DistanceHierarchy().fit(data.frame(), data.y)

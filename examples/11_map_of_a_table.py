@@ -1,11 +1,11 @@
 """A map of a table.
 
 DRDH: tree vectors, their nearest neighbours under Manhattan distance, and t-SNE; new rows are
-placed on the same map. Needs `pip install 'weft[map]'`.
+placed on the same map. Needs `pip install 'tabweave[map]'`.
 """
 
-from weft import DRDH, plots
-from weft.datasets import car
+from tabweave import DRDH, plots
+from tabweave.datasets import car
 
 cars = car()
 model = DRDH(random_state=0).fit(cars.frame(), cars.y)

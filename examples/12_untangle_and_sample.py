@@ -6,7 +6,7 @@ likely a row is (odd rows stand out) and can draw new ones.
 
 import numpy as np
 
-from weft import NonBEND, plots
+from tabweave import NonBEND, plots
 
 rng = np.random.default_rng(0)
 group = rng.choice(3, 1500)

@@ -7,7 +7,7 @@ learns a small dictionary and codes every cell with a few of its atoms.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from weft import KSVD, SetTfidf
+from tabweave import KSVD, SetTfidf
 
 rng = np.random.default_rng(0)
 themes = [["tea", "cup", "warm"], ["ball", "run", "warm"], ["book", "quiet", "tea"]]

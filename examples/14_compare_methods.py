@@ -6,9 +6,9 @@ diagram of Bonferroni and Dunn.
 
 import numpy as np
 
-from weft import ValueMetric, WeightedKNN, plots
-from weft.datasets import balance, car, led24, monks, titanic
-from weft.evaluate import bonferroni_dunn, macro_f, monte_carlo_splits
+from tabweave import ValueMetric, WeightedKNN, plots
+from tabweave.datasets import balance, car, led24, monks, titanic
+from tabweave.evaluate import bonferroni_dunn, macro_f, monte_carlo_splits
 
 measures = ["hamming", "of", "goodall1", "dilca", "ahmad"]
 tables = [balance(), car(), led24(400, random_state=0), monks(2), titanic().take(range(0, 2201, 5))]

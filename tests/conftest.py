@@ -3,6 +3,6 @@
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
-    "weft", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "tabweave", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("weft")
+settings.load_profile("tabweave")

@@ -24,9 +24,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from weft import Column, Counts, OneHot, Schema, Table
-from weft.engines import is_source
-from weft.table import Codes, Numbers
+from tabweave import Column, Counts, OneHot, Schema, Table
+from tabweave.engines import is_source
+from tabweave.rows.table import Codes, Numbers
 
 NAN, INF = float("nan"), float("inf")
 NOMINAL = {"a": "nominal"}
@@ -104,7 +104,7 @@ NO_TABLE = {
     "float": (1.5, no(ValueError, "0D")),
     "text": ("a,b", no(TypeError, "'a,b'", "file")),
     "bytes": (b"ab", no(TypeError, "b'ab'")),
-    "path": (pathlib.Path("x.csv"), no(TypeError, "x.csv", "weft.count")),
+    "path": (pathlib.Path("x.csv"), no(TypeError, "x.csv", "tabweave.count")),
     "generator": ((i for i in range(3)), no(TypeError, "generator")),
     "iterator": (iter([1]), no(TypeError, "no table")),
     "set": ({1, 2}, no(TypeError, "{1, 2}")),

@@ -13,9 +13,9 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from weft import Counts, OneHot, Schema, Table
-from weft._base import ValueEmbedder
-from weft.tables import ValueTables
+from tabweave import Counts, OneHot, Schema, Table
+from tabweave.base import ValueEmbedder
+from tabweave.blocks.value_tables import ValueTables
 
 ROWS = pd.DataFrame(
     {"color": ["red", "blue", "red", None], "size": ["S", "M", "L", "S"], "n": [1, 2, 2, 1]}

@@ -6,12 +6,12 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import weft
+import tabweave
 
 ESTIMATORS = [
     cls()
-    for name in weft.__all__
-    if inspect.isclass(cls := getattr(weft, name)) and issubclass(cls, BaseEstimator)
+    for name in tabweave.__all__
+    if inspect.isclass(cls := getattr(tabweave, name)) and issubclass(cls, BaseEstimator)
 ]
 
 

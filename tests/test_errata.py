@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from weft import CKML, Counts, OneHot, Table, WeightedKNN, couplings
-from weft.datasets import led24, three_of_9
-from weft.evaluate import intra_coupling_heterogeneity, macro_f, monte_carlo_splits
+from tabweave import CKML, Counts, OneHot, Table, WeightedKNN
+from tabweave.counts import couplings
+from tabweave.datasets import led24, three_of_9
+from tabweave.evaluate import intra_coupling_heterogeneity, macro_f, monte_carlo_splits
 
 RNG = np.random.default_rng(0)
 
@@ -85,7 +86,7 @@ def test_5_25_the_digamma_runs_over_the_values_of_a_column():
 
 
 def test_5_31_the_spread_is_over_all_subspaces_with_k_minus_1():
-    from weft.learn.nonbend import column_weight
+    from tabweave.embed.nonbend.nonbend import column_weight
 
     theta = RNG.dirichlet(np.ones(4), 5).T  # values × subspaces
     assert column_weight(theta) == pytest.approx(theta.std(axis=1, ddof=1).mean())

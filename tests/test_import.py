@@ -1,4 +1,4 @@
-"""``import weft`` is light: optional and slow packages wait until they are used."""
+"""``import tabweave`` is light: optional and slow packages wait until they are used."""
 
 import statistics
 import subprocess
@@ -24,18 +24,24 @@ def loaded_by(module):
 
 def test_loads_no_heavy_package():
     # scikit-learn itself may load pandas and pyarrow, where they are installed: not our doing.
-    ours = loaded_by("weft") - loaded_by("sklearn.base")
-    assert "weft" in ours
+    ours = loaded_by("tabweave") - loaded_by("sklearn.base")
+    assert "tabweave" in ours
     assert not set(HEAVY) & ours
 
 
 def test_needs_no_heavy_package():
     blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in HEAVY)
-    assert run(f"import sys; {blocked}; import weft; print(weft.OneHot())").strip() == "OneHot()"
+    assert (
+        run(f"import sys; {blocked}; import tabweave; print(tabweave.OneHot())").strip()
+        == "OneHot()"
+    )
 
 
 def test_public_names_are_there():
-    assert run("import weft; print(all(hasattr(weft, n) for n in weft.__all__))").strip() == "True"
+    assert (
+        run("import tabweave; print(all(hasattr(tabweave, n) for n in tabweave.__all__))").strip()
+        == "True"
+    )
 
 
 @pytest.mark.slow
@@ -45,7 +51,7 @@ def test_takes_about_as_long_as_scikit_learn():
         run(f"import {module}")
         return time.perf_counter() - start
 
-    run("import weft")  # compile and warm the disk
-    times = [(seconds("weft"), seconds("sklearn.base")) for _ in range(5)]
+    run("import tabweave")  # compile and warm the disk
+    times = [(seconds("tabweave"), seconds("sklearn.base")) for _ in range(5)]
     ours, theirs = (statistics.median(column) for column in zip(*times, strict=True))
     assert ours <= 1.35 * theirs

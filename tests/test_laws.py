@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from weft import Column, Counts, Schema, Table, _counting
+from tabweave import Column, Counts, Schema, Table
+from tabweave.counts import counting as _counting
 
 SCHEMA = Schema(
     (

@@ -6,9 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from weft import Counts, Table
-from weft.measures.ckml import CKML, inter_kernel, intra_kernel
-from weft.spaces import conditional, frequencies
+from tabweave import Counts, Table
+from tabweave.counts.couplings import conditional, frequencies
+from tabweave.embed.ckml import CKML
+from tabweave.measures.ckml import inter_kernel, intra_kernel
 
 # Table 2.1
 WATERMELONS = {

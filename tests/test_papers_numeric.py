@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from weft.hierarchy import Tree
-from weft.numeric import CoupledNumeric
-from weft.numeric._powers import powers
+from tabweave.embed.hierarchy import Tree
+from tabweave.embed.numeric import CoupledNumeric
+from tabweave.embed.numeric.coupled import powers
 
 # 001, Table 1
 IRIS = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from weft import OneHot
-from weft.cluster import KModes
-from weft.measures import ValueMetric
+from tabweave import OneHot
+from tabweave.cluster import KModes
+from tabweave.embed.value_metric import ValueMetric
 
 
 def draw(n=300, m=5, k=3, noise=0.4, seed=0):
@@ -280,7 +280,7 @@ def test_bad_rows():
 
 
 def test_numba_stays_out_of_the_import():
-    code = "import sys, weft, weft.cluster; assert 'numba' not in sys.modules"
+    code = "import sys, tabweave, tabweave.cluster; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -6,16 +6,14 @@ import pytest
 from scipy.special import xlogy
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from weft import UNICORN, OneHot, Weave, Windowed
-from weft.cluster import CCDSDC, CCTED, DCD, KModes, StreamClusterer
-from weft.cluster._profiles import Vocabulary, empty
-from weft.cluster.ccds import uncertainty
-from weft.cluster.ccted import window_difference
-from weft.cluster.dcd import importance
-from weft.cluster.stream import match
-from weft.datasets import load
-from weft.evaluate import clustering_f
-from weft.table import Table
+from tabweave import UNICORN, OneHot, Weave, Windowed
+from tabweave.cluster import CCDSDC, CCTED, DCD, KModes, StreamClusterer
+from tabweave.cluster.baselines import importance, uncertainty, window_difference
+from tabweave.cluster.profiles import Vocabulary, empty
+from tabweave.cluster.stream import match
+from tabweave.datasets import load
+from tabweave.evaluate import clustering_f
+from tabweave.rows.table import Table
 
 BASELINES = [CCDSDC, CCTED, DCD]
 ALL = [StreamClusterer, *BASELINES]
@@ -269,7 +267,7 @@ def test_led24_as_published():
         data = load("led24")
     except (FileNotFoundError, ValueError) as error:
         pytest.skip(f"needs the data set led24: {error}")
-    from weft.evaluate import stream_windows
+    from tabweave.evaluate import stream_windows
 
     stream, scores = StreamClusterer(10, random_state=0), []
     for window in stream_windows(data.y, window_size=250, mix="plain", random_state=0):

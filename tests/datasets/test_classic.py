@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from weft import datasets
-from weft.datasets.files import EXACT, _data_dir, load
+from tabweave import datasets
+from tabweave.datasets.files import EXACT, _data_dir, load
 
 CLASSES = {
     "balance": {"L": 288, "R": 288, "B": 49},
@@ -51,7 +51,7 @@ def test_nominal_strings_and_no_repeats(name):
 def test_equals_the_file_up_to_row_order(name):
     directory = _data_dir(None)
     if directory is None or not (directory / f"{name}.csv.gz").is_file():
-        pytest.skip(f"no {name}.csv.gz in a data directory (set WEFT_DATA)")
+        pytest.skip(f"no {name}.csv.gz in a data directory (set TABWEAVE_DATA)")
     generated, published = EXACT[name](), load(name)
     assert generated.feature_names == published.feature_names
     assert generated.kinds == published.kinds

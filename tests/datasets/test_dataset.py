@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import weft.datasets
-from weft.datasets import Dataset, balance
+import tabweave.datasets
+from tabweave.datasets import Dataset, balance
 
 
 def mixed():
@@ -21,13 +21,13 @@ def mixed():
 
 
 def test_import_is_light():
-    # A bare parent package, so that only what weft.datasets itself imports is seen.
-    root = Path(weft.datasets.__file__).parents[1]
+    # A bare parent package, so that only what tabweave.datasets itself imports is seen.
+    root = Path(tabweave.datasets.__file__).parents[1]
     code = f"""
 import sys, types
-sys.modules["weft"] = parent = types.ModuleType("weft")
+sys.modules["tabweave"] = parent = types.ModuleType("tabweave")
 parent.__path__ = [{str(root)!r}]
-import weft.datasets
+import tabweave.datasets
 heavy = "duckdb sklearn pandas polars pyarrow narwhals scipy numba".split()
 print([module for module in heavy if module in sys.modules])
 """

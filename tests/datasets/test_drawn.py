@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from weft.datasets import led24, load, mofn_3_7_10, waveform
-from weft.datasets.files import _data_dir
+from tabweave.datasets import led24, load, mofn_3_7_10, waveform
+from tabweave.datasets.files import _data_dir
 
 SEGMENTS = {"1": "0010010", "7": "1010010", "8": "1111111"}
 GENERATORS = [mofn_3_7_10, led24, waveform]
@@ -51,7 +51,7 @@ def test_same_names_and_like_frequencies_as_the_file(generator):
     name = generator.__name__
     directory = _data_dir(None)
     if directory is None or not (directory / f"{name}.csv.gz").is_file():
-        pytest.skip(f"no {name}.csv.gz in a data directory (set WEFT_DATA)")
+        pytest.skip(f"no {name}.csv.gz in a data directory (set TABWEAVE_DATA)")
     drawn, published = generator(5000, random_state=0), load(name)
     assert drawn.feature_names == published.feature_names
     assert drawn.kinds == published.kinds

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
-from weft.datasets import available, files, load
-from weft.datasets._openml import OPENML
+from tabweave.datasets import available, files, load
+from tabweave.datasets.files import OPENML
 
 PETS = "animal,legs,weight,class\ncat,4,3.5,pet\n,4,,pet\nNA,0,10,wild\n"
 
@@ -28,7 +28,7 @@ def write(directory, name, text):
 @pytest.fixture(autouse=True)
 def nowhere(monkeypatch):
     """No test finds data, or the network, unless it says so."""
-    monkeypatch.delenv("WEFT_DATA", raising=False)
+    monkeypatch.delenv("TABWEAVE_DATA", raising=False)
     monkeypatch.setattr(files, "_checkout_dir", lambda: None)
 
     def offline(**kwargs):
@@ -133,7 +133,7 @@ def test_environment_variable_and_argument(tmp_path, monkeypatch):
     for directory, text in ((here, PETS), (there, "a,class\n1,x\n")):
         directory.mkdir()
         write(directory, "pets", text)
-    monkeypatch.setenv("WEFT_DATA", str(here))
+    monkeypatch.setenv("TABWEAVE_DATA", str(here))
     assert load("pets").n_rows == 3
     assert load("pets", there).n_rows == 1
     assert "pets" in available()
@@ -144,15 +144,15 @@ def test_checkout_directory_is_the_last_resort(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_checkout_dir", lambda: tmp_path)
     assert load("pets").n_rows == 3
     monkeypatch.setattr(files, "_checkout_dir", lambda: tmp_path / "absent")
-    with pytest.raises(FileNotFoundError, match=r"absent.*WEFT_DATA"):
+    with pytest.raises(FileNotFoundError, match=r"absent.*TABWEAVE_DATA"):
         load("pets")
 
 
 def test_a_directory_that_is_not_there(tmp_path, monkeypatch):
     with pytest.raises(NotADirectoryError, match="data_dir"):
         load("car", tmp_path / "absent")
-    monkeypatch.setenv("WEFT_DATA", str(tmp_path / "absent"))
-    with pytest.raises(NotADirectoryError, match="WEFT_DATA"):
+    monkeypatch.setenv("TABWEAVE_DATA", str(tmp_path / "absent"))
+    with pytest.raises(NotADirectoryError, match="TABWEAVE_DATA"):
         available()
 
 
@@ -179,7 +179,7 @@ def test_offline_says_where_it_looked_and_what_to_do(tmp_path):
         load("iris", tmp_path)
     message = str(caught.value)
     assert str(tmp_path) in message and "no route to host" in message
-    assert "WEFT_DATA" in message and "data_dir" in message
+    assert "TABWEAVE_DATA" in message and "data_dir" in message
     assert isinstance(caught.value.__cause__, URLError)
 
 
@@ -188,7 +188,7 @@ def test_no_download_and_unknown_names():
         load("iris", download=False)
     with pytest.raises(FileNotFoundError, match="Did you mean tictactoe"):
         load("tic_tac_toe")
-    with pytest.raises(FileNotFoundError, match=r"weft\.datasets\.led24\(\)"):
+    with pytest.raises(FileNotFoundError, match=r"tabweave\.datasets\.led24\(\)"):
         load("led24")
 
 
@@ -222,7 +222,7 @@ def test_reading_needs_no_frame_library(tmp_path):
     write(tmp_path, "pets", PETS)
     code = (
         "import sys; sys.modules.update(pandas=None, polars=None, pyarrow=None)\n"
-        f"from weft.datasets import load; print(load('pets', {str(tmp_path)!r}).X.shape)"
+        f"from tabweave.datasets import load; print(load('pets', {str(tmp_path)!r}).X.shape)"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "(3, 3)"
@@ -232,7 +232,7 @@ def test_reading_needs_no_frame_library(tmp_path):
 def shared_dir():
     directory = files._data_dir(None)
     if directory is None or not any(directory.glob("*.csv.gz")):
-        pytest.skip("no data files (set WEFT_DATA)")
+        pytest.skip("no data files (set TABWEAVE_DATA)")
     return directory
 
 

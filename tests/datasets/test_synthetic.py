@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import mutual_info_score
 
-from weft.datasets import make_codes, make_coupled
+from tabweave.datasets import make_codes, make_coupled
 
 
 def information(data):

@@ -74,7 +74,9 @@ def postgres():
     programs = found[-1] if found else Path(shutil.which("pg_ctl") or "/none").parent
     if not (programs / "pg_ctl").exists():
         pytest.skip("PostgreSQL is not installed (no pg_ctl)")
-    folder = Path(tempfile.mkdtemp(prefix="weft-postgres-"))  # pytest's own are for one user only
+    folder = Path(
+        tempfile.mkdtemp(prefix="tabweave-postgres-")
+    )  # pytest's own are for one user only
     become = {}
     if os.getuid() == 0:  # PostgreSQL refuses to run as root
         try:
@@ -92,10 +94,12 @@ def postgres():
         assert not done.returncode, done.stderr + done.stdout
 
     data = str(folder / "data")
-    run(programs / "initdb", "-D", data, "-U", "weft", "-A", "trust", "-E", "UTF8", "--locale=C")
+    run(
+        programs / "initdb", "-D", data, "-U", "tabweave", "-A", "trust", "-E", "UTF8", "--locale=C"
+    )
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
     run(programs / "pg_ctl", "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
-    yield f"postgresql://weft:secret@127.0.0.1:{port}/postgres"
+    yield f"postgresql://tabweave:secret@127.0.0.1:{port}/postgres"
     run(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
     shutil.rmtree(folder, ignore_errors=True)
 

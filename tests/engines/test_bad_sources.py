@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from weft import OneHot, Weave, count
-from weft.engines import batches, read, transform
+from tabweave import OneHot, Weave, count
+from tabweave.engines import batches, read, transform
 
 pa = pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from weft import UNTIE, Counts, Table, count
-from weft.engines import transform
+from tabweave import UNTIE, Counts, Table, count
+from tabweave.engines import transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 

@@ -5,7 +5,7 @@ import sqlite3
 import duckdb
 import pytest
 
-from weft import Counts, Table, count
+from tabweave import Counts, Table, count
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 

@@ -6,8 +6,8 @@ import threading
 import numpy as np
 import pytest
 
-from weft import UNTIE, Counts, Table, count
-from weft.engines import batches, transform
+from tabweave import UNTIE, Counts, Table, count
+from tabweave.engines import batches, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 
@@ -45,7 +45,7 @@ def test_types_of_postgresql_become_labels(filled):
 def test_a_password_is_never_shown(filled):
     with pytest.raises(ValueError, match="nothing_here") as caught:
         count((filled, "SELECT * FROM nothing_here"))
-    assert "secret" not in str(caught.value) and "weft:***@" in str(caught.value)
+    assert "secret" not in str(caught.value) and "tabweave:***@" in str(caught.value)
 
 
 def test_a_server_that_goes_away_in_the_middle(filled, tmp_path):
@@ -70,7 +70,7 @@ def test_a_server_that_goes_away_in_the_middle(filled, tmp_path):
     killer = threading.Thread(target=kill)
     killer.start()
     killer.join()
-    with pytest.raises(ValueError, match=r"weft:\*\*\*@.*after \d+ rows; nothing is kept"):
+    with pytest.raises(ValueError, match=r"tabweave:\*\*\*@.*after \d+ rows; nothing is kept"):
         for _ in stream:
             pass
 
@@ -102,7 +102,7 @@ def test_sqlite_says_when_a_column_has_two_types(tmp_path):
 
 
 def test_addresses_that_are_none(tmp_path):
-    with pytest.raises(ValueError, match="weft knows sqlite://"):
+    with pytest.raises(ValueError, match="tabweave knows sqlite://"):
         count(("oracle://me:secret@host/db", "SELECT 1"))
     with pytest.raises(ValueError, match="no such table: nowhere"):
         count((f"sqlite:///{tmp_path}/new.db", "SELECT * FROM nowhere"))

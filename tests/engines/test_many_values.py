@@ -5,8 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from weft import Counts, OneHot, Weave, _buckets, count
-from weft.engines import _sizes, estimate
+from tabweave import Counts, OneHot, Weave, count
+from tabweave.engines import estimate
+from tabweave.engines import sizes as _sizes
+from tabweave.rows import vocabulary as _buckets
 
 OTHER = "⟨other⟩"
 
@@ -60,7 +62,7 @@ def test_files_in_batches_give_what_memory_gives(tmp_path, other, monkeypatch):
     pytest.importorskip("pyarrow", reason="writes a file with it")
     from pyarrow import parquet, table
 
-    from weft.engines import _places
+    from tabweave.engines import counting as _places
 
     monkeypatch.setattr(_places, "BATCH_ROWS", 300)
     parquet.write_table(table(words()), tmp_path / "words.parquet", row_group_size=300)
@@ -120,7 +122,7 @@ def test_the_estimate_grows_with_the_rows_that_are_not_read(tmp_path, monkeypatc
     pytest.importorskip("pyarrow", reason="writes a file with it")
     from pyarrow import parquet, table
 
-    from weft.engines import _estimate
+    from tabweave.engines import counting as _estimate
 
     monkeypatch.setattr(_estimate, "BATCH_ROWS", 1000)
     n = 20_000
@@ -132,7 +134,8 @@ def test_the_estimate_grows_with_the_rows_that_are_not_read(tmp_path, monkeypatc
 
 def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
     """A matrix of all pairs for every few rows would cost more than counting them."""
-    from weft.engines import _places, _work
+    from tabweave.engines import counting as _places
+    from tabweave.engines import counting as _work
 
     names = ", ".join(f"'c' || (hash(range * {i + 1}) % 100) AS c{i}" for i in range(5))
     query = f"SELECT {names}, 'k' || (range % 3) AS k FROM range(20000)"
@@ -148,7 +151,7 @@ def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
 
 def test_counts_that_grow_beyond_memory_stop_the_run(tmp_path, monkeypatch):
     """SQL does not say how many rows come, so only the growing counts can tell."""
-    from weft.engines import _places
+    from tabweave.engines import counting as _places
 
     monkeypatch.setattr(_places, "BATCH_ROWS", 20_000)
     free = iter([10**12] * 3 + [0] * 100)

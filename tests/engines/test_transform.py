@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from weft import HELIC, UNICORN, UNTIE, NonBEND, OneHot, ValueMetric, Weave, count
-from weft.engines import batches, read, transform
+from tabweave import HELIC, UNICORN, UNTIE, NonBEND, OneHot, ValueMetric, Weave, count
+from tabweave.engines import batches, read, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 
@@ -56,7 +56,7 @@ def test_a_file_is_not_replaced_unless_asked(files, untie, tmp_path):
     assert transform(untie, files / "all.csv", target, overwrite=True) == 3000
     with pytest.raises(ValueError, match="one of the files to read"):
         transform(untie, files / "all.csv", files / "all.csv", overwrite=True)
-    with pytest.raises(ValueError, match="weft writes files that end in"):
+    with pytest.raises(ValueError, match="tabweave writes files that end in"):
         transform(untie, files / "all.csv", tmp_path / "out.xlsx")
     with pytest.raises(FileNotFoundError, match="no folder"):
         transform(untie, files / "all.csv", tmp_path / "nowhere" / "out.csv")
@@ -144,8 +144,8 @@ import sys
 for name in ("pyarrow", "pandas", "polars"):
     sys.modules[name] = None
 import numpy as np
-from weft import Counts, OneHot, count
-from weft.engines import read, transform
+from tabweave import Counts, OneHot, count
+from tabweave.engines import read, transform
 folder = sys.argv[1]
 rows = read(folder + "/all.csv")
 y = rows.pop("class")
@@ -160,7 +160,7 @@ assert n == 3000 and np.array_equal(vectors, embedder.transform(rows))
 try:
     transform(embedder, folder + "/all.csv", "out.parquet")
 except ImportError as error:
-    assert "weft[frames]" in str(error)
+    assert "tabweave[frames]" in str(error)
 else:
     raise AssertionError
 print("done")

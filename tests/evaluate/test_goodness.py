@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from weft.evaluate import class_margins, epsilon_gamma
+from tabweave.evaluate import class_margins, epsilon_gamma
 
 
 def example(seed=0, n=17):

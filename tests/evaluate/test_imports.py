@@ -1,31 +1,31 @@
 import subprocess
 import sys
 
-import weft.evaluate
+import tabweave.evaluate
 
 PROGRAM = """
 import sys
 import numpy
 before = set(sys.modules)
-import weft.evaluate
+import tabweave.evaluate
 new = {name.split(".")[0] for name in set(sys.modules) - before}
 assert not new & {"scipy", "sklearn", "pandas", "matplotlib"}, new
-rooms = {name for name in sys.modules if name.startswith("weft.")}
-assert all(name.startswith("weft.evaluate") for name in rooms), rooms
+rooms = {name for name in sys.modules if name.startswith("tabweave.")}
+assert all(name.startswith("tabweave.evaluate") for name in rooms), rooms
 """
 
 
 def test_only_numpy_is_loaded_and_no_other_room():
-    # weft/__init__ is emptied so that its own imports do not count against evaluate.
-    path = weft.evaluate.__path__[0].rsplit("/", 1)[0]
-    stub = f"import sys, types; m = types.ModuleType('weft'); m.__path__ = [{path!r}]; "
-    code = stub + "sys.modules['weft'] = m\n" + PROGRAM
+    # tabweave/__init__ is emptied so that its own imports do not count against evaluate.
+    path = tabweave.evaluate.__path__[0].rsplit("/", 1)[0]
+    stub = f"import sys, types; m = types.ModuleType('tabweave'); m.__path__ = [{path!r}]; "
+    code = stub + "sys.modules['tabweave'] = m\n" + PROGRAM
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_all_names_exist_and_are_documented():
-    for name in weft.evaluate.__all__:
-        doc = getattr(weft.evaluate, name).__doc__
+    for name in tabweave.evaluate.__all__:
+        doc = getattr(tabweave.evaluate, name).__doc__
         assert doc
         if name[0].islower():
             assert ">>> " in doc and "References" in doc, name

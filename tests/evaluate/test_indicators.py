@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import davies_bouldin_score
 
-from weft.evaluate import (
+from tabweave.evaluate import (
     davies_bouldin,
     dunn,
     inter_coupling_heterogeneity,

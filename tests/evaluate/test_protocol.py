@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from weft.evaluate import best_of, monte_carlo_splits, stream_windows
+from tabweave.evaluate import best_of, monte_carlo_splits, stream_windows
 
 Y = np.array(["a"] * 60 + ["b"] * 37 + ["c"] * 6 + ["d"])  # 104 objects, d is alone
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from weft.evaluate import average_ranks, bonferroni_dunn, critical_difference, friedman, nemenyi
+from tabweave.evaluate import average_ranks, bonferroni_dunn, critical_difference, friedman, nemenyi
 
 # Zhu (2019), Table 7.1: clustering F of 8 representations on 25 data sets.
 METHODS = ["UNTIE", "Couplings", "CDE", "COS", "Ahmad", "DILCA", "Rough", "Hamming"]

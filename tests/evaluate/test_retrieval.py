@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from weft.evaluate import (
+from tabweave.evaluate import (
     neighbor_precision_at_k,
     neighbor_recall_at_k,
     precision_at_k,

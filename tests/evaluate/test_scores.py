@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from sklearn import metrics
 
-from weft.evaluate import (
+from tabweave.evaluate import (
     adjusted_rand,
     clustering_accuracy,
     clustering_f,

@@ -6,11 +6,11 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from weft import Counts, Table
-from weft.measures import context
-from weft.measures.context import ahmad, dilca, jia, jia_weights, le_ho
-from weft.measures.registry import MEASURES
-from weft.tables import ValueTables
+from tabweave import Counts, Table
+from tabweave.blocks.value_tables import ValueTables
+from tabweave.measures import context
+from tabweave.measures.context import ahmad, dilca, jia, jia_weights, le_ho
+from tabweave.measures.register import MEASURES
 
 TABLES = (ahmad, dilca, le_ho)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from weft import Counts, Table
-from weft.measures.ckml import CKML
-from weft.measures.context import ahmad, dilca, le_ho
-from weft.measures.coupled import ckml, ckml_inter, ckml_intra, cos, cos_inter, cos_intra
-from weft.measures.registry import MEASURES
+from tabweave import Counts, Table
+from tabweave.embed.ckml import CKML
+from tabweave.measures.context import ahmad, dilca, le_ho
+from tabweave.measures.coupled import ckml, ckml_inter, ckml_intra, cos, cos_inter, cos_intra
+from tabweave.measures.register import MEASURES
 
 ALL = (cos, cos_intra, cos_inter, ckml, ckml_intra, ckml_inter)
 

@@ -5,8 +5,8 @@ from math import log
 import numpy as np
 import pytest
 
-from weft import Counts, Table
-from weft.measures import frequency
+from tabweave import Counts, Table
+from tabweave.measures import frequency
 
 
 def random_column(seed):

@@ -5,8 +5,9 @@ from math import log, log2
 import numpy as np
 import pytest
 
-from weft import Counts, Table
-from weft.measures import ValueMetric, information
+from tabweave import Counts, Table
+from tabweave.embed.value_metric import ValueMetric
+from tabweave.measures import information
 
 
 def random_rows(seed, n_columns=3):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from weft import Counts, Table
-from weft.measures import ValueMetric
-from weft.measures.matching import hamming
+from tabweave import Counts, Table
+from tabweave.embed.value_metric import ValueMetric
+from tabweave.measures.frequency import hamming
 
 
 def test_hamming_counts_the_columns_that_differ():

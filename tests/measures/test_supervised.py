@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from weft import Counts, Table
-from weft.measures import supervised
-from weft.measures.registry import MEASURES
-from weft.measures.supervised import mtdle, transitive, vdm
+from tabweave import Counts, Table
+from tabweave.measures import supervised
+from tabweave.measures.register import MEASURES
+from tabweave.measures.supervised import mtdle, transitive, vdm
 
 
 def random_rows(seed, n=24, n_columns=3, n_values=4):

@@ -11,11 +11,10 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.metrics import normalized_mutual_info_score
 
-from weft import CoCA, Sources
-from weft.sources import _coca_spectrum as spectrum
-from weft.sources._coca_completion import factors, shares
-from weft.sources._coca_views import learned_view
-from weft.sources._coca_weights import graph_terms, on_simplex, read_links, vector_terms
+from tabweave import CoCA, Sources
+from tabweave.sources.coca import spectrum
+from tabweave.sources.coca.views import factors, learned_view, shares
+from tabweave.sources.coca.weights import graph_terms, on_simplex, read_links, vector_terms
 
 N = 60
 IDS = np.arange(N)
@@ -468,7 +467,7 @@ def test_what_cannot_be_is_refused_by_name():
         CoCA().fit(sources, ["a", "b", "c"])
     with pytest.raises(ValueError, match="weights='equal' makes no use"):
         CoCA(weights="equal").fit(sources, must_link=[(1, 2)])
-    with pytest.raises(TypeError, match=r"pass weft.Sources"):
+    with pytest.raises(TypeError, match=r"pass tabweave.Sources"):
         CoCA().fit(tables())
     broken = tables()["b"][1].copy()
     broken.data[0] = np.nan

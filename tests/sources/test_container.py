@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from weft import Sources
+from tabweave import Sources
 
 PEOPLE = {"id": ["ann", "bob", "eve"], "age": [41.0, None, 30.0], "town": ["Rome", "Oslo", None]}
 ORDERS = {"id": ["bob", "joe"], "paid": [3.5, 1.0]}
@@ -187,7 +187,7 @@ def test_names_that_are_not_there(sources):
 
 
 def test_overlap_counts_shared_ids(sources):
-    from weft.plots import overlap
+    from tabweave.plots import overlap
 
     ax = overlap(sources)
     assert [text.get_text() for text in ax.texts] == ["3", "1", "2", "1", "2", "1", "2", "1", "3"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from weft import GBCClassifier, GBCRegressor, Sources
-from weft.sources._gbc_objective import Logistic
-from weft.sources._gbc_smoothing import ClassSmoother
+from tabweave import GBCClassifier, GBCRegressor, Sources
+from tabweave.sources.gbc.objective import Logistic
+from tabweave.sources.gbc.smoothing import ClassSmoother
 
 lgb = pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 ONE_THREAD = {"num_threads": 1}

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from weft.sources._gbc_fusion import Fusion, better, choose, informative
-from weft.sources._gbc_objective import (
+from tabweave.sources.gbc.objective import (
     Logistic,
     Squared,
     Terms,
@@ -12,6 +11,7 @@ from weft.sources._gbc_objective import (
     expected,
     source_weights,
 )
+from tabweave.sources.gbc.validation import Fusion, better, choose, informative
 
 
 @pytest.mark.parametrize("printed", [False, True])

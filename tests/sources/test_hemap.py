@@ -12,12 +12,18 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
-from weft import HeMap, Sources
-from weft.sources import _hemap_alignment as alignment
-from weft.sources import _hemap_guard as guard
-from weft.sources import _hemap_outputs as outputs
-from weft.sources._hemap_projection import Factor, Frame, embed, linear_map
-from weft.sources._hemap_transfer import Options, Source, Target
+from tabweave import HeMap, Sources
+from tabweave.sources.hemap import alignment, guard
+from tabweave.sources.hemap import transfer as outputs
+from tabweave.sources.hemap.transfer import (
+    Factor,
+    Frame,
+    Options,
+    Source,
+    Target,
+    embed,
+    linear_map,
+)
 
 RNG = np.random.default_rng
 

@@ -1,0 +1,1 @@
+"""Applications: report, studio and command line; no arithmetic lives here."""

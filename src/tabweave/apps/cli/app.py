@@ -1,0 +1,303 @@
+"""How a command ends: exit codes, one-line errors, Ctrl-C. Everything passes through here.
+
+0 is success, 1 is trouble with the data, 2 is a wrong command line, 130 is Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tabweave.apps.methods import MEASURES, SHELL_EMBEDDERS
+
+FAILED, MISUSED, STOPPED = 1, 2, 130
+_LONGEST = 600  # characters of an error message
+
+
+class Misuse(Exception):
+    """The command line asks for something that cannot be: exit code 2."""
+
+
+class Group(TyperGroup):
+    """The group of all commands: turns whatever happens into one line and an exit code."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command and leave with its exit code."""
+        words = list(sys.argv[1:] if args is None else args)
+        debug = "--debug" in words
+        words = [word for word in words if word != "--debug"]
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                code = super().main(
+                    words, "tabweave", complete_var, False, windows_expand_args, **extra
+                )
+            sys.stdout.flush()
+            if code == STOPPED:
+                code = _ended(KeyboardInterrupt(), False)
+        except BaseException as error:
+            code = _ended(error, debug)
+        if not standalone_mode:
+            return code
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _ended(error: BaseException, debug: bool) -> int:
+    """Say what went wrong, if anything did, and return the exit code."""
+    if isinstance(error, SystemExit):
+        if isinstance(error.code, str):
+            _say(error.code)
+            return FAILED
+        return int(error.code or 0)
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        _say("stopped; nothing was written")
+        return STOPPED
+    if isinstance(error, BrokenPipeError):  # `tabweave ... | head`: the reader has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    if hasattr(error, "format_message"):  # Click's own: a wrong option, a missing argument
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "tabweave"
+        _say(f"{_lower(error.format_message())} (see {command} --help)")
+        return int(getattr(error, "exit_code", MISUSED))
+    if isinstance(error, Misuse):
+        _say(str(error))
+        return MISUSED
+    _say(_message(error))
+    return FAILED
+
+
+def _message(error: BaseException) -> str:
+    """Return one line about an error; name its type where the text alone says little."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        text = f"there is no file {error.filename!r}"
+    if isinstance(error, MemoryError):
+        text = f"not enough memory {text}".rstrip()
+    expected = isinstance(error, ValueError | TypeError | KeyError | OSError | ImportError)
+    if not text or not (expected or isinstance(error, MemoryError) or _from_engine(error)):
+        text = f"{type(error).__name__}: {text} (--debug shows where)"
+    return text
+
+
+def _from_engine(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("duckdb", "_duckdb", "pyarrow", "polars")
+
+
+def _say(text: str) -> None:
+    line = " ".join(text.split())
+    line = line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    print(f"tabweave: {line}", file=sys.stderr)
+
+
+def note(text: str) -> None:
+    """Tell the user something that is not the result: one line on stderr."""
+    _say(text)
+
+
+def _show_warning(message: Any, *_: Any, **__: Any) -> None:
+    _say(f"warning: {message}")
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".") if text[1:2].islower() else text.rstrip(".")
+
+
+def stop_on_terminate() -> None:
+    """Let SIGTERM unwind the stack as Ctrl-C does, so that temporary files go away."""
+
+    def unwind(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, unwind)
+
+
+# -- Tab completion: method names, formats, and the column names of the file on the command line
+
+FORMATS = ("csv", "tsv", "parquet", "json", "jsonl", "arrow")
+KINDS = ("nominal", "ordinal", "numeric", "set")
+
+
+def methods(incomplete: str) -> list[tuple[str, str]]:
+    """Return the methods that begin so, each with a line of help."""
+    known = {name: text for name, (_, text) in SHELL_EMBEDDERS.items()}
+    known |= dict.fromkeys(MEASURES, "value measure")
+    return [(name, text) for name, text in known.items() if name.startswith(incomplete)]
+
+
+def formats(incomplete: str) -> list[str]:
+    """Return the formats that begin so."""
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def column(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns that begin so."""
+    return [name for name in header(ctx) if name.startswith(incomplete)]
+
+
+def columns(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the last name of a list with commas, leaving out those that are there."""
+    done, comma, last = incomplete.rpartition(",")
+    taken = done.split(",")
+    return [done + comma + c for c in header(ctx) if c.startswith(last) and c not in taken]
+
+
+def settings(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete the last column of a list such as color=red,size=big."""
+    done, comma, last = incomplete.rpartition(",")
+    return [f"{done}{comma}{c}=" for c in header(ctx) if c.startswith(last)]
+
+
+def kinds(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Complete COLUMN=KIND."""
+    name, equals, kind = incomplete.partition("=")
+    if equals:
+        return [f"{name}={k}" for k in KINDS if k.startswith(kind)]
+    return [f"{c}=" for c in header(ctx) if c.startswith(name)]
+
+
+def header(ctx: typer.Context) -> list[str]:
+    """Return the column names of the file that was named; nothing if it cannot be read."""
+    # An option that still waits for its value keeps arguments from being told apart.
+    words = [ctx.params.get("source"), ctx.params.get("old"), *ctx.args]
+    try:
+        path = next(Path(word) for word in words if word and Path(word).is_file())
+        return list(_names(path))
+    except Exception:  # completion is silent: the command itself will say what is wrong
+        return []
+
+
+def _names(path: Path) -> Iterator[str]:
+    kind = path.suffix.lower()
+    if kind in (".csv", ".tsv"):
+        with path.open(newline="", encoding="utf-8-sig") as lines:
+            yield from next(csv.reader(lines, delimiter="\t" if kind == ".tsv" else ","))
+    elif kind in (".jsonl", ".ndjson"):
+        with path.open(encoding="utf-8-sig") as lines:
+            yield from json.loads(next(lines))
+    else:
+        from tabweave.engines import open_source
+
+        yield from open_source(path).types
+
+
+# -- The options that commands share, each described once
+
+ROWS = "What the rows are"
+LEARN = "How they are compared"
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="IN",
+        help="A file (CSV, TSV, Parquet, JSON, JSONL, Arrow), a pattern, a query "
+        "(\"SELECT ... FROM 'x.csv'\") or - for standard input.",
+        show_default=False,
+    ),
+]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="FORMAT",
+        help="Format of standard input; found out by itself.",
+        autocompletion=formats,
+        rich_help_panel=ROWS,
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="Column of classes: never embedded; learned from by methods that do.",
+        autocompletion=column,
+        rich_help_panel=ROWS,
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        "-c",
+        metavar="A,B,...",
+        help="Use these columns only.",
+        autocompletion=columns,
+        rich_help_panel=ROWS,
+    ),
+]
+Drop = Annotated[
+    str | None,
+    typer.Option(
+        "--drop",
+        metavar="A,B,...",
+        help="Leave these columns out.",
+        autocompletion=columns,
+        rich_help_panel=ROWS,
+    ),
+]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="COLUMN=KIND",
+        help="Read a column as nominal, numeric, ordinal[:LOW<...<HIGH] or set[:DELIMITER]; "
+        "'*' is all columns. Repeat as needed.",
+        autocompletion=kinds,
+        rich_help_panel=ROWS,
+    ),
+]
+Method = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        "-m",
+        help="An embedder or a value measure; 'tabweave methods' lists them.",
+        autocompletion=methods,
+        rich_help_panel=LEARN,
+    ),
+]
+Model = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        help="Use a model saved by 'tabweave embed --save' and learn nothing.",
+        rich_help_panel=LEARN,
+    ),
+]
+Seed = Annotated[
+    int, typer.Option("--seed", help="Seed of everything random.", rich_help_panel=LEARN)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite files.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format of the output; by default what its name says, CSV on standard output.",
+        autocompletion=formats,
+    ),
+]

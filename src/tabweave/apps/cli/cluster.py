@@ -1,0 +1,134 @@
+"""``tabweave cluster``: groups of rows, and what each is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tabweave.apps.cli.app import (
+    Columns,
+    Drop,
+    Force,
+    Format,
+    From,
+    Json,
+    Kind,
+    Method,
+    Misuse,
+    Model,
+    Seed,
+    Source,
+    Target,
+)
+from tabweave.apps.cli.files import check_output, format_of, known_format, opened
+from tabweave.apps.cli.job import Job, Rows, listed
+from tabweave.apps.cli.show import as_json, cell, emit, say
+from tabweave.apps.cli.show import table as show_table
+
+
+def cluster(
+    source: Source,
+    n_clusters: Annotated[
+        int, typer.Option("--clusters", "-k", min=2, help="How many clusters.")
+    ] = 8,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write every row with its cluster; - is standard output."
+        ),
+    ] = None,
+    method: Method = "auto",
+    target: Target = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    from_: From = None,
+    model: Model = None,
+    form: Format = None,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Group rows by k-means in the space of a method, and say what stands out in each group."""
+    from tabweave.apps.cli.steps import Then, write_rows
+
+    piped = output is not None and str(output) == "-"
+    if json and piped:
+        raise Misuse("--json prints a summary; give the rows a file with --output")
+    if output is not None and not piped:
+        format_of(output, form)
+    elif form:
+        known_format(form)
+    check_output(output, force)
+    with opened(source, from_) as name:
+        job = Job(
+            name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
+            seed=seed, n_clusters=n_clusters,
+        )  # fmt: skip
+        embedder, rows, table = job.placed()
+        group = _grouping(embedder.transform(table), n_clusters, seed)
+        if output is not None:
+            labelled = Then(embedder, lambda v: group(v)[:, None], [_unused("cluster", rows)])
+            write_rows(labelled, name, output, keep=list(rows.columns), form=form)
+        if not piped:
+            found = _described(job, rows, group(embedder.transform(table)), n_clusters)
+    if json:
+        as_json({"rows": rows.n_rows, "output": output and str(output), "clusters": found})
+    elif not piped:
+        _print(found, rows.n_rows, target)
+        if output is not None:
+            say("Every row with its cluster is in [bold]{output}[/]", output=str(output))
+
+
+def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:
+    """Return a function from vectors to clusters, the largest cluster first."""
+    import numpy as np
+    from sklearn.cluster import KMeans
+
+    if not vectors.shape[1]:
+        raise ValueError("no column varies, so there is nothing to tell rows apart by")
+    model = KMeans(n_clusters, n_init=10, random_state=seed).fit(vectors)
+    sizes = np.bincount(model.labels_, minlength=n_clusters)
+    rank = np.empty(n_clusters, dtype=np.int64)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(n_clusters)
+    return lambda v: rank[model.predict(np.asarray(v, dtype=vectors.dtype, order="C"))]
+
+
+def _described(job: Job, rows: Rows, labels: Any, n_clusters: int) -> list[dict[str, Any]]:
+    """Return the size of each cluster, and what its rows have more often than others."""
+    from tabweave.apps.report.parts import describe_clusters, read
+
+    target = job.target
+    values = read(job.table(rows, with_target=True), target).values()
+    found = describe_clusters(values, labels, n_clusters, target)
+    return [{"cluster": k, **told} for k, told in enumerate(found)]
+
+
+def _print(found: list[dict[str, Any]], n_rows: int, target: str | None) -> None:
+    heads = ["cluster", "rows", "share", "stands out by"] + ([target] if target else [])
+    cells = []
+    for told in found:
+        values = [f"{v['column']}={_value(v)} {_percent(v)}" for v in told["values"][:4]]
+        row = [str(told["cluster"]), f"{told['size']:,}", f"{told['share']:.0%}", ", ".join(values)]
+        if target:
+            row.append(", ".join(f"{_value(v)} {_percent(v)}" for v in told["target"][:3]))
+        cells.append(row)
+    title = f"{n_rows:,} rows in {len(found)} clusters"
+    emit(show_table(heads, cells, right=heads[:3], title=title, long=True))
+
+
+def _value(told: dict[str, Any]) -> str:
+    return cell(told["value"], 24)
+
+
+def _percent(told: dict[str, Any]) -> str:
+    return f"{told['share']:.0%}"
+
+
+def _unused(name: str, rows: Rows) -> str:
+    """Return a name that no column has yet."""
+    while name in rows.columns:
+        name += "_"
+    return name

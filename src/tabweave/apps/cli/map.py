@@ -1,0 +1,201 @@
+"""``tabweave map``: the rows in two dimensions, as a picture, a page or a table."""
+
+from __future__ import annotations
+
+import json as json_
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tabweave.apps.cli.app import (
+    FORMATS,
+    Columns,
+    Drop,
+    Force,
+    From,
+    Json,
+    Kind,
+    Method,
+    Misuse,
+    Model,
+    Seed,
+    Source,
+    Target,
+    column,
+)
+from tabweave.apps.cli.files import check_output, opened, written
+from tabweave.apps.cli.job import Job, Learned, listed
+from tabweave.apps.cli.show import as_json, cell, say
+
+PICTURES = (".png", ".svg", ".pdf")
+_MOST_POINTS = 20_000  # drawn in a page; more would be a blot
+_MOST_COLUMNS = 30  # that a page can colour by
+_MOST_COLOURS = 10  # kinds of points that can be told apart
+
+
+class Layout(StrEnum):
+    """How vectors are brought down to two dimensions."""
+
+    pca = "pca"
+    tsne = "tsne"
+
+
+def map_(
+    source: Source,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="A page (.html), picture (.png, .svg) or table.")
+    ] = Path("map.html"),
+    color: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Colour by this column; by default the target or the first.",
+            autocompletion=column,
+        ),
+    ] = None,
+    layout: Annotated[
+        Layout, typer.Option(help="Principal axes, or neighbourhoods (needs tabweave\\[map]).")
+    ] = Layout.pca,
+    method: Method = "auto",
+    target: Target = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    from_: From = None,
+    model: Model = None,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Draw the rows in two dimensions: near rows are alike."""
+    ending = output.suffix.lower()
+    if ending != ".html" and ending not in PICTURES and ending[1:] not in FORMATS:
+        known = ", ".join([".html", *PICTURES, *(f".{form}" for form in FORMATS)])
+        raise Misuse(f"{output.name!r}: a map is written as {known}")
+    check_output(output, force)
+    with opened(source, from_) as name:
+        job = Job(
+            name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
+            seed=seed,
+        )  # fmt: skip
+        learned = job.placed()
+        learned.rows.check([c for c in (color,) if c])
+        shown = color or target or learned.table.schema.names[0]
+        if ending[1:] in FORMATS:
+            _write_table(learned, name, output, layout)
+        else:
+            points = _spread(_points(learned, layout, seed))
+            title = f"{name if source != '-' else 'rows'} by {method}"
+            draw = _draw_page if ending == ".html" else _draw_picture
+            with written(output) as part:
+                draw(part, points, learned, shown, title)
+    result = {"rows": learned.rows.n_rows, "output": str(output), "color": shown}
+    if json:
+        as_json(result)
+    else:
+        say("{rows:,} rows mapped in [bold]{output}[/], coloured by {color}", **result)
+
+
+def _points(learned: Learned, layout: Layout, seed: int) -> Any:
+    """Return two coordinates for each row."""
+    import numpy as np
+
+    from tabweave.apps.cli.steps import projected
+
+    if layout is Layout.tsne:
+        from tabweave._compat import require
+
+        vectors = projected(learned.embedder, learned.table, 50, "axis").transform(learned.table)
+        perplexity = min(30, max(1, (len(vectors) - 1) // 3))
+        tsne = require("openTSNE", "map").TSNE
+        return np.asarray(tsne(perplexity=perplexity, random_state=seed, n_jobs=1).fit(vectors))
+    flat = np.zeros((learned.rows.n_rows, 2))
+    found = projected(learned.embedder, learned.table, 2, "axis").transform(learned.table)
+    flat[:, : found.shape[1]] = found
+    return flat
+
+
+def _spread(points: Any) -> Any:
+    """Lay equal points around each other, as sunflowers do, so that many look like many."""
+    import numpy as np
+
+    _, group, sizes = np.unique(points.round(9), axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(group, kind="stable")
+    rank = np.empty(len(points))
+    rank[order] = np.arange(len(points)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    reach = 0.07 * np.ptp(points, axis=0).max() * np.sqrt(rank / max(sizes.max(), 20))
+    turn = rank * np.pi * (3 - np.sqrt(5))
+    return points + reach[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+
+
+def _write_table(learned: Learned, source: str, output: Path, layout: Layout) -> None:
+    """Write the coordinates beside the columns; t-SNE places no new rows, so axes only."""
+    from tabweave.apps.cli.steps import projected, write_rows
+
+    if layout is Layout.tsne:
+        raise Misuse("--layout tsne draws pictures and pages; tables hold principal axes")
+    placed = projected(learned.embedder, learned.table, 2, "map")
+    write_rows(placed, source, output, keep=list(learned.rows.columns), form=None)
+
+
+def _draw_picture(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:
+    """Draw a picture with Matplotlib."""
+    from tabweave.plots import scatter_map
+
+    names, codes = _told_apart(learned, color)
+    axes = scatter_map(points, [names[code] for code in codes])
+    for marks in axes.collections:
+        marks.set_sizes([22 if len(points) < 500 else 7])
+    axes.set_title(title, fontsize="medium")
+    axes.get_legend().set_title(color)
+    # The name ends in .part: the format must be said, and no date makes two runs equal.
+    ending = path.name.removesuffix(".part").rpartition(".")[2]
+    told = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
+    axes.figure.savefig(path, dpi=150, format=ending, metadata=told)
+
+
+def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:
+    """Write a page that draws the points itself and needs no network."""
+    import numpy as np
+
+    some = np.arange(len(points))
+    if len(some) > _MOST_POINTS:
+        some = np.linspace(0, len(points) - 1, _MOST_POINTS).astype(int)
+    chosen = dict.fromkeys([color, *learned.rows.columns])
+    columns = []
+    for name in list(chosen)[:_MOST_COLUMNS]:
+        labels, codes = _told_apart(learned, name)
+        columns.append({"name": name, "labels": labels, "codes": codes[some].tolist()})
+    content = {
+        "title": title,
+        "all": len(points),
+        "rows": some.tolist(),
+        "points": np.round(points[some], 4).tolist(),
+        "columns": columns,
+    }
+    data = json_.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    template = files("tabweave.apps.cli").joinpath("map.html").read_text(encoding="utf-8")
+    path.write_text(template.replace("@@DATA@@", data), encoding="utf-8")
+
+
+def _told_apart(learned: Learned, name: str) -> tuple[list[str], Any]:
+    """Return names and codes of the values of a column: the common ones, all others as one."""
+    import numpy as np
+
+    from tabweave import Table
+    from tabweave.apps.report.parts import as_values
+    from tabweave.rows.table import Sets
+
+    cells = learned.rows.columns[name]
+    if isinstance(Table.of({name: cells}).columns[0], Sets):  # each set as a value of its own
+        cells = [None if c is None else ", ".join(map(str, c)) for c in learned.rows.column(name)]
+    values: Any = as_values(Table.of({name: cells}).columns[0])
+    common = np.argsort(-np.bincount(values.codes, minlength=len(values.labels)), kind="stable")
+    place = np.full(len(values.labels), _MOST_COLOURS - 1)
+    fits = len(values.labels) <= _MOST_COLOURS
+    kept = common if fits else common[: _MOST_COLOURS - 1]
+    place[kept] = np.arange(len(kept))
+    labels = [cell(values.labels[i]) for i in kept] + ([] if fits else ["others"])
+    return labels, place[values.codes]

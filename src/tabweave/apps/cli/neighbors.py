@@ -1,0 +1,247 @@
+"""``tabweave neighbors``: the rows most like one."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+import typer
+
+from tabweave.apps.cli.app import (
+    Columns,
+    Drop,
+    From,
+    Json,
+    Kind,
+    Method,
+    Misuse,
+    Model,
+    Seed,
+    Source,
+    Target,
+    settings,
+)
+from tabweave.apps.cli.files import opened
+from tabweave.apps.cli.job import Job, Learned, listed
+from tabweave.apps.cli.show import as_json, bar, emit, number, say, table
+from tabweave.apps.cli.show import cell as show_cell
+from tabweave.apps.cli.show import table as show_table
+
+_WHY = 3  # columns named as the reason of a distance
+_COLUMNS = 8  # columns shown
+
+
+def neighbors(
+    source: Source,
+    row: Annotated[int | None, typer.Option(help="Number of a row, counted from 0.")] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN=VALUE,...",
+            help="A row to be like; columns that are not named count as average.",
+            autocompletion=settings,
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many neighbours.")] = 10,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN=VALUE,...",
+            help="Look only among rows with these values.",
+            autocompletion=settings,
+        ),
+    ] = None,
+    method: Method = "auto",
+    target: Target = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    from_: From = None,
+    model: Model = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Find the rows most like a row of the table, or like one that you describe."""
+    if (row is None) == (like is None):
+        raise Misuse("say which row: either --row 17 or --like color=red,size=big")
+    with opened(source, from_) as name:
+        job = Job(
+            name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
+            seed=seed,
+        )  # fmt: skip
+        learned = job.learned()
+    embedder, rows, _ = learned
+    own = list(embedder.schema_.names)
+    if row is not None:
+        query = {name: cell for name, cell in rows.row(row).items() if name in own}
+    else:
+        query = _values(str(like), "--like", learned, own)
+    allowed = _values(where, "--where", learned, list(rows.columns)) if where else None
+    found = _found(learned, query, None if row is None else row % rows.n_rows, k, allowed)
+    if not found:
+        raise ValueError(f"there is no other row{f' with {where}' if where else ''}")
+    if json:
+        as_json({"query": query, "neighbors": found})
+    else:
+        _print(query, row, found, own)
+
+
+def _found(
+    learned: Learned, query: dict[str, Any], row: int | None, k: int, where: Any
+) -> list[dict[str, Any]]:
+    """Return the nearest rows, each with what sets it apart; the row itself is not among them."""
+    from tabweave import SimilarityIndex
+
+    embedder, rows, _ = learned
+    index = SimilarityIndex(embedder).fit(rows.columns)
+    ids, distances = index.query(query, min(k + 1, rows.n_rows), where)
+    out: list[dict[str, Any]] = []
+    for other, distance in zip(ids[0].tolist(), distances[0].tolist(), strict=True):
+        if other != row and len(out) < k:
+            shares = index.explain(query, other)
+            out.append(
+                {"row": other, "distance": distance, "values": rows.row(other), "why": shares}
+            )
+    return out
+
+
+def _values(text: str, option: str, learned: Learned, names: list[str]) -> dict[str, Any]:
+    """Read color=red,size=big: each value as its column has it."""
+    import csv
+
+    out = {}
+    for part in next(csv.reader([text], skipinitialspace=True)):
+        name, equals, value = part.partition("=")
+        name = name.strip()
+        if not equals:
+            raise Misuse(f"{option} {part!r}: write COLUMN=VALUE, e.g. color=red")
+        learned.rows.check([name])
+        if name not in names:
+            raise ValueError(f"{option}: column {name!r} is not compared; there are {names}")
+        out[name] = _read(value.strip(), name, learned)
+    return out
+
+
+def _read(text: str, name: str, learned: Learned) -> Any:
+    """Return the value that a text means in a column."""
+    from tabweave import Table
+    from tabweave.rows.table import Numbers
+
+    schema = learned.embedder.schema_
+    kinds = {name: schema[name]} if name in schema.names else None
+    cells = Table.of({name: learned.rows.columns[name]}, kinds)
+    if isinstance(cells.columns[0], Numbers):
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError(f"column {name!r} holds numbers; {text!r} is none") from None
+    if cells.schema.columns[0].kind == "set":
+        return {part for part in text.split("|") if part}
+    known = {str(label).lower() if isinstance(label, bool) else str(label): label
+             for label in cells.columns[0].labels if label is not None}  # fmt: skip
+    value = known.get(text, known.get(text.lower()))
+    if value is None:
+        shown = ", ".join(map(repr, list(known)[:12]))
+        close = get_close_matches(text, known, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"it has {shown}"
+        raise ValueError(f"column {name!r} has no value {text!r}; {hint}")
+    return value
+
+
+def _print(
+    query: dict[str, Any], row: int | None, found: list[dict[str, Any]], own: list[str]
+) -> None:
+    """Show the row asked about, then its neighbours; cells that differ stand out."""
+    from rich.text import Text
+
+    names = own[:_COLUMNS]
+    heads = ["row", "distance", *names, "differs by"]
+    first = [show_cell(query[n]) if n in query else "any" for n in names]
+    cells: list[list[Any]] = [["?" if row is None else f"{row}", "", *first, ""]]
+    for near in found:
+        total = sum(abs(s) for s in near["why"].values())
+        why = sorted(near["why"].items(), key=lambda item: -item[1])[:_WHY]
+        told = ", ".join(f"{n} {s / total:.0%}" for n, s in why if total and s / total >= 0.005)
+        values = [
+            Text(
+                show_cell(near["values"][n]),
+                style="bold cyan" if n in query and near["values"][n] != query[n] else "",
+            )
+            for n in names
+        ]
+        cells.append([str(near["row"]), number(near["distance"]), *values, told or "nothing"])
+    about = "the row described" if row is None else f"row {row}"
+    title = f"The {len(found)} rows most like {about}" if len(found) > 1 else f"Most like {about}"
+    emit(table(heads, cells, right=heads[:2], title=title))
+    if len(own) > len(names):
+        say("{n} more columns compared; --json shows all.", n=len(own) - len(names))
+
+
+# -- ``tabweave explain``: why two rows are apart
+
+
+def explain(
+    source: Source,
+    a: Annotated[int, typer.Option("--a", "-a", help="Number of a row, counted from 0.")],
+    b: Annotated[int, typer.Option("--b", "-b", help="Number of the other row.")],
+    method: Method = "auto",
+    target: Target = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    from_: From = None,
+    model: Model = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Say why two rows are apart: each column's share in their distance."""
+    with opened(source, from_) as name:
+        job = Job(
+            name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
+            seed=seed,
+        )  # fmt: skip
+        embedder, rows, table = job.learned()
+    left, right = rows.row(a), rows.row(b)
+    shares = shares_of(embedder, table, a % rows.n_rows, b % rows.n_rows)
+    distance = distance_of(embedder, table, a % rows.n_rows, b % rows.n_rows)
+    if json:
+        told = {n: {"a": left.get(n), "b": right.get(n), "share": s} for n, s in shares.items()}
+        as_json({"a": a, "b": b, "distance": distance, "columns": told})
+        return
+    total = sum(abs(s) for s in shares.values()) or 1.0
+    cells = [
+        [n, left.get(n), right.get(n), number(s), f"{s / total:.0%}", bar(s / total)]
+        for n, s in sorted(shares.items(), key=lambda item: -item[1])
+    ]
+    heads = ["column", f"row {a}", f"row {b}", "adds", "share", ""]
+    title = f"Rows {a} and {b} are {number(distance)} apart"
+    emit(show_table(heads, cells, right=heads[3:5], title=title))
+    together = sum(shares.values())
+    root = abs(together - distance) > 1e-6 * abs(together) + 1e-9  # Euclidean: squares add up
+    say(
+        "What the columns add makes {sum}{what}.",
+        sum=number(together),
+        what=", the square of the distance" if root else ", the distance",
+    )
+
+
+def shares_of(embedder: Any, table: Any, a: int, b: int) -> dict[str, float]:
+    """Return each column's share in what separates two rows."""
+    if not hasattr(embedder, "explain"):
+        raise ValueError(
+            f"{type(embedder).__name__} cannot take its distances apart; use another --method"
+        )
+    return embedder.explain(*_two(table, a, b))
+
+
+def distance_of(embedder: Any, table: Any, a: int, b: int) -> float:
+    """Return the distance of two rows."""
+    return float(embedder.pairwise_distances(*_two(table, a, b))[0, 0])
+
+
+def _two(table: Any, a: int, b: int) -> list[Any]:
+    import numpy as np
+
+    from tabweave.rows.distinct import take_rows
+
+    return [take_rows(table, np.array([place])) for place in (a, b)]

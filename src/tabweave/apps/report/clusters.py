@@ -1,0 +1,134 @@
+"""Clusters: rows that belong together, described by the values they have more often than others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tabweave.apps.report.html import rounded, shown
+from tabweave.rows.table import Codes, Numbers, Sets, Table
+
+MOST = 8
+N_SCORED = 1_000
+N_VALUES = 8
+CLEARLY = 0.02  # by so much must the silhouette rise for one more cluster to be worth it
+LIFT = 1.2  # a value must be so many times as frequent as everywhere to be worth a line
+
+
+def find_centers(
+    places: np.ndarray, weights: np.ndarray, random_state: int
+) -> tuple[np.ndarray, float]:
+    """Return the centres of two to eight clusters, largest first, and how well they separate.
+
+    The second result is the silhouette: 1 if clusters are far apart, 0 if they touch.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import silhouette_score
+    from threadpoolctl import threadpool_limits
+
+    # Rounding must not make two places of one: k-means would look for more groups than there are.
+    places = np.round(places, 9 - _magnitude(places))
+    rng = np.random.default_rng(random_state)
+    some = np.arange(len(places))
+    if len(some) > N_SCORED:
+        some = np.sort(rng.choice(len(places), N_SCORED, replace=False))
+    best, centers = -2.0, np.zeros((1, places.shape[1]))
+    most = min(MOST, len(np.unique(places, axis=0)) - 1)
+    with threadpool_limits(1):  # few points: threads would wait for each other, and sums repeat
+        for k in range(2, most + 1):
+            model = KMeans(k, n_init=3, random_state=random_state)
+            labels = model.fit(places, sample_weight=weights).labels_[some]
+            if len(np.unique(labels)) < 2:
+                continue
+            score = float(silhouette_score(places[some], labels))
+            if score > best + CLEARLY:
+                best, centers = score, model.cluster_centers_
+    size = np.bincount(assign(places, centers), weights, minlength=len(centers))
+    return centers[np.argsort(-size, kind="stable")], best if best > -2 else 0.0
+
+
+def _magnitude(places: np.ndarray) -> int:
+    largest = float(np.abs(places).max(initial=0.0))
+    return int(np.floor(np.log10(largest))) if largest > 0 else 0
+
+
+def assign(places: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the nearest centre of each place."""
+    from scipy.spatial.distance import cdist
+
+    return cdist(places, centers).argmin(axis=1)
+
+
+def describe_clusters(
+    values: Table, labels: np.ndarray, n_clusters: int, target: str | None
+) -> list[dict[str, Any]]:
+    """Return the size of each cluster and the values it has more often than the whole table.
+
+    Parameters
+    ----------
+    values : Table
+        All rows, a value in every cell.
+    labels : ndarray
+        Cluster of each row.
+    n_clusters : int
+        How many there are.
+    target : str, optional
+        The column whose values are told apart from the others.
+    """
+    sizes = np.bincount(labels, minlength=n_clusters)
+    found: list[list[dict[str, Any]]] = [[] for _ in range(n_clusters)]
+    classes: list[list[dict[str, Any]]] = [[] for _ in range(n_clusters)]
+    for column, data in values:
+        assert not isinstance(data, Numbers)
+        counts = _by_cluster(data, labels, n_clusters)
+        for k in range(n_clusters):
+            out = classes if column.name == target else found
+            out[k] += _frequent(column.name, data, counts, k, sizes)
+    clusters = []
+    for k in range(n_clusters):
+        worth = [v for v in found[k] if v["lift"] >= LIFT and v["share"] >= 0.05 and v["above"] > 3]
+        worth.sort(key=lambda v: -v["share"] * np.log(v["lift"]))
+        classes[k].sort(key=lambda v: -v["share"])
+        clusters.append(
+            {
+                "size": int(sizes[k]),
+                "share": rounded(sizes[k] / len(labels)),
+                "values": worth[:N_VALUES],
+                "target": classes[k][:4],
+            }
+        )
+    return clusters
+
+
+def _by_cluster(data: Codes | Sets, labels: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return how many rows of each cluster have each value."""
+    owner = labels if isinstance(data, Codes) else np.repeat(labels, np.diff(data.starts))
+    width = len(data.labels)
+    return np.bincount(owner * width + data.codes, minlength=n_clusters * width).reshape(-1, width)
+
+
+def _frequent(
+    column: str, data: Codes | Sets, counts: np.ndarray, k: int, sizes: np.ndarray
+) -> list[dict[str, Any]]:
+    """Return the values of a column that a cluster has, with their shares here and everywhere."""
+    overall, n, size = counts.sum(axis=0), sizes.sum(), sizes[k]
+    out = []
+    for i in np.argsort(-counts[k], kind="stable")[:50]:
+        if counts[k, i]:
+            share, everywhere = counts[k, i] / size, overall[i] / n
+            # Standard deviations above what a random part of the rows of this size would have.
+            chance = np.sqrt(size * everywhere * (1 - everywhere) * (1 - size / n))
+            above = (counts[k, i] - size * everywhere) / chance if chance > 0 else 0.0
+            out.append(
+                {
+                    "column": column,
+                    "value": shown(data.labels[i]),
+                    "count": int(counts[k, i]),
+                    "share": rounded(share),
+                    "overall": rounded(everywhere),
+                    "lift": rounded(share / everywhere),
+                    "above": rounded(above, 3),
+                }
+            )
+    return out

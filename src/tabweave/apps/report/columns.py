@@ -1,0 +1,200 @@
+"""Columns: what each holds, how much is missing, and what it looks like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tabweave.apps.report.html import rounded, shown
+from tabweave.apps.report.reading import Reading
+from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.trees import dissimilarity
+from tabweave.blocks.value_tables import ValueTables
+from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import corrected_uncertainty, information
+from tabweave.embed.hierarchy.tree import from_linkage
+from tabweave.plots.structure import circle_order, leaves_in_order
+from tabweave.rows.table import Codes, Numbers, Sets
+from tabweave.rows.vocabulary import order, positions
+
+TOP = 5
+N_BARS = 24
+
+
+def describe_columns(reading: Reading) -> list[dict[str, Any]]:
+    """Return, per column, its kind, missing and distinct values, and the most frequent ones."""
+    out = []
+    for column, data in reading.table:
+        role = "target" if column.name == reading.target else "column"
+        entry = {"name": column.name, "kind": column.kind, "role": role}
+        if column.name in reading.left_out:
+            entry |= {"role": "left out", "why": reading.left_out[column.name]}
+        look = _numbers(data) if isinstance(data, Numbers) else _values(data)
+        out.append(entry | look)
+    return out
+
+
+def value_counts(data: Codes | Sets) -> np.ndarray:
+    """Return in how many rows each label of a column occurs; a set counts an element once."""
+    return np.bincount(data.codes, minlength=len(data.labels))
+
+
+def by_frequency(data: Codes | Sets) -> np.ndarray:
+    """Return the labels that occur, missing left out, most frequent first, ties in their order."""
+    counts = value_counts(data)
+    rank = np.empty(len(data.labels), int)
+    rank[order(data.labels)] = np.arange(len(data.labels))
+    sorted_ = np.lexsort((rank, -counts))
+    return np.array([i for i in sorted_ if counts[i] and data.labels[i] is not None], int)
+
+
+def missing_rows(data: Codes | Numbers | Sets) -> int:
+    """Return how many cells of a column are missing."""
+    if isinstance(data, Numbers):
+        return int(np.isnan(data.values).sum())
+    return int(value_counts(data)[data.labels.index(None)]) if None in data.labels else 0
+
+
+def _values(data: Codes | Sets) -> dict[str, Any]:
+    counts, first = value_counts(data), by_frequency(data)
+    return {
+        "missing": missing_rows(data),
+        "distinct": len(first),
+        "once": int((counts[first] == 1).sum()),
+        "top": [[shown(data.labels[i]), int(counts[i])] for i in first[:TOP]],
+        "rest": int(counts[first[TOP:]].sum()),
+    }
+
+
+def _numbers(data: Numbers) -> dict[str, Any]:
+    present = data.values[~np.isnan(data.values)]
+    out: dict[str, Any] = {
+        "missing": missing_rows(data),
+        "distinct": len(np.unique(present)),
+    }
+    if not len(present):
+        return out
+    names = ("min", "q1", "median", "q3", "max", "mean", "deviation")
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers may span all of float64
+        figures = [*np.quantile(present, [0, 0.25, 0.5, 0.75, 1]), present.mean(), present.std()]
+        span = np.ptp(present)
+    out["summary"] = dict(zip(names, rounded(figures, 6), strict=True))
+    if np.isfinite(span) and span > 0:
+        out["bars"] = np.histogram(present, N_BARS)[0].tolist()
+    return out
+
+
+# -- Values of a column: how far apart they are, and the tree they form
+
+MOST_VALUES = 30
+MOST_COLUMNS = 40
+
+
+def describe_values(
+    tables: ValueTables | None, counts: Counts, weights: dict[str, float]
+) -> dict[str, Any]:
+    """Return, per categorical column of two values or more, distances and tree of its values.
+
+    Columns that count more come first; of a column the most frequent values are taken, in the
+    order of the tree, so that what is alike stands together.
+    """
+    names = [] if tables is None else [n for n in tables.names if counts.sizes[_at(counts, n)] > 1]
+    names.sort(key=lambda name: -weights.get(name, 0.0))
+    chosen = names[:MOST_COLUMNS]
+    assert tables is not None or not chosen
+    columns = [_column(tables, counts, name) for name in chosen]
+    return {"columns": columns, "of": len(names), "most": MOST_VALUES}
+
+
+def _at(counts: Counts, name: str) -> int:
+    return counts.names.index(name)
+
+
+def _column(tables: Any, counts: Counts, name: str) -> dict[str, Any]:
+    own = trimmed(counts, name, MOST_VALUES)
+    labels = own.labels[_at(own, name)]
+    tree = from_linkage(dissimilarity(own, name), labels, "average")
+    order, merges = unrolled(tree)
+    labels = tuple(labels[i] for i in order)
+    a = tables.names.index(name)
+    rows = tables.tables[a][positions(tables.labels[a], labels)]
+    return {
+        "column": name,
+        "labels": [shown(label) for label in labels],
+        "counts": own.value_counts[own.span(name)][order].tolist(),
+        "distances": rounded(np.sqrt(cdist_squared(rows, rows)), 3),
+        "merges": merges,
+        "of": int(counts.sizes[_at(counts, name)]),
+    }
+
+
+def trimmed(counts: Counts, name: str, at_most: int) -> Counts:
+    """Return counts in which one column has its most frequent values only."""
+    span = counts.span(name)
+    own = counts.value_counts[span]
+    if len(own) <= at_most:
+        return counts
+    best = np.sort(np.argsort(-own, kind="stable")[:at_most])
+    everything = np.arange(counts.offsets[-1])
+    keep = np.concatenate([everything[: span.start], span.start + best, everything[span.stop :]])
+    labels = list(counts.labels)
+    labels[_at(counts, name)] = tuple(labels[_at(counts, name)][i] for i in best)
+    return replace(counts, labels=tuple(labels), pairs=counts.pairs[keep][:, keep])
+
+
+def unrolled(tree: Any) -> tuple[list[int], list[list[float]]]:
+    """Return a grown tree's values from top to bottom, and the joins: (upper, lower, height).
+
+    ``upper`` and ``lower`` are places in that order, or numbers of earlier joins counted on from
+    it.
+    """
+    leaves = leaves_in_order(tree)
+    number = {node: i for i, node in enumerate(leaves)}
+    top = tree.depths.max(initial=0.0)
+    merges: list[list[float]] = []
+    for node in reversed(range(len(tree))):  # children come after their parents
+        below = tree.children[node]
+        if below:
+            number[node] = len(leaves) + len(merges)
+            first, second = sorted(number[child] for child in below)
+            merges.append([first, second, rounded(top - tree.depths[node])])
+    # Linkage numbers values from 0, the tree from the last node down.
+    return [len(tree) - 1 - leaf for leaf in leaves], merges
+
+
+# -- Couplings: which columns depend on each other, as a graph on a circle
+
+MOST_NODES = 40
+MOST_PAIRS = 100
+FAINT = 0.005  # couplings below are not worth a line
+
+
+def describe_couplings(counts: Counts, target: str | None) -> dict[str, Any] | None:
+    """Return the strongest pairs of columns, and an order that puts tied columns side by side."""
+    if len(counts.names) < 2:
+        return None
+    mutual, marginal, _ = information(counts)
+    strength = corrected_uncertainty(counts, mutual, marginal)
+    a, b = np.triu_indices(len(strength), 1)
+    worth = np.argsort(-strength[a, b], kind="stable")[:MOST_PAIRS]
+    pairs = [
+        {
+            "a": counts.names[a[i]],
+            "b": counts.names[b[i]],
+            "strength": rounded(strength[a[i], b[i]]),
+        }
+        for i in worth
+        if strength[a[i], b[i]] >= FAINT
+    ]
+    total = strength.sum(axis=1)
+    chosen = np.sort(np.argsort(-total, kind="stable")[:MOST_NODES])
+    if target is not None and counts.names.index(target) not in chosen:
+        chosen = np.append(chosen[:-1], counts.names.index(target))
+    chosen = chosen[circle_order(strength[np.ix_(chosen, chosen)])]
+    return {
+        "nodes": [{"name": counts.names[i], "total": rounded(total[i])} for i in chosen],
+        "pairs": pairs,
+        "of": len(counts.names),
+    }

@@ -1,0 +1,292 @@
+"""What users call: describe a table, make a page of the description, or both."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+import tabweave
+from tabweave.apps.methods import EMBEDDERS
+from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
+from tabweave.apps.report.columns import describe_columns, describe_couplings, describe_values
+from tabweave.apps.report.notes import describe_warnings
+from tabweave.apps.report.html import page
+from tabweave.apps.report.reading import Reading, read
+from tabweave.apps.report.rows import (
+    MAP_COLUMNS,
+    Axes,
+    Nearest,
+    Rows,
+    choose_rows,
+    describe_map,
+    describe_neighbors,
+)
+from tabweave.base import ValueEmbedder
+from tabweave.counts.counts import Counts
+from tabweave.embed.mixed import MixedEmbedder
+from tabweave.embed.value_metric import ValueMetric
+from tabweave.measures import MEASURES
+from tabweave.rows.table import Codes, Table
+
+__all__ = ["describe", "page", "report"]
+FORMAT = 1
+Progress = Callable[[str, float], Any]
+
+
+def describe(
+    X: Any,
+    *,
+    target: Any = None,
+    method: Any = "auto",
+    n_neighbors: int = 5,
+    rows: Any = None,
+    random_state: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Look at a table from all sides, in plain numbers and text that JSON can hold.
+
+    Parameters
+    ----------
+    X : frame, array, mapping of columns, list of dicts, or Table
+        The rows.
+    target : str or array-like, optional
+        The column to be explained, by name, or its value for each row. The embedding does not see
+        it (unless the method learns from classes); colours, clusters and warnings do.
+    method : str or embedder, default="auto"
+        What rows are compared by: "auto" (:class:`~tabweave.MixedEmbedder`), the name of an embedder
+        in lower case, the name of a measure, or an embedder, fitted anew on X.
+    n_neighbors : int, default=5
+        How many neighbours of a row are shown.
+    rows : int or sequence of int, optional
+        Rows whose neighbours are shown, counted from 0; by default a typical one of each cluster
+        and an odd one.
+    random_state : int, default=0
+        Where chance enters: which rows are drawn, and where clusters start.
+    progress : callable, optional
+        Called with what is being done and the share done so far, from 0 to 1.
+
+    Returns
+    -------
+    dict
+        ``columns``, ``warnings``, ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors``
+        and the facts about how they were made.
+
+    Examples
+    --------
+    >>> from tabweave.datasets import titanic
+    >>> from tabweave.apps.report import describe
+    >>> found = describe(titanic().frame(), target=titanic().y)
+    >>> [column["name"] for column in found["columns"]]
+    ['status', 'age', 'sex', 'target']
+    >>> found["couplings"]["pairs"][0]["a"], found["couplings"]["pairs"][0]["b"]
+    ('sex', 'target')
+    """
+    if n_neighbors < 1:
+        raise ValueError(f"n_neighbors={n_neighbors!r}: use a whole number >= 1")
+    tell = progress or _silent
+    tell("reading", 0.0)
+    return look_at(read(X, target), method, (n_neighbors, rows, random_state), tell)[0]
+
+
+def look_at(
+    reading: Reading, method: Any, wishes: tuple[int, Any, int], tell: Progress
+) -> tuple[dict[str, Any], Any]:
+    """Return the description of rows that were read, and the embedder they were seen through."""
+    random_state = wishes[2]
+    out: dict[str, Any] = {
+        "format": FORMAT,
+        **_facts(reading),
+        "columns": describe_columns(reading),
+    }
+    tell("counting", 0.1)
+    counts = Counts.of(reading.values())
+    out["couplings"] = describe_couplings(counts, reading.target)
+    tell("looking for oddities", 0.2)
+    out["warnings"] = describe_warnings(reading, out["couplings"])
+    empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
+    if not reading.kept:
+        return out | {"method": None} | empty, None
+    tell("learning", 0.3)
+    model = fitted(reading, method, random_state)
+    weights = column_weights(model)
+    out |= {
+        "method": name_of(model),
+        "weights": {k: round(v, 4) for k, v in weights.items()},
+    }
+    tell("comparing values", 0.5)
+    own = counts.select([name for name in counts.names if name != reading.target])
+    out["values"] = describe_values(model.tables_, own, weights)
+    seen = Rows.of(reading, random_state, MAP_COLUMNS)
+    return out | _look_at_rows(reading, model, seen, wishes, tell), model
+
+
+def _look_at_rows(
+    reading: Reading, model: Any, seen: Rows, wishes: tuple[int, Any, int], tell: Progress
+) -> dict[str, Any]:
+    """Return map, clusters and neighbours, in one pass over the distinct rows."""
+    n_neighbors, asked, random_state = wishes
+    tell("drawing the map", 0.6)
+    vectors = seen.vectors(model, seen.drawn)
+    copies = seen.copies[seen.drawn]
+    with threadpool_limits(1):  # t-SNE makes much of the last bit, which threads change
+        axes = Axes.of(vectors, copies)
+        places = axes.place(vectors)
+    tell("finding clusters", 0.7)
+    centers, silhouette = find_centers(places, copies, random_state)
+    chosen = choose_rows(seen, asked, places, assign(places, centers), centers)
+    queries = seen.of_row[[row for row, _ in chosen]]
+    near = Nearest(queries, seen.vectors(model, queries), n_neighbors)
+    labels = np.zeros(len(seen.first), int)
+    for numbers, block in seen.blocks(model, vectors.shape[1]):
+        labels[numbers] = assign(axes.place(block), centers)
+        near.see(numbers, block)
+        tell("finding neighbours", 0.8 + 0.1 * numbers[-1] / len(labels))
+    tell("describing clusters", 0.9)
+    groups = describe_clusters(reading.values(), labels[seen.of_row], len(centers), reading.target)
+    tell("explaining neighbours", 0.95)
+    found = {
+        "map": describe_map(reading, seen, places, axes, labels[seen.drawn], random_state),
+        "clusters": {"silhouette": round(silhouette, 3), "groups": groups},
+        "neighbors": {
+            "columns": reading.kept,
+            "rows": describe_neighbors(reading, model, seen, chosen, near),
+        },
+    }
+    tell("done", 1.0)
+    return found
+
+
+def _facts(reading: Reading) -> dict[str, Any]:
+    from tabweave import __version__
+    from tabweave.apps.report.columns import missing_rows
+
+    table = reading.table
+    gaps = sum(missing_rows(data) for _, data in table)
+    return {
+        "tabweave": __version__,
+        "rows": table.n_rows,
+        "cells": table.n_rows * len(table.schema),
+        "missing": gaps,
+        "target": reading.target,
+    }
+
+
+def _silent(step: str, done: float) -> None:
+    """Say nothing."""
+
+
+def report(
+    X: Any, path: str | PathLike[str] | None = None, *, title: str | None = None, **options: Any
+) -> str | None:
+    """Describe a table on one self-contained HTML page.
+
+    Parameters
+    ----------
+    X : frame, array, mapping of columns, list of dicts, or Table
+        The rows.
+    path : str or path, optional
+        Where to write the page; without it the page is returned.
+    title : str, optional
+        What the page is called.
+    **options
+        ``target``, ``method``, ``n_neighbors``, ``rows``, ``random_state`` and ``progress``, as in
+        :func:`describe`.
+
+    Returns
+    -------
+    str or None
+        The page, if no path is given.
+
+    Examples
+    --------
+    >>> from tabweave.apps.report import report
+    >>> html = report({"color": ["red", "blue", "red"], "size": ["S", "L", "S"]})
+    >>> html.startswith("<!doctype html>")
+    True
+    """
+    text = page(describe(X, **options), title=title)
+    if path is None:
+        return text
+    path = Path(path)
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return None
+
+
+# -- Which representation a report looks through, from what users write
+
+
+def fitted(reading: Reading, method: Any, random_state: Any) -> Any:
+    """Return the embedder of a report, fitted on the columns it keeps."""
+    features = reading.features()
+    model = chosen(method, features, random_state)
+    inner = model.categorical if isinstance(model, MixedEmbedder) else model
+    uses_classes = isinstance(inner, ValueEmbedder) and inner._uses_classes
+    return model.fit(features, _classes(reading, inner) if uses_classes else None)
+
+
+def chosen(method: Any, table: Table, random_state: Any) -> Any:
+    """Return the embedder of a name, or a clone of the one given, wrapped where numbers ask."""
+    model = _named(method, random_state) if isinstance(method, str) else method
+    if not isinstance(model, ValueEmbedder | MixedEmbedder):
+        raise TypeError(f"method={method!r}: use a name, or a MixedEmbedder or embedder of values")
+    if isinstance(model, MixedEmbedder):
+        return clone(model)
+    if not model._has_vectors:
+        raise ValueError(f"{model!r} gives rows no vectors; use another embedder")
+    numbered = any(column.kind in ("numeric", "ordinal") for column in table.schema.columns)
+    return MixedEmbedder(clone(model)) if numbered else clone(model)
+
+
+def _named(name: str, random_state: Any) -> Any:
+    if name in MEASURES and name not in EMBEDDERS:
+        return ValueMetric(name)
+    if name.lower() not in EMBEDDERS:
+        raise ValueError(
+            f"method={name!r}: use one of {', '.join(EMBEDDERS)}, or a measure of "
+            "tabweave.measures.list_measures()"
+        )
+    model = getattr(tabweave, EMBEDDERS[name.lower()][0])()
+    chance = "random_state" in model.get_params(deep=False)
+    return model.set_params(random_state=random_state) if chance else model
+
+
+def _classes(reading: Reading, model: Any) -> list[Any]:
+    if reading.target is None:
+        raise ValueError(f"{type(model).__name__} learns from classes: give a target")
+    data = reading.values()[reading.target]
+    assert isinstance(data, Codes)
+    return [data.labels[code] for code in data.codes.tolist()]
+
+
+def name_of(model: Any) -> str:
+    """Return what an embedder is called on the page."""
+    if isinstance(model, MixedEmbedder):
+        inner = "Weave" if isinstance(model.categorical, str) else name_of(model.categorical)
+        return f"MixedEmbedder, with {inner} for the categories"
+    if isinstance(model, ValueMetric):
+        return (
+            f"ValueMetric({model.measure!r})" if isinstance(model.measure, str) else "ValueMetric"
+        )
+    return type(model).__name__
+
+
+def column_weights(model: Any) -> dict[str, float]:
+    """Return how much each column counts, where the embedder says so."""
+    inner = getattr(model, "categorical_", model)
+    weights = getattr(inner, "weights_", None) if inner is not None else None
+    plain = isinstance(weights, dict) and all(isinstance(w, float) for w in weights.values())
+    return dict(weights) if plain and weights else {}

@@ -1,0 +1,161 @@
+"""The page: a description in, one HTML file out that loads nothing and sends nothing.
+
+The description travels as JSON inside the page; the scripts beside this file draw it. They put
+text into the page as text only, so nothing that a cell holds is ever read as HTML.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tabweave.rows.table import Codes, Numbers, Sets
+from tabweave.rows.vocabulary import Label
+
+SCRIPTS = (
+    "base.js", "columns.js", "couplings.js", "values.js", "map.js", "clusters.js", "page.js",
+)  # fmt: skip
+STYLES = ("style.css",)
+
+
+def page(description: dict[str, Any], *, title: str | None = None) -> str:
+    """Return a description as one HTML page that needs no network.
+
+    Parameters
+    ----------
+    description : dict
+        From :func:`describe`.
+    title : str, optional
+        What the page is called.
+
+    Examples
+    --------
+    >>> from tabweave.apps.report import describe, page
+    >>> text = page(describe({"tag": ["<script>alert(1)</script>", "b", "c"]}), title="tags")
+    >>> "<title>tags</title>" in text, "<script>alert" in text
+    (True, False)
+    """
+    style, script = (_joined(names) for names in (STYLES, SCRIPTS))
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "POLICY": policy,
+        "TITLE": html.escape(title or "Table report"),
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": embedded(description),
+    }
+    # Cut first, fill then: nothing that is filled in is looked at again.
+    pieces = _read("page.html").split("@@")
+    return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
+
+
+def embedded(description: dict[str, Any]) -> str:
+    """Return JSON that no HTML parser takes for the end of the script it stands in."""
+    text = json.dumps(description, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return "\n".join(_read(name) for name in names)
+
+
+def _read(name: str) -> str:
+    return (files("tabweave.apps.report") / "static" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+# -- Values as people read them: short text, rounded numbers; missing stays None
+
+LONGEST = 60
+
+
+def shown(label: Label) -> str | None:
+    """Return a label as short text; None if it is missing."""
+    if label is None:
+        return None
+    text = repr(label) if isinstance(label, bytes) else str(label)
+    text = " ".join(text.split()) if len(text.split()) > 1 or text.strip() else repr(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def quoted(label: Label) -> str:
+    """Return a label in quotation marks, spaces at its ends and all."""
+    if isinstance(label, str) and label.strip() != label and len(label) <= LONGEST:
+        return f"“{label}”"
+    return f"“{shown(label)}”"
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Return a share as the page writes it."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def cluster_name(number: int) -> str:
+    """Return a letter: rows are numbered, clusters are not."""
+    return chr(ord("A") + number)
+
+
+def cell(column: Codes | Numbers | Sets, row: int) -> str | None:
+    """Return one cell as text."""
+    if isinstance(column, Numbers):
+        value = column.values[row]
+        return None if np.isnan(value) else written(value)
+    if isinstance(column, Codes):
+        return shown(column.labels[column.codes[row]])
+    met = [column.labels[c] for c in column.codes[column.starts[row] : column.starts[row + 1]]]
+    if met == [None]:  # the whole cell is missing
+        return None
+    return shown(", ".join(sorted(str(shown(label)) for label in met)) or "{}")
+
+
+def written(value: float, digits: int = 6) -> str:
+    """Return a number to some significant digits, without an exponent where that is readable."""
+    near = float(f"{value:.{digits}g}")
+    if near and not 1e-4 <= abs(near) < 1e9:
+        return f"{near:.{digits}g}"
+    return np.format_float_positional(near, trim="-")
+
+
+def rounded(values: Any, digits: int = 4) -> Any:
+    """Return numbers to some significant digits, as plain Python; what is not finite is None."""
+    array = np.asarray(values, dtype=float)
+    flat = [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in array.ravel().tolist()]
+    if array.ndim == 0:
+        return flat[0]
+    if array.ndim == 1:
+        return flat
+    width = array.shape[1]
+    return [flat[i * width : (i + 1) * width] for i in range(len(array))]
+
+
+def bin_names(edges: np.ndarray) -> list[str]:
+    """Return a name for each bin: ``< 12``, ``12 to 30``, ``≥ 30``."""
+    ends = _told_apart(edges)
+    if not ends:
+        return ["any number"]
+    inner = [f"{a} to {b}" for a, b in pairwise(ends)]
+    return [f"< {ends[0]}", *inner, f"≥ {ends[-1]}"]
+
+
+def _told_apart(edges: Sequence[float] | np.ndarray) -> list[str]:
+    """Return edges with as few digits as tell them apart, at least three."""
+    for digits in range(3, 18):
+        names = [written(edge, digits) for edge in edges]
+        if len(set(names)) == len(names):
+            break
+    return names

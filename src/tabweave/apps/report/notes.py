@@ -1,0 +1,183 @@
+"""Warnings: what to look at in a table before trusting anything learned from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tabweave.apps.report.columns import by_frequency, missing_rows, value_counts
+from tabweave.apps.report.html import percent, quoted
+from tabweave.apps.report.reading import Reading, as_values, select
+from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import information
+from tabweave.rows.distinct import canonical_codes, distinct_rows
+from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
+
+DISGUISES = {"?", "??", "-", "--", ".", "na", "n/a", "nan", "null", "none", "nil", "unknown",
+             "missing", "not available", "#n/a", "-9", "-99", "-999", "-9999"}  # fmt: skip
+_DETERMINED = 0.9  # share of the target's entropy that one column may explain without a warning
+_FINE = 32  # bins of a number when it is compared with the target
+_SAME = 0.99
+
+Note = dict[str, Any]
+
+
+def describe_warnings(reading: Reading, couplings: dict[str, Any] | None) -> list[Note]:
+    """Return what is odd about the columns, the rows and the target, gravest first."""
+    notes = [note for column, data in reading.table for note in _of_column(reading, column, data)]
+    notes += _of_rows(reading)
+    if couplings is not None:
+        notes += _of_pairs(couplings, reading.target)
+    if reading.target is not None:
+        notes += _of_target(reading, reading.target)
+    return sorted(notes, key=lambda note: note["level"] != "warning")
+
+
+def _note(level: str, code: str, column: str | None, text: str) -> Note:
+    return {"level": level, "code": code, "column": column, "text": text}
+
+
+# -- columns ------------------------------------------------------------------------------------
+
+
+def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
+    name, n = column.name, reading.table.n_rows
+    if name in reading.left_out:
+        why = reading.left_out[name]
+        text = f"{why}; it says which row, not what kind of row, and is left out of what follows"
+        yield _note("warning", "identifier", name, text)
+    gaps = missing_rows(data)
+    if gaps == n:
+        yield _note("warning", "empty", name, "holds nothing: every cell is missing")
+        return
+    if gaps > 0.2 * n:
+        level = "warning" if gaps > 0.5 * n else "note"
+        yield _note(level, "missing", name, f"is missing in {percent(gaps / n)} of the rows")
+    if isinstance(data, Numbers):
+        yield from _of_numbers(column, data, name == reading.target)
+    else:
+        yield from _of_values(column, data, n, name in reading.left_out)
+
+
+def _of_numbers(column: Column, data: Numbers, is_target: bool) -> Iterator[Note]:
+    present = np.unique(data.values[~np.isnan(data.values)])
+    if len(present) == 1:
+        yield _note("warning", "constant", column.name, f"is {present[0]:g} in every row")
+    elif len(present) <= 6 and (present == np.floor(present)).all() and not is_target:
+        text = f"is read as numbers, but has {len(present)} values only; declare it nominal if "
+        yield _note("note", "codes", column.name, text + "they are codes")
+
+
+def _of_values(column: Column, data: Codes | Sets, n: int, left_out: bool) -> Iterator[Note]:
+    name, first, counts = column.name, by_frequency(data), value_counts(data)
+    texts = [data.labels[i] for i in first]
+    if len(first) == 1 and counts[first[0]] == n:
+        yield _note("warning", "constant", name, f"is {quoted(texts[0])} in every row")
+    rare = int((counts[first] < 5).sum())
+    if not left_out and rare > 20 and rare > 0.5 * len(first):
+        text = f"{rare:,} of its {len(first):,} values occur fewer than five times; group them"
+        yield _note("note", "rare", name, text)
+    for label, i in zip(texts, first, strict=True):
+        if isinstance(label, str) and label.strip().lower() in DISGUISES | {""}:
+            text = f"{quoted(label)} ({int(counts[i]):,} rows) looks like a missing value"
+            yield _note("note", "disguised", name, text + " written as text")
+    yield from _of_spelling(name, [label for label in texts if isinstance(label, str)])
+
+
+def _of_spelling(name: str, labels: list[str]) -> Iterator[Note]:
+    seen: dict[str, str] = {}
+    for label in labels:
+        plain = " ".join(label.split()).casefold()
+        if plain in seen:
+            text = f"{quoted(seen[plain])} and {quoted(label)} differ in case or spaces only"
+            yield _note("note", "spelling", name, text)
+            return  # one example is enough
+        seen[plain] = label
+
+
+# -- rows ---------------------------------------------------------------------------------------
+
+
+def _of_rows(reading: Reading) -> Iterator[Note]:
+    table = reading.table
+    distinct = len(distinct_rows(canonical_codes(table))[0])
+    again = table.n_rows - distinct
+    if again:
+        sizes = [_n_values(data) for _, data in table]
+        room = np.log(np.maximum(sizes, 1)).sum() > np.log(10 * table.n_rows)
+        text = f"{again:,} rows ({percent(again / table.n_rows, 1)}) are copies of others"
+        if room:  # chance alone would not make them
+            text += "; a random split would put copies on both sides"
+        grave = room and again > 0.1 * table.n_rows
+        yield _note("warning" if grave else "note", "duplicates", None, text)
+
+
+def _n_values(data: Any) -> float:
+    """Return how many values a column can have; measurements, any number."""
+    if not isinstance(data, Numbers):
+        return len(by_frequency(data))
+    met = len(np.unique(data.values))
+    return np.inf if met > 0.1 * len(data.values) else met
+
+
+def _of_pairs(couplings: dict[str, Any], target: str | None) -> Iterator[Note]:
+    for pair in couplings["pairs"]:
+        if pair["strength"] >= _SAME and target not in (pair["a"], pair["b"]):
+            text = f"says the same as “{pair['b']}”: each value of one goes with one of the other"
+            yield _note("note", "twins", pair["a"], text)
+
+
+# -- target -------------------------------------------------------------------------------------
+
+
+def _of_target(reading: Reading, target: str) -> Iterator[Note]:
+    data = as_values(reading.table[target], 10)
+    if isinstance(data, Sets):
+        return
+    counts = value_counts(data)
+    first = by_frequency(data)
+    if not isinstance(reading.table[target], Numbers) and len(first):
+        least = first[-1]
+        if counts[least] < 0.01 * reading.table.n_rows and len(first) <= 50:
+            text = f"its value {quoted(data.labels[least])} has {int(counts[least])} rows only"
+            yield _note("note", "imbalance", target, text)
+    yield from _leaks(reading, target, data)
+    yield from _conflicts(reading, target, data)
+
+
+def _leaks(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
+    """Warn of columns that nearly determine the target, beyond what chance would."""
+    for name in reading.kept:
+        values = as_values(reading.table[name], _FINE)
+        if isinstance(values, Sets):
+            continue
+        schema = Schema((Column("x"), Column("y")), complete=True)
+        counts = Counts.of(Table(schema, (values, classes), reading.table.n_rows))
+        mutual, marginal, _ = information(counts)
+        chance = np.prod(np.maximum(counts.sizes - 1, 0)) / (2 * counts.n)
+        entropy = marginal[1, 0]
+        # As in adjusted mutual information: 0 is what chance would show, 1 is all there is to know.
+        known = (mutual[0, 1] - chance) / (entropy - chance) if entropy > chance else 0.0
+        if known >= _DETERMINED:
+            text = f"nearly determines “{target}” ({percent(known)} of what there is to know); "
+            text += "is it known before the target is?"
+            yield _note("warning", "leakage", name, text)
+
+
+def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
+    """Note rows that agree in everything but the target: no model can tell them apart."""
+    if not reading.kept:
+        return
+    codes = canonical_codes(select(reading.table, reading.kept))
+    first, group = distinct_rows(codes)
+    width = len(classes.labels)
+    keys, count = np.unique(group * width + classes.codes, return_counts=True)
+    most = np.zeros(len(first), int)
+    np.maximum.at(most, keys // width, count)
+    lost = reading.table.n_rows - int(most.sum())
+    if lost > 0.01 * reading.table.n_rows:
+        best = 1 - lost / reading.table.n_rows
+        text = "rows that agree in all other columns differ in it: no model can be right in more"
+        yield _note("note", "conflicts", target, text + f" than {percent(best, 1)} of these rows")

@@ -1,0 +1,153 @@
+"""Reading: the rows of a report, which column is the target, and which say nothing of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tabweave.apps.report.html import bin_names
+from tabweave.base import require_rows
+from tabweave.embed.mixed import binned, quantile_edges
+from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
+from tabweave.rows.vocabulary import canonical
+
+MOST_COLUMNS = 1_000
+
+
+MOST_VALUES = 10_000
+
+
+MOST_CLASSES = 20  # whole numbers with at most so many values are classes, as a target
+
+
+N_BINS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A table as a report sees it."""
+
+    table: Table  # every column, the target last
+    target: str | None
+    left_out: dict[str, str]  # columns that the embedding does not see, and why
+
+    @property
+    def kept(self) -> list[str]:
+        """The columns that the embedding sees."""
+        return [n for n in self.table.schema.names if n not in self.left_out and n != self.target]
+
+    def features(self) -> Table:
+        """Return the columns that the embedding sees."""
+        return select(self.table, self.kept)
+
+    def values(self) -> Table:
+        """Return the kept columns and the target with a value in every cell: numbers as bins."""
+        names = self.kept + ([self.target] if self.target else [])
+        columns, parts = [], []
+        for column, data in select(self.table, names):
+            columns.append(replace(column, kind="nominal") if column.kind == "numeric" else column)
+            parts.append(as_values(data))
+        schema = Schema(tuple(columns), complete=True, named=self.table.schema.named)
+        return Table(schema, tuple(parts), self.table.n_rows)
+
+
+def read(X: Any, target: Any) -> Reading:
+    """Read rows; ``target`` is the name of a column, or a class for each row."""
+    table = Table.of(X)
+    require_rows(table)
+    if len(table.schema) > MOST_COLUMNS:
+        raise ValueError(
+            f"X has {len(table.schema)} columns; a report shows at most {MOST_COLUMNS}: choose some"
+        )
+    name = None
+    if target is not None:
+        table, name = _with_target(table, target)
+    kept = select(table, [n for n in table.schema.names if n != name]) if name else table
+    return Reading(table, name, {c.name: why for c, data in kept if (why := _useless(data))})
+
+
+def select(table: Table, names: list[str]) -> Table:
+    """Return some columns of a table."""
+    return Table(table.schema.select(names), tuple(table[n] for n in names), table.n_rows)
+
+
+def take(table: Table, rows: np.ndarray) -> Table:
+    """Return some rows of a table."""
+    from tabweave.rows.distinct import take_rows
+
+    return take_rows(table, rows)
+
+
+def as_values(data: Codes | Numbers | Sets, n_bins: int = N_BINS) -> Codes | Sets:
+    """Return a column as values: numbers in bins with about as many each, named by their ends."""
+    if not isinstance(data, Numbers):
+        return data
+    edges = quantile_edges(data.values, n_bins)
+    bins = binned(data.values, edges)
+    names = bin_names(edges)
+    return Codes(
+        bins.codes, [None if label is None else names[int(label)] for label in bins.labels]
+    )
+
+
+def _with_target(table: Table, target: Any) -> tuple[Table, str]:
+    """Return the table with the target as its last column, and the target's name."""
+    if isinstance(target, str):
+        if target not in table.schema.names:
+            shown = ", ".join(map(repr, table.schema.names[:20]))
+            raise KeyError(f"no column {target!r} to be the target; there are {shown}")
+        if len(table.schema) == 1:
+            raise ValueError(f"{target!r} is the only column; there is nothing beside the target")
+        column, data = table.schema[target], table[target]
+        table = select(table, [name for name in table.schema.names if name != target])
+    else:
+        name = "target"
+        while name in table.schema.names:
+            name += "_"
+        given = Table.of({name: target})
+        if given.n_rows != table.n_rows:
+            raise ValueError(f"target has {given.n_rows} values for {table.n_rows} rows")
+        column, data = given.schema.columns[0], given.columns[0]
+    if isinstance(data, Numbers):
+        column, data = _as_classes(column, data)
+    schema = replace(table.schema, columns=(*table.schema.columns, column))
+    return Table(schema, (*table.columns, data), table.n_rows), column.name
+
+
+def _as_classes(column: Column, data: Numbers) -> tuple[Column, Any]:
+    """Return a numeric target as classes, if it holds a few whole numbers."""
+    present, codes = np.unique(data.values, return_inverse=True)
+    whole = np.isnan(present) | (present == np.floor(present))
+    if len(present) > MOST_CLASSES or not whole.all():
+        return column, data
+    return replace(column, kind="nominal"), Codes(codes, [canonical(v) for v in present])
+
+
+def _useless(data: Codes | Numbers | Sets) -> str:
+    """Say why a column tells rows apart without telling what they are, or nothing."""
+    if isinstance(data, Numbers):
+        return "numbers the rows" if _numbers_rows(data.values) else ""
+    if isinstance(data, Sets):
+        many = len(data.labels) > MOST_VALUES
+        return f"has more than {MOST_VALUES:,} values" if many else ""
+    met = np.bincount(data.codes, minlength=len(data.labels)) > 0
+    present = len(data.codes)
+    if None in data.labels:
+        gap = data.labels.index(None)
+        present -= int((data.codes == gap).sum())
+        met[gap] = False
+    n_values = int(met.sum())
+    if n_values > 20 and n_values >= 0.9 * present:
+        return "has a value of its own in almost every row"
+    if n_values > 500 and n_values > 0.5 * present:
+        return "is mostly text that occurs once"
+    return f"has more than {MOST_VALUES:,} values" if n_values > MOST_VALUES else ""
+
+
+def _numbers_rows(values: np.ndarray) -> bool:
+    """Whether numbers are just 1, 2, 3 … in some order: each once, without wide gaps."""
+    if len(values) <= 20 or np.isnan(values).any() or (values != np.floor(values)).any():
+        return False
+    return bool(len(np.unique(values)) == len(values) and np.ptp(values) < 1.1 * len(values))

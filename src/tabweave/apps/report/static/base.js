@@ -1,0 +1,122 @@
+"use strict";
+/* Small parts that every section is made of. Text enters the page as text only. */
+
+const tabweave = { sections: [] };
+const SVG = "http://www.w3.org/2000/svg";
+
+tabweave.set = (node, attributes) => {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "vars") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  return node;
+};
+
+tabweave.add = (node, children) => {
+  for (const child of children.flat(3)) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return node;
+};
+
+tabweave.fill = (node, ...children) => {
+  node.replaceChildren();
+  return tabweave.add(node, children);
+};
+
+tabweave.el = (tag, attributes, ...children) =>
+  tabweave.add(tabweave.set(document.createElement(tag), attributes), children);
+
+tabweave.svg = (tag, attributes, ...children) =>
+  tabweave.add(tabweave.set(document.createElementNS(SVG, tag), attributes), children);
+
+/* -- numbers and values as text -------------------------------------------------------------- */
+
+tabweave.whole = (n) => Math.round(n).toLocaleString("en");
+tabweave.number = (x, digits = 4) => {
+  if (x === null || x === undefined) return "–";
+  if (x !== 0 && (Math.abs(x) >= 1e7 || Math.abs(x) < 1e-3)) return x.toExponential(2);
+  return Number(x.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+};
+tabweave.percent = (x) => {
+  const p = 100 * x;
+  if (p > 0 && p < 0.1) return "< 0.1 %";
+  return (p >= 9.95 || p === 0 ? p.toFixed(0) : p.toFixed(1)) + " %";
+};
+tabweave.plural = (n, one, many) => `${tabweave.whole(n)} ${n === 1 ? one : many || one + "s"}`;
+tabweave.letter = (i) => String.fromCharCode(65 + i);
+tabweave.text = (value) => (value === null ? "missing" : value);
+tabweave.value = (value) =>
+  value === null ? tabweave.el("span", { class: "missing" }, "missing") : tabweave.el("bdi", {}, value);
+
+/* -- parts ----------------------------------------------------------------------------------- */
+
+/* A table that scrolls by itself, by keyboard too, where it is wider than the page. */
+tabweave.rows.table = (caption, heads, rows, options) => {
+  const { classes = "", visible = false } = options || {};
+  const kind = (i) => (heads[i].number ? "num" : null);
+  const body = rows.map((cells) =>
+    tabweave.el("tr", { role: "row" }, cells.map((cell, i) =>
+      tabweave.el(i ? "td" : "th", {
+        role: i ? "cell" : "rowheader", scope: i ? null : "row",
+        class: kind(i), "data-label": heads[i].name,
+      }, cell))));
+  const table = tabweave.el("table", { role: "table", class: classes },
+    tabweave.el("caption", { class: visible ? null : "hidden" }, caption),
+    tabweave.el("thead", { role: "rowgroup" }, tabweave.el("tr", { role: "row" }, heads.map((head, i) =>
+      tabweave.el("th", { scope: "col", role: "columnheader", class: kind(i) }, head.name)))),
+    tabweave.el("tbody", { role: "rowgroup" }, body));
+  return tabweave.scroll(caption, table);
+};
+
+/* Only what has to be scrolled is worth a stop of the Tab key. */
+tabweave.scroll = (caption, table) => {
+  const frame = tabweave.el("div", { class: "scroll" }, table);
+  new ResizeObserver(() => {
+    const wide = frame.scrollWidth > frame.clientWidth + 1 || frame.scrollHeight > frame.clientHeight + 1;
+    for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", caption]])
+      if (wide) frame.setAttribute(name, value);
+      else frame.removeAttribute(name);
+  }).observe(frame);
+  return frame;
+};
+
+tabweave.more = (summary, build) => {
+  const details = tabweave.el("details", {}, tabweave.el("summary", {}, summary));
+  details.addEventListener("toggle", () => {
+    if (details.open && details.children.length === 1) tabweave.add(details, [build()]);
+  });
+  return details;
+};
+
+let chooserNumber = 0;
+tabweave.chooser = (label, options, change) => {
+  const id = `choose-${chooserNumber++}`;
+  const select = tabweave.el("select", { id }, options.map((name, i) => tabweave.el("option", { value: i }, name)));
+  select.addEventListener("change", () => change(Number(select.value)));
+  return tabweave.el("span", { class: "chooser" }, tabweave.el("label", { for: id }, label), select);
+};
+
+tabweave.bar = (share, mark) =>
+  tabweave.el("span", { class: "bar", "aria-hidden": "true" },
+    tabweave.el("span", { class: "fill", vars: { "--w": Math.max(0, Math.min(1, share)) } }),
+    mark === undefined ? null : tabweave.el("span", { class: "mark", vars: { "--w": Math.min(1, mark) } }));
+
+tabweave.shorten = (text, length) => (text.length > length ? text.slice(0, length - 1) + "…" : text);
+
+/* Call draw(width) now, and again whenever the width or the colours change. */
+tabweave.onLook = (node, draw) => {
+  let width = 0;
+  const look = () => {
+    const now = Math.floor(node.clientWidth);
+    if (now > 0 && now !== width) draw((width = now));
+  };
+  new ResizeObserver(() => requestAnimationFrame(look)).observe(node);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(width));
+  look();
+};
+
+tabweave.colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

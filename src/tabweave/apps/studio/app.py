@@ -1,0 +1,420 @@
+"""The server: a token before everything, a page, and questions in JSON."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import itertools
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from tabweave._compat import require
+from tabweave.apps import methods
+from tabweave.apps.report.parts import embedded
+from tabweave.apps.studio.files import (
+    KINDS,
+    MOST_BYTES,
+    Refused,
+    Source,
+    TooLarge,
+    check,
+    check_width,
+    inside,
+    listed,
+    own_copy,
+    suffix_of,
+)
+from tabweave.apps.studio.jobs import Job, Jobs
+from tabweave.apps.studio.look import DOWNLOADS, described, explained, made, page_of, program_of
+from tabweave.apps.studio.look import near as look_near
+
+# The page draws maps and clusters as the report does, with the same parts.
+_SHARED = ("base.js", "map.js", "clusters.js")
+_OWN = ("studio.js", "open.js", "compare.js", "take.js")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "SAMEORIGIN",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def create_app(
+    start: Path | str = ".",
+    *,
+    token: str,
+    hosts: Sequence[str] = ("127.0.0.1", "localhost"),
+    limit: int = MOST_BYTES,
+) -> Any:
+    """Return the studio as an ASGI application.
+
+    Parameters
+    ----------
+    start : path
+        The folder whose files can be opened, or a file to open at once.
+    token : str
+        What every request must carry, in the URL of the page or in the header ``X-Tabweave-Token``.
+    hosts : sequence of str
+        Names under which the server may be addressed; others are refused. ``0.0.0.0`` or ``::``
+        stands for every address in numbers.
+    limit : int
+        Most bytes of an upload.
+
+    Examples
+    --------
+    >>> from tabweave.apps.studio import create_app
+    >>> app = create_app(token="secret")  # for any ASGI server; tabweave.apps.studio.serve brings one
+    >>> app.state.studio.close()  # which the server does when it ends
+    """
+    fastapi = require("fastapi", "studio")
+    if not token:
+        raise ValueError("the token is empty; use secrets.token_urlsafe()")
+    studio = Studio(Path(start).resolve(), limit)
+
+    @asynccontextmanager
+    async def life(app: Any) -> Any:
+        yield
+        studio.close()
+
+    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=life)
+    app.state.studio = studio
+    app.middleware("http")(_guard(token, hosts))
+    from fastapi.exceptions import RequestValidationError
+
+    for kind in (RequestValidationError, ValueError, KeyError, TypeError, ImportError):
+        app.add_exception_handler(kind, _told)
+    _pages(app, studio, token)
+    _tables(app, studio)
+    _jobs(app, studio)
+    return app
+
+
+def _guard(token: str, hosts: Sequence[str]) -> Callable[..., Any]:
+    """Return the door: right host, own origin, right token; and headers that keep others out."""
+    from fastapi.responses import PlainTextResponse
+
+    def refusal(request: Any) -> str | None:
+        address = request.headers.get("host", "")
+        origin = request.headers.get("origin")
+        given = request.headers.get("x-tabweave-token") or request.query_params.get("token", "")
+        if not _is_own(address, hosts):
+            return "this server is not known by that name"
+        if origin is not None and origin != f"http://{address}":
+            return "requests from other pages are refused"
+        if not hmac.compare_digest(given.encode(), token.encode()):
+            return "open the address that `tabweave studio` printed"
+        return None
+
+    async def guard(request: Any, call_next: Any) -> Any:
+        why = refusal(request)
+        response = PlainTextResponse(why, 403) if why else await call_next(request)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return guard
+
+
+def _is_own(address: str, hosts: Sequence[str]) -> bool:
+    """Whether a Host header names this server; a foreign name may have been made to lead here."""
+    name, _, port = address.rpartition(":")
+    name = (name if name and port.isdigit() else address).strip("[]")
+    if name in hosts:
+        return True
+    if not {"0.0.0.0", "::"} & set(hosts):
+        return False
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
+
+
+async def _told(request: Any, error: Exception) -> Any:
+    from fastapi.responses import JSONResponse
+
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if hasattr(error, "errors"):  # a question that is not well formed
+        text = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+    status = 413 if isinstance(error, TooLarge) else 404 if isinstance(error, KeyError) else 400
+    return JSONResponse({"error": text}, status)
+
+
+def _pages(app: Any, studio: Studio, token: str) -> None:
+    from fastapi.responses import HTMLResponse
+
+    @app.get("/")
+    def home() -> Any:
+        nonce = secrets.token_urlsafe(12)
+        facts: dict[str, Any] = {"token": token, "first": studio.first, "limit": studio.limit}
+        facts |= {"folder": studio.root.name or "/", "kinds": KINDS}
+        facts |= {"methods": methods.described(), "supervised": methods.SUPERVISED}
+        facts |= {"embedders": list(methods.EMBEDDERS), "downloads": list(DOWNLOADS)}
+        policy = (
+            f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+            "img-src data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; "
+            "form-action 'none'; frame-ancestors 'none'"
+        )
+        return HTMLResponse(_page(nonce, facts), headers={"Content-Security-Policy": policy})
+
+    @app.get("/report/{name}")
+    def report(name: str) -> Any:
+        return HTMLResponse(page_of(studio.finished(name)))
+
+
+def _page(nonce: str, facts: dict[str, Any]) -> str:
+    ours, report = (
+        files("tabweave.apps.studio") / "static",
+        files("tabweave.apps.report") / "static",
+    )
+    scripts = [report / name for name in _SHARED] + [ours / name for name in _OWN]
+    styles = (report / "style.css", ours / "studio.css")
+    parts = {
+        "NONCE": nonce,
+        "STYLE": "\n".join(p.read_text("utf-8") for p in styles),
+        "FACTS": embedded(facts),
+        "SCRIPT": "\n".join(p.read_text("utf-8") for p in scripts),
+    }
+    # Cut first, fill then: nothing that is filled in is looked at again.
+    pieces = (ours / "studio.html").read_text("utf-8").split("@@")
+    return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
+
+
+def _tables(app: Any, studio: Studio) -> None:
+    from fastapi import Body, Request
+
+    @app.get("/api/files")
+    def listing() -> dict[str, Any]:
+        return {"folder": studio.root.name, "files": listed(studio.root)}
+
+    @app.post("/api/open")
+    def opened(path: str = Body(embed=True)) -> dict[str, Any]:
+        found = inside(studio.root, path)
+        return studio.let_in(found, str(found.relative_to(studio.root)))
+
+    async def upload(request: Any, name: str) -> dict[str, Any]:
+        return await studio.take(request, name)
+
+    upload.__annotations__["request"] = Request  # known here only, not when this file is loaded
+    app.post("/api/upload")(upload)
+
+    @app.post("/api/jobs")
+    def start(
+        source: str = Body(), method: str = Body("auto"), target: str | None = Body(None)
+    ) -> dict[str, Any]:
+        table = studio.source(source)
+        methods.check(method, target)
+        return studio.jobs.start(table, method, target or None).shown()
+
+
+def _jobs(app: Any, studio: Studio) -> None:
+    from fastapi.responses import FileResponse, Response
+
+    @app.get("/api/jobs/{name}")
+    def state(name: str) -> dict[str, Any]:
+        return studio.jobs[name].shown()
+
+    @app.delete("/api/jobs/{name}")
+    def cancel(name: str) -> dict[str, Any]:
+        studio.jobs[name].cancel()
+        return studio.jobs[name].shown()
+
+    @app.get("/api/jobs/{name}/result")
+    def result(name: str) -> dict[str, Any]:
+        return described(studio.finished(name))
+
+    @app.get("/api/jobs/{name}/explain")
+    def explain(name: str, a: int, b: int) -> dict[str, Any]:
+        return explained(studio.finished(name), a, b)
+
+    @app.get("/api/jobs/{name}/near")
+    def near(name: str, row: int) -> dict[str, Any]:
+        return look_near(studio.finished(name), row)
+
+    @app.get("/api/program")
+    def program(jobs: str, a: int | None = None, b: int | None = None) -> dict[str, Any]:
+        shown = [studio.finished(name) for name in jobs.split(",")[:2]]
+        rows = None if a is None or b is None else (a, b)
+        return {"program": program_of(shown, rows)}
+
+    @app.get("/api/jobs/{name}/download/{kind}")
+    def download(name: str, kind: str) -> Any:
+        content = made(studio.finished(name), kind)
+        media = DOWNLOADS[kind]
+        if isinstance(content, Path):
+            return FileResponse(content, media_type=media, filename=kind)
+        there = {"Content-Disposition": f'attachment; filename="{kind}"'}
+        return Response(content, media_type=media, headers=there)
+
+
+# -- Start the server: one address, one token, one browser tab
+
+
+def serve(
+    path: str | PathLike[str] = ".",
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    open_browser: bool = True,
+) -> None:
+    """Serve the studio until interrupted.
+
+    Parameters
+    ----------
+    path : path, default="."
+        The folder whose files can be opened, or a file to open at once.
+    host : str, default="127.0.0.1"
+        Address to listen on. Any other address than this machine's own lets others in who know
+        the token.
+    port : int, default=0
+        Port to listen on; 0 takes a free one.
+    open_browser : bool, default=True
+        Whether to open the page.
+
+    Examples
+    --------
+    >>> from tabweave.apps.studio import serve
+    >>> serve("customers.csv")  # doctest: +SKIP
+    tabweave studio: http://127.0.0.1:43127/?token=...
+    """
+    uvicorn = require("uvicorn", "studio")
+    token = secrets.token_urlsafe(24)
+    app = create_app(Path(path), token=token, hosts=(host, "127.0.0.1", "localhost"))
+    with listening(host, port) as listener:
+        shown = f"[{host}]" if ":" in host else host
+        url = f"http://{shown}:{listener.getsockname()[1]}/?token={token}"
+        print(f"tabweave studio: {url}\nstop it with Ctrl-C", flush=True)
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            print("whoever has this address can open the files of this folder", flush=True)
+        if open_browser:
+            import webbrowser
+
+            webbrowser.open(url)
+        config = uvicorn.Config(app, log_level="warning", server_header=False)
+        with suppress(KeyboardInterrupt):  # how it is meant to end
+            uvicorn.Server(config).run(sockets=[listener])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket on which a browser may knock before the server has started."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise ValueError(f"cannot listen on {host} port {port}: {error}") from None
+    return listener
+
+
+# -- What the server knows: the start folder, the files that were let in, and the jobs
+
+N_PREVIEW = 6
+_UPLOADS = 4  # times the limit, all uploads together
+
+
+class Studio:
+    """The start folder, the files let in, and the jobs."""
+
+    def __init__(self, start: Path, limit: int) -> None:
+        self.root = start if start.is_dir() else start.parent
+        self.first = None if start.is_dir() else start.name
+        self.limit = limit
+        self.folder = Path(tempfile.mkdtemp(prefix="tabweave-studio-"))
+        self.jobs = Jobs(self.folder)
+        self.sources: dict[str, Source] = {}
+        self._taken = 0
+
+    def close(self) -> None:
+        """End all jobs, and leave nothing behind."""
+        self.jobs.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def let_in(self, path: Path, name: str) -> dict[str, Any]:
+        """Check a table, remember it, and return its columns and first rows."""
+        own = path
+        try:
+            own = own_copy(path, self.folder, self.limit)
+            check(own)
+            found = _first_rows(own)
+        except Exception as error:
+            if own != path:
+                shutil.rmtree(own.parent, ignore_errors=True)
+            text = str(error).replace(str(own), name).replace(str(path), name).strip()
+            text = text.removeprefix(f"{name}: ")
+            raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
+        key = secrets.token_hex(8)
+        self.sources[key] = Source(own, name)
+        return found | {"source": key, "name": name}
+
+    async def take(self, request: Any, name: str) -> dict[str, Any]:
+        """Write an upload to a file of its own, and stop when it gets too large."""
+        from fastapi.concurrency import run_in_threadpool
+
+        name = (Path(name.replace("\\", "/")).name or "upload")[-200:]
+        suffix = suffix_of(name) + (".gz" if name.lower().endswith(".gz") else "")
+        told = request.headers.get("content-length", "")
+        if told.isdigit() and int(told) > self.limit:
+            raise TooLarge(self.limit)
+        if self._taken > _UPLOADS * self.limit:
+            raise Refused("there are many uploads already; stop the studio and start it again")
+        folder = self.folder / secrets.token_hex(8)
+        folder.mkdir()
+        path = folder / f"table{suffix}"
+        try:
+            await self._receive(request, path)
+            return await run_in_threadpool(self.let_in, path, name)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    async def _receive(self, request: Any, path: Path) -> None:
+        size = 0
+        with path.open("wb") as file:
+            async for block in request.stream():
+                size += len(block)
+                if size > self.limit:
+                    raise TooLarge(self.limit)
+                file.write(block)
+        self._taken += size
+
+    def source(self, key: str) -> Source:
+        """Return a file that was let in."""
+        if key not in self.sources:
+            raise KeyError("this file is not open (any more); open it again")
+        return self.sources[key]
+
+    def finished(self, name: str) -> Job:
+        """Return a job that has something to show."""
+        job = self.jobs[name]
+        job.look()
+        if job.state != "done":
+            raise Refused(f"this job is {job.state}; there is nothing to show")
+        return job
+
+
+def _first_rows(path: Path) -> dict[str, Any]:
+    """Return the columns of a table and its first rows as text."""
+    from tabweave import Table, engines
+    from tabweave.apps.report.parts import cell
+
+    first = next(iter(engines.batches(str(path), batch_rows=N_PREVIEW)), None)
+    if first is None:
+        raise Refused("it has columns but no rows")
+    table = Table.of(first)
+    check_width(len(table.schema))
+    shown = range(min(N_PREVIEW, table.n_rows))
+    return {
+        "columns": list(table.schema.names),
+        "preview": [[cell(data, row) for _, data in itertools.islice(table, 40)] for row in shown],
+    }

@@ -1,0 +1,176 @@
+"""Questions about a finished job: why two rows are apart, which rows are near, what to download."""
+
+from __future__ import annotations
+
+import csv
+import json
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tabweave.apps.methods import SUPERVISED
+from tabweave.apps.studio.jobs import Job, read
+from tabweave.apps.studio.program import program
+from tabweave.rows.distinct import take_rows
+
+DOWNLOADS = {
+    "vectors.csv": "text/csv",
+    "vectors.parquet": "application/octet-stream",
+    "model.tabweave": "application/octet-stream",
+    "model.sql": "text/plain",
+    "model.onnx": "application/octet-stream",
+    "program.py": "text/plain",
+    "report.html": "text/html",
+}
+_BLOCK = 65_536
+
+
+def described(job: Job) -> dict[str, Any]:
+    """Return what the job found."""
+    return json.loads((job.folder / "description.json").read_text(encoding="utf-8"))
+
+
+def page_of(job: Job) -> str:
+    """Return the report of the job as a page."""
+    from tabweave.apps.report import page
+
+    return page(described(job), title=job.source.name)
+
+
+@lru_cache(maxsize=2)
+def _reading(path: str, method: str, target: str | None) -> Any:
+    return read(path, method, target)
+
+
+@lru_cache(maxsize=4)
+def _model(folder: str) -> Any:
+    import tabweave
+
+    return tabweave.load(Path(folder) / "model.tabweave")
+
+
+def opened(job: Job) -> tuple[Any, Any]:
+    """Return the rows of a job as they were read, and its model."""
+    supervised = job.method if job.method in SUPERVISED else ""
+    return _reading(str(job.source.path), supervised, job.target), _model(str(job.folder))
+
+
+def explained(job: Job, a: int, b: int) -> dict[str, Any]:
+    """Return two rows side by side, and each column's share in what keeps them apart."""
+    reading, model = opened(job)
+    for row in (a, b):
+        check_row(row, reading.table.n_rows)
+    left, right = (take_rows(reading.features(), np.array([row])) for row in (a, b))
+    parts = model.explain(left, right)
+    total = float(sum(parts.values()))
+    cells = [row_of(reading, row) for row in (a, b)]
+    return {
+        "a": a,
+        "b": b,
+        "distance": float(model.pairwise_distances(left, right)[0, 0]),
+        "columns": [
+            {
+                "column": name,
+                "a": cells[0].get(name),
+                "b": cells[1].get(name),
+                "adds": float(part),
+                "share": float(part) / total if total > 0 else 0.0,
+            }
+            for name, part in sorted(parts.items(), key=lambda item: -item[1])
+        ],
+    }
+
+
+def row_of(reading: Any, row: int) -> dict[str, str | None]:
+    """Return the cells of a row as text."""
+    from tabweave.apps.report.parts import cell
+
+    return {column.name: cell(data, row) for column, data in reading.table}
+
+
+def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
+    """Return the rows nearest to one, copies of it among them."""
+    reading, _ = opened(job)
+    vectors = np.load(job.folder / "vectors.npy", mmap_mode="r")
+    check_row(row, len(vectors))
+    apart = np.empty(len(vectors))
+    for start in range(0, len(vectors), _BLOCK):
+        block = np.asarray(vectors[start : start + _BLOCK]) - vectors[row]
+        apart[start : start + _BLOCK] = np.einsum("ij,ij->i", block, block)
+    apart[row] = np.inf
+    order = np.argsort(apart, kind="stable")[: min(k, len(apart) - 1)]
+    return {
+        "row": row,
+        "cells": row_of(reading, row),
+        "near": [
+            {"row": int(i), "distance": float(np.sqrt(apart[i])), "cells": row_of(reading, int(i))}
+            for i in order
+        ],
+    }
+
+
+def check_row(row: int, n: int) -> None:
+    """Refuse a row that is not there."""
+    if not 0 <= row < n:
+        raise ValueError(f"there is no row {row}; rows are counted from 0 to {n - 1:,}")
+
+
+def program_of(jobs: list[Job], rows: tuple[int, int] | None = None) -> str:
+    """Return the Python that makes what one job shows, or two side by side."""
+    shown = [(job.method, *opened(job)) for job in jobs]
+    for row in rows or ():
+        check_row(row, shown[0][1].table.n_rows)
+    return program(jobs[0].source.name, shown, rows)
+
+
+def made(job: Job, kind: str) -> Path | bytes:
+    """Return a download, made when it is asked for: a file, or its bytes."""
+    if kind not in DOWNLOADS:
+        raise ValueError(f"there is no download {kind!r}; use one of {', '.join(DOWNLOADS)}")
+    if kind == "program.py":
+        return program_of([job]).encode()
+    if kind == "report.html":
+        return page_of(job).encode()
+    path = job.folder / kind
+    if not path.exists():
+        _make(job, path)
+    return path
+
+
+def _make(job: Job, path: Path) -> None:
+    from tabweave.io import export
+
+    _, model = opened(job)
+    part = path.with_name(f"part-{path.name}")
+    names = [str(name) for name in model.get_feature_names_out()]
+    if path.name == "model.sql":
+        part.write_text(str(export.sql(model)), encoding="utf-8")
+    elif path.name == "model.onnx":
+        export.onnx(model, part)
+    elif path.name == "vectors.csv":
+        _write_csv(job.folder / "vectors.npy", part, names)
+    else:
+        _write_parquet(made(job, "vectors.csv"), part, names)
+    part.replace(path)
+
+
+def _write_csv(vectors: Path, path: Path, names: list[str]) -> None:
+    loaded = np.load(vectors, mmap_mode="r")
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        for start in range(0, len(loaded), _BLOCK):
+            writer.writerows(loaded[start : start + _BLOCK].tolist())
+
+
+def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
+    """Turn the CSV, which holds every digit, into Parquet; no other library is needed."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        relation = connection.read_csv(
+            str(source), header=True, dtype=dict.fromkeys(names, "DOUBLE")
+        )
+        relation.write_parquet(str(path))

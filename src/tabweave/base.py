@@ -1,0 +1,328 @@
+"""ValueEmbedder: the one template of every method that learns from counts and ends as a lookup.
+
+rows → Table → Counts → ``_learn`` → ValueTables → vectors, distances, kernels, explanations.
+A method is a subclass with a constructor and ``_learn``; keep this file small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from tabweave._compat import require
+from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.value_tables import ValueTables
+from tabweave.counts.counts import Counts
+from tabweave.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
+from tabweave.io.store import Storable
+from tabweave.rows.table import Schema, Table
+from tabweave.rows.vocabulary import fold_known
+
+
+class TabularInput:
+    """Tags of an estimator that takes categories, text and missing values; put it first."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def remember_names(estimator: Any, schema: Schema) -> None:
+    """Set what scikit-learn wants to know of the input: how many columns, and their names."""
+    estimator.n_features_in_ = len(schema)
+    vars(estimator).pop("feature_names_in_", None)
+    if schema.named:
+        estimator.feature_names_in_ = np.asarray(schema.names, dtype=object)
+
+
+def require_rows(table: Table) -> None:
+    """Refuse a table without rows."""
+    if not table.n_rows:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=(0, {len(table.schema)})) while a minimum "
+            "of 1 is required."
+        )
+
+
+def check_input_features(estimator: Any, input_features: Any) -> None:
+    """Refuse names given to ``get_feature_names_out`` that are not those of fit."""
+    if input_features is None:
+        return
+    given, known = list(input_features), list(estimator.schema_.names)
+    if "feature_names_in_" in vars(estimator) and given != known:
+        raise ValueError("input_features is not equal to feature_names_in_")
+    if len(given) != len(known):
+        raise ValueError(
+            "input_features should have length equal to number of features "
+            f"({len(known)}), got {len(given)}"
+        )
+
+
+# -- What every estimator that reads tables says of its input, in scikit-learn's words
+
+
+class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
+    """Base of the embedders: rows are counted once, learning sees counts only.
+
+    A subclass implements ``_learn(counts) -> ValueTables`` and assigns what else it learned to
+    attributes ending in ``_``. After ``partial_fit`` learning waits until one of them is asked for.
+    """
+
+    _uses_classes: ClassVar[bool] = False  # whether y is counted
+    _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
+    _has_vectors: ClassVar[bool] = True  # whether each value is a place of its own
+
+    def __init__(
+        self, *, schema: Any = None, unknown: str = "centroid", dtype: str = "float64"
+    ) -> None:
+        self.schema = schema
+        self.unknown = unknown
+        self.dtype = dtype
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        raise NotImplementedError(f"{type(self).__name__} must implement _learn(counts)")
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows.
+
+        Parameters
+        ----------
+        X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
+            The rows; every column is read as categories unless ``schema`` says otherwise. Files,
+            queries and frames on a cluster are counted where they are.
+        y : array-like, or the name of a column of a source, optional
+            Classes, for the methods that use them.
+        sample_weight : array-like, optional
+            A weight for each row.
+        """
+        if is_source(X):
+            return self.fit_counts(self._count_source(X, y, sample_weight, Counts()))
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        return self.fit_counts(self._count(table, y, sample_weight))
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to what was seen so far; same result as one ``fit`` on all of them."""
+        if "counts_" not in vars(self):
+            return self.fit(X, y, sample_weight)
+        if is_source(X):
+            more = self._count_source(X, y, sample_weight, self.counts_)
+            return self._hold(self.counts_ + more)
+        table = self._read_known(X)
+        return self._hold(self.counts_ + self._count(table, y, sample_weight))
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Learn from counts, however and wherever they were counted."""
+        if counts.schema is None:
+            raise ValueError(
+                "these counts are empty: there is no row, or the weight of every row is zero"
+            )
+        self._hold(counts)
+        self.schema_ = counts.schema
+        remember_names(self, counts.schema)
+        self._learn_now()
+        return self
+
+    def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
+        self._require_classes(y)
+        y = y if self._uses_classes else None
+        return Counts.of(table, y, sample_weight=sample_weight)
+
+    def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
+        if sample_weight is not None:
+            raise ValueError("sample_weight is for rows in memory; read the source first")
+        self._require_classes(y)
+        schema = Schema.of(self.schema) if known.schema is None else known.schema
+        counts = count_for(X, y if isinstance(y, str) else None, schema, known)
+        self._refuse_numeric(counts.schema)
+        if self._uses_classes:
+            return counts
+        return replace(counts, classes=None, class_pairs=None, class_n=None)
+
+    def _require_classes(self, y: Any) -> None:
+        if self._uses_classes and y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+
+    def _hold(self, counts: Counts) -> Self:
+        """Keep counts and drop what was learned from older ones."""
+        for name in vars(self).get("_learned", ()):
+            self.__dict__.pop(name, None)
+        self._learned: tuple[str, ...] = ()
+        self.counts_ = counts
+        return self
+
+    def _learn_now(self) -> None:
+        before = set(vars(self))
+        try:
+            self._learn_all()
+        finally:
+            self._learned = tuple(sorted(set(vars(self)) - before))
+
+    def _learn_all(self) -> None:
+        self.tables_ = self._learn(self.counts_)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when the attribute is absent: learn it now if the counts are newer.
+        stale = "counts_" in vars(self) and not vars(self).get("_learned")
+        learnable = name.endswith("_") and not name.startswith("_") and name != "feature_names_in_"
+        if stale and learnable:
+            self._learn_now()
+            if name in vars(self):
+                return vars(self)[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def _read(self, X: Any, schema: Schema) -> Table:
+        known = schema is vars(self).get("schema_")
+        if is_source(X):
+            X = read(X, columns=known_columns(X, self.counts_) if known else None)
+        table = Table.of(X, schema, numbers="nominal")
+        self._refuse_numeric(table.schema)
+        if known:
+            return fold_known(table, self.counts_.names, self.counts_.labels)
+        return table
+
+    def _refuse_numeric(self, schema: Schema | None) -> None:
+        for column in schema.numeric if schema is not None else ():
+            raise ValueError(
+                f"column {column.name!r} is numeric; {type(self).__name__} reads categories: "
+                "declare it nominal, or leave it out"
+            )
+
+    def _read_known(self, X: Any) -> Table:
+        """Read rows under the schema of fit, columns checked as scikit-learn does."""
+        check_is_fitted(self, "counts_")
+        if hasattr(X, "columns") and not isinstance(X, Table):
+            _check_feature_names(self, X, reset=False)
+        table = self._read(X, self.schema_)
+        # A warning, and only for what can be read at all; a structured array has names.
+        if isinstance(X, np.ndarray) and X.dtype.names is None:
+            _check_feature_names(self, X, reset=False)
+        if isinstance(X, Table) and X.schema.names != self.schema_.names:
+            raise ValueError(f"the table has columns {X.schema.names}, not {self.schema_.names}")
+        return table
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the vector of each row; learns nothing.
+
+        A Dask or Spark frame gives another, of vectors; for files larger than memory see
+        :func:`tabweave.engines.transform`.
+        """
+        if is_spread(X):
+            return vectors_of(self, X)
+        table = self._read_known(X)
+        return self.tables_.gather(table, dtype=np.dtype(self.dtype), unknown=self._policy())
+
+    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the distances between the rows of X and of Y (or X)."""
+        return self.tables_.distances(*self._read_pair(X, Y))
+
+    def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the inner products between the rows of X and of Y (or X)."""
+        return self.tables_.kernel(*self._read_pair(X, Y))
+
+    def explain(self, a: Any, b: Any) -> dict[str, float]:
+        """Say why two rows are apart: each column's share in their squared distance.
+
+        Parameters
+        ----------
+        a, b : dict, sequence or one-row frame
+            The two rows.
+        """
+        left, right = self._read_pair(_one_row(a), _one_row(b))
+        assert right is not None
+        shares = self.tables_.contributions(left, right)[0]
+        return dict(zip(self.tables_.names, shares.tolist(), strict=True))
+
+    def value_distances(self, column: str) -> Any:
+        """Return the distances between the values of a column, as a labelled pandas frame."""
+        check_is_fitted(self, "counts_")
+        i = self.counts_._index(column)
+        rows = self.tables_.tables[i][:-1]
+        return self._labelled(i, np.sqrt(cdist_squared(rows, rows)))
+
+    def _labelled(self, column: int, distances: np.ndarray) -> Any:
+        pandas = require("pandas", "frames")
+        index = pandas.Index(
+            self.counts_.labels[column], dtype=object, name=self.counts_.names[column]
+        )
+        return pandas.DataFrame(distances, index=index, columns=index)
+
+    def lookups(self) -> tuple[list[np.ndarray], bool]:
+        """Return what distances are made of: per column a table over its values, unknown last.
+
+        The distance of two rows is the sum over columns of the entries of their values, or its
+        root if the second result is True. Tasks that compare many rows work on these tables.
+        """
+        check_is_fitted(self, "counts_")
+        if self.tables_.combine == "sum":
+            raise ValueError(
+                f"distances of {type(self).__name__} do not add up over columns; use transform"
+            )
+        return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
+
+    def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
+        left = self._read_known(X)
+        right = None if Y is None else self._read_known(Y)
+        if self._policy() == "error":
+            for table in (left, right):
+                if table is not None:
+                    self._codes(table)
+        return left, right
+
+    def _codes(self, table: Table) -> list[np.ndarray]:
+        """Return the codes of rows in the vocabulary of fit, unknown last; needs no vector."""
+        known = ValueTables(self.counts_.names, self.counts_.labels, [])
+        return known.codes(table, unknown=self._policy())
+
+    def _policy(self) -> Any:
+        if self.unknown not in ("centroid", "error"):
+            raise ValueError(f"unknown={self.unknown!r}: use 'centroid' or 'error'")
+        return self.unknown
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each dimension of :meth:`transform`."""
+        check_is_fitted(self, "counts_")
+        check_input_features(self, input_features)
+        return np.asarray(self.tables_.feature_names(), dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._uses_classes
+        return tags
+
+
+def _one_row(row: Any) -> Any:
+    """Return a one-row table from a dict, a sequence of cells, or a one-row frame."""
+    if isinstance(row, Mapping):
+        return [dict(row)]
+    if hasattr(row, "iloc") and row.ndim == 1:  # a pandas row
+        return [row.to_dict()]
+    if isinstance(row, np.ndarray) and row.ndim == 1:
+        return row.reshape(1, -1)
+    if isinstance(row, list | tuple) and (
+        not row or not isinstance(row[0], list | tuple | Mapping)
+    ):
+        return [list(row)]
+    if not hasattr(row, "__len__"):
+        raise TypeError(f"{row!r} is no row; give a dict, a sequence of cells or a one-row frame")
+    if len(row) != 1:
+        raise ValueError(f"expected one row, got {len(row)}")
+    return row

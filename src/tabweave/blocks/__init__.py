@@ -1,0 +1,1 @@
+"""Blocks: what a column contributes to the vector of a row."""

@@ -1,0 +1,162 @@
+"""Compiled loops behind :class:`tabweave.blocks.value_tables.ValueTables`. Importing this module loads numba."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+import numpy as np
+from numba import njit
+
+from tabweave.counts.kernels import GROUP, group_columns, n_threads
+
+_BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
+_ROWS = 1 << 12
+
+
+@njit(nogil=True, cache=True)
+def put_rows(codes, table, out):
+    """Set ``out[i] = table[codes[i]]``."""
+    for i in range(len(codes)):
+        code = codes[i]
+        for j in range(table.shape[1]):
+            out[i, j] = table[code, j]
+
+
+@njit(nogil=True, cache=True)
+def add_rows(codes, table, out):
+    """Add ``table[codes[i]]`` to ``out[i]``."""
+    for i in range(len(codes)):
+        code = codes[i]
+        for j in range(table.shape[1]):
+            out[i, j] += table[code, j]
+
+
+@njit(nogil=True, cache=True)
+def add_means(starts, codes, table, empty, out):
+    """Add the mean of each set's rows to ``out[i]``; ``empty`` stands for the empty set."""
+    for i in range(len(starts) - 1):
+        size = starts[i + 1] - starts[i]
+        if size == 0:
+            for j in range(len(empty)):
+                out[i, j] += empty[j]
+        for k in range(starts[i], starts[i + 1]):
+            for j in range(table.shape[1]):
+                out[i, j] += table[codes[k], j] / size
+
+
+@njit(nogil=True, cache=True)
+def _sum_lookups(left, right, starts, widths, tables, joint, out):
+    """Add up, for each pair of rows, one table entry per group of columns."""
+    n_groups = len(widths)
+    lookup = np.empty(joint.max(), tables.dtype)
+    for i in range(left.shape[1]):
+        row = out[i]
+        row[:] = 0
+        for g in range(n_groups):
+            # The entries that this left row can meet, over all joint codes of the group.
+            width = widths[g]
+            size = 1
+            lookup[0] = 0
+            for c in range(len(width)):
+                if width[c] == 0:
+                    break
+                base = starts[g, c] + left[g * width.shape[0] + c, i] * width[c]
+                for a in range(size - 1, -1, -1):
+                    start = lookup[a]
+                    for b in range(width[c]):
+                        lookup[a * width[c] + b] = start + tables[base + b]
+                size *= width[c]
+            codes = right[g]
+            for k in range(len(codes)):
+                row[k] += lookup[codes[k]]
+
+
+def sum_of_lookups(
+    left: Sequence[np.ndarray],
+    right: Sequence[np.ndarray],
+    tables: Sequence[np.ndarray],
+    out: np.ndarray,
+) -> np.ndarray:
+    """Set ``out[i, j]`` to the sum over columns a of ``tables[a][left[a][i], right[a][j]]``.
+
+    Columns with few values are joined on the right side, so that one load serves several of them.
+    The order of adding depends on the tables only, never on rows, blocks or threads.
+    """
+    sizes = [table.shape[1] for table in tables]
+    groups = group_columns(sizes)
+    longest = max(map(len, groups))
+    widths = np.zeros((len(groups), longest), np.int64)
+    starts = np.zeros((len(groups), longest), np.int64)
+    flat = np.concatenate([np.ascontiguousarray(t).ravel() for t in tables])
+    begin = np.concatenate([[0], np.cumsum([t.size for t in tables])])
+    n_left, n_right = out.shape
+    places = np.zeros((len(groups) * longest, n_left), np.uint32)
+    joined = np.zeros((len(groups), n_right), np.uint32)
+    for g, group in enumerate(groups):
+        for c, column in enumerate(group):
+            widths[g, c], starts[g, c] = sizes[column], begin[column]
+            places[g * longest + c] = left[column]
+            joined[g] = joined[g] * np.uint32(sizes[column]) + right[column]
+    joint = np.where(widths > 0, widths, 1).prod(axis=1)
+
+    def work(block: tuple[slice, slice]) -> None:
+        rows, columns = block
+        part = np.ascontiguousarray(joined[:, columns])
+        _sum_lookups(places[:, rows], part, starts, widths, flat, joint, out[rows, columns])
+
+    # Enough right rows at a time to repay building the joint tables, few enough for the cache.
+    in_threads(work, list(product(_blocks(n_left, 256), _blocks(n_right, _ROWS))))
+    return out
+
+
+def _blocks(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def row_blocks(n_rows: int, row_bytes: int) -> list[slice]:
+    """Cut rows into blocks of some megabytes of output."""
+    return _blocks(n_rows, max(1024, _BLOCK_BYTES // max(row_bytes, 1)))
+
+
+def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
+    """Do independent blocks of work, on all cores when there is more than one block."""
+    if len(blocks) < 2:
+        for block in blocks:
+            work(block)
+        return
+    with ThreadPoolExecutor(n_threads()) as pool:
+        list(pool.map(work, blocks))
+
+
+__all__ = [
+    "GROUP",
+    "add_means",
+    "add_rows",
+    "in_threads",
+    "put_rows",
+    "row_blocks",
+    "sum_of_lookups",
+]
+
+
+# -- Compiled loop behind :mod:`tabweave.blocks.numbers`. Importing this module loads numba
+
+
+@njit(nogil=True, cache=True)
+def put_curves(values, mean, factor, lowest, rows, out):
+    """Set ``out[i]`` to the point of ``(values[i] - mean) * factor`` on curves; NaN is 0.
+
+    ``rows`` are the points at whole numbers from ``lowest`` up; beyond them the last piece goes on.
+    """
+    last = len(rows) - 2.0
+    for i in range(len(values)):
+        z = (values[i] - mean) * factor
+        if math.isnan(z):
+            z = 0.0
+        cell = int(min(max(math.floor(z - lowest), 0.0), last))
+        step = z - lowest - cell
+        for d in range(rows.shape[1]):
+            out[i, d] = rows[cell, d] + step * (rows[cell + 1, d] - rows[cell, d])

@@ -1,0 +1,7 @@
+"""Clusters of rows, at rest and on streams."""
+
+from tabweave.cluster.baselines import CCDSDC, CCTED, DCD
+from tabweave.cluster.kmodes import KModes
+from tabweave.cluster.stream import StreamClusterer
+
+__all__ = ["CCDSDC", "CCTED", "DCD", "KModes", "StreamClusterer"]

@@ -1,0 +1,452 @@
+"""KModes: clusters of categories under any measure of values [Huang 1998; Zhu 2019, 4.4.1].
+
+Rows go to the nearest of k centres, centres become what their rows have most of, until nothing
+changes. Works on distinct rows with multiplicities and one lookup per row, column and centre.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tabweave.base import TabularInput, ValueEmbedder
+from tabweave.counts.counts import _checked_weight
+from tabweave.io.store import Storable
+from tabweave.rows.distinct import distinct_rows
+from tabweave.rows.table import Table
+from tabweave.rows.vocabulary import Label, positions
+from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
+
+
+class KModes(
+    Storable,
+    TabularInput,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """Cluster rows of categories around k centres.
+
+    Identical rows are collapsed first, so cost depends on the number of distinct rows, and results
+    do not depend on the order of rows. Missing is a value of its own.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters; at most the number of distinct rows.
+    metric : str or ValueEmbedder, default="hamming"
+        Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on X; an embedder
+        that is fitted already is used as it is. Set-valued columns and measures without one table
+        per column are refused.
+    init : {"random", "huang", "cao"} or array-like of shape (n_clusters, n_features)
+        First centres: random rows, rows near to values drawn by frequency, dense rows far from
+        each other, or the given ones. The last two are deterministic: one start.
+    n_init : int, default=10
+        Number of starts; the one with the lowest cost is kept.
+    max_iter : int, default=100
+        Most steps of a start.
+    centers : {"mode", "medoid", "distribution"}, default="mode"
+        What stands for a cluster in each column: its most frequent value (as in the papers; the
+        first of equals), the value nearest to its members', or all their values (a row's distance
+        to the centre is then its mean distance to the members).
+    feature_weights : array-like or dict of column to weight, optional
+        Weights of the columns in the distance; columns absent from a dict weigh 1.
+    random_state : int, RandomState or None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        The cluster of each row.
+    cluster_centers_ : ndarray of object, or list of dicts
+        The values of each centre; with ``centers="distribution"``, per cluster and column the
+        share of each value.
+    cost_ : float
+        Sum of the distances to the own centres; of their squares if the metric is Euclidean.
+    n_iter_ : int
+        Steps of the start that was kept; batches after :meth:`partial_fit`.
+    metric_ : ValueEmbedder
+        The fitted metric.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number and names of the columns.
+
+    Notes
+    -----
+    No step raises the cost under Hamming distance with modes, nor under any measure with medoids.
+    Modes under other measures and distributions carry no such promise: a start then ends after
+    three steps without gain, at the best centres seen. Empty clusters take the farthest row.
+
+    Examples
+    --------
+    >>> from tabweave.cluster import KModes
+    >>> from tabweave import OneHot
+    >>> rows = [["a", "x"], ["a", "y"], ["b", "z"], ["b", "z"]]
+    >>> model = KModes(2, metric=OneHot(), random_state=0).fit(rows)
+    >>> sorted(model.cluster_centers_.tolist())
+    [['a', 'x'], ['b', 'z']]
+    >>> model.predict([["b", "y"], ["b", "z"]]) == model.labels_[2]
+    array([ True,  True])
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        metric: str | ValueEmbedder = "hamming",
+        init: Any = "random",
+        n_init: int = 10,
+        max_iter: int = 100,
+        centers: str = "mode",
+        feature_weights: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.metric = metric
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.centers = centers
+        self.feature_weights = feature_weights
+        self.random_state = random_state
+
+    # -- learning --------------------------------------------------------------------------
+
+    metric_: ValueEmbedder
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find clusters.
+
+        Parameters
+        ----------
+        X : frame, array, mapping of columns or list of dicts
+            The rows; every column is read as categories.
+        y : array-like, optional
+            Classes, for the measures that learn from them; ignored by all others.
+        sample_weight : array-like, optional
+            A weight for each row: 2 is the same as having the row twice, 0 as not having it.
+        """
+        from tabweave.counts.kernels import n_threads
+
+        self._check_parameters()
+        table = fit_metric(self, X, y, sample_weight)
+        self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
+        weight = _checked_weight(sample_weight, table.n_rows)
+        places, weights, inverse = self._layout.distinct(table, weight)
+        seen, heavy = places[weights > 0], weights[weights > 0]
+        firsts = self._first_centers(seen, heavy)
+
+        def start(histogram: np.ndarray) -> tuple[float, int]:
+            return self._layout.run(seen, heavy, histogram, self.max_iter)
+
+        with ThreadPoolExecutor(n_threads()) as pool:
+            results = list(pool.map(start, firsts))
+        best = min(range(len(results)), key=lambda i: results[i][0])
+        self.n_iter_ = max(1, results[best][1])
+        self._place_centers(firsts[best])
+        self._members = np.zeros_like(firsts[best])
+        self._settle(places, weights, inverse)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with a batch of rows.
+
+        The first batch is clustered as by :meth:`fit`. Of later ones every row joins its nearest
+        centre, its values are added to that cluster's value counts, and the centres are taken from
+        the counts of all batches. A metric that was fitted here learns from the batch first; new
+        values join the vocabulary. ``labels_`` and ``cost_`` are those of the batch.
+        """
+        if "_members" not in vars(self):
+            return self.fit(X, y, sample_weight)
+        self._check_parameters()
+        table = read_rows(self, X)
+        weight = _checked_weight(sample_weight, table.n_rows)
+        if self.metric_ is not self.metric:
+            known = self._layout.labels
+            self.metric_.partial_fit(table, y, sample_weight)
+            self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
+            self._members = self._layout.respread(self._members, known)
+            self._place_centers(self._layout.respread(self._centers, known))
+        self._settle(*self._layout.distinct(table, weight))
+        filled = self._members.any(axis=1, keepdims=True)
+        self._place_centers(np.where(filled, self._members, self._centers))
+        self.n_iter_ += 1
+        return self
+
+    def _check_parameters(self) -> None:
+        for name in ("n_clusters", "n_init", "max_iter"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name}={value!r}: use a whole number >= 1")
+        if self.centers not in CENTERS:
+            raise ValueError(f"centers={self.centers!r}: use one of {', '.join(CENTERS)}")
+        if isinstance(self.init, str) and self.init not in ("random", "huang", "cao"):
+            raise ValueError(f"init={self.init!r}: use 'random', 'huang', 'cao' or an array")
+
+    def _first_centers(self, places: np.ndarray, weight: np.ndarray) -> list[np.ndarray]:
+        """Return, per start, the centres as histograms of one row each."""
+        k, layout = self.n_clusters, self._layout
+        if k > len(places):
+            raise ValueError(
+                f"n_clusters={k}, but there are {len(places)} distinct rows (n_samples="
+                f"{weight.sum():g}); ask for fewer clusters"
+            )
+        if not isinstance(self.init, str):
+            given = layout.places(self.metric_._read(self.init, self.metric_.schema_))
+            if len(given) != k:
+                raise ValueError(f"init has {len(given)} rows for n_clusters={k}")
+            return [layout.histogram(given)]
+        rng = check_random_state(self.random_state)
+
+        def reach(centers: np.ndarray) -> np.ndarray:
+            return layout.reach(layout.histogram(centers))
+
+        if self.init == "cao":
+            rows = [cao(places, weight, k, reach)]
+        elif self.init == "huang":
+            rows = [huang(places, weight, k, rng, reach) for _ in range(self.n_init)]
+        else:
+            rows = [random_rows(weight, k, rng) for _ in range(self.n_init)]
+        return [layout.histogram(places[chosen]) for chosen in rows]
+
+    def _place_centers(self, histogram: np.ndarray) -> None:
+        """Take the centres from one histogram of values per cluster."""
+        self._centers = histogram
+        self._reach = self._layout.reach(histogram)
+        self._n_features_out = len(histogram)
+        self.cluster_centers_: Any = self._layout.centers(histogram)
+
+    def _settle(self, places: np.ndarray, weights: np.ndarray, inverse: np.ndarray) -> None:
+        """Assign rows to the centres and count their values."""
+        from tabweave.cluster import kernels
+
+        labels, distances = kernels.nearest(places, self._reach)
+        self.labels_ = labels[inverse]
+        self.cost_ = float(kernels.total_cost(weights, distances))
+        kernels.add_values(places, weights, labels, self._members)
+
+    # -- using -----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the nearest centre of each row; an unknown value is as far as the metric says."""
+        from tabweave.cluster import kernels
+
+        check_is_fitted(self, "cluster_centers_")
+        places, _, inverse = self._layout.distinct(read_rows(self, X))
+        return kernels.nearest(places, self._reach)[0][inverse]
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the distance of each row to each centre."""
+        from tabweave.cluster import kernels
+
+        check_is_fitted(self, "cluster_centers_")
+        places, _, inverse = self._layout.distinct(read_rows(self, X))
+        distances = kernels.all_distances(places, self._reach)
+        return (np.sqrt(np.maximum(distances, 0)) if self._layout.root else distances)[inverse]
+
+
+# -- Centres of k-modes as histograms of values, and the tables that distances to them come from
+
+CENTERS = ("mode", "medoid", "distribution")
+UNKNOWN = "<unknown>"
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The values of all columns end to end, an unknown one last in each, and their tables.
+
+    A row is its places in that sequence; a centre is a histogram over it.
+    """
+
+    metric: ValueEmbedder
+    kind: int  # of CENTERS
+    root: bool
+    labels: tuple[tuple[Label, ...], ...]
+    offsets: np.ndarray
+    tables: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, metric: ValueEmbedder, feature_weights: Any, centers: str) -> Layout:
+        """Lay out the tables of a metric, weighted by column."""
+        try:
+            tables, root = value_lookups(metric)
+        except ValueError as error:
+            raise ValueError(
+                f"k-modes needs a metric with one table of values per column: {error}"
+            ) from error
+        weights = column_weights(feature_weights, metric.counts_.names)
+        sizes = np.array([len(table) for table in tables], np.int64)
+        return cls(
+            metric=metric,
+            kind=CENTERS.index(centers),
+            root=root,
+            labels=metric.counts_.labels,
+            offsets=np.concatenate([[0], np.cumsum(sizes)]),
+            tables=np.concatenate([w * t.ravel() for w, t in zip(weights, tables, strict=True)]),
+            starts=np.concatenate([[0], np.cumsum(sizes**2)]),
+        )
+
+    def places(self, table: Table) -> np.ndarray:
+        """Return the places of the values of each row."""
+        codes = value_codes(self.metric, table)
+        return self._placed(codes, slice(None))
+
+    def distinct(
+        self, table: Table, weight: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the places of the distinct rows, their weights, and the number of each row."""
+        codes = value_codes(self.metric, table)
+        first, inverse = distinct_rows(codes)
+        weights = np.bincount(inverse, weights=weight, minlength=len(first))
+        return self._placed(codes, first), weights.astype(np.float64), inverse
+
+    def _placed(self, codes: Sequence[np.ndarray], rows: Any) -> np.ndarray:
+        out = np.empty((len(codes[0][rows]), len(codes)), np.int32)
+        for a, column in enumerate(codes):
+            out[:, a] = column[rows] + self.offsets[a]
+        return out
+
+    def histogram(self, places: np.ndarray) -> np.ndarray:
+        """Return centres that are one row each."""
+        out = np.zeros((len(places), self.offsets[-1]))
+        np.put_along_axis(out, places.astype(np.int64), 1.0, axis=1)
+        return out
+
+    def run(
+        self, places: np.ndarray, weight: np.ndarray, histogram: np.ndarray, max_iter: int
+    ) -> tuple[float, int]:
+        """Run k-modes from a first histogram, which becomes that of the best centres."""
+        from tabweave.cluster import kernels
+
+        layout = (self.offsets, self.tables, self.starts, self.kind)
+        return kernels.run(places, weight, *layout, max_iter, histogram)
+
+    def reach(self, histogram: np.ndarray) -> np.ndarray:
+        """Return what each value pays under each centre, values × centres."""
+        from tabweave.cluster import kernels
+
+        out = np.empty(histogram.shape[::-1])
+        kernels.reach_of(histogram, self.offsets, self.tables, self.starts, self.kind, out)
+        return out
+
+    def centers(self, histogram: np.ndarray) -> Any:
+        """Return the centres for a user: labels, or per column the share of each value."""
+        from tabweave.cluster import kernels
+
+        if CENTERS[self.kind] == "distribution":
+            return [self._shares(row) for row in histogram]
+        values = np.empty((len(histogram), len(self.labels)), np.int64)
+        layout = (self.offsets, self.tables, self.starts, self.kind)
+        kernels.chosen_values(histogram, *layout, values)
+        out = np.empty(values.shape, dtype=object)
+        for a, labels in enumerate(self.labels):
+            out[:, a] = [(*labels, UNKNOWN)[v] for v in values[:, a]]
+        return out
+
+    def _shares(self, row: np.ndarray) -> dict[str, dict[Label, float]]:
+        out = {}
+        for a, name in enumerate(self.metric.counts_.names):
+            counts = row[self.offsets[a] : self.offsets[a + 1]]
+            shares = zip((*self.labels[a], UNKNOWN), (counts / counts.sum()).tolist(), strict=True)
+            out[name] = {value: share for value, share in shares if share > 0}
+        return out
+
+    def respread(self, histogram: np.ndarray, known: Any) -> np.ndarray:
+        """Carry histograms over from an older vocabulary; unknown stays unknown."""
+        parts, start = [], 0
+        for old, new in zip(known, self.labels, strict=True):
+            part = np.zeros((len(histogram), len(new) + 1))
+            part[:, positions(new, old)] = histogram[:, start : start + len(old)]
+            part[:, -1] += histogram[:, start + len(old)]
+            start += len(old) + 1
+            parts.append(part)
+        return np.concatenate(parts, axis=1)
+
+
+def column_weights(given: Any, names: Sequence[str]) -> np.ndarray:
+    """Return one weight per column from a mapping or a sequence."""
+    if given is None:
+        return np.ones(len(names))
+    if isinstance(given, dict):
+        odd = [name for name in given if name not in names]
+        if odd:
+            raise ValueError(
+                f"feature_weights names column {odd[0]!r}, which is not there; "
+                f"there are {', '.join(map(repr, names))}"
+            )
+        given = [given.get(name, 1.0) for name in names]
+    weights = np.asarray(given, dtype=np.float64)
+    if weights.shape != (len(names),):
+        raise ValueError(f"feature_weights has shape {weights.shape} for {len(names)} columns")
+    bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if len(bad):
+        raise ValueError(
+            f"feature_weights of column {names[bad[0]]!r} is {weights[bad[0]]}; use a number >= 0"
+        )
+    if not weights.any():
+        raise ValueError("feature_weights are all zero; give at least one column a weight")
+    return weights
+
+
+# -- First centres of k-modes, as rows: random rows, Huang's draw, Cao's density
+
+Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
+
+
+def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
+    """Return k different rows, drawn one after the other in proportion to their weights.
+
+    The k largest of ``log(u) / weight`` are such a draw (Efraimidis and Spirakis 2006); it
+    depends on distinct rows and their weights only, not on how often or where a row is stored.
+    """
+    keys = np.log(1.0 - rng.random_sample(len(weight))) / weight
+    return np.argsort(-keys, kind="stable")[:k]
+
+
+def huang(places: np.ndarray, weight: np.ndarray, k: int, rng: Any, reach: Reach) -> np.ndarray:
+    """Return k different rows near to centres whose values are drawn by frequency [Huang 1998]."""
+    from tabweave.cluster.kernels import all_distances
+
+    drawn = np.empty((k, places.shape[1]), places.dtype)
+    for a in range(places.shape[1]):
+        share = np.bincount(places[:, a], weights=weight)
+        drawn[:, a] = rng.choice(len(share), size=k, p=share / share.sum())
+    chosen: list[int] = []
+    for column in all_distances(places, reach(drawn)).T:
+        column = column.copy()
+        column[chosen] = np.inf
+        chosen.append(int(np.argmin(column)))
+    return np.array(chosen)
+
+
+def cao(places: np.ndarray, weight: np.ndarray, k: int, reach: Reach) -> np.ndarray:
+    """Return k rows that are dense and far from each other [Cao, Liang, Bai 2009].
+
+    The density of a row is the mean frequency of its values; the first centre is the densest row,
+    each further one has the largest product of density and distance to its nearest centre.
+    """
+    from tabweave.cluster.kernels import next_dense
+
+    density = np.zeros(len(places))
+    for a in range(places.shape[1]):
+        density += np.bincount(places[:, a], weights=weight)[places[:, a]]
+    chosen = [int(np.argmax(density))]
+    near = np.full(len(places), np.inf)
+    while len(chosen) < k:
+        near[chosen[-1]] = -1.0
+        chosen.append(next_dense(places, reach(places[chosen[-1:]])[:, 0].copy(), density, near))
+    return np.array(chosen)

@@ -1,0 +1,276 @@
+"""StreamClusterer: k-means or k-modes over a representation that moves, with ids that stay.
+
+Windows of rows in, a cluster for each row out; cluster 3 of this window is what cluster 3 was in
+the last one. The embedder learns from the window first, then its rows are clustered together with
+the latest rows before them, starting from where the clusters were, among others, and the new
+clusters take the ids of the old ones that their rows would have joined (Hungarian matching). The
+other stream clusterers of the literature are in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tabweave.base import ValueEmbedder, remember_names
+from tabweave.blocks.distances import cdist_squared
+from tabweave.cluster.profiles import Vocabulary, empty, profiles_of
+from tabweave.embed.windowed import Memory, Resumable, refuse_new_columns
+from tabweave.rows.table import Schema, Table
+from tabweave.rows.vocabulary import from_json
+
+
+class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
+    """Cluster the windows of a stream, with stable ids.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters.
+    embedder : UNICORN, Windowed or ValueEmbedder, optional
+        What represents rows; ``UNICORN(n_clusters)`` by default. It is cloned and learns from each
+        window before its rows are clustered.
+    method : {"kmeans", "kmodes"}, default="kmeans"
+        How a window is clustered; ``"kmodes"`` needs an embedder whose distances add up over
+        columns, such as ``UNICORN()`` without a number of clusters.
+    recent : int, default=500
+        How many rows from before a window, the latest ones, are clustered again along with it:
+        a window alone is a small sample. 0 clusters each window alone.
+    n_init : int, default=10
+        Random starts per window, besides the one from the last clusters.
+    random_state : int, RandomState or None
+        Seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : ndarray
+        Clusters of the last window's rows.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Means of the clusters, recent rows included, in the representation as it is now.
+    embedder_ : object
+        The embedder, fitted.
+    n_windows_ : int
+        Number of windows so far.
+    inertia_ : float
+        Sum of squared distances of the last window's rows to their centres.
+
+    Notes
+    -----
+    What is kept of a cluster is its profile: how often each value occurs in it. The mean of its
+    rows in any later representation follows from that, so old clusters can be compared with rows
+    that are embedded anew. A cluster that finds no rows in a window keeps its profile and its id.
+
+    Examples
+    --------
+    >>> from tabweave import OneHot, Windowed
+    >>> from tabweave.cluster import StreamClusterer
+    >>> rows = [["a", "x"]] * 6 + [["b", "y"]] * 5
+    >>> stream = StreamClusterer(2, embedder=Windowed(OneHot()), random_state=0).fit(rows)
+    >>> stream.labels_.tolist()
+    [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    >>> stream.partial_fit(rows[4:]).labels_.tolist()
+    [0, 0, 1, 1, 1, 1, 1]
+    >>> stream.predict([["b", "x"], ["b", "y"]]).tolist()[1]
+    1
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        embedder: Any = None,
+        method: Literal["kmeans", "kmodes"] = "kmeans",
+        recent: int = 500,
+        n_init: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.embedder = embedder
+        self.method = method
+        self.recent = recent
+        self.n_init = n_init
+        self.random_state = random_state
+
+    # -- windows ---------------------------------------------------------------------------
+
+    _vocabulary: Vocabulary
+    _profiles: np.ndarray
+    _rows = np.zeros((0, 0), np.int32)  # so in checkpoints from before rows were remembered
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Start a stream with its first window."""
+        self._check()
+        embedder = self._new_embedder()
+        inner = _inner(embedder) if hasattr(embedder, "embedder") else embedder
+        table = inner._read(X, Schema.of(inner.schema))
+        vocabulary = empty(table).grown(table)
+        embedder.fit(table)
+        self.embedder_, self._vocabulary = embedder, vocabulary
+        self.n_windows_ = 1
+        remember_names(self, table.schema)
+        self._random = check_random_state(self.random_state)
+        self._profiles = np.zeros((self.n_clusters, int(vocabulary.starts[-1])))
+        self._rows = np.zeros((0, len(vocabulary.labels)), np.int32)
+        self._cluster(table, None)
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on with a window; one without rows only moves the position."""
+        if "embedder_" not in vars(self):
+            return self.fit(X, y)
+        self._check()
+        refuse_new_columns(X, self.embedder_.schema_)
+        table = _fitted(self.embedder_)._read_known(X)
+        self.embedder_.partial_fit(table)
+        self.n_windows_ += 1
+        if not table.n_rows:
+            self.labels_, self.inertia_ = np.zeros(0, np.intp), 0.0
+            return self
+        grown = self._vocabulary.grown(table)
+        self._profiles = grown.spread(self._profiles, self._vocabulary)
+        self._vocabulary = grown
+        self._cluster(table, self.cluster_centers_)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the cluster nearest to each row; learns nothing."""
+        check_is_fitted(self, "embedder_")
+        return self._nearest(self.embedder_.transform(X), self.cluster_centers_)
+
+    @property
+    def cluster_centers_(self) -> np.ndarray:
+        """Means of the clusters in the representation as it is now; NaN where none was yet."""
+        check_is_fitted(self, "embedder_")
+        n_columns = len(self._vocabulary.labels)
+        sizes = self._profiles.sum(axis=1, keepdims=True) / n_columns
+        vectors = self._vocabulary.vectors(_fitted(self.embedder_).tables_)
+        centers = self._profiles @ vectors / np.where(sizes > 0, sizes, 1)
+        return np.where(sizes > 0, centers, np.nan)
+
+    # -- files -----------------------------------------------------------------------------
+
+    def _resumed(
+        self, memory: Memory, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> Self:
+        embedder = self._new_embedder()._resumed(memory, state["embedder"], arrays)
+        self.embedder_, self.n_windows_ = embedder, state["n_windows"]
+        labels = [tuple(map(from_json, c)) for c in state["labels"]]
+        self._vocabulary, self._profiles = Vocabulary(tuple(labels)), arrays["profiles"]
+        remember_names(self, embedder.schema_)
+        self._random = np.random.RandomState()
+        self._random.set_state((state["random"][0], arrays["random"], *state["random"][1:]))
+        return self
+
+    # -- clustering ------------------------------------------------------------------------
+
+    def _cluster(self, table: Table, carried: np.ndarray | None) -> None:
+        """Cluster a window and the rows before it, name the clusters, keep their profiles."""
+        n_before, codes = len(self._rows), self._vocabulary.codes(table)
+        self._rows = np.vstack([self._rows.reshape(n_before, codes.shape[1]), codes])
+        pool = self._vocabulary.table(table.schema, self._rows)
+        vectors = np.asarray(self.embedder_.transform(pool))
+        points, inverse, weight = np.unique(
+            vectors, axis=0, return_inverse=True, return_counts=True
+        )
+        inverse = inverse.ravel()
+        k = min(self.n_clusters, len(points))
+        if self.method == "kmeans":
+            found = self._k_means(points, weight, k, carried)[inverse]
+        else:
+            found = self._k_modes(pool, k)
+        old = None if carried is None else self._nearest(vectors, carried)
+        labels = match(found, k, old, self.n_clusters)
+        places = self._rows + self._vocabulary.starts[:-1]
+        new = profiles_of(places, labels, self.n_clusters, self._profiles.shape[1])
+        filled = np.bincount(labels, minlength=self.n_clusters) > 0
+        self._profiles = np.where(filled[:, None], new, self._profiles)
+        self.labels_ = labels[n_before:]
+        apart = vectors[n_before:] - self.cluster_centers_[self.labels_]
+        self.inertia_ = float((apart**2).sum())
+        self._rows = self._rows[max(len(self._rows) - self.recent, 0) :]
+
+    def _k_means(
+        self, points: np.ndarray, weight: np.ndarray, k: int, carried: np.ndarray | None
+    ) -> np.ndarray:
+        from sklearn.cluster import KMeans
+
+        if not points.shape[1]:
+            return np.zeros(len(points), np.intp)
+        starts: list[tuple[Any, int]] = [("k-means++", self.n_init)]
+        if carried is not None and k == self.n_clusters and np.isfinite(carried).all():
+            starts.append((carried, 1))
+        fits = [
+            KMeans(k, init=init, n_init=n, random_state=self._random).fit(
+                points, sample_weight=weight
+            )
+            for init, n in starts
+        ]
+        return min(fits, key=lambda fit: fit.inertia_).labels_.astype(np.intp)
+
+    def _k_modes(self, table: Table, k: int) -> np.ndarray:
+        from tabweave.cluster.kmodes import KModes
+
+        metric = _fitted(self.embedder_)
+        model = KModes(k, metric=metric, n_init=self.n_init, random_state=self._random)
+        return model.fit(table).labels_.astype(np.intp)
+
+    def _nearest(self, vectors: np.ndarray, centers: np.ndarray) -> np.ndarray:
+        known = np.flatnonzero(np.isfinite(centers).all(axis=1))
+        return known[cdist_squared(vectors, centers[known]).argmin(axis=1)]
+
+    def _new_embedder(self) -> Any:
+        if self.embedder is not None:
+            return clone(self.embedder)
+        from tabweave.embed.unicorn import UNICORN
+
+        known = self.method == "kmeans" and self.n_clusters > 1
+        return UNICORN(self.n_clusters if known else None)
+
+    def _check(self) -> None:
+        for name, least in (("n_clusters", 1), ("n_init", 1), ("recent", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name}={value!r}: use a whole number >= {least}")
+        if self.method not in ("kmeans", "kmodes"):
+            raise ValueError(f"method={self.method!r}: use 'kmeans' or 'kmodes'")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def match(found: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> np.ndarray:
+    """Give new clusters the ids of the old ones that share most of their rows.
+
+    Without old clusters, ids go by size. What finds no partner takes the ids that are left.
+    """
+    if old is None:
+        sizes = np.bincount(found, minlength=k)
+        rank = np.empty(k, np.intp)
+        rank[np.argsort(-sizes, kind="stable")] = np.arange(k)
+        return rank[found]
+    from scipy.optimize import linear_sum_assignment
+
+    shared = np.zeros((k, n_ids))
+    np.add.at(shared, (found, old), 1)
+    rows, ids = linear_sum_assignment(shared, maximize=True)
+    name = np.empty(k, np.intp)
+    name[rows] = ids
+    return name[found]
+
+
+def _fitted(embedder: Any) -> ValueEmbedder:
+    """Return the embedder inside a wrapper, or itself."""
+    return vars(embedder).get("embedder_", embedder)
+
+
+def _inner(embedder: Any) -> ValueEmbedder:
+    return embedder._new_embedder()

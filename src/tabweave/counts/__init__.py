@@ -1,0 +1,1 @@
+"""Counts: how often values and pairs of values occur, and what follows from that."""

@@ -1,0 +1,433 @@
+"""Counts: everything tabweave learns from, in a form that adds up.
+
+Rows are seen once. ``Counts.of`` numbers how often each value, each pair of values of two columns
+and each value with each class occur, and keeps exact moments of numeric columns. The result is an
+Abelian group under ``+`` and ``-``: chunks, partitions and windows are combined or forgotten
+exactly, in any order, and ``Counts()`` is zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+
+from tabweave.counts.counting import count_pairs, tidy
+from tabweave.counts.merging import (
+    canonical,
+    equal,
+    faded,
+    identical_labels,
+    refuse_other_columns,
+    settled,
+    split_class,
+    spread,
+)
+from tabweave.counts.merging import noise as merging_noise
+from tabweave.counts.moments import DIGITS, add_up, carry, exact, mean_and_variance
+from tabweave.io.archive import read, schema_from_json, schema_to_json, write
+from tabweave.rows.cells import numbers
+from tabweave.rows.table import Codes, Numbers, Schema, Sets, Table
+from tabweave.rows.vocabulary import Label, from_json, order, positions, to_json, union
+
+Matrix = Any  # np.ndarray or scipy.sparse.csr_array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counts:
+    """How often values, pairs of values, and values with classes occur.
+
+    Build one with :meth:`Counts.of`; add, subtract and compare them freely. Values are those that
+    occur, in canonical order; V is their total number over all categorical columns.
+
+    Attributes
+    ----------
+    schema : Schema or None
+        The columns; None for zero.
+    n : int or float
+        Number of rows, or their total weight.
+    labels : tuple of tuples
+        The values of each categorical column.
+    pairs : ndarray or scipy.sparse.csr_array of shape (V, V)
+        In how many rows two values meet; value counts on the diagonal. Sparse when V > 2048.
+    classes : tuple or None
+        The class labels, if rows were counted with ``y``.
+    class_pairs : ndarray of shape (V, number of classes)
+        In how many rows a value meets a class.
+    class_n : ndarray
+        Number of rows of each class.
+    digits : ndarray
+        Exact moments of the numeric columns; read them through :meth:`moments`.
+
+    Examples
+    --------
+    >>> from tabweave import Counts, Table
+    >>> a = Counts.of(Table.of({"color": ["red", "blue"], "size": ["L", "L"]}))
+    >>> b = Counts.of(Table.of({"color": ["red"], "size": ["S"]}))
+    >>> (a + b).block("color", "size")
+    array([[1, 0],
+           [1, 1]])
+    >>> (a + b) - b == a
+    True
+    """
+
+    schema: Schema | None = None
+    n: int | float = 0
+    labels: tuple[tuple[Label, ...], ...] = ()
+    pairs: Matrix = None
+    classes: tuple[Label, ...] | None = None
+    class_pairs: np.ndarray | None = None
+    class_n: np.ndarray | None = None
+    digits: np.ndarray | None = None
+
+    # -- building --------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, table: Any, y: Any = None, *, sample_weight: Any = None) -> Counts:
+        """Count rows.
+
+        Parameters
+        ----------
+        table : Table, or anything :meth:`Table.of` reads
+            The rows.
+        y : array-like, optional
+            A class for each row.
+        sample_weight : array-like, optional
+            A weight for each row. Integers are counted exactly.
+        """
+        table = Table.of(table)
+        weight = _checked_weight(sample_weight, table.n_rows)
+        n = table.n_rows if weight is None else weight.sum().item()
+        if not n:
+            return cls()
+        valued = [c for c, _ in table if c.kind != "numeric"]
+        columns = [cast(Codes | Sets, data) for c, data in table if c.kind != "numeric"]
+        if y is not None:
+            columns.append(_class_column(y, table.n_rows))
+        pairs = count_pairs(columns, weight) if columns else np.zeros((0, 0), np.int64)
+        numeric = [data.values for _, data in table if isinstance(data, Numbers)]
+        counts = cls(
+            schema=table.schema,
+            n=n,
+            labels=tuple(tuple(data.labels) for data in columns),
+            pairs=pairs,
+            digits=_add_up(numeric, weight),
+        )
+        levels = [c.levels for c in valued] + [None] * (y is not None)
+        return split_class(canonical(counts, levels), y is not None)
+
+    # -- the group -------------------------------------------------------------------------
+
+    def __add__(self, other: Counts) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return self._combine(other, 1)
+
+    def __sub__(self, other: Counts) -> Counts:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        return self._combine(other, -1)
+
+    def _combine(self, other: Counts, sign: int) -> Counts:
+        if other.schema is None:
+            return self
+        if self.schema is None:
+            if sign < 0:
+                raise ValueError(f"cannot take {other.n} rows from none")
+            return other
+        refuse_other_columns(self, other)
+        other = other.select(self.schema.names)
+        n = self.n + sign * other.n
+        noise = 0.0 if sign > 0 else max(merging_noise(self), merging_noise(other))
+        if sign < 0 and abs(n) <= noise:
+            n = 0
+        labels = tuple(tuple(union(a, b)) for a, b in zip(self.labels, other.labels, strict=True))
+        classes = None
+        if self.classes is not None and other.classes is not None:
+            classes = tuple(union(self.classes, other.classes))
+        mine = spread(self, labels, classes)
+        theirs = spread(other, labels, classes)
+        merged = replace(
+            self,
+            n=n,
+            labels=labels if classes is None else (*labels, classes),
+            pairs=mine + sign * theirs,
+            classes=None,
+            class_pairs=None,
+            class_n=None,
+            digits=carry(cast(np.ndarray, self.digits) + sign * cast(np.ndarray, other.digits)),
+        )
+        if sign < 0:
+            merged = settled(merged, noise)
+        if n == 0:
+            return Counts()
+        levels = [c.levels for c in self.schema.categorical] + [None] * (classes is not None)
+        return split_class(canonical(merged, levels, noise), classes is not None)
+
+    def scaled(self, factor: float) -> Counts:
+        """Return what rows of weight ``factor`` would have counted: how a stream forgets.
+
+        Counts are floats from there on, unless the factor is 1; a value that has faded to a
+        billionth of the rows is dropped.
+        """
+        if not (np.isfinite(factor) and factor >= 0):
+            raise ValueError(f"factor={factor} must be a number >= 0")
+        if self.schema is None or factor == 1:
+            return self
+        if factor == 0:
+            return Counts()
+        moved: dict[str, Any] = {
+            name: None if (given := getattr(self, name)) is None else given * float(factor)
+            for name in ("n", "pairs", "class_pairs", "class_n", "digits")
+        }
+        return faded(replace(self, **moved))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Counts):
+            return NotImplemented
+        if self.schema is None or other.schema is None:
+            return self.schema is other.schema
+        if {c.name: c for c in self.schema.columns} != {c.name: c for c in other.schema.columns}:
+            return False
+        other = other.select(self.schema.names)
+        same = (self.n, self.labels, self.classes) == (other.n, other.labels, other.classes)
+        same = same and identical_labels(self, other) and equal(self.pairs, other.pairs)
+        return bool(
+            same
+            and np.array_equal(cast(np.ndarray, self.digits), cast(np.ndarray, other.digits))
+            and (self.classes is None or equal(self.class_pairs, other.class_pairs))
+            and (self.classes is None or equal(self.class_n, other.class_n))
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # -- reading ---------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the categorical columns."""
+        return [] if self.schema is None else [c.name for c in self.schema.categorical]
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of values of each categorical column."""
+        return np.array([len(labels) for labels in self.labels], dtype=np.intp)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """Where each categorical column starts among the V values; V comes last."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @property
+    def value_counts(self) -> np.ndarray:
+        """Number of rows that have each of the V values."""
+        return np.asarray(self.pairs.diagonal())
+
+    def span(self, column: str | int) -> slice:
+        """Return the places of a categorical column (name or number) among the V values."""
+        number = isinstance(column, int | np.integer)
+        i = range(len(self.labels))[column] if number else self._index(column)  # type: ignore
+        offsets = self.offsets
+        return slice(int(offsets[i]), int(offsets[i + 1]))
+
+    def block(self, a: str | int, b: str | int) -> np.ndarray:
+        """Return the table of values of column a against values of column b."""
+        part = self.pairs[self.span(a), self.span(b)]
+        return part.toarray() if sparse.issparse(part) else part
+
+    def moments(self, column: str) -> tuple[int | float, float, float]:
+        """Return (how many numbers, mean, population variance) of a numeric column."""
+        names = [c.name for c in self.schema.numeric] if self.schema else []
+        if column not in names:
+            raise KeyError(f"{column!r} is no numeric column; there are {names}")
+        digits = cast(np.ndarray, self.digits)[names.index(column)]
+        count = exact(digits[0])
+        whole = int(count) if digits.dtype.kind == "i" else float(count)
+        return whole, *mean_and_variance(digits)
+
+    def _index(self, name: str) -> int:
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise KeyError(f"{name!r} is no categorical column; there are {self.names}") from None
+
+    def select(self, columns: Iterable[str]) -> Counts:
+        """Return the counts of some columns, in the order given."""
+        columns = [columns] if isinstance(columns, str) else list(columns)
+        if self.schema is None or columns == self.schema.names:
+            return self
+        schema = self.schema.select(columns)
+        chosen = [self._index(c.name) for c in schema.categorical]
+        old = [c.name for c in self.schema.numeric]
+        numeric = [old.index(c.name) for c in schema.numeric]
+        values = np.concatenate(
+            [np.zeros(0, np.intp), *(np.arange(s.start, s.stop) for s in map(self.span, chosen))]
+        )
+        return replace(
+            self,
+            schema=schema,
+            labels=tuple(self.labels[i] for i in chosen),
+            pairs=tidy(self.pairs[values][:, values]),
+            class_pairs=None if self.class_pairs is None else self.class_pairs[values],
+            digits=cast(np.ndarray, self.digits)[numeric],
+        )
+
+    def __repr__(self) -> str:
+        if self.schema is None:
+            return "Counts()"
+        classes = "" if self.classes is None else f", {len(self.classes)} classes"
+        return (
+            f"Counts({self.n} rows, {len(self.schema)} columns, {self.offsets[-1]} values{classes})"
+        )
+
+    # -- files -----------------------------------------------------------------------------
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to one file, without pickle; the file appears whole or not at all."""
+        write(path, "counts", *self._stored())
+
+    def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        header = {
+            "schema": None if self.schema is None else schema_to_json(self.schema),
+            "n": self.n,
+            "labels": [[to_json(v) for v in labels] for labels in self.labels],
+            "classes": self.classes and [to_json(v) for v in self.classes],
+        }
+        arrays: dict[str, np.ndarray] = {}
+        if sparse.issparse(self.pairs):
+            arrays |= {k: getattr(self.pairs, k) for k in ("data", "indices", "indptr")}
+        elif self.pairs is not None:
+            arrays["pairs"] = self.pairs
+        for name in ("class_pairs", "class_n", "digits"):
+            if getattr(self, name) is not None:
+                arrays[name] = getattr(self, name)
+        return header, arrays
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Counts:
+        """Read what :meth:`save` wrote."""
+        header, arrays = read(path, "counts")
+        try:
+            return cls._restored(header, arrays)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+
+    @classmethod
+    def _restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Counts:
+        if header["schema"] is None:
+            return cls()
+        labels = tuple(tuple(map(from_json, column)) for column in header["labels"])
+        n_values = sum(map(len, labels))
+        pairs = arrays.get("pairs")
+        if "indptr" in arrays:
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            pairs = sparse.csr_array(parts, shape=(n_values, n_values))
+        if pairs is None or pairs.shape != (n_values, n_values):
+            raise ValueError(f"the pair counts do not fit {n_values} values")
+        return cls(
+            schema=schema_from_json(header["schema"]),
+            n=header["n"],
+            labels=labels,
+            pairs=pairs,
+            classes=header["classes"] and tuple(map(from_json, header["classes"])),
+            class_pairs=arrays.get("class_pairs"),
+            class_n=arrays.get("class_n"),
+            digits=arrays["digits"],
+        )
+
+
+def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, weight)
+    if weight.shape != (n_rows,):
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}!")
+    if weight.dtype.kind not in "biufO" or np.ma.is_masked(sample_weight):
+        raise TypeError(f"sample_weight is {weight.dtype} or masked; give a number for each row")
+    given = weight if weight.dtype.kind in "biuf" else numbers(weight)
+    bad = np.flatnonzero(~np.isfinite(given) | (given < 0))
+    if len(bad):
+        raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]}; use a number >= 0")
+    whole = given.dtype.kind in "biu"
+    with np.errstate(over="ignore"):
+        total = given.sum(dtype=np.float64)
+    if total > (2.0**62 if whole else 1e250):  # counts must not wrap around, nor turn infinite
+        raise ValueError(f"sample_weight adds up to {total:.3g}; scale it down")
+    return given.astype(np.int64 if whole else np.float64)
+
+
+def _class_column(y: Any, n_rows: int) -> Codes:
+    named = Table.of({"y": y}, {"y": "nominal"})["y"]
+    if len(named.codes) != n_rows:
+        raise ValueError(f"y has {len(named.codes)} labels for {n_rows} rows")
+    if None in named.labels and (named.codes == named.labels.index(None)).any():
+        row = np.flatnonzero(named.codes == named.labels.index(None))[0]
+        raise ValueError(f"y of row {row} is missing; drop the row or give it a class")
+    return named
+
+
+def _add_up(numeric: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndarray:
+    dtype = np.int64 if weight is None else weight.dtype
+    out = np.zeros((len(numeric), 3, DIGITS), dtype)
+    for i, values in enumerate(numeric):
+        out[i] = add_up(values, weight)
+    return out
+
+
+# -- Appending: counts and a few more rows in, the counts of both out
+
+
+def append(counts: Counts, table: Table, y: Any = None, *, sample_weight: Any = None) -> Counts:
+    """Return ``counts + Counts.of(table, y, sample_weight=sample_weight)``."""
+    plain = y is None and sample_weight is None and table.n_rows > 0
+    labels = _vocabulary(counts, table) if plain else None
+    if labels is None:
+        return counts + Counts.of(table, y, sample_weight=sample_weight)
+    from tabweave.counts.kernels import add_pairs
+
+    grown = any(new is not old for new, old in zip(labels, counts.labels, strict=True))
+    pairs = spread(counts, labels, None) if grown else counts.pairs.copy()
+    if not isinstance(pairs, np.ndarray):  # grown too large for a dense matrix
+        return counts + Counts.of(table)
+    add_pairs(_places(labels, table), pairs)
+    return replace(counts, n=counts.n + table.n_rows, labels=tuple(labels), pairs=pairs)
+
+
+def _vocabulary(counts: Counts, table: Table) -> list[tuple[Label, ...]] | None:
+    """Return the values of both, in order; None where only the general way will do."""
+    simple = counts.classes is None and isinstance(counts.pairs, np.ndarray)
+    if not simple or counts.schema is None or counts.schema != table.schema:
+        return None
+    out = []
+    for known, column, spec in zip(
+        counts.labels, table.columns, table.schema.categorical, strict=False
+    ):
+        if not isinstance(column, Codes) or len(table.columns) > len(counts.labels):
+            return None
+        absent = positions(known, column.labels) == len(known)
+        if absent.any():
+            absent &= np.bincount(column.codes, minlength=len(absent)) > 0
+        if absent.any():
+            if spec.levels is not None:  # maybe none of its levels: let the general way say so
+                return None
+            both = [*known, *(column.labels[i] for i in np.flatnonzero(absent))]
+            known = tuple(both[i] for i in order(both))
+        out.append(known)
+    return out
+
+
+def _places(labels: list[tuple[Label, ...]], table: Table) -> np.ndarray:
+    """Return where the values of each column stand among the V."""
+    out = np.empty((len(labels), table.n_rows), np.int32)
+    start = 0
+    for a, known in enumerate(labels):
+        column = cast(Codes, table.columns[a])
+        out[a] = (start + positions(known, column.labels))[column.codes]
+        start += len(known)
+    return out

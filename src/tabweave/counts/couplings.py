@@ -1,0 +1,368 @@
+"""Spaces: counts in, what is known about values and columns out.
+
+Frequencies, conditional probabilities, information between columns, and the context of a column:
+the small pure functions that value measures and coupling spaces are made of. They read blocks of
+the pair counts, dense or sparse, one at a time, and never form a dense V × V matrix.
+
+Pairs of columns are taken as joint distributions of incidences. For single-valued columns that is
+the usual joint distribution of rows; a row with a set counts once for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.special import xlogy
+
+from tabweave.counts.counts import Counts
+
+_NOISE = 1e-12  # information below this is rounding
+
+
+# -- values -------------------------------------------------------------------------------------
+
+
+def frequencies(counts: Counts) -> list[np.ndarray]:
+    """Definition 3.3: ``f(v) = |g(v)| / n``, the share of rows with each value, per column."""
+    return np.split(counts.value_counts / counts.n, counts.offsets[1:-1])
+
+
+def partners(counts: Counts, column: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield, for every other column, its number and the table of joint counts with it.
+
+    Rows are the values of ``column``, columns those of the other one.
+    """
+    edges = counts.offsets
+    rows = counts.pairs[edges[column] : edges[column + 1]]
+    if sparse.issparse(rows):
+        rows = rows.tocsc()
+    for other in range(len(edges) - 1):
+        if other != column:
+            block = rows[:, edges[other] : edges[other + 1]]
+            yield other, block.toarray() if sparse.issparse(block) else block
+
+
+def shares(block: np.ndarray) -> np.ndarray:
+    """Definition 3.4: ``p(q|v) = |g(v) ∩ g(q)| / |g(v)|``, each row of a block scaled to sum 1."""
+    total = block.sum(axis=1, keepdims=True)
+    return block / np.where(total > 0, total, 1)
+
+
+def conditional(counts: Counts, column: str | int, given: str | int) -> np.ndarray:
+    """Definition 3.4: ``p(v|w)`` of the values v of ``column`` given each value w of ``given``.
+
+    Returns
+    -------
+    ndarray of shape (values of ``column``, values of ``given``)
+        Columns sum to 1.
+    """
+    return shares(counts.block(given, column)).T
+
+
+# -- columns ------------------------------------------------------------------------------------
+
+
+def block_sums(counts: Counts, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return, for each pair of columns, the sum of ``function(count)`` over the non-zero counts."""
+    cells = sparse.coo_array(counts.pairs)
+    a, b = (_column_of_value(counts)[where] for where in cells.coords)
+    n_columns = len(counts.sizes)
+    sums = np.bincount(a * n_columns + b, function(cells.data), n_columns**2)
+    return sums.reshape(n_columns, n_columns)
+
+
+def marginal_counts(counts: Counts) -> np.ndarray:
+    """Return ``R[v, b]``: how often value v meets any value of column b."""
+    cells = sparse.coo_array(counts.pairs)
+    n_columns = len(counts.sizes)
+    where = cells.coords[0].astype(np.int64) * n_columns
+    where += _column_of_value(counts)[cells.coords[1]]
+    n_values = int(counts.offsets[-1])
+    return np.bincount(where, cells.data, n_values * n_columns).reshape(n_values, n_columns)
+
+
+def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return mutual information, marginal and joint entropy of every pair of columns, in nats.
+
+    Returns
+    -------
+    mutual : ndarray of shape (columns, columns)
+        ``I(a; b)``; exactly 0 where only rounding is left.
+    marginal : ndarray of shape (columns, columns)
+        ``H(a)`` in row a; the same in every column unless a column is set-valued.
+    joint : ndarray of shape (columns, columns)
+        ``H(a, b)``.
+    """
+    total = block_sums(counts, np.asarray)
+    scale = np.where(total > 0, total, 1)
+    joint = np.log(scale) - block_sums(counts, _xlogx) / scale
+    n_columns = len(total)
+    inner = np.zeros((n_columns, n_columns))
+    np.add.at(inner, _column_of_value(counts), _xlogx(marginal_counts(counts)))
+    marginal = np.log(scale) - inner / scale
+    joint, marginal = _without_noise(joint), _without_noise(marginal)
+    return _without_noise(marginal + marginal.T - joint), marginal, joint
+
+
+def symmetric_uncertainty(counts: Counts) -> np.ndarray:
+    """Eq. (2.19): ``SU_a(b) = 2 (H(a) - H(a|b)) / (H(a) + H(b))``, 0 where nothing varies."""
+    mutual, marginal, _ = information(counts)
+    entropy = marginal + marginal.T
+    return np.minimum(2 * mutual / np.where(entropy > 0, entropy, 1), 1)
+
+
+def corrected_uncertainty(counts: Counts, mutual: np.ndarray, marginal: np.ndarray) -> np.ndarray:
+    """Return ``SU⁺ = 2 max(0, MI - (V_a - 1)(V_b - 1) / 2n) / (H_a + H_b)``, 0 on the diagonal.
+
+    Takes from :func:`information` what independent columns would seem to share in n rows.
+    """
+    freedom = np.maximum(counts.sizes - 1, 0)
+    corrected = np.maximum(mutual - np.outer(freedom, freedom) / (2 * counts.n), 0)
+    entropies = marginal + marginal.T
+    uncertainty = 2 * corrected / np.where(entropies > 0, entropies, 1)
+    np.fill_diagonal(uncertainty, 0)
+    return uncertainty
+
+
+def context(uncertainty: np.ndarray) -> np.ndarray:
+    """Eqs. (2.20), (2.21): which columns say something about each column and are not redundant.
+
+    Column k leaves the context of j if a column m in it is more relevant, ``SU_j(k) <= SU_j(m)``,
+    and says as much about k as j does, ``SU_m(k) >= SU_j(k)``. The printed rule leaves the order
+    open; candidates are taken from the most relevant down and compared with those kept, so of two
+    copies one stays. Ties go to the earlier column, and are judged on 12 digits, lest the order of
+    summation decide. Columns with ``SU = 0`` say nothing and are never in.
+
+    Returns
+    -------
+    ndarray of bool of shape (columns, columns)
+        Row j marks the context of column j.
+    """
+    su = np.round(uncertainty, 12)
+    chosen = np.zeros(su.shape, dtype=bool)
+    for j in range(len(su)):
+        kept: list[int] = []
+        for k in np.argsort(-su[j], kind="stable"):
+            if k != j and su[j, k] > 0 and not (su[kept, k] >= su[j, k]).any():
+                kept.append(int(k))
+        chosen[j, kept] = True
+    return chosen
+
+
+def refuse_sets(counts: Counts, who: str) -> None:
+    """Raise an error that names the first set-valued column, if there is one."""
+    for column in counts.schema.categorical if counts.schema else ():
+        if column.kind == "set":
+            raise ValueError(
+                f"column {column.name!r} is set-valued; {who} compares single values: "
+                "leave the column out, or use another measure"
+            )
+
+
+def refuse_many_values(counts: Counts, who: str, largest: int = 1 << 28) -> None:
+    """Refuse columns whose tables of all pairs of values (2 GB by default) are too large."""
+    sizes = counts.sizes.astype(np.int64)
+    if (sizes**2).sum() > largest:
+        worst = int(sizes.argmax())
+        raise ValueError(
+            f"column {counts.names[worst]!r} has {sizes[worst]} values, and {who} needs a table "
+            f"of all pairs of them ({sizes[worst] ** 2 * 8 / 1e9:.0f} GB): leave the column out, "
+            "group its values, or use Weave"
+        )
+
+
+def _column_of_value(counts: Counts) -> np.ndarray:
+    return np.repeat(np.arange(len(counts.sizes)), counts.sizes)
+
+
+def _xlogx(x: np.ndarray) -> np.ndarray:
+    return xlogy(x, x)
+
+
+def _without_noise(x: np.ndarray) -> np.ndarray:
+    return np.where(x > _NOISE, x, 0.0)
+
+
+# -- Couplings: counts in, one Gram matrix per column, coupling space and kernel out
+
+Kernel = Callable[..., np.ndarray]
+WIDTHS = tuple(2.0**e for e in range(-5, 6))
+DEGREES = (1, 2, 3)
+MAX_LANDMARKS = 512
+NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
+
+
+# -- points -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Points:
+    """The values of one column as points: ``matrix + outer(left, right)``, never formed.
+
+    Smoothed probabilities are a sparse matrix plus a rank-one part; kept apart, a column with many
+    values stays sparse.
+    """
+
+    matrix: Any
+    left: np.ndarray
+    right: np.ndarray
+
+    def inner(self, rows: np.ndarray) -> np.ndarray:
+        """Return the inner products of all points with those in ``rows``."""
+        part = self.matrix[rows]
+        product = self.matrix @ part.T
+        product = product.toarray() if sparse.issparse(product) else product
+        mine, theirs = self.matrix @ self.right, part @ self.right
+        some = self.left[rows]
+        return (
+            product
+            + np.outer(self.left, theirs)
+            + np.outer(mine, some)
+            + (self.right @ self.right) * np.outer(self.left, some)
+        )
+
+    def norms(self) -> np.ndarray:
+        """Return the squared length of each point."""
+        squares = self.matrix.multiply(self.matrix) if sparse.issparse(self.matrix) else None
+        own = np.asarray(squares.sum(axis=1)).ravel() if squares is not None else None
+        if own is None:
+            own = np.einsum("ij,ij->i", self.matrix, self.matrix)
+        cross = 2 * self.left * np.asarray(self.matrix @ self.right).ravel()
+        return own + cross + (self.right @ self.right) * self.left**2
+
+
+def intra(counts: Counts, column: int) -> Points:
+    """Eqs. (6.2), (7.2): a value is its frequency f(v)."""
+    f = frequencies(counts)[column]
+    return Points(f[:, None], np.zeros(len(f)), np.zeros(1))
+
+
+def inter(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
+    """Eqs. (6.4), (7.5): a value is ``[p(v|w)]`` over the values w of the other columns.
+
+    With s pseudo-counts of the marginal, ``p(v|w) = (C_vw + s f(v)) / (c_w + s)``.
+    """
+    block, others = _with_others(counts, column)
+    scale = 1 / (others + smoothing)
+    f = frequencies(counts)[column]
+    return Points(_scaled(block, scale), smoothing * f, scale)
+
+
+def reverse(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
+    """Ours: a value is ``[p(w|v)]`` over the values w of the other columns.
+
+    With s pseudo-counts of the marginal, ``p(w|v) = (C_vw + s f(w)) / (c_v + s)``.
+    """
+    block, others = _with_others(counts, column)
+    own = counts.value_counts[counts.span(column)]
+    scale = 1 / (own + smoothing)
+    return Points(_scaled(block.T, scale).T, smoothing * scale, others / counts.n)
+
+
+def by_class(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
+    """Eq. (6.6): a value is ``[p(v|class)]`` over the classes."""
+    if counts.class_pairs is None or counts.class_n is None:
+        raise ValueError("the class space needs classes; count the rows with y")
+    scale = 1 / (counts.class_n + smoothing)
+    f = frequencies(counts)[column]
+    return Points(counts.class_pairs[counts.span(column)] * scale, smoothing * f, scale)
+
+
+def _with_others(counts: Counts, column: int) -> tuple[Any, np.ndarray]:
+    """Return the pair counts of a column with all other columns, and those values' counts."""
+    span = counts.span(column)
+    keep = np.delete(np.arange(counts.pairs.shape[0]), np.arange(span.start, span.stop))
+    return counts.pairs[span][:, keep], counts.value_counts[keep].astype(np.float64)
+
+
+def _scaled(block: Any, scale: np.ndarray) -> Any:
+    if sparse.issparse(block):
+        return sparse.csr_array(block @ sparse.diags_array(scale))
+    return block * scale
+
+
+# -- kernels ------------------------------------------------------------------------------------
+
+
+def gaussian(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, width: float) -> Any:
+    """Return ``exp(-|x - y|² / 2σ²)`` from x·y, |x|² and |y|², elementwise."""
+    apart = np.multiply(inner, -2)  # in place from here: with many values this is where time goes
+    apart += left
+    apart += right
+    np.maximum(apart, 0, out=apart)
+    apart *= -0.5 / (width * width)
+    return np.exp(apart, out=apart)
+
+
+def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int) -> Any:
+    """Return ``(x·y)^p`` from x·y, elementwise."""
+    return inner**degree
+
+
+def kernel_family(
+    widths: Sequence[float] = WIDTHS, degrees: Sequence[int] = DEGREES
+) -> dict[str, Kernel]:
+    """Return the kernels of Section 6.2.3: Gaussians of several widths, and polynomials."""
+    family: dict[str, Kernel] = {f"gauss{w:g}": partial(gaussian, width=w) for w in widths}
+    return family | {f"poly{d}": partial(polynomial, degree=d) for d in degrees}
+
+
+def landmarks(counts: Counts, column: int, at_most: int) -> np.ndarray:
+    """Return the values a column is seen through: all, or the most frequent ones."""
+    count = counts.value_counts[counts.span(column)]
+    if len(count) <= at_most:
+        return np.arange(len(count))
+    return np.sort(np.argsort(-count, kind="stable")[:at_most])
+
+
+@dataclass(frozen=True)
+class KernelBlock:
+    """One kernel of one space of a column: all values against the landmarks."""
+
+    space: str
+    kernel: str
+    gram: np.ndarray
+    diagonal: np.ndarray
+
+    def inertia(self, weights: np.ndarray, marks: np.ndarray) -> float:
+        """Return the variance of the values in this kernel, weighted; exact if all are landmarks.
+
+        The weighted trace of the centred Gram: what the column adds to the spread of objects.
+        """
+        share = weights[marks] / weights[marks].sum()
+        return float(weights @ self.diagonal - weights @ self.gram @ share)
+
+
+def kernel_blocks(
+    spaces: dict[str, Points], kernels: dict[str, Kernel], marks: np.ndarray
+) -> Iterator[KernelBlock]:
+    """Yield every kernel of every space of a column."""
+    for space, points in spaces.items():
+        norms, inner = points.norms(), points.inner(marks)
+        for name, kernel in kernels.items():
+            gram = kernel(inner, norms[:, None], norms[None, marks])
+            yield KernelBlock(space, name, gram, kernel(norms, norms, norms))
+
+
+def identity_block(n_values: int, marks: np.ndarray) -> KernelBlock:
+    """Ours: every value on its own axis, so that no two values fall together."""
+    gram = np.zeros((n_values, len(marks)))
+    gram[marks, np.arange(len(marks))] = 1
+    return KernelBlock("identity", "match", gram, np.ones(n_values))
+
+
+def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
+    if len(marks) == len(gram):
+        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        keep = values > len(values) * np.finfo(float).eps * max(values[-1], 0)
+        return vectors[:, keep] * np.sqrt(values[keep])
+    core = gram[marks]
+    values, vectors = np.linalg.eigh((core + core.T) / 2)
+    keep = values > 1e-10 * values[-1]
+    return gram @ (vectors[:, keep] / np.sqrt(values[keep]))

@@ -1,0 +1,38 @@
+"""Data to try things on: classic sets written from their rules, drawn tables, and files.
+
+Generators need no files and no network; `load` reads a directory of compressed CSV files.
+"""
+
+from tabweave.datasets.classic import (
+    balance,
+    car,
+    krkopt,
+    monks,
+    nursery,
+    three_of_9,
+    tictactoe,
+    titanic,
+)
+from tabweave.datasets.dataset import Dataset
+from tabweave.datasets.drawn import led24, mofn_3_7_10, waveform
+from tabweave.datasets.files import available, load
+from tabweave.datasets.synthetic import make_codes, make_coupled
+
+__all__ = [
+    "Dataset",
+    "available",
+    "balance",
+    "car",
+    "krkopt",
+    "led24",
+    "load",
+    "make_codes",
+    "make_coupled",
+    "mofn_3_7_10",
+    "monks",
+    "nursery",
+    "three_of_9",
+    "tictactoe",
+    "titanic",
+    "waveform",
+]

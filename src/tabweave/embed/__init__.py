@@ -1,0 +1,1 @@
+"""Embedders: one method, one file or one folder."""

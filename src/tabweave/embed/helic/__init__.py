@@ -1,0 +1,1 @@
+"""HELIC: metric learning on hierarchical, heterogeneous couplings [Zhu 2019, ch. 6]."""

@@ -1,0 +1,1 @@
+"""Non-BEND: a table untangled into independent parts [Zhu 2019, ch. 5]."""

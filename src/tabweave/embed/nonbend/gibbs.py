@@ -1,0 +1,168 @@
+"""Collapsed Gibbs sampling for Non-BEND [Zhu 2019, 5.3.2.1, Algorithm 1].
+
+Each row in turn leaves its subspace and draws one anew, given the value counts of all others,
+Eq. (5.11). All logarithms are looked up by count, and there is no limit to the subspaces.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+
+from tabweave.embed.nonbend.model import Fit, Prior, Rows, value_evidence
+
+_SAMPLE_ROWS, _SAMPLE_SWEEPS = 5_000, 20
+
+
+@dataclass(frozen=True)
+class Gibbs:
+    """Settings of collapsed Gibbs sampling.
+
+    Parameters
+    ----------
+    burn_in : float, default=0.5
+        Share of the sweeps that do not count.
+    assignment : {"mode", "last"}, default="mode"
+        Subspace of a row: the one it was in most often after burn-in, as Algorithm 1 has it, or
+        the last one.
+    n_init : int, default=1
+        Chains of each fit; the one with the highest joint probability is kept.
+    """
+
+    burn_in: float = 0.5
+    assignment: str = "mode"
+    n_init: int = 1
+
+    def run(self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator) -> Fit:
+        """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
+        if self.assignment not in ("mode", "last"):
+            raise ValueError(f"assignment={self.assignment!r}: use 'mode' or 'last'")
+        if not 0 <= self.burn_in < 1:
+            raise ValueError(f"burn_in={self.burn_in}: use a share from 0 to below 1")
+        if self.n_init < 1:
+            raise ValueError(f"n_init={self.n_init}: use at least 1")
+        chains = [self._chain(expanded(rows), prior, max_iter, rng) for _ in range(self.n_init)]
+        return max(chains, key=lambda fit: fit.trace[-1])
+
+    def _chain(self, places: np.ndarray, prior: Prior, n_sweeps: int, rng: np.random.Generator):
+        from tabweave.embed.nonbend.kernels import tally
+
+        n_first = min(prior.truncation, len(places))
+        sampler = Sampler(places, prior, rng.integers(n_first, size=len(places)))
+        votes = np.zeros((len(places), 0), np.uint32)
+        trace = []
+        for number in range(n_sweeps):
+            sampler.sweep(rng)
+            trace.append(sampler.log_joint())
+            if self.assignment == "mode" and number >= int(self.burn_in * n_sweeps):
+                missing = len(sampler.sizes) - votes.shape[1]
+                votes = np.pad(votes, ((0, 0), (0, missing))) if missing else votes
+                tally(sampler.assignment, votes)
+        chosen = votes.argmax(axis=1) if votes.shape[1] else sampler.assignment
+        return fit_of(places, chosen, prior, trace)
+
+
+class Sampler:
+    """The state of a chain: the rows' subspaces, and the counts and logarithms that follow."""
+
+    def __init__(self, places: np.ndarray, prior: Prior, assignment: np.ndarray) -> None:
+        self.places, self.prior = places, prior
+        self.assignment = np.asarray(assignment, np.int64).copy()
+        self.n_slots = int(self.assignment.max()) + 1
+        n, widths = len(places), np.diff(prior.offsets)
+        sizes = np.arange(n + 1.0)
+        self._log_of_count = np.log(sizes + prior.alpha0)
+        with np.errstate(divide="ignore"):
+            self._log_of_size = np.log(sizes)
+        self._log_rest = np.zeros(n + 1)
+        for width, number in zip(*np.unique(widths, return_counts=True), strict=True):
+            self._log_rest += number * np.log(sizes + prior.alpha0 * width)
+        self._count(self.n_slots + 8)
+
+    def _count(self, capacity: int) -> None:
+        from tabweave.embed.nonbend.kernels import add_assigned
+
+        self.counts = np.zeros((int(self.prior.offsets[-1]), capacity), np.int64)
+        self.sizes = np.zeros(capacity, np.int64)
+        ones = np.ones(len(self.places), np.int64)
+        add_assigned(self.places, ones, self.assignment, self.counts, self.sizes)
+        self._logs = self._log_of_count[self.counts]
+
+    def sweep(self, rng: np.random.Generator) -> None:
+        """Draw every row's subspace anew, in random order."""
+        from tabweave.embed.nonbend.kernels import sweep
+
+        n = len(self.places)
+        order, uniforms = rng.permutation(n), rng.random(n)
+        done = 0
+        while done < n:
+            done, self.n_slots = sweep(
+                done, order, self.places, uniforms, self.assignment, self.counts, self._logs,
+                self.sizes, self._log_of_count, self._log_of_size, self._log_rest,
+                np.log(self.prior.alpha), self.n_slots,
+            )  # fmt: skip
+            if done < n:
+                self._count(2 * len(self.sizes))
+
+    def log_joint(self) -> float:
+        """Return log P(X, z): the Chinese restaurant process and the values' evidence."""
+        used = self.sizes > 0
+        return log_joint(self.counts[:, used], self.sizes[used], self.prior)
+
+
+def log_joint(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> float:
+    """Eqs. (5.8), (5.9): log probability of a partition of the rows and of their values."""
+    alpha, n = prior.alpha, sizes.sum()
+    partition = len(sizes) * np.log(alpha) + gammaln(sizes).sum()
+    partition += gammaln(alpha) - gammaln(alpha + n)
+    return float(partition + value_evidence(counts, sizes, prior).sum())
+
+
+def fit_of(places: np.ndarray, chosen: np.ndarray, prior: Prior, trace: list[float]) -> Fit:
+    """Return the counts of assigned rows, largest subspace first."""
+    from tabweave.embed.nonbend.kernels import add_assigned
+
+    _, chosen = np.unique(chosen, return_inverse=True)
+    n_subspaces = int(chosen.max()) + 1
+    counts, sizes = np.zeros((int(prior.offsets[-1]), n_subspaces)), np.zeros(n_subspaces)
+    add_assigned(places, np.ones(len(places)), chosen, counts, sizes)
+    return Fit(counts, sizes, tuple(trace)).chosen(np.argsort(-sizes, kind="stable"))
+
+
+def is_whole(weight: np.ndarray) -> bool:
+    """Return whether weights are numbers of copies."""
+    return bool((np.abs(np.rint(weight) - weight) < 1e-9).all())
+
+
+def expanded(rows: Rows) -> np.ndarray:
+    """Return every row as often as it occurs: copies may sit in different subspaces."""
+    if not is_whole(rows.weight):
+        odd = rows.weight[rows.weight != np.rint(rows.weight)][0]
+        raise ValueError(
+            f"a row has weight {odd:g}; method='gibbs' samples whole rows: use whole numbers, or "
+            "method='vi'"
+        )
+    return np.repeat(rows.places, np.rint(rows.weight).astype(np.int64), axis=0)
+
+
+def sampled_fit(rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
+    """Return a start for variational inference: a short chain over rows, or a sample of them.
+
+    The largest ``truncation`` subspaces are kept, with their counts scaled up to all rows.
+    """
+    if rows.total <= _SAMPLE_ROWS and is_whole(rows.weight):
+        places = expanded(rows)
+    else:
+        share = rows.weight / rows.total
+        places = rows.places[np.sort(rng.choice(len(share), _SAMPLE_ROWS, p=share))]
+    first = rng.integers(min(prior.truncation, len(places)), size=len(places))
+    sampler = Sampler(places, prior, first)
+    for _ in range(_SAMPLE_SWEEPS):
+        sampler.sweep(rng)
+    fit = fit_of(places, sampler.assignment, prior, [])
+    scale = rows.total / fit.sizes.sum()
+    most = min(len(fit.sizes), prior.truncation, len(rows.places))
+    kept = fit.chosen(np.arange(most))
+    return Fit(kept.counts * scale, kept.sizes * scale)

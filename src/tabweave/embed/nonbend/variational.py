@@ -1,0 +1,316 @@
+"""Variational inference for Non-BEND [Zhu 2019, 5.3.2.2].
+
+Coordinate ascent on the evidence lower bound of a truncated stick-breaking mixture. A pass over
+the rows leaves only expected counts (V × subspaces), so memory does not grow with rows and the
+same code runs over batches that are read again for every pass.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, digamma, gammaln
+
+from tabweave.base import remember_names
+from tabweave.counts.counts import Counts
+from tabweave.embed.nonbend.gibbs import expanded, is_whole, sampled_fit
+from tabweave.embed.nonbend.model import (
+    Fit,
+    Prior,
+    Rows,
+    locate,
+    log_prior_normaliser,
+    value_evidence,
+)
+from tabweave.rows.table import Codes, Schema, Table
+
+_SEED_WEIGHT = 50.0  # log odds of one matching column in a start from rows
+_EMPTY = 1e-12  # share of the rows below which a subspace is dropped
+Passes = Callable[[], Iterable[Rows]]
+
+
+@dataclass(frozen=True)
+class VI:
+    """Settings of variational inference.
+
+    Parameters
+    ----------
+    start : {"sweeps", "random", "rows"}, default="sweeps"
+        First subspaces: a few sweeps of Gibbs sampling over at most 5,000 rows, rows assigned at
+        random, or each row with the nearest of some rows.
+    n_init : int, default=1
+        Starts of each fit; the one with the highest bound is kept.
+    tol : float, default=1e-6
+        Stop when the bound gains less than this share of its size.
+    merge : bool, default=False
+        Try to unite subspaces at the end, and keep what raises the bound: fewer, cleaner ones.
+    """
+
+    start: str = "sweeps"
+    n_init: int = 1
+    tol: float = 1e-6
+    merge: bool = False
+
+    def run(self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator) -> Fit:
+        """Return the best of ``n_init`` fits."""
+        if self.start not in ("sweeps", "random", "rows"):
+            raise ValueError(f"start={self.start!r}: use 'sweeps', 'random' or 'rows'")
+        if self.n_init < 1:
+            raise ValueError(f"n_init={self.n_init}: use at least 1")
+        fits = []
+        for _ in range(self.n_init):
+            first = first_fit(rows, prior, self.start, rng)
+            fits.append(self.ascend(lambda: (rows,), first, prior, max_iter))
+        return max(fits, key=lambda fit: fit.trace[-1])
+
+    def ascend(self, passes: Passes, first: Fit, prior: Prior, max_iter: int) -> Fit:
+        """Climb the bound from a first fit; ``passes()`` yields all rows, batch by batch."""
+        fit = self._climb(passes, first, prior, max_iter)
+        tried: set[tuple[int, int]] = set()
+        while self.merge and len(fit.trace) < max_iter and len(tried) < 8:
+            pair = best_merge(fit, prior, tried)
+            if pair is None:
+                break
+            steps = min(5, max_iter - len(fit.trace))
+            united = self._climb(passes, merged(fit, *pair), prior, steps)
+            if united.trace[-1] > fit.trace[-1]:
+                rest = max_iter - len(united.trace)
+                fit, tried = self._climb(passes, united, prior, rest), set()
+            else:
+                tried.add(pair)
+        return fit
+
+    def _climb(self, passes: Passes, fit: Fit, prior: Prior, max_iter: int) -> Fit:
+        for _ in range(max_iter):
+            before, fit = fit, step(passes, tidied(fit, prior), prior)
+            if before.trace and fit.trace[-1] - before.trace[-1] < self.tol * abs(fit.trace[-1]):
+                break
+        return tidied(fit, prior)
+
+
+# -- starts ------------------------------------------------------------------------------------
+
+
+def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> Fit:
+    """Return a first guess: rows in random subspaces, or with the nearest of some rows."""
+    from tabweave.embed.nonbend.kernels import add_assigned, expect
+
+    if kind == "sweeps":
+        return sampled_fit(rows, prior, rng)
+    n_subspaces = min(prior.truncation, len(rows.places))
+    counts, sizes = np.zeros((rows.n_values, n_subspaces)), np.zeros(n_subspaces)
+    if kind == "random":
+        whole = is_whole(rows.weight)
+        places = expanded(rows) if whole else rows.places
+        weight = np.ones(len(places)) if whole else rows.weight
+        add_assigned(places, weight, rng.integers(n_subspaces, size=len(places)), counts, sizes)
+        return Fit(counts, sizes)
+    share = rows.weight / rows.weight.sum()
+    seeds = rng.choice(len(rows.places), n_subspaces, replace=False, p=share)
+    for t, seed in enumerate(seeds):
+        counts[rows.places[seed], t] = _SEED_WEIGHT
+    _, counts, sizes = expect(rows.places, rows.weight, np.zeros(n_subspaces), counts)
+    return Fit(counts, sizes)
+
+
+# -- one step ----------------------------------------------------------------------------------
+
+
+def step(passes: Passes, fit: Fit, prior: Prior) -> Fit:
+    """Eqs. (5.18)–(5.25): update sticks and values, then the rows' subspaces, in one pass."""
+    from tabweave.embed.nonbend.kernels import expect
+
+    log_stick, stick_gap = stick_expectations(fit.sizes, prior.alpha)
+    log_value, value_gap = value_expectations(fit.counts, fit.sizes, prior)
+    counts, sizes = np.zeros_like(fit.counts), np.zeros_like(fit.sizes)
+    bound = -stick_gap - value_gap
+    for rows in passes():
+        total, more, larger = expect(rows.places, rows.weight, log_stick, log_value)
+        bound += total
+        counts += more
+        sizes += larger
+    return Fit(counts, sizes, (*fit.trace, bound))
+
+
+def stick_expectations(sizes: np.ndarray, alpha: float) -> tuple[np.ndarray, float]:
+    """Eqs. (5.18), (5.19), (5.23), (5.24): E[log π_t], and KL(q(V) ‖ p(V)).
+
+    Erratum: the sum of E[log(1−V_l)] in (5.22) stops at l = t−1. The last stick takes what is
+    left: V = 1.
+    """
+    gamma1 = 1.0 + sizes[:-1]
+    gamma2 = alpha + np.cumsum(sizes[::-1])[::-1][1:]
+    both = digamma(gamma1 + gamma2)
+    log_v, log_rest = digamma(gamma1) - both, digamma(gamma2) - both
+    gap = betaln(1.0, alpha) - betaln(gamma1, gamma2)
+    gap = gap + (gamma1 - 1.0) * log_v + (gamma2 - alpha) * log_rest
+    log_pi = np.append(log_v, 0.0) + np.concatenate([[0.0], np.cumsum(log_rest)])
+    return log_pi, float(gap.sum())
+
+
+def value_expectations(
+    counts: np.ndarray, sizes: np.ndarray, prior: Prior
+) -> tuple[np.ndarray, float]:
+    """Eqs. (5.20), (5.25): E[log θ] as (V, subspaces), and KL(q(θ) ‖ p(θ)).
+
+    Erratum: the digamma of the sum in (5.25) runs over the values of the column.
+    """
+    widths = np.diff(prior.offsets)
+    tau = counts + prior.alpha0
+    # every row has one value in each column, so τ of a column sums to its size and the prior
+    tau_sum = sizes + prior.alpha0 * widths[:, None]
+    log_theta = digamma(tau) - np.repeat(digamma(tau_sum), widths, axis=0)
+    normaliser = gammaln(tau).sum() - gammaln(tau_sum).sum()
+    gap = log_prior_normaliser(prior) * len(sizes) - normaliser + (counts * log_theta).sum()
+    return log_theta, float(gap)
+
+
+# -- order and number of subspaces ----------------------------------------------------------------
+
+
+def stick_evidence(sizes: np.ndarray, alpha: float) -> float:
+    """Return what the best sticks add to the bound: Σ log B(1+n_t, α+n_>t) − log B(1, α)."""
+    rest = np.cumsum(sizes[::-1])[::-1][1:]
+    return float((betaln(1.0 + sizes[:-1], alpha + rest) - betaln(1.0, alpha)).sum())
+
+
+def tidied(fit: Fit, prior: Prior) -> Fit:
+    """Drop empty subspaces and put the others by size, unless that lowers the bound."""
+    sizes = fit.sizes
+    order = np.argsort(-sizes, kind="stable")
+    order = order[sizes[order] > _EMPTY * sizes.sum()]
+    if len(order) == len(sizes):
+        gain = stick_evidence(sizes[order], prior.alpha) - stick_evidence(sizes, prior.alpha)
+        if gain <= 0:
+            return fit
+    return fit.chosen(order)
+
+
+def best_merge(fit: Fit, prior: Prior, tried: set[tuple[int, int]]) -> tuple[int, int] | None:
+    """Return the two subspaces whose union promises most, if any promises to raise the bound.
+
+    Exact but for the entropy of the rows' choice between the two, so the bound has the last word.
+    """
+    alone = value_evidence(fit.counts, fit.sizes, prior)
+    sticks = stick_evidence(fit.sizes, prior.alpha)
+    best, pair = 0.0, None
+    for a in range(len(fit.sizes) - 1):
+        counts = fit.counts[:, a, None] + fit.counts[:, a + 1 :]
+        united = value_evidence(counts, fit.sizes[a] + fit.sizes[a + 1 :], prior)
+        gains = united - alone[a] - alone[a + 1 :]
+        for shift in np.argsort(-gains):
+            b = a + 1 + int(shift)
+            if (a, b) in tried:
+                continue
+            sizes = np.delete(fit.sizes, b)
+            sizes[a] += fit.sizes[b]
+            gain = gains[shift] + stick_evidence(np.sort(sizes)[::-1], prior.alpha) - sticks
+            if gain > best:
+                best, pair = float(gain), (a, b)
+            break
+    return pair
+
+
+def merged(fit: Fit, a: int, b: int) -> Fit:
+    """Return the fit with subspace b poured into a."""
+    counts, sizes = fit.counts.copy(), fit.sizes.copy()
+    counts[:, a] += counts[:, b]
+    sizes[a] += sizes[b]
+    return Fit(np.delete(counts, b, axis=1), np.delete(sizes, b), fit.trace)
+
+
+# -- Non-BEND out of core: variational inference over batches that are read again for every pass
+
+SAMPLE_ROWS = 20_000
+
+
+def fit_batches(
+    model: Any, batches: Iterable[Any] | Callable[[], Iterable[Any]]
+) -> tuple[Counts, list[Fit]]:
+    """Return the counts of all batches and the model's fits over them."""
+    engine = model._engine()
+    if not isinstance(engine, VI):
+        raise ValueError("batches need method='vi'; Gibbs sampling keeps the state of every row")
+    again = batches if callable(batches) else lambda: batches
+    if not callable(batches) and isinstance(batches, Iterator):
+        raise TypeError(
+            "an iterator can be read only once; give a list, or a function that returns a new "
+            "iterator for every pass"
+        )
+    generators = model._generators()
+    counts, sample = _first_pass(model, again(), generators[0])
+    prior = model._prior(counts)
+    rows = Rows.of(sample, counts, None)
+    total = float(counts.n)
+
+    def passes() -> Iterator[Rows]:
+        for batch in again():
+            table = model._read(batch, counts.schema)
+            if table.n_rows:
+                yield Rows.of(table, counts, None)
+
+    fits = []
+    for number, rng in enumerate(generators):
+        first = engine.run(rows, prior, int(model.max_iter), rng)
+        scaled = Fit(first.counts * (total / rows.total), first.sizes * (total / rows.total))
+        fits.append(engine.ascend(passes, scaled, prior, int(model.max_iter)))
+        if model.verbose:
+            print(f"NonBEND: fit {number + 1}: {len(fits[-1].trace)} passes", file=sys.stderr)
+    return counts, fits
+
+
+def _first_pass(
+    model: Any, batches: Iterable[Any], rng: np.random.Generator
+) -> tuple[Counts, Table]:
+    """Count all batches, and keep the rows with the smallest of one random number each."""
+    counts, schema = Counts(), Schema.of(model.schema)
+    kept: Table | None = None
+    keys = np.zeros(0)
+    for batch in batches:
+        table = model._read(batch, schema)
+        if not table.n_rows:
+            continue
+        if kept is None:
+            schema = table.schema
+            remember_names(model, schema)
+        counts = counts + Counts.of(table)
+        keys = np.concatenate([keys, rng.random(table.n_rows)])
+        joined = table if kept is None else _stacked(kept, table)
+        order = np.sort(np.argsort(keys, kind="stable")[:SAMPLE_ROWS])
+        kept, keys = _taken(joined, order), keys[order]
+    if kept is None:
+        raise ValueError("the batches hold no row; fit_batches needs at least one")
+    return counts, kept
+
+
+def _stacked(a: Table, b: Table) -> Table:
+    columns = []
+    for name in a.schema.names:
+        left, right = a[name], b[name]
+        for column in (left, right):
+            if not isinstance(column, Codes):
+                locate(a, Counts.of(a))  # refuses sets, and says which column
+        codes = np.concatenate(
+            [left.codes.astype(np.int64), right.codes.astype(np.int64) + len(left.labels)]
+        )
+        columns.append(_relabelled(codes, [*left.labels, *right.labels]))
+    return Table(a.schema, tuple(columns), a.n_rows + b.n_rows)
+
+
+def _relabelled(codes: np.ndarray, labels: list[Any]) -> Codes:
+    from tabweave.rows.vocabulary import positions, union
+
+    known = union(labels)
+    return Codes(positions(known, labels)[codes], known)
+
+
+def _taken(table: Table, index: np.ndarray) -> Table:
+    columns = tuple(
+        Codes(column.codes[index], column.labels) if isinstance(column, Codes) else column
+        for _, column in table
+    )
+    return Table(table.schema, columns, len(index))

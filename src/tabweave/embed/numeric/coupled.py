@@ -1,0 +1,546 @@
+"""CoupledNumeric: numeric rows through the correlations of their columns' powers [Wang 2013].
+
+A number alone says nothing about the other columns; here each column becomes L coordinates, a
+Taylor-like series in its own powers and in those of the columns it is correlated with. Rows are
+seen once: everything comes from moments that add up, and a row is a fixed linear map of its powers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import comb, factorial
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.special import betainc
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+
+from tabweave.base import remember_names, require_rows
+from tabweave.io.store import Storable
+from tabweave.rows.table import Schema, Table
+
+_BLOCK = 1 << 15
+
+
+class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
+    """Represent numeric rows by the couplings within and between columns.
+
+    Parameters
+    ----------
+    max_power : int, default=3
+        The largest power L; 3 or 4 was enough in the paper.
+    alpha : float, default=0.05
+        A correlation counts where its p-value is below this.
+    scale : {"minmax", "standard", None}, default="minmax"
+        What is done to a column before its powers are taken; None keeps the numbers as they are,
+        as printed, and refuses powers that overflow.
+    standardize : bool, default=False
+        Whether the coordinates are brought to mean 0 and standard deviation 1 (n - 1).
+    schema : Schema or mapping of column to kind, optional
+        What the columns are; all must be numeric. ``Schema(missing="error")`` refuses gaps.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the vectors.
+
+    Attributes
+    ----------
+    correlations_ : ndarray of shape (m L, m L)
+        Revised correlations of all powers, 0 where they are not significant.
+    p_values_ : ndarray of shape (m L, m L)
+        The p-value of each correlation.
+    moments_ : PowerMoments
+        What was seen; it adds up.
+    n_features_in_, feature_names_in_, schema_
+        The columns.
+
+    Notes
+    -----
+    A missing number takes the mean of each power, and correlations are over the rows that have
+    both columns. A column that does not vary has no correlation and is refused.
+
+    Examples
+    --------
+    >>> from tabweave.embed.numeric import CoupledNumeric
+    >>> rows = {"length": [1.4, 1.5, 4.7, 4.5], "width": [0.2, 0.2, 1.4, 1.5]}
+    >>> model = CoupledNumeric(2, scale=None).fit(rows)
+    >>> model.intra("width").round(3)
+    array([[1.   , 0.999],
+           [0.999, 1.   ]])
+    >>> model.get_feature_names_out().tolist()
+    ['length', 'length^2', 'width', 'width^2']
+    >>> model.transform(rows).shape
+    (4, 4)
+    """
+
+    def __init__(
+        self,
+        max_power: int = 3,
+        *,
+        alpha: float = 0.05,
+        scale: str | None = "minmax",
+        standardize: bool = False,
+        schema: Any = None,
+        dtype: str = "float64",
+    ) -> None:
+        self.max_power = max_power
+        self.alpha = alpha
+        self.scale = scale
+        self.standardize = standardize
+        self.schema = schema
+        self.dtype = dtype
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from rows of numbers.
+
+        Parameters
+        ----------
+        X : frame, array, mapping of columns or list of dicts
+            The rows.
+        y : ignored
+        """
+        self.__dict__.pop("moments_", None)
+        self.partial_fit(X)
+        self._model()  # what cannot be learned is refused here, not later
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add rows to what was seen so far; same result as one ``fit`` on all of them.
+
+        Learning waits until it is needed, so a batch may be too small to learn from.
+        """
+        self._check_parameters()
+        first = "moments_" not in vars(self)
+        table = self._read(X, Schema.of(self.schema)) if first else self._known(X)
+        require_rows(table)
+        signed = self.scale != "minmax"
+        values = stacked(table)
+        refuse_extremes(values, table.schema.names)
+        moments = PowerMoments.of(values, int(self.max_power), signed=signed)
+        if first:
+            self.schema_ = table.schema
+            remember_names(self, table.schema)
+            return self._hold(moments)
+        return self._hold(self.moments_ + moments)
+
+    def __add__(self, other: CoupledNumeric) -> CoupledNumeric:
+        if not isinstance(other, CoupledNumeric):
+            return NotImplemented
+        check_is_fitted(self, "moments_")
+        check_is_fitted(other, "moments_")
+        if self.schema_.names != other.schema_.names:
+            raise ValueError(f"columns {other.schema_.names} are not {self.schema_.names}")
+        both = clone(self)
+        for name in ("schema_", "n_features_in_", "feature_names_in_"):
+            if name in vars(self):
+                setattr(both, name, getattr(self, name))
+        return both._hold(self.moments_ + other.moments_)
+
+    def _hold(self, moments: PowerMoments) -> Self:
+        self.__dict__.pop("_learned", None)
+        self.moments_ = moments
+        return self
+
+    def _model(self) -> CoupledModel:
+        check_is_fitted(self, "moments_")
+        if "_learned" not in vars(self):
+            names = self.schema_.names
+            self._learned = learn(self.moments_, names, self.scale, float(self.alpha))
+        return self._learned
+
+    def _check_parameters(self) -> None:
+        whole = isinstance(self.max_power, Integral) and not isinstance(self.max_power, bool)
+        if not whole or not 1 <= self.max_power <= 20:
+            raise ValueError(f"max_power={self.max_power!r}: use a whole number from 1 to 20")
+        if not isinstance(self.alpha, Real) or not 0 < self.alpha <= 1:
+            raise ValueError(f"alpha={self.alpha!r}: use a number above 0, at most 1")
+        if self.scale not in ("minmax", "standard", None):
+            raise ValueError(f"scale={self.scale!r}: use 'minmax', 'standard' or None")
+
+    def _read(self, X: Any, schema: Schema) -> Table:
+        try:
+            table = Table.of(X, schema, numbers="numeric")
+        except TypeError as error:
+            raise TypeError(f"{error}; each argument must be no string but a number") from error
+        for column in table.schema.categorical:
+            raise TypeError(
+                f"column {column.name!r} is {column.kind}; CoupledNumeric reads numbers, each "
+                "argument must be no string but a number: leave the column out"
+            )
+        return table
+
+    def _known(self, X: Any) -> Table:
+        check_is_fitted(self, "moments_")
+        if not isinstance(X, Mapping | list | tuple | Table):
+            _check_feature_names(self, X, reset=False)
+        table = self._read(X, self.schema_)
+        if table.schema.names != self.schema_.names:
+            raise ValueError(
+                f"the table has columns {table.schema.names}, not {self.schema_.names}"
+            )
+        return table
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Eqs. (4.1), (4.4): the coupled vector of each row; learns nothing."""
+        table, model = self._known(X), self._model()
+        out = np.empty((table.n_rows, model.map.shape[1]), np.dtype(self.dtype))
+        factor = 1 / model.spread if self.standardize else np.ones(len(model.spread))
+        for start in range(0, len(out), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            extended = self._extended(stacked(table, rows), model)
+            part = extended @ (model.map * factor)
+            out[rows] = part - model.centre * factor if self.standardize else part
+        return out
+
+    def parts(self, X: Any) -> np.ndarray:
+        """Return what each column brings to the vector: shape (columns, rows, dimensions)."""
+        table, model = self._known(X), self._model()
+        extended = self._extended(stacked(table), model).reshape(table.n_rows, -1, self.max_power)
+        factor = 1 / model.spread if self.standardize else np.ones(len(model.spread))
+        step = int(self.max_power)
+        weights = model.map * factor
+        return np.stack(
+            [
+                extended[:, j] @ weights[j * step : (j + 1) * step]
+                for j in range(self.n_features_in_)
+            ]
+        )
+
+    def _extended(self, values: np.ndarray, model: CoupledModel) -> np.ndarray:
+        """Return Table 2: the powers of every column, gaps filled with their means."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = (values - model.origin) / model.unit
+            P = powers(scaled, int(self.max_power))
+        gaps = np.isnan(values)
+        odd = np.argwhere(~np.isfinite(P[:, :, -1]) & ~gaps)
+        if len(odd):
+            row, column = odd[0]
+            raise ValueError(
+                f"column {self.schema_.names[column]!r}: {values[row, column]:g} overflows at "
+                f"power {self.max_power}; lower max_power or mend the value"
+            )
+        if gaps.any():
+            P = np.where(gaps[:, :, None], model.mean, P)
+        return P.reshape(len(values), -1)
+
+    @property
+    def correlations_(self) -> np.ndarray:
+        """Eq. (3.2): revised correlations of all powers, 0 where they are not significant."""
+        return self._model().correlations
+
+    @property
+    def p_values_(self) -> np.ndarray:
+        """The p-value of each correlation of powers."""
+        return self._model().p_values
+
+    def intra(self, column: str) -> np.ndarray:
+        """Eq. (3.3): the correlations of a column's powers among themselves, L × L."""
+        j, L = self._index(column), int(self.max_power)
+        return self.correlations_[j * L : (j + 1) * L, j * L : (j + 1) * L]
+
+    def inter(self, column: str) -> np.ndarray:
+        """Eq. (3.4): those of a column's powers with the powers of the others, L × L (m - 1)."""
+        j, L = self._index(column), int(self.max_power)
+        rows = self.correlations_[j * L : (j + 1) * L]
+        return np.delete(rows, slice(j * L, (j + 1) * L), axis=1)
+
+    def _index(self, column: str) -> int:
+        check_is_fitted(self, "moments_")
+        if column not in self.schema_.names:
+            raise KeyError(f"no column {column!r}; there are {self.schema_.names}")
+        return self.schema_.names.index(column)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return ``column^power`` for each dimension, the plain name for the first power."""
+        check_is_fitted(self, "moments_")
+        names = list(self.schema_.names)
+        if input_features is not None:
+            given = list(input_features)
+            if "feature_names_in_" in vars(self) and given != names:
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(given) != len(names):
+                raise ValueError(
+                    "input_features should have length equal to number of features "
+                    f"({len(names)}), got {len(given)}"
+                )
+            names = given
+        out = [n if p == 1 else f"{n}^{p}" for n in names for p in range(1, self.max_power + 1)]
+        return np.asarray(out, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+def stacked(table: Table, rows: slice = slice(None)) -> np.ndarray:
+    """Return some rows of a table of numbers as an array."""
+    columns: Any = table.columns
+    return np.stack([column.values[rows] for column in columns], axis=1)
+
+
+# -- The equations of coupled numeric analysis [Wang 2013], from moments; and what they refuse
+
+_LONGEST = 8e307  # of a number: differences of two must be finite
+_LARGEST = 1e150  # of a power: products of two must stay below the end of float64
+
+
+class CoupledModel(NamedTuple):
+    """What is learned from moments."""
+
+    correlations: np.ndarray
+    p_values: np.ndarray
+    map: np.ndarray  # powers to coordinates
+    origin: np.ndarray
+    unit: np.ndarray
+    mean: np.ndarray  # of each power
+    centre: np.ndarray  # of each coordinate
+    spread: np.ndarray
+
+
+def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: float) -> CoupledModel:
+    """Eqs. (3.1)-(4.1) from moments: correlations, their significance, the linear map."""
+    check_moments(moments, names, scale)
+    m, L = len(names), moments.mean.shape[2]
+    place = np.arange(m)
+    origin, unit = scaling(moments, scale)
+    start, width = frame(moments.low, moments.high, moments.signed)
+    constant, T = affine_powers((start - origin) / unit, width / unit, L)
+    cross = np.einsum("apq,abqr,bsr->abps", T, moments.cross, T, optimize=True)
+    own = np.einsum("apq,abqr,apr->abp", T, moments.own, T, optimize=True)
+    r = correlations(cross, own)
+    p = p_values(r, moments.n[:, :, None, None])
+    r = np.where(p < alpha, r, 0.0)
+    r[place, place, np.arange(L)[:, None], np.arange(L)[:, None]] = 1.0
+    R, P = (flat.transpose(0, 2, 1, 3).reshape(m * L, m * L) for flat in (r, p))
+    w = np.tile([1 / factorial(q) for q in range(1, L + 1)], m)
+    A = w[:, None] * R.T
+    mean = constant + np.einsum("apq,aq->ap", T, moments.mean[place, place])
+    covariance = cross / np.maximum(moments.n - 1, 1)[:, :, None, None]
+    covariance = covariance.transpose(0, 2, 1, 3).reshape(m * L, m * L)
+    variance = np.maximum(np.einsum("ki,kl,li->i", A, covariance, A, optimize=True), 0)
+    spread = np.where(variance > 0, np.sqrt(variance), 1)
+    return CoupledModel(R, P, A, origin, unit, mean, mean.ravel() @ A, spread)
+
+
+def correlations(cross: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Eq. (3.1): Pearson's correlation of every pair of powers, 0 where one does not vary."""
+    scale = np.sqrt(np.maximum(own, 0))
+    scale = scale[:, :, :, None] * scale.transpose(1, 0, 2)[:, :, None, :]
+    return np.clip(np.where(scale > 0, cross / np.where(scale > 0, scale, 1), 0.0), -1, 1)
+
+
+def p_values(r: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """Two-sided t-test of no correlation: ``I_{1-r²}((n - 2)/2, 1/2)``; 1 with fewer than 3 rows.
+
+    With ``t = r √((n - 2)/(1 - r²))`` that is the tail of Student's distribution, all pairs at
+    once.
+    """
+    freedom = np.maximum(n - 2, 1)
+    return np.where(n > 2, betainc(freedom / 2, 0.5, 1 - r * r), 1.0)
+
+
+def scaling(moments: PowerMoments, scale: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return (origin, unit) of every column: powers are taken of ``(x - origin) / unit``."""
+    low, width = moments.low, moments.high - moments.low
+    if scale is None:
+        return np.zeros(len(low)), np.ones(len(low))
+    if scale == "minmax":
+        return low, width
+    place = np.arange(len(low))
+    rows = np.maximum(np.diagonal(moments.n) - 1, 1)
+    deviation = np.sqrt(moments.own[place, place, 0, 0] / rows)
+    origin, unit = frame(low, moments.high, moments.signed)
+    return origin + unit * moments.mean[place, place, 0], unit * deviation
+
+
+def check_moments(moments: PowerMoments, names: list[str], scale: str | None) -> None:
+    """Refuse what has no correlations, by column."""
+    seen = np.diagonal(moments.n)
+    L = moments.mean.shape[2]
+    for j, name in enumerate(names):
+        if seen[j] < 3:
+            raise ValueError(
+                f"column {name!r} has n_samples={int(seen[j])} numbers; a correlation needs 3: "
+                "add rows, or leave the column out"
+            )
+        low, high = moments.low[j], moments.high[j]
+        if low == high:
+            raise ValueError(
+                f"column {name!r} is constant ({low:g} in all {int(seen[j])} rows) and has no "
+                "correlation; leave it out"
+            )
+        largest = max(abs(low), abs(high))
+        if scale is None and largest > 1 and L * np.log(largest) > np.log(_LARGEST):
+            raise ValueError(
+                f"column {name!r}: {largest:g} overflows at power {L}; use scale='minmax' or a "
+                "lower max_power"
+            )
+
+
+def refuse_extremes(values: np.ndarray, names: list[str]) -> None:
+    """Refuse numbers so large that the range of their column is no float64."""
+    largest = np.max(np.abs(values), axis=0, initial=0, where=~np.isnan(values))
+    for name, size in zip(names, largest, strict=True):
+        if size > _LONGEST:
+            raise ValueError(f"column {name!r} reaches {size:g}, near the end of float64; scale it")
+
+
+# -- Moments of powers: what correlations of ⟨a⟩¹ ... ⟨a⟩ᴸ need, in a form that adds up
+
+_MOMENT_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class PowerMoments:
+    """Centred moments of the powers 1...L of m columns, each pair over the rows that have both.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (m,)
+        The interval of each column; infinity where no number was seen.
+    n : ndarray of shape (m, m)
+        Number of rows that have both columns.
+    mean : ndarray of shape (m, m, L)
+        Mean of the powers of column a over the rows that have b, too.
+    own : ndarray of shape (m, m, L, L)
+        Centred co-moments of the powers of a among themselves, over the rows that have b, too.
+    cross : ndarray of shape (m, m, L, L)
+        Centred co-moments of the powers of a with those of b.
+    signed : bool
+        Whether intervals were brought to [-1, 1] instead of [0, 1].
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    n: np.ndarray
+    mean: np.ndarray
+    own: np.ndarray
+    cross: np.ndarray
+    signed: bool = False
+
+    @classmethod
+    def of(cls, values: np.ndarray, max_power: int, *, signed: bool = False) -> PowerMoments:
+        """Add up the rows of an array with NaN for missing."""
+        low, high = _bounds(values)
+        total: PowerMoments | None = None
+        for start in range(0, max(len(values), 1), _MOMENT_BLOCK):
+            part = _block_moments(
+                values[start : start + _MOMENT_BLOCK], low, high, max_power, signed
+            )
+            total = part if total is None else total._merged(part)
+        assert total is not None
+        return total
+
+    def __add__(self, other: PowerMoments) -> PowerMoments:
+        if not isinstance(other, PowerMoments):
+            return NotImplemented
+        if self.mean.shape != other.mean.shape or self.signed != other.signed:
+            raise ValueError("moments of other columns, powers or scales cannot be added")
+        low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
+        return self.moved(low, high)._merged(other.moved(low, high))
+
+    def moved(self, low: np.ndarray, high: np.ndarray) -> PowerMoments:
+        """Return the same moments on other, wider intervals."""
+        if np.array_equal(low, self.low) and np.array_equal(high, self.high):
+            return self
+        origin, unit = frame(self.low, self.high, self.signed)
+        new_origin, new_unit = frame(low, high, self.signed)
+        safe = np.where(new_unit > 0, new_unit, 1)
+        shift = np.where(np.isfinite(self.low), origin - new_origin, 0) / safe
+        constant, T = affine_powers(shift, unit / safe, self.mean.shape[2])
+        mean = constant[:, None] + np.einsum("apq,abq->abp", T, self.mean)
+        return PowerMoments(
+            low=low,
+            high=high,
+            n=self.n,
+            mean=np.where(self.n[:, :, None] > 0, mean, 0),
+            own=np.einsum("apq,abqr,asr->abps", T, self.own, T, optimize=True),
+            cross=np.einsum("apq,abqr,bsr->abps", T, self.cross, T, optimize=True),
+            signed=self.signed,
+        )
+
+    def _merged(self, other: PowerMoments) -> PowerMoments:
+        """Merge centred moments on the same intervals: the parallel formula of Chan et al."""
+        n = self.n + other.n
+        share = other.n / np.where(n > 0, n, 1)
+        apart = other.mean - self.mean
+        weight = (self.n * share)[:, :, None, None]
+        back = apart.transpose(1, 0, 2)
+        return PowerMoments(
+            low=self.low,
+            high=self.high,
+            n=n,
+            mean=self.mean + share[:, :, None] * apart,
+            own=self.own + other.own + weight * apart[:, :, :, None] * apart[:, :, None, :],
+            cross=self.cross + other.cross + weight * apart[:, :, :, None] * back[:, :, None, :],
+            signed=self.signed,
+        )
+
+
+def affine_powers(shift: np.ndarray, factor: np.ndarray, L: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return c and T with ``(shift + factor u)^p = c_p + Σ_q T_pq u^q``, p and q from 1 to L."""
+    constant = shift[:, None] ** np.arange(1, L + 1)
+    T = np.zeros((len(shift), L, L))
+    for p in range(1, L + 1):
+        for q in range(1, p + 1):
+            T[:, p - 1, q - 1] = comb(p, q) * shift ** (p - q) * factor**q
+    return constant, T
+
+
+def powers(u: np.ndarray, L: int) -> np.ndarray:
+    """Return ``⟨a⟩¹ ... ⟨a⟩ᴸ`` of every column: shape (rows, columns, L)."""
+    out = np.empty((*u.shape, L))
+    out[:, :, 0] = u
+    for p in range(1, L):
+        np.multiply(out[:, :, p - 1], u, out=out[:, :, p])
+    return out
+
+
+def frame(low: np.ndarray, high: np.ndarray, signed: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return (origin, unit) of the intervals; unit 0 where a column does not vary."""
+    seen = np.isfinite(low) & np.isfinite(high)
+    start, stop = np.where(seen, low, 0), np.where(seen, high, 0)
+    half = stop / 2 - start / 2
+    return (start + half, half) if signed else (start, stop - start)
+
+
+def _bounds(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    present = ~np.isnan(values)
+    low = np.min(values, axis=0, initial=np.inf, where=present)
+    return low, np.max(values, axis=0, initial=-np.inf, where=present)
+
+
+def _block_moments(
+    values: np.ndarray, low: np.ndarray, high: np.ndarray, L: int, signed: bool
+) -> PowerMoments:
+    """Return the moments of a few rows; two passes, so nothing cancels."""
+    rows, m = values.shape
+    present = (~np.isnan(values)).astype(np.float64)
+    origin, unit = frame(low, high, signed)
+    u = np.where(unit > 0, values - origin, 0) / np.where(unit > 0, unit, 1)
+    P = np.nan_to_num(powers(u, L), nan=0.0)
+    count = present.sum(axis=0)
+    middle = P.sum(axis=0) / np.where(count > 0, count, 1)[:, None]
+    P = (P - middle) * present[:, :, None]
+    flat = P.reshape(rows, m * L)
+    n = present.T @ present
+    safe = np.where(n > 0, n, 1)
+    # What is left of the mean of a over the rows that have b.
+    rest = (flat.T @ present).reshape(m, L, m).transpose(0, 2, 1) / safe[:, :, None]
+    cross = (flat.T @ flat).reshape(m, L, m, L).transpose(0, 2, 1, 3)
+    cross = cross - n[:, :, None, None] * rest[:, :, :, None] * rest.transpose(1, 0, 2)[:, :, None]
+    squares = (P[:, :, :, None] * P[:, :, None, :]).reshape(rows, m * L * L)
+    if present.all():
+        own = np.broadcast_to(squares.sum(axis=0).reshape(m, 1, L, L), (m, m, L, L)).copy()
+    else:
+        own = (squares.T @ present).reshape(m, L, L, m).transpose(0, 3, 1, 2)
+    own = own - n[:, :, None, None] * rest[:, :, :, None] * rest[:, :, None, :]
+    mean = np.where(n[:, :, None] > 0, middle[:, None, :] + rest, 0)
+    return PowerMoments(low, high, n, mean, own, cross, signed)

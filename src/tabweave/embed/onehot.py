@@ -1,0 +1,70 @@
+"""OneHot: every value its own dimension. The baseline that everything is compared with."""
+
+from __future__ import annotations
+
+from itertools import chain, count
+
+import numpy as np
+
+from tabweave.base import ValueEmbedder
+from tabweave.blocks.value_tables import ValueTables
+from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import refuse_many_values
+from tabweave.rows.vocabulary import Label
+
+
+class OneHot(ValueEmbedder):
+    """Embed rows by one indicator per value.
+
+    All values of a column are equally far apart. A set-valued cell gets the mean of its elements'
+    indicators; an unknown value the column's value frequencies.
+
+    Parameters
+    ----------
+    schema : Schema or mapping of column to kind, optional
+        What the columns are; undeclared ones are inferred.
+    unknown : {"centroid", "error"}, default="centroid"
+        What becomes of values not seen in fit.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the vectors.
+
+    Attributes
+    ----------
+    counts_ : Counts
+        What was seen.
+    tables_ : ValueTables
+        The representation.
+
+    Examples
+    --------
+    >>> from tabweave import OneHot
+    >>> rows = {"color": ["red", "blue", "red"], "size": ["S", "S", "L"]}
+    >>> embedder = OneHot().fit(rows)
+    >>> embedder.transform(rows)
+    array([[0., 1., 0., 1.],
+           [1., 0., 0., 1.],
+           [0., 1., 1., 0.]])
+    >>> embedder.explain({"color": "red", "size": "S"}, {"color": "blue", "size": "S"})
+    {'color': 2.0, 'size': 0.0}
+    """
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        refuse_many_values(counts, "OneHot", 1 << 29)
+        identities = [np.eye(len(labels)) for labels in counts.labels]
+        return ValueTables.from_features(identities, counts, compact=False)
+
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return ``column_value`` for each dimension."""
+        super().get_feature_names_out(input_features)
+        names: dict[str, None] = {}
+        for name, labels in zip(self.counts_.names, self.counts_.labels, strict=True):
+            for label in labels:
+                # 1 and "1", or columns whose names contain "_", may ask for the same name.
+                wanted = (f"{name}_{_shown(label)}", f"{name}_{label!r}")
+                more = (f"{wanted[1]}_{i}" for i in count(2))
+                names[next(n for n in chain(wanted, more) if n not in names)] = None
+        return np.asarray(list(names), dtype=object)
+
+
+def _shown(label: Label) -> str:
+    return "<missing>" if label is None else str(label)

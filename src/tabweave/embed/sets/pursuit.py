@@ -1,0 +1,284 @@
+"""OMP and Batch-OMP: write signals as sums of few atoms [Menon et al. 2013, Algorithms 2 and 3].
+
+Signals and a dictionary of unit atoms in, sparse codes out. Signals are coded independently, in
+compiled code on all cores; a sparse matrix is read in blocks of rows and never made dense whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+_CHUNK_CELLS = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
+_UNIT = 1e-6  # how far a squared length may be from 1
+
+
+def omp(
+    X: Any,
+    atoms: Any,
+    *,
+    n_nonzero: int | None = None,
+    error: float | None = None,
+    relative: bool = True,
+) -> sparse.csr_array:
+    """Code signals by orthogonal matching pursuit.
+
+    Eq. (4) by Algorithm 2: at each step the atom with the largest ``|d·r|`` joins, the signal is
+    projected on the chosen atoms through a Cholesky factor that grows by one row, and the residual
+    r is what is left. Prefer :func:`batch_omp`, which gives the same codes, unless signals are few.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_signals, n_features)
+        The signals.
+    atoms : array of shape (n_atoms, n_features)
+        The dictionary, one atom of length 1 in each row.
+    n_nonzero : int, optional
+        Most atoms of a signal.
+    error : float, optional
+        A signal is done when its squared error is at most this share of its energy ``‖x‖²``.
+        Without ``n_nonzero`` and ``error``, both are as printed in Algorithm 3: half the energy,
+        and at most half of the atoms.
+    relative : bool, default=True
+        With False, ``error`` is the squared error itself and no share.
+
+    Returns
+    -------
+    codes : scipy.sparse.csr_array of shape (n_signals, n_atoms)
+        ``codes @ atoms`` approximates X.
+
+    Notes
+    -----
+    A zero signal has no atoms. A signal stops early when what is left is orthogonal to all atoms,
+    or when the next atom depends linearly on those it has. Of atoms that fit equally well the
+    first is taken.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave.embed.sets import omp
+    >>> omp([[3.0, 0.1], [0.0, 2.0]], np.eye(2), n_nonzero=1).toarray()
+    array([[3., 0.],
+           [0., 2.]])
+    """
+    X, atoms = _signals(X, atoms)
+    limit, share = stopping(n_nonzero, error, len(atoms))
+    return pursue(X, atoms, limit, share, relative, "omp")[0]
+
+
+def batch_omp(
+    X: Any,
+    atoms: Any,
+    *,
+    n_nonzero: int | None = None,
+    error: float | None = None,
+    relative: bool = True,
+    gram: Any = None,
+) -> sparse.csr_array:
+    """Code many signals by orthogonal matching pursuit on the Gram matrix.
+
+    Algorithm 3: with ``G = DDᵀ`` and ``α⁰ = Dx`` known, a step needs neither signal nor residual:
+    ``α = α⁰ − G_I γ_I``, and the squared error falls by ``δ_m − δ_{m−1}``. Same codes as
+    :func:`omp`.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_signals, n_features)
+        The signals.
+    atoms : array of shape (n_atoms, n_features)
+        The dictionary, one atom of length 1 in each row.
+    n_nonzero : int, optional
+        Most atoms of a signal.
+    error : float, optional
+        Share of a signal's energy that may be left; see :func:`omp`. Errors below about 1e-14 of
+        the energy cannot be told from rounding here.
+    relative : bool, default=True
+        With False, ``error`` is the squared error itself and no share.
+    gram : array of shape (n_atoms, n_atoms), optional
+        ``atoms @ atoms.T``, if it is known already.
+
+    Returns
+    -------
+    codes : scipy.sparse.csr_array of shape (n_signals, n_atoms)
+        ``codes @ atoms`` approximates X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave.embed.sets import batch_omp
+    >>> atoms = np.array([[1.0, 0.0], [0.6, 0.8]])
+    >>> batch_omp([[1.6, 0.8], [0.0, 0.0]], atoms, n_nonzero=2).toarray().round(6)
+    array([[1., 1.],
+           [0., 0.]])
+    """
+    X, atoms = _signals(X, atoms)
+    limit, share = stopping(n_nonzero, error, len(atoms))
+    if gram is not None:
+        gram = np.ascontiguousarray(check_array(gram, dtype=np.float64, input_name="gram"))
+        if gram.shape != (len(atoms), len(atoms)):
+            raise ValueError(f"gram has shape {gram.shape} for {len(atoms)} atoms")
+        _check_lengths(gram.diagonal(), "the gram matrix says")
+    return pursue(X, atoms, limit, share, relative, "batch", gram)[0]
+
+
+def stopping(n_nonzero: Any, error: Any, n_atoms: int) -> tuple[int, float]:
+    """Return (most atoms of a signal, error at which it is done), as printed if neither is given.
+
+    Algorithm 3, steps 2 and 5.
+    """
+    if n_nonzero is None and error is None:
+        return max(1, n_atoms // 2), 0.5
+    if n_nonzero is not None and (
+        not isinstance(n_nonzero, Integral) or isinstance(n_nonzero, bool) or n_nonzero < 1
+    ):
+        raise ValueError(f"n_nonzero={n_nonzero!r}: use a whole number >= 1")
+    if error is not None and (
+        not isinstance(error, int | float | np.number) or not 0 <= error < np.inf
+    ):
+        raise ValueError(f"error={error!r}: use a number >= 0")
+    limit = n_atoms if n_nonzero is None else min(int(n_nonzero), n_atoms)
+    return limit, 0.0 if error is None else float(error)
+
+
+def pursue(
+    X: Any,
+    atoms: np.ndarray,
+    limit: int,
+    error: float,
+    relative: bool,
+    pursuit: str,
+    gram: np.ndarray | None = None,
+) -> tuple[sparse.csr_array, np.ndarray]:
+    """Return the codes of checked signals and the squared error of each."""
+    from tabweave.embed.sets import kernels
+
+    if gram is None and pursuit == "batch":
+        gram = _gram(atoms)
+    energy = energies(X)
+    target = error * energy if relative else np.full(len(energy), error)
+    errors, parts = np.empty(len(energy)), [sparse.csr_array((0, len(atoms)))]
+    # No signal needs more atoms than there are dimensions: the others would be dependent.
+    limit = min(limit, atoms.shape[1])
+    for chunk in _chunks(X.shape[0], limit):
+        shape = (chunk.stop - chunk.start, limit)
+        support, coefficients = np.empty(shape, np.int32), np.empty(shape)
+        size = np.empty(len(support), np.int64)
+
+        def work(rows: slice, chunk=chunk, outputs=(support, coefficients, size)) -> None:
+            there = slice(chunk.start + rows.start, chunk.start + rows.stop)
+            own = (*(a[rows] for a in outputs), errors[there])
+            signals = X[there]
+            if pursuit == "batch":
+                known = products(signals, atoms), energy[there], gram, target[there]
+                kernels.batch_omp_rows(*known, *own)
+            else:
+                dense = signals.toarray() if sparse.issparse(signals) else signals
+                kernels.omp_rows(dense, atoms, target[there], *own)
+
+        share_rows(work, len(support))
+        parts.append(_packed(support, coefficients, size, len(atoms)))
+    return sparse.csr_array(sparse.vstack(parts, format="csr")), errors
+
+
+def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
+    """Return the squared error ``‖x − γD‖²`` of each signal under given codes."""
+    from tabweave.embed.sets import kernels
+
+    gram, energy = _gram(atoms), energies(X)
+    out = np.empty(len(energy))
+
+    def work(rows: slice) -> None:
+        starts = codes.indptr[rows.start : rows.stop + 1]
+        known = products(X[rows], atoms), energy[rows], gram
+        kernels.errors_of(*known, starts, codes.indices, codes.data, out[rows])
+
+    share_rows(work, len(out))
+    return out
+
+
+def _gram(atoms: np.ndarray) -> np.ndarray:
+    with one_blas_thread():
+        return atoms @ atoms.T
+
+
+def products(X: Any, atoms: np.ndarray) -> np.ndarray:
+    """Return ``XDᵀ``, dense."""
+    return np.ascontiguousarray(X @ atoms.T)
+
+
+def energies(X: Any) -> np.ndarray:
+    """Return ``‖x‖²`` of each row."""
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.einsum("ij,ij->i", X, X)
+
+
+def _chunks(n_rows: int, limit: int) -> Iterator[slice]:
+    """Cut rows into chunks whose codes, not yet packed, stay small."""
+    step = max(1, _CHUNK_CELLS // max(limit, 1))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def _packed(
+    support: np.ndarray, coefficients: np.ndarray, size: np.ndarray, n_atoms: int
+) -> sparse.csr_array:
+    from tabweave.embed.sets import kernels
+
+    starts = np.concatenate([[0], np.cumsum(size)])
+    indices, data = np.empty(starts[-1], np.int32), np.empty(starts[-1])
+    kernels.pack(support, coefficients, starts, indices, data)
+    if starts[-1] <= np.iinfo(np.int32).max:
+        starts = starts.astype(np.int32)
+    return sparse.csr_array((data, indices, starts), shape=(len(size), n_atoms))
+
+
+def _signals(X: Any, atoms: Any) -> tuple[Any, np.ndarray]:
+    """Check signals and atoms; bring both into the form the loops read."""
+    X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, order="C")
+    atoms = np.ascontiguousarray(check_array(atoms, dtype=np.float64, input_name="atoms"))
+    if X.shape[1] != atoms.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} features, the atoms have {atoms.shape[1]}")
+    _check_lengths(energies(atoms), "its squared length is")
+    return X, atoms
+
+
+def _check_lengths(squared: np.ndarray, says: str) -> None:
+    odd = np.flatnonzero(np.abs(squared - 1) > _UNIT)
+    if len(odd):
+        raise ValueError(
+            f"atom {odd[0]} is not of length 1 ({says} {squared[odd[0]]:.6g}); divide each row of "
+            "atoms by its length, and drop those that are zero"
+        )
+
+
+# -- Threads: blocks of rows on all cores, each with a BLAS that stays on its own
+
+_ROWS = 512  # rows a thread takes at once: their products with the atoms stay in its cache
+
+
+def share_rows(work: Callable[[slice], None], n_rows: int) -> None:
+    """Call ``work(rows)`` for blocks of rows, on all cores."""
+    from tabweave.blocks.kernels import in_threads
+
+    blocks = [slice(start, min(start + _ROWS, n_rows)) for start in range(0, n_rows, _ROWS)]
+    with one_blas_thread():
+        in_threads(work, blocks)
+
+
+def one_blas_thread() -> Any:
+    """Return a context in which BLAS uses one thread."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -1,0 +1,270 @@
+"""UNICORN: couplings learned from data that keeps coming [Zhu 2019, ch. 8].
+
+Dynamic couplings are counts added over time: every window is seen once, what was learned from the
+windows before is its prior, and nothing has to be stored but counts. After each window `drift_`
+says how much the couplings of each column have turned. A window costs its counting; learning
+waits until it is asked for and costs O(V³).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from scipy import sparse
+
+from tabweave.base import ValueEmbedder
+from tabweave.blocks.value_tables import ValueTables
+from tabweave.counts import couplings
+from tabweave.counts.counts import Counts
+from tabweave.counts.merging import spread
+from tabweave.embed.weave import check_clusters, dependence, mean_one, placed, woven
+from tabweave.embed.windowed import Memory, Resumable, check_forgetting, refuse_new_columns
+from tabweave.engines import in_memory
+from tabweave.published.unicorn import Prior, learn
+from tabweave.rows.table import Schema
+from tabweave.rows.vocabulary import union
+
+HISTORY = 100  # windows that history_ looks back
+SMOOTHING = 5.0
+
+
+@dataclass(frozen=True)
+class Change:
+    """How far the couplings of a stream have turned: 0 not at all, 1 altogether; NaN at first."""
+
+    overall: float
+    columns: dict[str, float]
+
+
+class UNICORN(Resumable, ValueEmbedder):
+    """Embed the rows of a stream by couplings that every window adds to.
+
+    Parameters
+    ----------
+    n_clusters : int, optional
+        Number of clusters looked for, if known: vectors are then projected on the 2k directions
+        in which objects differ most.
+    objective : {"weave", "paper"}, default="weave"
+        ``"weave"`` averages couplings as :class:`~tabweave.Weave` does; ``"paper"`` is Eq. (8.18),
+        errata corrected, for the record; see the notes.
+    delta : float, default=0.01
+        How much the new representation should agree with the last one (``"paper"`` only).
+    sigma : float, optional
+        Penalty on the weights (``"paper"`` only); by default 1 / number of kernels.
+    decay : float, default=1.0
+        What the counts of the past are multiplied by when a window comes. 1 keeps everything;
+        0 is the static variant UNICORN-S, which learns from the last window only.
+    kernels : mapping of name to kernel, optional
+        The scales at which couplings are seen; by default 11 Gaussians and 3 polynomials.
+    schema, unknown, dtype
+        As in :class:`~tabweave.OneHot`.
+
+    Attributes
+    ----------
+    drift_ : Change
+        ``1 - ξ`` of Eq. (8.19) after the last window: ``drift_.overall`` and, by name,
+        ``drift_.columns``.
+    history_ : list of dict
+        For the last 100 windows: their number, rows, values known and overall drift.
+    counts_ : Counts
+        What is remembered.
+    n_windows_, n_rows_ : int
+        The position in the stream.
+    weights_ : dict
+        Weight of each column; under ``"paper"`` of each ``space/kernel`` of each column.
+    objective_ : list of float
+        Under ``"paper"``, the objective after each step.
+    tables_ : ValueTables
+        The representation.
+
+    Notes
+    -----
+    *Errata.* In (8.18) H is ``I - 11ᵀ/n`` and the first term is ``tr(HSH) / (‖HSH‖ √(n-1))``; in
+    (8.19) ξ is a mean over all (column, value) terms; (8.5), missing in print, is the merged
+    conditional probability. The corrected objective is convex in the weights and best at a single
+    kernel of a single column, so it is not the default: the couplings of Weave on accumulated
+    counts are. Columns weigh ``∛ΣSU⁺``, how far they depend on the others: on a stream what is
+    rare matters, and Weave's factor of entropy would hide the columns that show it.
+
+    A window may have new values and missing ones; one without rows only moves the position; one
+    with other columns is refused, the column named, and the model stays as it was.
+
+    Examples
+    --------
+    >>> from tabweave import UNICORN
+    >>> from tabweave.datasets import led24
+    >>> digits = led24(600, random_state=0)
+    >>> stream = UNICORN(n_clusters=10)
+    >>> for start in range(0, 600, 200):
+    ...     _ = stream.partial_fit(digits.X[start : start + 200])
+    >>> stream.transform(digits.X[:5]).shape
+    (5, 20)
+    >>> [h["window"] for h in stream.history_]
+    [1, 2, 3]
+    >>> 0 < stream.drift_.overall < 0.1
+    True
+    """
+
+    def __init__(
+        self,
+        n_clusters: int | None = None,
+        *,
+        objective: Literal["weave", "paper"] = "weave",
+        delta: float = 0.01,
+        sigma: float | None = None,
+        decay: float = 1.0,
+        kernels: Any = None,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+        self.n_clusters = n_clusters
+        self.objective = objective
+        self.delta = delta
+        self.sigma = sigma
+        self.decay = decay
+        self.kernels = kernels
+
+    # -- windows ---------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Start a stream with its first window."""
+        check_forgetting(self.decay, None)
+        X, y = in_memory(X, y)
+        table = self._read(X, Schema.of(self.schema))
+        super().fit(table, y, sample_weight)
+        return self._begin(table.n_rows)
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Start a stream with the counts of what came before."""
+        check_forgetting(self.decay, None)
+        self._prior: Prior | None = None
+        super().fit_counts(counts)
+        return self._begin(int(counts.n))
+
+    def _begin(self, n_rows: int) -> Self:
+        self._memory = Memory(self.counts_, (), 1, n_rows)
+        nothing = float("nan")
+        self.drift_ = Change(nothing, dict.fromkeys(self.counts_.names, nothing))
+        self.history_: list[dict[str, Any]] = []
+        return self._note(n_rows)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Eqs. (8.1)–(8.5): add a window to what was seen before."""
+        if "_memory" not in vars(self):
+            return self.fit(X, y, sample_weight)
+        check_forgetting(self.decay, None)
+        X, y = in_memory(X, y)
+        refuse_new_columns(X, self.schema_)
+        table = self._read_known(X)
+        memory = self._memory.add(table, None, sample_weight, decay=self.decay)
+        if table.n_rows:
+            self._prior = self._as_prior()
+            self.drift_ = change(self.counts_, memory.total, self.decay)
+            self._hold(memory.total)
+        self._memory = memory
+        return self._note(table.n_rows)
+
+    def _as_prior(self) -> Prior | None:
+        """Keep what Eq. (8.18) aligns the next representation with."""
+        if self.objective != "paper":
+            return None
+        return Prior(self.counts_, self.tables_)
+
+    def _note(self, n_rows: int) -> Self:
+        entry = {
+            "window": self._memory.n_windows,
+            "rows": n_rows,
+            "values": int(self.counts_.sizes.sum()),
+            "drift": self.drift_.overall if n_rows else float("nan"),
+        }
+        self.history_ = [*self.history_, entry][-HISTORY:]
+        return self
+
+    @property
+    def n_windows_(self) -> int:
+        """Number of windows so far."""
+        return self._memory.n_windows
+
+    @property
+    def n_rows_(self) -> int:
+        """Number of rows so far."""
+        return self._memory.n_rows
+
+    # -- learning --------------------------------------------------------------------------
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        if self.objective not in ("weave", "paper"):
+            raise ValueError(f"objective={self.objective!r}: use 'weave' or 'paper'")
+        if self.n_clusters is not None:
+            check_clusters(self.n_clusters, counts)
+        kernels = couplings.kernel_family() if self.kernels is None else dict(self.kernels)
+        if self.objective == "weave":
+            weights = stream_weights(counts)
+            self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
+            tables, self.landmarks_ = woven(counts, weights, kernels, SMOOTHING)
+            return placed(counts, tables, self.n_clusters)
+        printed_tables, self.weights_, self.objective_ = learn(
+            counts, self._prior, kernels, self.decay, self.delta, self.sigma
+        )
+        self.landmarks_ = {}
+        return printed_tables
+
+    # -- files -----------------------------------------------------------------------------
+
+    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        stored = state["prior"]
+        self._prior = None if stored is None else Prior.restored(stored, arrays)
+        super().fit_counts(memory.total)
+        self._memory, self.history_ = memory, state["history"]
+        self.drift_ = Change(*state["drift"])
+        return self
+
+
+def stream_weights(counts: Counts) -> np.ndarray:
+    """Return ``w_a ∝ (Σ_b SU⁺_ab)^⅓``, mean 1, of the columns that vary."""
+    entropy, tied = dependence(counts)
+    return mean_one(np.where(entropy > 0, tied, 0) ** (2 / 3))
+
+
+def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:
+    """Eq. (8.19): 1 minus the mean cosine of the coupling vectors ``[f(v), p(v|w)…]``.
+
+    Taken over the values of the new window, those that count more than before. A value that was
+    not known has turned altogether.
+    """
+    labels = [union(a, b) for a, b in zip(after.labels, before.labels, strict=True)]
+    column = np.repeat(np.arange(len(labels)), [len(values) for values in labels])
+    old, new = (spread(c, labels, None) for c in (before, after))
+    c_old, c_new = (np.asarray(pairs.diagonal(), np.float64) for pairs in (old, new))
+    f_old, f_new = c_old / before.n, c_new / after.n
+    p_old, p_new = (given(p, c, column) for p, c in ((old, c_old), (new, c_new)))
+    dot = f_old * f_new + _row_sums(p_old, p_new)
+    length = np.sqrt((f_old**2 + _row_sums(p_old, p_old)) * (f_new**2 + _row_sums(p_new, p_new)))
+    turned = 1 - np.minimum(dot / np.where(length > 0, length, 1), 1)
+    met = c_new > decay * c_old * (1 + 1e-9)
+    share = np.bincount(column, met, len(labels))
+    by_column = np.bincount(column, met * turned, len(labels)) / np.where(share > 0, share, 1)
+    overall = float(turned[met].mean()) if met.any() else 0.0
+    return Change(overall, dict(zip(after.names, by_column.tolist(), strict=True)))
+
+
+def given(pairs: Any, count: np.ndarray, column: np.ndarray) -> Any:
+    """Eqs. (8.3)–(8.6): ``p(v|w)`` for w of the other columns, 0 for those of its own."""
+    scale = 1 / np.where(count > 0, count, 1)
+    if not sparse.issparse(pairs):
+        return np.where(column[:, None] == column, 0, pairs * scale)
+    coo = pairs.tocoo()
+    row, col = coo.coords
+    others = column[row] != column[col]
+    data = (coo.data * scale[col])[others]
+    return sparse.coo_array((data, (row[others], col[others])), shape=coo.shape).tocsr()
+
+
+def _row_sums(a: Any, b: Any) -> np.ndarray:
+    if sparse.issparse(a):
+        return np.asarray(a.multiply(b).sum(axis=1)).ravel()
+    return np.einsum("ij,ij->i", a, b)

@@ -1,0 +1,367 @@
+"""ValueMetric: rows compared by any value measure of the registry, or by one of your own.
+
+A measure turns counts into a dissimilarity of the values of each column; rows differ by the sum
+over columns, looked up and never approximated. For everything that wants vectors, each column is
+also embedded by classical scaling, and ``distortion_`` says how well that went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tabweave.base import ValueEmbedder, _one_row
+from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.value_tables import ValueTables, lookup_sum
+from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import refuse_many_values, refuse_sets
+from tabweave.measures.register import MEASURES, Measure, find, occurrences
+from tabweave.rows.table import Table
+
+
+class ValueMetric(ValueEmbedder):
+    """Compare rows by a dissimilarity of their values.
+
+    The distance of two rows is the sum over columns of the dissimilarity of their values; no root
+    is taken. Every measure is symmetric, non-negative and 0 between equal values; which of them
+    satisfy the triangle inequality says ``tabweave.measures.MEASURES[name].metric``.
+
+    Parameters
+    ----------
+    measure : str or callable, default="hamming"
+        A name of ``tabweave.measures.list_measures()``, or a function from :class:`~tabweave.Counts` to a
+        list with one V × V array of dissimilarities per column. A function sees the classes if
+        ``y`` is given to ``fit``; of the named measures some need ``y`` and the others ignore it.
+    schema : Schema or mapping of column to kind, optional
+        What the columns are; undeclared ones are inferred. Set-valued columns are refused.
+    unknown : {"centroid", "error"}, default="centroid"
+        What becomes of values not seen in fit. Under ``"centroid"`` an unknown value is as far
+        from a value as the values of the fitted rows are on average, and at 0 from another
+        unknown value; its vector is the column's centroid.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the vectors.
+
+    Attributes
+    ----------
+    counts_ : Counts
+        What was seen.
+    measure_ : Measure
+        The measure in use: its function, reference and claims.
+    dissimilarities_ : list of ndarray of shape (values, values)
+        The dissimilarities of the values of each column.
+    numerators_, denominators_ : list of ndarray of shape (values, values)
+        For the measures that are a ratio of two sums over columns.
+    tables_ : ValueTables
+        The vector of each value, by classical scaling of its column.
+    distortion_ : ndarray of shape (columns,)
+        How far squared distances of the vectors are from the dissimilarities: the largest error
+        in a column over its largest dissimilarity; 0 where the vectors are exact.
+    total_distortion_ : float
+        The sum of the largest errors over the sum of the largest dissimilarities.
+
+    Notes
+    -----
+    *Vectors.* Dissimilarities are read as **squared** Euclidean distances, since it is those that
+    add up over columns: the Gram matrix of a column is −½ J d J, J centring, with negative
+    eigenvalues set to 0. So vectors are exact when d is of negative type, as it is for
+    ``hamming``, ``eskin``, ``goodall1`` to ``goodall4``, ``gambaryan``, ``rough``, ``smirnov``.
+    `pairwise_distances`, `explain`, `value_distances` and `lookups` do not use the vectors;
+    `pairwise_kernel` does.
+
+    *Ratios.* ``lin``, ``lin1`` and ``anderberg`` divide two sums over columns; distances are one
+    minus that. Their ``dissimilarities_``, and with them the vectors, are those of each column on
+    its own: an approximation of the measure beyond one column.
+
+    *Pairs of columns.* ``jia`` looks at two columns at a time, so values have no distance as such:
+    only `pairwise_distances` exists.
+
+    A column of V values takes memory for V² numbers; its vectors, made when first asked for, take
+    time for V³.
+
+    Examples
+    --------
+    >>> from tabweave import ValueMetric
+    >>> rows = {"color": ["red", "blue", "red", "green"], "size": ["S", "S", "L", "S"]}
+    >>> metric = ValueMetric("goodall3").fit(rows)
+    >>> metric.pairwise_distances(rows).round(2)
+    array([[0.  , 0.92, 0.75, 0.92],
+           [0.92, 0.  , 1.67, 1.  ],
+           [0.75, 1.67, 0.  , 1.67],
+           [0.92, 1.  , 1.67, 0.  ]])
+    >>> metric.explain({"color": "red", "size": "S"}, {"color": "blue", "size": "L"})
+    {'color': 0.91..., 'size': 0.75}
+    >>> metric.value_distances("size")
+    size     L     S
+    size
+    L     0.00  0.75
+    S     0.75  0.00
+    """
+
+    def __init__(
+        self,
+        measure: str | Callable[[Counts], Sequence[np.ndarray]] = "hamming",
+        *,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+        self.measure = measure
+
+    # -- learning --------------------------------------------------------------------------
+
+    @property
+    def _uses_classes(self) -> bool:  # type: ignore[override]
+        named = isinstance(self.measure, str) and self.measure in MEASURES
+        return named and MEASURES[self.measure].needs_y  # type: ignore[index]
+
+    @property
+    def _has_vectors(self) -> bool:  # type: ignore[override]
+        return self._chosen().form != "pairwise"
+
+    def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
+        chosen = self._chosen()
+        if chosen.needs_y and y is None:
+            raise ValueError(
+                f"measure {chosen.name!r} compares values by their classes: ValueMetric requires "
+                "y to be passed, but the target y is None"
+            )
+        if not chosen.needs_y and not callable(self.measure):
+            y = None
+        return Counts.of(table, y, sample_weight=sample_weight)
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Learn from counts, however and wherever they were counted."""
+        if counts.schema is not None:
+            check_counts(self._chosen(), counts)
+        return super().fit_counts(counts)
+
+    def _chosen(self) -> Measure:
+        if callable(self.measure):
+            name = getattr(self.measure, "__name__", repr(self.measure))
+            return Measure(name, self.measure, "given by the user", "")
+        return find(self.measure)
+
+    def _learn_all(self) -> None:
+        self.measure_ = self._chosen()
+        if self.measure_.form == "pairwise":
+            return
+        counts = self.counts_
+        refuse_many_values(counts, f"measure {self.measure_.name!r}")
+        result = self.measure_.function(counts)
+        if self.measure_.form == "ratio":
+            self.numerators_, self.denominators_ = result
+            result = [one_minus(*pair) for pair in zip(*result, strict=True)]
+        self.dissimilarities_ = checked(result, self.measure_.name, counts)
+        self._scaling = Scaling(self.dissimilarities_, counts)
+
+    @property
+    def tables_(self) -> ValueTables:  # type: ignore[override]
+        """The vector of each value."""
+        if self.measure_.form == "pairwise":  # no vectors, just the vocabulary
+            none = [np.zeros((size, 0)) for size in self.counts_.sizes]
+            return ValueTables.from_features(none, self.counts_, compact=False)
+        return self._scaled().tables
+
+    @property
+    def distortion_(self) -> np.ndarray:
+        """How far the vectors of each column are off."""
+        return self._scaled().distortion[0]
+
+    @property
+    def total_distortion_(self) -> float:
+        """How far the vectors are off in all."""
+        return self._scaled().distortion[1]
+
+    def _scaled(self) -> Scaling:
+        dissimilarities = self.dissimilarities_
+        if "_scaling" not in vars(self):  # read from a file
+            self._scaling = Scaling(dissimilarities, self.counts_)
+        return self._scaling
+
+    def _tabweave_state(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_scaling"}
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the vector of each row, by classical scaling; learns nothing."""
+        self._refuse_pairwise("transform")
+        return super().transform(X)
+
+    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the sums of dissimilarities between the rows of X and of Y (or X), exactly."""
+        left, right = self._read_pair(X, Y)
+        codes = self._codes(left)
+        others = codes if right is None else self._codes(right)
+        if self.measure_.form == "pairwise":
+            return self.measure_.function(self.counts_, codes, others)
+        if self.measure_.form == "ratio":
+            above, below = self._ratio_lookups()
+            return one_minus(lookup_sum(codes, others, above), lookup_sum(codes, others, below))
+        return lookup_sum(codes, others, self.lookups()[0])
+
+    def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the inner products between the vectors of the rows of X and of Y (or X)."""
+        self._refuse_pairwise("pairwise_kernel")
+        return super().pairwise_kernel(X, Y)
+
+    def explain(self, a: Any, b: Any) -> dict[str, float]:
+        """Say why two rows are apart: each column's share in their distance.
+
+        Parameters
+        ----------
+        a, b : dict, sequence or one-row frame
+            The two rows.
+        """
+        self._refuse_pairwise("explain")
+        tables = self._read_pair(_one_row(a), _one_row(b))
+        left, right = (self._codes(t) for t in tables if t is not None)
+        pairs = [(v.item(), w.item()) for v, w in zip(left, right, strict=True)]
+        if self.measure_.form == "ratio":
+            above, below = (
+                np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
+                for half in self._ratio_lookups()
+            )
+            shares = (below - above) / max(below.sum(), np.finfo(float).tiny)
+        else:
+            lookups = self.lookups()[0]
+            shares = np.array([table[pair] for table, pair in zip(lookups, pairs, strict=True)])
+        return dict(zip(self.counts_.names, shares.tolist(), strict=True))
+
+    def value_distances(self, column: str) -> Any:
+        """Return the dissimilarities of the values of a column, as a labelled pandas frame."""
+        self._refuse_pairwise("value_distances")
+        i = self.counts_._index(column)
+        return self._labelled(i, self.dissimilarities_[i])
+
+    def lookups(self) -> tuple[list[np.ndarray], bool]:
+        """Return the dissimilarities of each column, unknown last, and that no root is taken."""
+        self._refuse_pairwise("lookups")
+        if self.measure_.form == "ratio":
+            raise ValueError(
+                f"distances of measure {self.measure_.name!r} are ratios of two sums over columns "
+                "and do not add up; use pairwise_distances, or transform for an approximation"
+            )
+        return self._with_unknown(self.dissimilarities_), False
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each dimension of :meth:`transform`."""
+        self._refuse_pairwise("get_feature_names_out")
+        return super().get_feature_names_out(input_features)
+
+    def _ratio_lookups(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        return self._with_unknown(self.numerators_), self._with_unknown(self.denominators_)
+
+    def _with_unknown(self, tables: Sequence[np.ndarray]) -> list[np.ndarray]:
+        pairs = zip(tables, occurrences(self.counts_), strict=True)
+        return [with_unknown(table, f) for table, f in pairs]
+
+    def _refuse_pairwise(self, method: str) -> None:
+        check_is_fitted(self, "counts_")
+        if not self._has_vectors:
+            raise ValueError(
+                f"measure {self.measure_.name!r} looks at two columns at a time and has no value "
+                f"table, so there is no {method}; use pairwise_distances"
+            )
+
+
+# -- What stands between a measure's tables and a lookup: checks, the unknown value, distortion
+
+_ROUNDING = 1e-10  # relative size of an error that is none
+
+
+def check_counts(chosen: Measure, counts: Counts) -> None:
+    """Refuse what no table of values can compare, and classes that are not there."""
+    refuse_sets(counts, "ValueMetric")
+    if not chosen.needs_y:
+        return
+    if counts.classes is None:
+        raise ValueError(f"measure {chosen.name!r} needs classes; count the rows with y")
+    if len(counts.classes) < 2:
+        raise ValueError(
+            f"y has one class, {counts.classes[0]!r}; measure {chosen.name!r} needs at least two"
+        )
+
+
+def checked(result: Any, name: str, counts: Counts) -> list[np.ndarray]:
+    """Return the dissimilarities if they are such; rounding is tidied away."""
+    if not isinstance(result, Sequence) or len(result) != len(counts.names):
+        raise ValueError(
+            f"measure {name!r} must return a list of {len(counts.names)} arrays, one per column"
+        )
+    out = []
+    for column, size, given in zip(counts.names, counts.sizes.tolist(), result, strict=True):
+        d = np.array(given, dtype=np.float64)
+        fault = _fault(d, size)
+        if fault:
+            raise ValueError(f"measure {name!r}, column {column!r}: its table has {fault}")
+        d = np.maximum((d + d.T) / 2, 0)
+        np.fill_diagonal(d, 0)
+        out.append(d)
+    return out
+
+
+def _fault(d: np.ndarray, size: int) -> str:
+    """Say what keeps a table from being one of dissimilarities; nothing if it is."""
+    if d.shape != (size, size):
+        return f"the shape {d.shape}, not {(size, size)}"
+    if not np.isfinite(d).all():
+        return "entries that are not finite"
+    slack = _ROUNDING * np.abs(d).max(initial=0)
+    if (np.abs(d - d.T) > slack).any():
+        return "entries that are not symmetric"
+    if (np.abs(np.diagonal(d)) > slack).any():
+        return "a diagonal that is not zero"
+    return "negative entries" if (d < -slack).any() else ""
+
+
+def with_unknown(table: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Add an unknown value last: to each value what the fitted rows are on average.
+
+    To another unknown value it is what a row is to itself on average: 0 in a dissimilarity, and
+    the same in both halves of a ratio, which is then 1.
+    """
+    share = f / f.sum()
+    mean = share @ table
+    corner = share @ np.diagonal(table)
+    return np.block([[table, mean[:, None]], [mean[None, :], np.full((1, 1), corner)]])
+
+
+def one_minus(above: np.ndarray, below: np.ndarray) -> np.ndarray:
+    """Return 1 − above / below, and 0 where there is nothing to compare."""
+    ratio = np.divide(above, below, out=np.ones_like(below), where=below > 0)
+    return np.maximum(1 - ratio, 0)
+
+
+class Scaling:
+    """Vectors of values, made when first asked for: comparing rows needs none of them."""
+
+    def __init__(self, dissimilarities: list[np.ndarray], counts: Counts) -> None:
+        self.dissimilarities = dissimilarities
+        self.counts = counts
+
+    @cached_property
+    def tables(self) -> ValueTables:
+        """The vectors, by classical scaling of each column."""
+        return ValueTables.from_grams([d / -2 for d in self.dissimilarities], self.counts)
+
+    @cached_property
+    def distortion(self) -> tuple[np.ndarray, float]:
+        """What :func:`distortion` says of them."""
+        return distortion(self.dissimilarities, self.tables)
+
+
+def distortion(dissimilarities: list[np.ndarray], tables: ValueTables) -> tuple[np.ndarray, float]:
+    """Return the relative error of the vectors' squared distances, per column and in total."""
+    errors, largest = np.zeros((2, len(dissimilarities)))
+    for a, (d, rows) in enumerate(zip(dissimilarities, tables.tables, strict=True)):
+        largest[a] = d.max(initial=0)
+        error = np.abs(cdist_squared(rows[:-1], rows[:-1]) - d).max(initial=0)
+        errors[a] = error if error > _ROUNDING * largest[a] else 0
+    share = np.divide(errors, largest, out=np.zeros_like(errors), where=largest > 0)
+    return share, float(errors.sum() / max(largest.sum(), np.finfo(float).tiny))

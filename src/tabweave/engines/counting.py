@@ -1,0 +1,421 @@
+"""Counting any source: what ``tabweave.count`` does, whatever engine the rows are in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from tabweave.counts.counts import Counts
+from tabweave.engines.sizes import Estimate, estimated, refuse_counts
+from tabweave.engines.opening import kind_of, known_columns, open_source, read, refuse_engine
+from tabweave.engines.progress import Progress, batches_of, counted, telling
+from tabweave.engines.source import BATCH_ROWS, IN_MEMORY, Source, chosen, family
+from tabweave.rows.cells import objects
+from tabweave.rows.distinct import joined_column
+from tabweave.rows.frames import columns_of
+from tabweave.rows.table import Codes, Column, Schema, Sets, Table
+from tabweave.rows.vocabulary import Label, Rule, fold, identity, rules_of
+
+_KINDS = {"text": "nominal", "truth": "nominal", "number": "numeric", "moment": "numeric"}
+_KINDS |= {"set": "set"}
+
+
+def count(
+    source: Any,
+    *,
+    columns: Any = None,
+    y: Any = None,
+    engine: str = "auto",
+    schema: Any = None,
+    numbers: Literal["numeric", "nominal"] = "numeric",
+    max_values: int | Mapping[str, int] | None = None,
+    other: Literal["frequency", "hash"] = "frequency",
+    progress: Progress = False,
+) -> Counts:
+    """Count rows where they are, however many there are.
+
+    Rows are read once, in batches; memory holds a few batches and the counts. The same typed data
+    gives the same counts from every engine, bit for bit.
+
+    Parameters
+    ----------
+    source : frame, array, path, glob, list of paths, SQL text, relation or (connection, query)
+        A pandas, polars or Arrow frame, a NumPy array, a lazy polars frame, a DuckDB relation, a
+        Dask or Spark frame; files that end in ``.parquet``, ``.csv``, ``.tsv``, ``.json``,
+        ``.jsonl`` (also with ``.gz``) or ``.arrow``; SQL over files, run by DuckDB; or a query on
+        a database: ``("postgresql://...", query)``, ``("sqlite:///file.db", query)``, or a
+        connection of ADBC, DuckDB or Python's DB-API in place of the address.
+    columns : list of names, or mapping of name to type, optional
+        What to count; all columns by default. In files of text a DuckDB type such as
+        ``"VARCHAR"`` says how to read a column (None: as its cells look).
+    y : str or array-like, optional
+        The column with the classes; for rows in memory also the classes themselves.
+    engine : {"auto", "memory", "arrow", "duckdb", "database", "dask", "spark"}
+        What reads the rows; ``"memory"`` reads all of them first.
+    schema : Schema or mapping, optional
+        Kinds of some columns, as in :meth:`tabweave.Table.of`.
+    numbers : {"numeric", "nominal"}
+        What an undeclared column of numbers is.
+    max_values : int or mapping of column to int, optional
+        Most values a column may have; rows are then read twice.
+    other : {"frequency", "hash"}
+        What becomes of a column with more: its most frequent values stay and the others share
+        the value ``⟨other⟩``, or all are hashed to ``max_values`` buckets.
+    progress : bool or callable, default=False
+        Show how far it is, or call ``progress(rows, of)`` after each batch.
+
+    Returns
+    -------
+    counts : Counts
+        The same as ``Counts.of`` of all rows in memory.
+
+    Raises
+    ------
+    MemoryError
+        If the counts would not fit; see :func:`tabweave.engines.sizes`.
+
+    Notes
+    -----
+    A label is a whole number, number, text, truth or bytes; ``1`` and ``1.0`` are one label,
+    ``"1"`` another. Parquet, Arrow, databases and frames have types and keep them. A column of a
+    CSV file is of truths, whole numbers, numbers or text as all of its cells allow; an empty cell
+    is missing. Times and dates become ISO text. SQLite has no truths: they are 0 and 1 there.
+
+    Examples
+    --------
+    >>> import tabweave
+    >>> tabweave.count("SELECT range % 2 AS a, 'x' || (range % 3) AS b FROM range(600)")
+    Counts(600 rows, 2 columns, 3 values)
+    >>> shirts = {"color": ["red", "blue", "red"], "size": ["S", "S", "L"]}
+    >>> tabweave.count(shirts, y="size").classes
+    ('L', 'S')
+    """
+    if other not in ("frequency", "hash"):
+        raise ValueError(f"other={other!r}: use 'frequency' or 'hash'")
+    place = place_of(source, columns, engine)
+    reading, names = reading_of(place.source, columns, y, schema, numbers)
+    if max_values is not None:
+        limits = limits_of(max_values, reading.columns or names)
+        rules = _rules(place, reading, names, limits, other, progress)
+        reading = replace(reading, rules=rules)
+    work = CountRows(reading, place.source.n_rows)
+    return place.run(work, names, progress, "counting")
+
+
+def reading_of(
+    source: Source, columns: Any, y: Any, schema: Any, numbers: str
+) -> tuple[Reading, list[str]]:
+    """Return how batches are to be read, and which columns they need."""
+    name = y if isinstance(y, str) else None
+    names = chosen(source, columns, name)
+    if y is not None and name is None and source.place != IN_MEMORY:
+        raise TypeError(f"{source.place}: y must be the name of a column, not {type(y).__name__}")
+    wanted = [n for n in names if n != name]
+    if not wanted:
+        raise ValueError(f"{source.place}: there is no column left to count beside y")
+    whole = name is None and names == list(source.types)
+    completed = _completed(schema, source.types, wanted, numbers)
+    classes = None if name is not None else y
+    return Reading(completed, numbers, None if whole else tuple(wanted), name, classes), names
+
+
+def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers: str) -> Schema:
+    """Declare what the types of a source say, so that no batch is taken for something else."""
+    schema = Schema.of(schema)
+    if schema.complete:
+        return schema
+    kinds = {name: _KINDS.get(family(types[name])) for name in names}
+    found = [
+        Column(name, numbers if kind == "numeric" else kind)  # type: ignore[arg-type]
+        for name, kind in kinds.items()
+        if kind is not None and name not in schema.names
+    ]
+    return replace(schema, columns=(*schema.columns, *found))
+
+
+def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
+    """Return the most values of each column that has a limit."""
+    given = max_values if isinstance(max_values, Mapping) else dict.fromkeys(names, max_values)
+    for name, most in given.items():
+        if name not in names:
+            raise ValueError(f"max_values names column {name!r}, which is not counted")
+        if isinstance(most, bool) or not isinstance(most, int) or most < 2:
+            raise ValueError(f"max_values={most!r} of column {name!r} must be a number >= 2")
+    return dict(given)
+
+
+def _rules(
+    place: Place,
+    reading: Reading,
+    names: list[str],
+    limits: dict[str, int],
+    other: str,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Read the rows once to see which values stay."""
+    if not place.source.repeats:
+        raise ValueError(
+            f"{place.source.place} can be read once only; max_values needs to read it twice"
+        )
+    # To hash a column it is enough to know that it has too many values.
+    caps = limits if other == "hash" else {}
+    tally = place.run(TallyValues(reading, caps), names, progress, "finding frequent values")
+    return bucket_rules(tally, limits, other)
+
+
+def count_for(source: Any, y: str | None, schema: Schema, known: Counts) -> Counts:
+    """Count a source as an embedder reads it: numbers are categories, known buckets are used."""
+    place = place_of(source, known_columns(source, known, [y] if y else []), "auto")
+    columns = None if known.schema is None or not known.schema.named else known.schema.names
+    reading, names = reading_of(place.source, columns, y, schema, "nominal")
+    reading = replace(reading, rules=rules_of(known.names, known.labels))
+    counts = place.run(CountRows(reading, place.source.n_rows), names, False, "counting")
+    if counts.schema is None:
+        raise ValueError(
+            f"{place.source.place}: Found array with 0 sample(s) while a minimum of 1 is required."
+        )
+    return counts
+
+
+# -- The work: what is done to the batches of one place, and how its results add up
+
+_HELD_BYTES = 1 << 28
+_MOST_JOINED = 1 << 14
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows become a table: which columns, as what, and which of them is the class."""
+
+    schema: Schema = field(default_factory=Schema)
+    numbers: str = "numeric"
+    columns: tuple[str, ...] | None = None
+    y: str | None = None
+    classes: Any = None
+    rules: Mapping[str, Any] = field(default_factory=dict)
+
+    def table(self, batch: Any, schema: Schema | None = None) -> tuple[Table, Any]:
+        """Return the rows of a batch, and their classes."""
+        y = self.classes
+        if self.columns is not None:
+            names, cells, _ = columns_of(batch)
+            names = [f"x{i}" for i in range(len(cells))] if names is None else names
+            by_name = dict(zip(names, cells, strict=True))
+            y = self.classes if self.y is None else by_name[self.y]
+            batch = {name: by_name[name] for name in self.columns}
+        table = Table.of(batch, schema or self.schema, numbers=self.numbers)  # type: ignore[arg-type]
+        return fold(table, self.rules), y
+
+
+@dataclass(frozen=True)
+class CountRows:
+    """Count the rows of some batches."""
+
+    reading: Reading
+    n_rows: int | None = None
+
+    def __call__(self, batches: Iterable[Any]) -> Counts:
+        """Return the counts of all batches."""
+        # Sums of equally many batches are added, so that a large vocabulary is merged seldom.
+        sums: list[tuple[int, Counts]] = []
+        for table, y in self._tables(batches):
+            counts, level = Counts.of(table, y), 0
+            while sums and sums[-1][0] == level:
+                counts, level = sums.pop()[1] + counts, level + 1
+            refuse_counts(counts)
+            sums.append((level, counts))
+        return self.merge([counts for _, counts in sums])
+
+    def _tables(self, batches: Iterable[Any]) -> Iterator[tuple[Table, Any]]:
+        """Yield tables of as many rows as it takes to be worth a matrix of their own."""
+        held: Table | None = None
+        classes: list[Any] = []
+        schema: Schema | None = None
+        for batch in batches:
+            table, y = self.reading.table(batch, schema)
+            if not table.n_rows:
+                continue
+            if schema is None:
+                estimated(table, self.n_rows).refuse()
+            schema = table.schema
+            held = table if held is None else _joined(held, table)
+            classes.append(y)
+            if held.n_rows >= _enough(held):
+                yield held, _joined_classes(classes)
+                held, classes = None, []
+        if held is not None:
+            yield held, _joined_classes(classes)
+
+    @staticmethod
+    def merge(parts: Sequence[Counts]) -> Counts:
+        """Add counts."""
+        total = Counts()
+        for part in reversed(parts):
+            total = part + total
+        return total
+
+
+def _enough(table: Table) -> int:
+    """Return how many rows make counting them dearer than the matrix it ends in.
+
+    A cell of a pair's table costs about as much as 256 rows. Columns of very many values end in
+    sparse tables, which grow with the rows: nothing is gained by waiting.
+    """
+    data = [d for d in table.columns if isinstance(d, Codes | Sets)]
+    sizes = np.array([len(d.labels) for d in data], np.int64)
+    if len(sizes) < 2 or sizes.max() > _MOST_JOINED:
+        return 0
+    cells = (sizes.sum() ** 2 - (sizes**2).sum()) // (len(sizes) * (len(sizes) - 1))
+    width = sum(d.codes.itemsize for d in data) + 8 * (len(table.columns) - len(data))
+    return min(256 * int(cells), _HELD_BYTES // width)
+
+
+def _joined(a: Table, b: Table) -> Table:
+    columns = map(joined_column, a.columns, b.columns)
+    return Table(a.schema, tuple(columns), a.n_rows + b.n_rows)
+
+
+def _joined_classes(parts: Sequence[Any]) -> Any:
+    if len(parts) == 1 or parts[0] is None:
+        return parts[0]
+    return np.concatenate([p if isinstance(p, np.ndarray) else objects(p) for p in parts])
+
+
+Tally = dict[str, Counter]
+
+
+@dataclass(frozen=True)
+class TallyValues:
+    """Count the values of each column alone; with a limit, only until there are more."""
+
+    reading: Reading
+    limits: Mapping[str, int | None]
+
+    def __call__(self, batches: Iterable[Any]) -> Tally:
+        """Return how often each value occurs, by column; None for a column over its limit."""
+        return self.merge([self._one(batch) for batch in batches])
+
+    def _one(self, batch: Any) -> Tally:
+        table, _ = self.reading.table(batch)
+        out = {}
+        for column, data in table:
+            if isinstance(data, Codes | Sets) and column.levels is None:
+                seen = np.bincount(data.codes, minlength=len(data.labels)).tolist()
+                values = map(identity, data.labels)
+                out[column.name] = +Counter(dict(zip(values, seen, strict=True)))
+        return out
+
+    def merge(self, parts: Sequence[Tally]) -> Tally:
+        """Add tallies."""
+        total: Tally = {}
+        for part in parts:
+            for name, tally in part.items():
+                total.setdefault(name, Counter()).update(tally)
+                limit = self.limits.get(name)
+                if limit is not None and len(total[name]) > limit + 2:
+                    for value in list(total[name])[limit + 2 :]:
+                        del total[name][value]
+        return total
+
+
+def bucket_rules(tally: Tally, max_values: Mapping[str, int], other: str) -> dict[str, Rule]:
+    """Return, for the columns with more values than allowed, which values stay."""
+    rules: dict[str, Rule] = {}
+    for name, seen in tally.items():
+        most = max_values.get(name)
+        values: list[tuple[int, Label]] = [v for v in seen if v[1] is not None]
+        if most is None or len(values) <= most:
+            continue
+        if other == "hash":
+            rules[name] = most
+        else:
+            # Equal counts are settled by the order of values, never by that of arrival.
+            values.sort(key=lambda v: (-seen[v], v))
+            rules[name] = frozenset(values[: most - 1])
+    return rules
+
+
+# -- Places: where work is done; here, on the workers of Dask, or on those of Spark
+
+
+class Place(Protocol):
+    """Somewhere rows are, and work can be done on them."""
+
+    @property
+    def source(self) -> Source:
+        """The rows."""
+
+    def run(self, work: Any, columns: Sequence[str], progress: Progress, what: str) -> Any:
+        """Do the work on all rows and return its merged result."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """In this process: batches come one by one, the next being read meanwhile."""
+
+    source: Source
+
+    def run(self, work: Any, columns: Sequence[str], progress: Progress, what: str) -> Any:
+        """Do the work on the batches, in order."""
+        stream = batches_of(self.source, columns, BATCH_ROWS)
+        with telling(progress, what, self.source.n_rows) as tell:
+            return work(counted(stream, tell))
+
+
+def place_of(source: Any, columns: Any, engine: str) -> Place:
+    """Return where the work on a source is done."""
+    kind = kind_of(source)
+    refuse_engine(kind, engine)
+    if engine == "memory" and kind in ("dask", "spark"):
+        source = read(source)
+    elif kind == "dask":
+        from tabweave.engines.dask import OnDask
+
+        return OnDask.of(source)
+    elif kind == "spark":
+        from tabweave.engines.spark import OnSpark
+
+        return OnSpark.of(source)
+    return Here(open_source(source, columns, engine))
+
+
+def estimate(
+    source: Any,
+    *,
+    columns: Any = None,
+    y: Any = None,
+    schema: Any = None,
+    numbers: Literal["numeric", "nominal"] = "numeric",
+    max_values: int | Mapping[str, int] | None = None,
+) -> Estimate:
+    """Say what memory counting will take, from the first batch of rows.
+
+    Parameters
+    ----------
+    source, columns, y, schema, numbers, max_values
+        As in :func:`tabweave.count`, which refuses to start when the estimate is above what is free.
+
+    Returns
+    -------
+    estimate : Estimate
+        Rows, values, pairs and bytes.
+
+    Examples
+    --------
+    >>> from tabweave.engines import estimate
+    >>> found = estimate("SELECT range AS id, range % 10 AS digit FROM range(1000)",
+    ...                  numbers="nominal")
+    >>> found.values, found.fits
+    ({'id': 1000, 'digit': 10}, True)
+    """
+    place = place_of(source, columns, "auto").source
+    reading, names = reading_of(place, columns, y, schema, numbers)
+    for batch in place.stream(names, BATCH_ROWS):
+        table, _ = reading.table(batch)
+        limits = {} if max_values is None else limits_of(max_values, table.schema.names)
+        return estimated(table, place.n_rows, limits)
+    raise ValueError(f"{place.place}: there are no rows")

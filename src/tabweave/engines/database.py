@@ -1,0 +1,146 @@
+"""Databases: the result of a query over ADBC, as Arrow batches; other connections row by row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+from tabweave._compat import require
+from tabweave.engines.duck import described, query_batches, quoted, row_batches
+from tabweave.engines.source import Source, naming
+
+_DRIVERS = {
+    "sqlite": "adbc_driver_sqlite.dbapi",
+    "postgresql": "adbc_driver_postgresql.dbapi",
+    "postgres": "adbc_driver_postgresql.dbapi",
+}
+
+
+def is_database(source: Any) -> bool:
+    """Tell whether this is a connection, or the address of one, with a query."""
+    if not isinstance(source, tuple) or len(source) != 2 or not isinstance(source[1], str):
+        return False
+    return "://" in source[0] if isinstance(source[0], str) else hasattr(source[0], "cursor")
+
+
+def open_database(source: tuple[Any, str], types: Mapping[str, str]) -> Source:
+    """Return a query on a connection, or on the address of a database, as a source."""
+    where, query = source
+    if types:
+        raise ValueError(f"cast {next(iter(types))!r} in the query itself: {query}")
+    place = f"{_shown(where)}, {' '.join(query.split())!r}"
+    inner = f"({query.strip().rstrip(';')}) AS tabweave_source"
+    with naming(place), _connected(where) as connection:
+        found = _described(connection, f"SELECT * FROM {inner}")
+
+    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        wanted = ", ".join(map(quoted, columns))
+        done = 0
+        try:
+            with naming(place), _connected(where) as connection:
+                for batch in _batches(connection, f"SELECT {wanted} FROM {inner}", batch_rows):
+                    yield batch
+                    done += len(next(iter(batch.values())) if isinstance(batch, dict) else batch)
+        except ValueError as error:
+            mixed = ""
+            if "Type mismatch" in str(error):
+                mixed = "; CAST it to one type, or pass (sqlite3.connect(file), query) instead"
+            raise ValueError(f"{error}{mixed} (after {done} rows; nothing is kept)") from error
+
+    return Source(place, found, stream, shared=not isinstance(where, str))
+
+
+def _shown(where: Any) -> str:
+    """Return the address without its password."""
+    if not isinstance(where, str):
+        return f"{type(where).__module__.partition('.')[0]} connection"
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", where)
+
+
+@contextmanager
+def _connected(where: Any) -> Iterator[Any]:
+    """Give a connection: the user's own, which stays open, or one for this while."""
+    if not isinstance(where, str):
+        yield where
+        return
+    scheme, _, rest = where.partition("://")
+    if scheme == "duckdb":
+        import duckdb
+
+        connection = duckdb.connect(rest.removeprefix("/") or ":memory:", read_only=bool(rest))
+    elif scheme in _DRIVERS:
+        driver = require(_DRIVERS[scheme], "db")
+        connection = driver.connect(rest.removeprefix("/") if scheme == "sqlite" else where)
+    else:
+        raise ValueError(
+            f"{_shown(where)}: tabweave knows sqlite://, postgresql:// and duckdb://; for others, pass "
+            "a connection of yours in its place"
+        )
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _described(connection: Any, query: str) -> dict[str, str]:
+    if _is_duckdb(connection):
+        return described(connection, query)
+    if not hasattr(connection, "adbc_get_info"):
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(f"{query} LIMIT 0")
+            return {column[0]: "" for column in cursor.description}
+    # SQLite knows types only by looking at rows; others know them without.
+    few = "" if _is_sqlite(connection) else " LIMIT 0"
+    with _executed(connection, query + few) as reader:
+        numeric = _numeric(reader.schema)
+        return {f.name: "double" if f.name in numeric else str(f.type) for f in reader.schema}
+
+
+def _batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]:
+    if _is_duckdb(connection):
+        yield from query_batches(connection, query, batch_rows)
+    elif not hasattr(connection, "adbc_get_info"):
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(query)
+            yield from row_batches(cursor, batch_rows)
+    else:
+        with _executed(connection, query) as reader:
+            numeric = _numeric(reader.schema)
+            for batch in reader:
+                yield _cast(batch, numeric) if numeric else batch
+
+
+@contextmanager
+def _executed(connection: Any, query: str) -> Iterator[Any]:
+    """Run a query over ADBC and give its Arrow reader."""
+    require("pyarrow", "frames")
+    with closing(connection.cursor()) as cursor:
+        if _is_sqlite(connection):
+            cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": "65536"})
+        cursor.execute(query)
+        yield cursor.fetch_record_batch()
+
+
+def _numeric(schema: Any) -> list[str]:
+    """Return the columns of PostgreSQL's numeric, which the driver hands over as text."""
+    kinds = {f.name: (f.metadata or {}).get(b"ADBC:postgresql:typname") for f in schema}
+    return [name for name, kind in kinds.items() if kind == b"numeric"]
+
+
+def _cast(batch: Any, numeric: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    for name in numeric:
+        i = batch.schema.get_field_index(name)
+        batch = batch.set_column(i, name, batch.column(i).cast(pa.string()).cast(pa.float64()))
+    return batch
+
+
+def _is_duckdb(connection: Any) -> bool:
+    return type(connection).__module__.startswith(("duckdb", "_duckdb"))
+
+
+def _is_sqlite(connection: Any) -> bool:
+    return "sqlite" in str(connection.adbc_get_info().get("vendor_name", "")).lower()

@@ -1,0 +1,147 @@
+"""Sizes: how much memory counts will take, before any are counted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from tabweave.counts.counting import DENSE_VALUES
+from tabweave.counts.counts import Counts
+from tabweave.rows.table import Codes, Sets, Table
+
+_PAIR_BYTES = 120  # of a sparse pair while two sums of counts become one
+_LABEL_BYTES = 400  # of a value: its text, and the dictionaries it is looked up in
+_SAMPLE = 50_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What counting will take.
+
+    Attributes
+    ----------
+    rows : int or None
+        Number of rows, if known.
+    values : dict of str to int
+        About how many values each column has.
+    pairs : int
+        About how many pairs of values occur.
+    bytes : int
+        About how much memory counting takes at its peak, batches apart.
+    available : int or None
+        How much memory is free, if the system says so.
+    """
+
+    rows: int | None
+    values: Mapping[str, int]
+    pairs: int
+    bytes: int
+    available: int | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it is less than what is free."""
+        return self.available is None or self.bytes <= self.available
+
+    def refuse(self) -> None:
+        """Raise MemoryError, naming the columns with most values, if it does not fit."""
+        if self.fits:
+            return
+        largest = sorted(self.values, key=self.values.__getitem__, reverse=True)[:3]
+        named = ", ".join(f"{name!r} has about {self.values[name]:,} values" for name in largest)
+        raise MemoryError(
+            f"counting would take about {_shown(self.bytes)}, and "
+            f"{_shown(self.available or 0)} are free: {named}; leave such columns out, or use "
+            "max_values=1000"
+        )
+
+
+def estimated(
+    table: Table, n_rows: int | None = None, limits: Mapping[str, int] | None = None
+) -> Estimate:
+    """Return the estimate for all rows, of which a table holds the first.
+
+    ``limits`` are the most values that some columns will be allowed.
+
+    A value met once among the first rows stands for as many as there are times the rows; one met
+    again is taken to be known. So an estimate tends to be too high, never far too low, unless the
+    rows are sorted.
+    """
+    rows = table.n_rows if n_rows is None else n_rows
+    growth = max(rows / max(table.n_rows, 1), 1.0)
+    valued = [(c.name, d) for c, d in table if isinstance(d, Codes | Sets)]
+    values = {name: _grown(np.bincount(d.codes), growth, rows) for name, d in valued}
+    values = {name: min(v, (limits or {}).get(name, v)) for name, v in values.items()}
+    free = available_memory()
+    single = {name for name, d in valued if isinstance(d, Codes)}
+    most = {
+        (a, b): min(values[a] * values[b], rows if {a, b} <= single else values[a] * values[b])
+        for a, b in combinations(values, 2)
+    }
+    pairs = 2 * sum(most.values()) + sum(values.values())
+    needed = _bytes(sum(values.values()), pairs)
+    if free is not None and needed > free:
+        pairs = _sampled_pairs(dict(valued), most, rows) + sum(values.values())
+        needed = _bytes(sum(values.values()), pairs)
+    return Estimate(n_rows, values, int(pairs), int(needed), free)
+
+
+def _sampled_pairs(columns: dict[str, Any], most: dict[tuple[str, str], int], rows: int) -> int:
+    """Return how many pairs to expect from those that few rows have."""
+    total = 0
+    for (a, b), limit in most.items():
+        left, right = columns[a], columns[b]
+        if isinstance(left, Sets) or isinstance(right, Sets):
+            total += 2 * limit
+            continue
+        keys = left.codes[:_SAMPLE].astype(np.int64) * len(right.labels) + right.codes[:_SAMPLE]
+        _, seen = np.unique(keys, return_counts=True)
+        total += 2 * min(limit, _grown(seen, max(rows / max(len(keys), 1), 1.0), rows))
+    return total
+
+
+def _grown(seen: np.ndarray, growth: float, rows: int) -> int:
+    once = int((seen == 1).sum())
+    return int((seen > 1).sum() + min(once * growth, rows))
+
+
+def _bytes(n_values: int, pairs: int) -> int:
+    dense = 4 * 8 * n_values**2
+    sparse = _PAIR_BYTES * pairs
+    return (dense if n_values <= DENSE_VALUES else sparse) + _LABEL_BYTES * n_values
+
+
+def refuse_counts(counts: Counts) -> None:
+    """Raise MemoryError if adding more to these counts would not fit."""
+    if counts.schema is None or isinstance(counts.pairs, np.ndarray):
+        return
+    sizes = dict(zip(counts.names, counts.sizes.tolist(), strict=True))
+    needed = _bytes(int(counts.offsets[-1]), counts.pairs.nnz)
+    Estimate(None, sizes, counts.pairs.nnz, needed, available_memory()).refuse()
+
+
+def available_memory() -> int | None:
+    """Return how many bytes are free, if the system says so."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _shown(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:,.1f} MB"
+
+
+# -- Estimating any source: the first batch says how many values and pairs there will be

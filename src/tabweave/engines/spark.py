@@ -1,0 +1,121 @@
+"""Spark: each partition is counted by its Python worker; only counts travel, merged on the way."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tabweave._compat import require
+from tabweave.engines.progress import Progress, telling
+from tabweave.engines.source import BATCH_ROWS, Source
+
+_BRANCHES = 16
+
+
+@dataclass(frozen=True)
+class OnSpark:
+    """The executors that a Spark frame's session has."""
+
+    source: Source
+    frame: Any
+
+    @classmethod
+    def of(cls, frame: Any) -> OnSpark:
+        """Return where a Spark frame is."""
+
+        def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+            yield frame.select(*map(_quoted, columns)).toArrow()
+
+        return cls(Source("Spark frame", dict.fromkeys(frame.columns, ""), stream), frame)
+
+    def run(self, work: Any, columns: Sequence[str], progress: Progress, what: str) -> Any:
+        """Do the work on each partition, merge some on the executors, and the rest here."""
+        rows = self.frame.select(*map(_quoted, columns))
+        results = rows.mapInArrow(_Partition(work), "result binary")
+        n_parts = _partitions(rows)
+        while n_parts > 2 * _BRANCHES:
+            n_parts = -(-n_parts // _BRANCHES)
+            results = results.repartition(n_parts).mapInArrow(_Merge(work), "result binary")
+        with telling(progress, what, None):
+            parts = [pickle.loads(row.result) for row in results.toLocalIterator()]
+        return work.merge(parts)
+
+
+@dataclass(frozen=True)
+class _Partition:
+    """The work on the Arrow batches of one partition; its result as one row of bytes."""
+
+    work: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        yield _row(self.work(_gathered(batches)))
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """The merging of the results that one partition holds."""
+
+    work: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        parts = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]
+        yield _row(self.work.merge(parts))
+
+
+def _row(result: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
+
+
+def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
+    """Put Spark's small batches together to such as are worth counting."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(map(len, held)) >= BATCH_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _partitions(frame: Any) -> int:
+    try:
+        return frame.rdd.getNumPartitions()
+    except Exception:  # Spark Connect has no RDDs; merge once, to be safe
+        return 4 * _BRANCHES
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def transformed(embedder: Any, frame: Any, keep: Sequence[str]) -> Any:
+    """Return the vectors of a Spark frame as another, computed by its executors."""
+    types = require("pyspark.sql.types", "spark")
+    number = types.FloatType() if embedder.dtype == "float32" else types.DoubleType()
+    names = embedder.get_feature_names_out()
+    kept = [frame.schema[name] for name in keep]
+    schema = types.StructType([*kept, *(types.StructField(name, number) for name in names)])
+    return frame.mapInArrow(_Vectors(embedder, tuple(keep), tuple(names)), schema)
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    """The vectors of Arrow batches, beside the columns that are kept."""
+
+    embedder: Any
+    keep: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from tabweave.engines.transform import vector_batch
+
+        for batch in batches:
+            if len(batch):
+                yield vector_batch(self.embedder, batch, self.keep, self.names)

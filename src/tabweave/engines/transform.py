@@ -1,0 +1,235 @@
+"""Transforming from path to path: batch by batch, in bounded memory, all or nothing."""
+
+from __future__ import annotations
+
+import csv
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tabweave._compat import require
+from tabweave.engines.counting import place_of
+from tabweave.engines.files import expand
+from tabweave.engines.opening import kind_of, known_columns
+from tabweave.engines.progress import Progress, batches_of, counted, n_rows_of, telling
+from tabweave.engines.source import Source, chosen, has_arrow
+from tabweave.rows.frames import columns_of
+
+_ROWS = 1 << 17
+_TARGETS = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".ipc": "arrow"}
+_TARGETS |= {".feather": "arrow"}
+
+
+def transform(
+    embedder: Any,
+    source: Any,
+    target: str | os.PathLike[str] | None = None,
+    *,
+    columns: Any = None,
+    keep: Sequence[str] = (),
+    batch_rows: int = _ROWS,
+    overwrite: bool = False,
+    progress: Progress = False,
+) -> Any:
+    """Write the vectors of a source to a file, or give those of a Dask or Spark frame as another.
+
+    Rows are read, looked up and written in batches, so memory does not grow with their number.
+    The file appears under its name when it is complete.
+
+    Parameters
+    ----------
+    embedder : fitted estimator
+        What turns rows into vectors.
+    source
+        Where the rows are; see :func:`tabweave.count`.
+    target : path
+        A file ending in ``.parquet``, ``.csv``, ``.arrow`` or ``.feather``; None for a Dask or
+        Spark frame, which stays where it is and is returned as one of vectors.
+    columns : list of names, or mapping of name to type, optional
+        The columns to read, if not all; in files of text also their types.
+    keep : list of str, optional
+        Columns to carry along, such as an id; they come first, and need not be known to the
+        embedder.
+    batch_rows : int
+        At most so many rows at a time.
+    overwrite : bool, default=False
+        Whether a file of that name may be replaced.
+    progress : bool or callable, default=False
+        As in :func:`tabweave.count`.
+
+    Returns
+    -------
+    int or frame
+        How many rows were written, or the frame of vectors.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from tabweave import OneHot
+    >>> from tabweave.engines import read, transform
+    >>> rows = "SELECT range AS id, 'v' || (range % 2) AS letter FROM range(3)"
+    >>> embedder = OneHot().fit({"letter": ["v0", "v1"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "vectors.csv")
+    ...     n_rows = transform(embedder, rows, path, keep=["id"])
+    ...     print(n_rows, read(path).column_names)
+    3 ['id', 'letter_v0', 'letter_v1']
+    """
+    if isinstance(keep, str):
+        raise TypeError(f"keep={keep!r}: give a list of names, as in keep=[{keep!r}]")
+    kind = kind_of(source)
+    if target is None:
+        if kind not in ("dask", "spark"):
+            raise ValueError("target: say which file to write")
+        return vectors_of(embedder, source, keep)
+    path = _target(target, source, kind, overwrite)
+    if columns is None and "counts_" in vars(embedder):
+        columns = known_columns(source, embedder.counts_, keep)
+    opened = place_of(source, columns, "auto").source
+    wanted = _wanted(embedder, opened, columns, keep)
+    names = _names(embedder, keep)
+    done = 0
+    with _written(path) as write, telling(progress, "transforming", opened.n_rows) as tell:
+        for batch in counted(batches_of(opened, wanted, batch_rows), tell):
+            write(vector_batch(embedder, batch, keep, names))
+            done += n_rows_of(batch)
+        if not done:
+            raise ValueError(f"{opened.place}: there are no rows")
+    return done
+
+
+def vectors_of(embedder: Any, frame: Any, keep: Sequence[str] = ()) -> Any:
+    """Return the vectors of a Dask or Spark frame as another; nothing is computed yet."""
+    from tabweave.engines import dask, spark
+
+    there = dask if kind_of(frame) == "dask" else spark
+    return there.transformed(embedder, frame, list(keep))
+
+
+def vector_batch(embedder: Any, batch: Any, keep: Sequence[str], names: Sequence[str]) -> Any:
+    """Return the kept columns and the vectors of a batch: as Arrow, or else as a mapping."""
+    found, cells, _ = columns_of(batch)
+    by_name = dict(zip(found or [], cells, strict=True))
+    wanted = getattr(embedder, "feature_names_in_", [n for n in by_name if n not in keep])
+    vectors = np.asarray(embedder.transform({name: by_name[name] for name in wanted}))
+    out = {name: by_name[name] for name in keep}
+    out |= {name: np.ascontiguousarray(vectors[:, i]) for i, name in enumerate(names)}
+    if not has_arrow():
+        return out
+    import pyarrow as pa
+
+    columns = map(_arrow_column, out.values())
+    return pa.Table.from_arrays(list(columns), names=list(out)).combine_chunks().to_batches()[0]
+
+
+def _arrow_column(column: Any) -> Any:
+    """Return a column as Arrow has it, text spelled out: dictionaries differ between batches."""
+    import pyarrow as pa
+
+    if not type(column).__module__.startswith("pyarrow"):
+        return pa.array(column)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _names(embedder: Any, keep: Sequence[str]) -> list[str]:
+    names = [str(name) for name in embedder.get_feature_names_out()]
+    for name in keep:
+        if name in names:
+            raise ValueError(f"keep names {name!r}, which is also a dimension; rename the column")
+    if not names and not keep:
+        raise ValueError("no column varies, so vectors have no dimension and there is no file")
+    return names
+
+
+def _wanted(embedder: Any, source: Source, columns: Any, keep: Sequence[str]) -> list[str]:
+    """Return the columns to read: those of fit, and those to keep."""
+    known = getattr(embedder, "feature_names_in_", None)
+    names = chosen(source, columns) if known is None else list(known)
+    return chosen(source, list(dict.fromkeys([*names, *keep])))
+
+
+def _target(target: Any, source: Any, kind: str, overwrite: bool) -> Path:
+    path = Path(target)
+    if path.suffix.lower() not in _TARGETS:
+        raise ValueError(f"{path}: tabweave writes files that end in {', '.join(_TARGETS)}")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to")
+    if kind == "files" and path.resolve() in [p.resolve() for p in expand(source)]:
+        raise ValueError(f"{path} is one of the files to read; write to another")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists; use overwrite=True to replace it")
+    return path
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Give a function that appends a batch; the file gets its name when all went well."""
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    writer: list[Any] = []
+
+    def write(batch: Any) -> None:
+        if not writer:
+            writer.append(_writer(temporary, _TARGETS[path.suffix.lower()], batch))
+        writer[0].write(batch)
+
+    try:
+        yield write
+        for opened in writer:
+            opened.close()
+        os.replace(temporary, path)
+    except BaseException:
+        for opened in writer:
+            with suppress(Exception):
+                opened.close()
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _writer(path: Path, kind: str, batch: Any) -> Any:
+    if kind == "csv" and not has_arrow():
+        return _PlainCsv(path)
+    arrow = require("pyarrow", "frames")
+    if kind == "csv":
+        return require("pyarrow.csv", "frames").CSVWriter(path, batch.schema)
+    if kind == "arrow":
+        return arrow.ipc.new_file(path, batch.schema)
+    parquet = require("pyarrow.parquet", "frames")
+    # Vectors of values repeat, so dictionaries keep the file small.
+    return _Parquet(parquet.ParquetWriter(path, batch.schema))
+
+
+@dataclass(frozen=True)
+class _Parquet:
+    """A Parquet file that takes batches."""
+
+    file: Any
+
+    def write(self, batch: Any) -> None:
+        self.file.write_batch(batch)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+class _PlainCsv:
+    """A CSV file written without pyarrow."""
+
+    def __init__(self, path: Path) -> None:
+        self.file = open(path, "x", newline="", encoding="utf-8")
+        self.names: list[str] | None = None
+
+    def write(self, batch: Any) -> None:
+        rows = csv.writer(self.file)
+        if self.names is None:
+            self.names = list(batch)
+            rows.writerow(self.names)
+        rows.writerows(zip(*(np.asarray(c).tolist() for c in batch.values()), strict=True))
+
+    def close(self) -> None:
+        self.file.close()

@@ -1,0 +1,70 @@
+"""Scores, tests and protocols that judge a representation: pure functions on arrays.
+
+Nothing here knows how a representation was made. Each function's docstring names the equation it
+computes.
+"""
+
+from tabweave.evaluate.goodness import class_margins, epsilon_gamma
+from tabweave.evaluate.indicators import (
+    davies_bouldin,
+    dunn,
+    inter_coupling_heterogeneity,
+    intra_coupling_heterogeneity,
+    relative_distance,
+    sd_index,
+)
+from tabweave.evaluate.protocol import best_of, monte_carlo_splits, stream_windows
+from tabweave.evaluate.ranks import (
+    FriedmanTest,
+    RankComparison,
+    average_ranks,
+    bonferroni_dunn,
+    critical_difference,
+    friedman,
+    nemenyi,
+)
+from tabweave.evaluate.retrieval import (
+    neighbor_precision_at_k,
+    neighbor_recall_at_k,
+    precision_at_k,
+    recall_at_k,
+)
+from tabweave.evaluate.scores import (
+    adjusted_rand,
+    clustering_accuracy,
+    clustering_f,
+    macro_f,
+    matched_labels,
+    nmi,
+)
+
+__all__ = [
+    "FriedmanTest",
+    "RankComparison",
+    "adjusted_rand",
+    "average_ranks",
+    "best_of",
+    "bonferroni_dunn",
+    "class_margins",
+    "clustering_accuracy",
+    "clustering_f",
+    "critical_difference",
+    "davies_bouldin",
+    "dunn",
+    "epsilon_gamma",
+    "friedman",
+    "inter_coupling_heterogeneity",
+    "intra_coupling_heterogeneity",
+    "macro_f",
+    "matched_labels",
+    "monte_carlo_splits",
+    "neighbor_precision_at_k",
+    "neighbor_recall_at_k",
+    "nemenyi",
+    "nmi",
+    "precision_at_k",
+    "recall_at_k",
+    "relative_distance",
+    "sd_index",
+    "stream_windows",
+]

@@ -1,0 +1,284 @@
+"""Structure of a representation: tight clusters far apart, and couplings that differ.
+
+Comes in: distances or points with their clusters; or counts and coupling matrices. Goes out: one
+number each. Larger is better for `relative_distance` and `dunn`, smaller for `davies_bouldin` and
+`sd_index`. [Wang, She, Cao 2013, section 5.2; Zhu 2019, section 7.4.3]
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tabweave.evaluate.scores import encode
+
+
+def relative_distance(distances: Any, labels: Any) -> float:
+    """RD: the average distance between clusters over the average distance within clusters.
+
+    Both averages are over pairs of different objects.
+
+    Parameters
+    ----------
+    distances : array-like of shape (n_objects, n_objects)
+        Symmetric distances.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Larger is better; infinite when the objects of every cluster coincide.
+
+    References
+    ----------
+    Wang, She, Cao (2013), section 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave.evaluate import relative_distance
+    >>> x = np.array([0.0, 1.0, 10.0, 11.0])
+    >>> relative_distance(abs(x[:, None] - x), [0, 0, 1, 1])
+    10.0
+    """
+    within, between = _within_between(distances, labels)
+    return _ratio(between.mean(), within.mean())
+
+
+def dunn(distances: Any, labels: Any) -> float:
+    """Dunn's index: the smallest distance between clusters over the largest within one.
+
+    Parameters
+    ----------
+    distances : array-like of shape (n_objects, n_objects)
+        Symmetric distances.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Larger is better; infinite when the objects of every cluster coincide.
+
+    References
+    ----------
+    Dunn (1974); Wang, She, Cao (2013), section 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave.evaluate import dunn
+    >>> x = np.array([0.0, 1.0, 10.0, 11.0])
+    >>> dunn(abs(x[:, None] - x), [0, 0, 1, 1])
+    9.0
+    """
+    within, between = _within_between(distances, labels)
+    return _ratio(between.min(), within.max())
+
+
+def sd_index(distances: Any, labels: Any) -> float:
+    """SD: the sum of distances between objects of the same cluster, each pair once.
+
+    Not free of scale: compare representations only after bringing them to one scale.
+
+    Parameters
+    ----------
+    distances : array-like of shape (n_objects, n_objects)
+        Symmetric distances.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Smaller is better.
+
+    References
+    ----------
+    Wang, She, Cao (2013), section 5.2 ("Sum-Distance").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave.evaluate import sd_index
+    >>> x = np.array([0.0, 1.0, 10.0, 12.0])
+    >>> sd_index(abs(x[:, None] - x), [0, 0, 1, 1])
+    3.0
+    """
+    within, _ = _within_between(distances, labels)
+    return float(within.sum())
+
+
+def davies_bouldin(points: Any, labels: Any) -> float:
+    """DBI: the mean over clusters of the worst ``(S_i + S_j) / M_ij``.
+
+    ``S_i`` is the mean Euclidean distance of a cluster's points to their centre, ``M_ij`` the
+    distance of two centres. Two clusters with the same centre make the index infinite.
+
+    Parameters
+    ----------
+    points : array-like of shape (n_objects, n_dimensions)
+        Coordinates.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Smaller is better.
+
+    References
+    ----------
+    Davies and Bouldin (1979), with p = 2 and q = 1; Wang, She, Cao (2013), section 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave.evaluate import davies_bouldin
+    >>> davies_bouldin(np.array([[0.0], [1.0], [10.0], [11.0]]), [0, 0, 1, 1])
+    0.1
+    """
+    codes = _clusters(labels)
+    points = np.asarray(points, dtype=float)
+    if points.ndim != 2 or len(points) != codes.size or not np.isfinite(points).all():
+        raise ValueError(
+            f"points must be finite with shape ({codes.size}, n_dimensions), got {points.shape}"
+        )
+    members = np.eye(codes.max() + 1)[codes]
+    sizes = members.sum(axis=0)
+    centres = members.T @ points / sizes[:, None]
+    scatter = members.T @ np.linalg.norm(points - centres[codes], axis=1) / sizes
+    apart = np.linalg.norm(centres[:, None] - centres, axis=2)
+    ratio = np.full(apart.shape, np.inf)
+    np.divide(scatter[:, None] + scatter, apart, out=ratio, where=apart > 0)
+    np.fill_diagonal(ratio, -np.inf)  # a cluster is not compared with itself
+    return float(ratio.max(axis=1).mean())
+
+
+def intra_coupling_heterogeneity(counts: Sequence[Any]) -> float:
+    """Eqs. (7.25), (7.26): how unevenly the values of each attribute fall on the clusters.
+
+    For a value with shares ``p_k`` over the ``n_c`` clusters the length ``x = ||p||`` is brought to
+    [0, 1] by ``1 - (1 - x) / (1 - 1 / sqrt(n_c))``: 1 when the value occurs in a single cluster,
+    0 when it occurs in all alike. Averaged over the values of an attribute, then over attributes.
+
+    Parameters
+    ----------
+    counts : sequence of array-like, each of shape (n_values, n_clusters)
+        Per attribute, how often each value occurs in each cluster.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Notes
+    -----
+    Erratum: Eq. (7.25) sums over values without dividing by their number, which contradicts the
+    text ("1 when each value appears only in a ground-truth cluster"). The mean is meant.
+
+    References
+    ----------
+    Zhu (2019), Eqs. (7.25), (7.26).
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import intra_coupling_heterogeneity
+    >>> round(intra_coupling_heterogeneity([[[3, 0], [0, 5]], [[2, 2], [2, 2]]]), 6)
+    0.5
+    """
+    per_attribute = [_value_heterogeneity(table, a).mean() for a, table in enumerate(counts)]
+    if not per_attribute:
+        raise ValueError("counts hold no attribute; pass one table per attribute")
+    return float(np.mean(per_attribute))
+
+
+def inter_coupling_heterogeneity(couplings: Sequence[Sequence[Any]]) -> float:
+    """Eq. (7.27): how much the coupling matrices of the same attribute differ.
+
+    Per attribute ``sqrt(sum_kl sum_ij (C_ij^k - C_ij^l)^2 / n_v^2)`` over all ordered pairs of its
+    coupling matrices; averaged over attributes. 0 when all matrices of an attribute are the same.
+
+    Parameters
+    ----------
+    couplings : sequence of sequences of array-like
+        Per attribute its coupling matrices, all of shape (n_values, n_values).
+
+    Returns
+    -------
+    float
+        Not negative; grows with the number and the scale of the matrices.
+
+    Notes
+    -----
+    Eq. (7.27) leaves the attribute z free; the mean over attributes is our reading.
+
+    References
+    ----------
+    Zhu (2019), Eq. (7.27).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave.evaluate import inter_coupling_heterogeneity
+    >>> round(inter_coupling_heterogeneity([[np.zeros((2, 2)), np.ones((2, 2))]]), 4)
+    1.4142
+    """
+    per_attribute = []
+    for a, matrices in enumerate(couplings):
+        shapes = {np.shape(matrix) for matrix in matrices}
+        if len(shapes) != 1 or len(shape := shapes.pop()) != 2 or shape[0] != shape[1]:
+            raise ValueError(f"the coupling matrices of attribute {a} must be square, of one size")
+        C = np.stack([np.asarray(matrix, dtype=float) for matrix in matrices])
+        # sum over k, l of (C_k - C_l)^2 is 2 n_m times the squared deviations from the mean
+        differences = 2 * len(C) * np.sum((C - C.mean(axis=0)) ** 2)
+        per_attribute.append(np.sqrt(differences) / C.shape[1])
+    if not per_attribute:
+        raise ValueError("couplings hold no attribute; pass a list of matrices per attribute")
+    return float(np.mean(per_attribute))
+
+
+def _value_heterogeneity(table: Any, attribute: int) -> np.ndarray:
+    """Eq. (7.26) for every value of one attribute; values that never occur are left out."""
+    table = np.asarray(table, dtype=float)
+    if table.ndim != 2 or table.shape[1] < 2 or not (table >= 0).all() or not table.any():
+        raise ValueError(
+            f"counts of attribute {attribute} must be a table of values by at least 2 clusters, "
+            "not negative and not all zero"
+        )
+    table = table[table.sum(axis=1) > 0]
+    length = np.linalg.norm(table / table.sum(axis=1, keepdims=True), axis=1)
+    return 1 - (1 - length) / (1 - 1 / np.sqrt(table.shape[1]))
+
+
+def _within_between(distances: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Distances of the pairs within a cluster and of those between two, each pair once."""
+    codes = _clusters(labels)
+    distances = np.asarray(distances, dtype=float)
+    if distances.shape != (codes.size, codes.size):
+        raise ValueError(
+            f"distances have shape {distances.shape}, labels ask for {(codes.size, codes.size)}"
+        )
+    if np.isnan(distances).any() or not np.allclose(distances, distances.T):
+        raise ValueError("distances must be symmetric and free of NaN")
+    rows, columns = np.triu_indices(codes.size, 1)
+    pairs, same = distances[rows, columns], codes[rows] == codes[columns]
+    if not same.any():
+        raise ValueError("every cluster holds a single object; there is no distance within one")
+    return pairs[same], pairs[~same]
+
+
+def _clusters(labels: Any) -> np.ndarray:
+    values, codes = encode(labels, "labels")
+    if len(values) < 2:
+        raise ValueError(f"labels hold the single cluster {values[0]!r}; pass at least two")
+    return codes
+
+
+def _ratio(apart: float, tight: float) -> float:
+    if tight > 0:
+        return float(apart / tight)
+    if apart > 0:
+        return float("inf")
+    raise ValueError("distances within and between clusters are all 0; there is no structure")

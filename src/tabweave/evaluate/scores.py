@@ -1,0 +1,354 @@
+"""How well labels were found again: F, accuracy, NMI and Rand for classes and clusters.
+
+Comes in: the true classes and the found labels, of any type. Goes out: one number, which no
+renaming of labels and no reordering of objects can change. [Zhu 2019, section 3.5.2]
+"""
+
+from typing import Any
+
+import numpy as np
+
+_NAMES = ("y_true", "labels")
+
+
+def matched_labels(y_true: Any, labels: Any) -> np.ndarray:
+    """Name every cluster after a class: the one-to-one matching with the largest overlap.
+
+    Clusters and classes are matched by the Hungarian method on their contingency table. Among
+    matchings of equal overlap the one with the largest macro F is taken.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    ndarray of shape (n_objects,)
+        The class matched to each object's cluster. When there are more clusters than classes,
+        the objects of an unmatched cluster hold ``None``.
+
+    References
+    ----------
+    Kuhn (1955), The Hungarian method for the assignment problem.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import matched_labels
+    >>> matched_labels(["a", "a", "b", "b", "b"], [1, 1, 0, 0, 7]).tolist()
+    ['a', 'a', 'b', 'b', None]
+    """
+    classes, true_codes, clusters, found_codes = encode_pair(y_true, labels, _NAMES)
+    class_of = np.full(len(clusters), -1)
+    rows, columns = _matching(contingency(true_codes, found_codes))
+    class_of[columns] = rows
+    names = np.empty(len(classes) + 1, dtype=object)
+    names[: len(classes)] = classes
+    names[-1] = None  # code -1: no class left for this cluster
+    matched = names[class_of[found_codes]]
+    dtype = getattr(y_true, "dtype", None)
+    if isinstance(dtype, np.dtype) and (class_of >= 0).all():
+        return matched.astype(dtype)
+    return matched
+
+
+def clustering_f(y_true: Any, labels: Any) -> float:
+    """Eq. (3.5) for clusters: macro F after matching clusters to classes.
+
+    The mean over the true classes of ``2 n_ij / (n_i + n_j)``, where cluster j is matched to
+    class i as in `matched_labels`, ``n_ij`` is their overlap and ``n_i``, ``n_j`` their sizes. A
+    class without a cluster scores 0; objects of a cluster without a class count as not found.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, larger is better.
+
+    References
+    ----------
+    Zhu (2019), Eq. (3.5).
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import clustering_f
+    >>> clustering_f(["a", "a", "b", "b"], [1, 1, 0, 0])
+    1.0
+    >>> round(clustering_f(["a", "a", "b", "b"], [0, 0, 0, 1]), 4)
+    0.7333
+    """
+    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
+    table = contingency(true_codes, found_codes)
+    rows, columns = _matching(table)
+    return float(_f_of_pairs(table)[rows, columns].sum() / table.shape[0])
+
+
+def clustering_accuracy(y_true: Any, labels: Any) -> float:
+    """Share of objects whose cluster is matched to their class.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, larger is better.
+
+    References
+    ----------
+    Wang, She, Cao (2013), section 5 (accuracy of a clustering); matching as in `matched_labels`.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import clustering_accuracy
+    >>> clustering_accuracy(["a", "a", "b", "b"], [0, 0, 0, 1])
+    0.75
+    """
+    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
+    table = contingency(true_codes, found_codes)
+    return float(table[_matching(table)].sum() / table.sum())
+
+
+def macro_f(y_true: Any, y_pred: Any) -> float:
+    """Eq. (3.5) for classes: F of each class, averaged over the classes of ``y_true``.
+
+    A class that occurs only in ``y_pred`` lowers the recall of others but is not averaged over
+    (scikit-learn would average it in as a zero).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    y_pred : array-like of shape (n_objects,)
+        Predicted classes.
+
+    Returns
+    -------
+    float
+        Between 0 and 1, larger is better.
+
+    References
+    ----------
+    Zhu (2019), Eq. (3.5).
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import macro_f
+    >>> round(macro_f(["a", "a", "b", "b"], ["a", "a", "a", "b"]), 4)
+    0.7333
+    """
+    names = ("y_true", "y_pred")
+    classes, true_codes, predicted, predicted_codes = encode_pair(y_true, y_pred, names)
+    codes = recode(predicted, classes, names[::-1])[predicted_codes]
+    codes[codes < 0] = len(classes)  # one extra code for every label that is no true class
+    hits = np.bincount(true_codes[true_codes == codes], minlength=len(classes))
+    sizes = np.bincount(true_codes, minlength=len(classes))
+    named = np.bincount(codes, minlength=len(classes))[: len(classes)]
+    return float(np.mean(2 * hits / (sizes + named)))
+
+
+def nmi(y_true: Any, labels: Any) -> float:
+    """Eq. (3.6): mutual information over the arithmetic mean of the two entropies.
+
+    Two labelings that both put all objects together agree perfectly and score 1.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        Between 0 (independent) and 1 (the same partition).
+
+    References
+    ----------
+    Zhu (2019), Eq. (3.6).
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import nmi
+    >>> nmi(["a", "a", "b", "b"], [1, 1, 0, 0])
+    1.0
+    >>> nmi(["a", "a", "b", "b"], [0, 1, 0, 1])
+    0.0
+    """
+    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
+    table = contingency(true_codes, found_codes)
+    both = _entropy(table.sum(axis=1)) + _entropy(table.sum(axis=0))
+    if both == 0:
+        return 1.0
+    mutual = both - _entropy(table.ravel())  # I = H(C) + H(C^) - H(C, C^)
+    return float(np.clip(2 * mutual / both, 0, 1))
+
+
+def adjusted_rand(y_true: Any, labels: Any) -> float:
+    """Agreement on pairs of objects, 0 in expectation for random labels of the same sizes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_objects,)
+        Ground-truth classes.
+    labels : array-like of shape (n_objects,)
+        Cluster of each object.
+
+    Returns
+    -------
+    float
+        1 for the same partition; negative when worse than chance.
+
+    References
+    ----------
+    Hubert and Arabie (1985), Comparing partitions.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import adjusted_rand
+    >>> adjusted_rand(["a", "a", "b", "b"], [1, 1, 0, 0])
+    1.0
+    >>> round(adjusted_rand(["a", "a", "b", "b"], [0, 1, 0, 1]), 6)
+    -0.5
+    """
+    _, true_codes, _, found_codes = encode_pair(y_true, labels, _NAMES)
+    table = contingency(true_codes, found_codes)
+    together = _pairs(table)
+    in_class, in_cluster = _pairs(table.sum(axis=1)), _pairs(table.sum(axis=0))
+    if in_class == in_cluster == together:  # the same partition; also the 0 / 0 of trivial ones
+        return 1.0
+    expected = in_class * in_cluster / _pairs(table.sum())
+    return float((together - expected) / ((in_class + in_cluster) / 2 - expected))
+
+
+def _matching(table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the one-to-one matching: most overlap first, most F among equals."""
+    from scipy.optimize import linear_sum_assignment
+
+    # Overlaps are whole numbers and at most min(shape) pairs add less than 1/2 in all, so F
+    # decides ties only. Without it the matching would depend on the order of the labels.
+    bonus = _f_of_pairs(table) / (2 * min(table.shape) + 1)
+    return linear_sum_assignment(table + bonus, maximize=True)
+
+
+def _f_of_pairs(table: np.ndarray) -> np.ndarray:
+    """F of every class with every cluster: 2 n_ij / (n_i + n_j)."""
+    return 2 * table / (table.sum(axis=1, keepdims=True) + table.sum(axis=0, keepdims=True))
+
+
+def _entropy(counts: np.ndarray) -> float:
+    p = counts[counts > 0] / counts.sum()
+    return float(-np.sum(p * np.log(p)))
+
+
+def _pairs(counts: np.ndarray) -> float:
+    n = np.asarray(counts, dtype=float)
+    return float(np.sum(n * (n - 1)) / 2)
+
+
+# -- Labels of any type in, small integers out; every score starts here
+
+
+def encode(labels: Any, name: str) -> tuple[list, np.ndarray]:
+    """Give each label a code; return the label of each code and the code of each object."""
+    # A list is read as objects: NumPy would turn [1, "1"] into the same string twice.
+    array = np.asarray(labels) if hasattr(labels, "__array__") else _as_objects(labels)
+    if array.ndim != 1:
+        raise ValueError(
+            f"{name} must hold one label per object (1 dimension), it has {array.ndim}; "
+            "pass a single column, e.g. with .ravel()"
+        )
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; pass at least one label")
+    if array.dtype.kind in "OT":
+        return _encode_objects(array, name)
+    missing = np.flatnonzero(array != array)  # NaN and NaT differ from themselves
+    if missing.size:
+        raise ValueError(_missing_message(name, missing[0], array[missing[0]]))
+    uniques, codes = np.unique(array, return_inverse=True)
+    return uniques.tolist(), codes
+
+
+def encode_pair(first: Any, second: Any, names: tuple[str, str]) -> tuple:
+    """Encode two labelings of the same objects: (values, codes, values, codes)."""
+    first_values, first_codes = encode(first, names[0])
+    second_values, second_codes = encode(second, names[1])
+    if first_codes.size != second_codes.size:
+        raise ValueError(
+            f"{names[0]} has {first_codes.size} labels and {names[1]} has {second_codes.size}; "
+            "both must label the same objects in the same order"
+        )
+    return first_values, first_codes, second_values, second_codes
+
+
+def recode(values: list, known: list, names: tuple[str, str]) -> np.ndarray:
+    """Code of each of ``values`` in the vocabulary ``known``, -1 for a label not in it."""
+    text, known_text = _count_text(values), _count_text(known)
+    if (text == 0 and known_text == len(known)) or (text == len(values) and known_text == 0):
+        raise ValueError(
+            f"{names[0]} holds labels such as {values[0]!r} and {names[1]} such as {known[0]!r}; "
+            "text never equals a number: convert one of them, e.g. with .astype(str)"
+        )
+    position = {value: code for code, value in enumerate(known)}
+    return np.array([position.get(value, -1) for value in values], dtype=np.intp)
+
+
+def contingency(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Count the objects of every pair of codes: entry (i, j) has code i first and j second."""
+    shape = (int(first.max()) + 1, int(second.max()) + 1)
+    return np.bincount(first * shape[1] + second, minlength=shape[0] * shape[1]).reshape(shape)
+
+
+def _as_objects(labels: Any) -> np.ndarray:
+    # Filled by hand, because np.array would unpack tuples into a second dimension.
+    items = list(labels)
+    if items and all(isinstance(item, list) for item in items):
+        raise ValueError("labels are nested lists; pass one label per object")
+    array = np.empty(len(items), dtype=object)
+    for i, item in enumerate(items):
+        array[i] = item
+    return array
+
+
+def _encode_objects(array: np.ndarray, name: str) -> tuple[list, np.ndarray]:
+    # A dictionary instead of sorting: objects of mixed types have no order.
+    position: dict[Any, int] = {}
+    codes = np.empty(array.size, dtype=np.intp)
+    for i, value in enumerate(array.tolist()):
+        if _is_missing(value):
+            raise ValueError(_missing_message(name, i, value))
+        codes[i] = position.setdefault(value, len(position))
+    return list(position), codes
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be true or false
+        return True
+
+
+def _missing_message(name: str, row: int, value: Any) -> str:
+    return (
+        f"{name} has a missing label ({value!r}) at position {row}; drop such objects or give "
+        "them a label of their own"
+    )
+
+
+def _count_text(values: list) -> int:
+    return sum(isinstance(value, str) for value in values)

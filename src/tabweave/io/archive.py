@@ -1,0 +1,149 @@
+"""Files: a JSON header and plain arrays in one sealed archive. No pickle, no half-written file.
+
+A file is a zip archive of ``.npy`` members. Its comment, the last bytes of the file, is the seal:
+the SHA-256 of everything before. Files of format 1 had no seal and are still read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import struct
+import tokenize
+import uuid
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from tabweave.rows.table import Column, Schema
+from tabweave.rows.vocabulary import from_json, to_json
+
+VERSION = 2
+_SEALS = (b"tabweave sha256 ", b"weft sha256 ")  # the package was named weft once
+_HEX = 2 * hashlib.sha256().digest_size
+DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError),
+    *(SyntaxError, tokenize.TokenError, MemoryError),  # what NumPy makes of a bad array header
+)
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary name beside a file; rename it at the end, remove it if that fails."""
+    path = Path(path)
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write(
+    path: str | PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> None:
+    """Write to a temporary name beside the target, then rename: readers see all or nothing."""
+    text = json.dumps({"tabweave": kind, "version": VERSION, **header})
+    # The name of another process's file is never taken: "x" refuses it.
+    with replacing(path) as temporary, open(temporary, "x+b") as file:
+        np.savez_compressed(file, header=np.frombuffer(text.encode(), np.uint8), **arrays)
+        _seal(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _seal(file: IO[bytes]) -> None:
+    """End an archive with the hash of everything before it."""
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.comment = _SEALS[0] + b"0" * _HEX
+    file.seek(-_HEX, os.SEEK_END)
+    place = file.tell()
+    digest = _digest(file, place)
+    file.seek(place)
+    file.write(digest)
+
+
+def _digest(file: IO[bytes], length: int) -> bytes:
+    file.seek(0)
+    seal = hashlib.sha256()
+    while length:
+        block = file.read(min(length, 1 << 20))
+        if not block:
+            raise EOFError("the file ends early")
+        seal.update(block)
+        length -= len(block)
+    return seal.hexdigest().encode()
+
+
+def _sealed(file: IO[bytes]) -> bool:
+    """Tell whether a file has a seal; one that does not hold is an error."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _HEX - len(_SEALS[0])))
+    end = file.read()
+    if not end[:-_HEX].endswith(_SEALS):
+        return False
+    if _digest(file, size - _HEX) != end[-_HEX:]:
+        raise ValueError("its content is not what was written")
+    return True
+
+
+def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what :func:`write` wrote; refuse anything else by name.
+
+    The header says under ``"tabweave"`` which of the kinds it is.
+    """
+    try:
+        with open(path, "rb") as file:
+            sealed = _sealed(file)
+            file.seek(0)
+            if file.read(4) != b"PK\x03\x04":
+                raise ValueError("it is no archive")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+        header = json.loads(arrays.pop("header").tobytes())
+        if "weft" in header:
+            header["tabweave"] = header.pop("weft")
+        found, version = str(header["tabweave"]), int(header.pop("version"))
+        if 1 < version <= VERSION and not sealed:
+            raise ValueError("it has no seal")
+    except DAMAGE as error:
+        if isinstance(error, OSError) and not Path(path).is_file():
+            raise
+        raise ValueError(f"{path} is damaged or was not written by tabweave ({error})") from error
+    if version > VERSION:
+        raise ValueError(
+            f"{path} has format {version}; this tabweave reads up to {VERSION}: upgrade it"
+        )
+    if found not in kinds:
+        raise ValueError(f"{path} holds {found}, not {' or '.join(kinds)}")
+    return header, arrays
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """Return a schema as JSON values."""
+    out = asdict(schema)
+    for column in out["columns"]:
+        if column["levels"] is not None:
+            column["levels"] = [to_json(v) for v in column["levels"]]
+    return out
+
+
+def schema_from_json(data: dict[str, Any]) -> Schema:
+    """Undo :func:`schema_to_json`."""
+    columns = []
+    for column in data.pop("columns"):
+        levels = column.pop("levels")
+        decoded = None if levels is None else tuple(map(from_json, levels))
+        columns.append(Column(**column, levels=decoded))
+    return Schema(tuple(columns), **data)

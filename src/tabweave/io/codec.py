@@ -1,0 +1,322 @@
+"""Objects as JSON values and arrays, and back: what files are made of.
+
+Plain values, containers, arrays and the classes of a register go in; nothing else does, and no
+code is ever read. An object met twice is written once, so that what was shared is shared again,
+and equal objects give equal bytes.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import datetime as dt
+import decimal
+import functools
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+
+from tabweave._compat import require
+
+_PLAIN = (type(None), bool, int, float, str)
+_TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
+    "bytes": (bytes, bytes.hex, bytes.fromhex),
+    "date": (dt.date, dt.date.isoformat, dt.date.fromisoformat),
+    "datetime": (dt.datetime, dt.datetime.isoformat, dt.datetime.fromisoformat),
+    "time": (dt.time, dt.time.isoformat, dt.time.fromisoformat),
+    "decimal": (decimal.Decimal, str, decimal.Decimal),
+    "uuid": (uuid.UUID, str, uuid.UUID),
+    "dtype": (np.dtype, lambda d: d.str, np.dtype),
+}
+_OF_TYPE = {entry[0]: tag for tag, entry in _TEXT.items()}
+_SPARSE = {
+    name: getattr(sparse, name) for name in ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
+}
+_BITS = {"MT19937": np.random.MT19937, "PCG64": np.random.PCG64, "Philox": np.random.Philox}
+
+
+class Encoder:
+    """Turns objects into JSON values; arrays are gathered in ``arrays``.
+
+    Parameters
+    ----------
+    name_of : callable
+        The registered name of a class or function, or None.
+    """
+
+    def __init__(self, name_of: Callable[[Any], str | None]) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+        self._name_of = name_of
+        self._seen: dict[int, tuple[int, Any]] = {}  # number and object, kept so that ids last
+        self._open: set[int] = set()
+
+    def encode(self, value: Any, path: str) -> Any:
+        """Return a value as JSON; ``path`` says where it stands, for errors."""
+        if type(value) in _PLAIN:
+            return value
+        if type(value) in _OF_TYPE or isinstance(value, np.dtype):
+            tag = _OF_TYPE.get(type(value), "dtype")
+            if type(getattr(value, "tzinfo", None)) not in (type(None), dt.timezone):
+                raise TypeError(f"cannot save {path}: {value!r} has a zone; convert it to UTC")
+            return {tag: _TEXT[tag][1](value)}
+        if isinstance(value, np.generic):
+            return {"scalar": [value.dtype.str, value.tobytes().hex()]}
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return {"scalar type": np.dtype(value).str}
+        if id(value) in self._seen:
+            if id(value) in self._open:
+                raise TypeError(f"cannot save {path}: it holds itself")
+            return {"same": self._seen[id(value)][0]}
+        self._seen[id(value)] = len(self._seen), value
+        self._open.add(id(value))
+        out = self._compound(value, path)
+        self._open.discard(id(value))
+        return out
+
+    def _compound(self, value: Any, path: str) -> Any:
+        kind = type(value)
+        if kind in (list, tuple):
+            parts = [self.encode(v, f"{path}[{i}]") for i, v in enumerate(value)]
+            return parts if kind is list else {"tuple": parts}
+        if kind is dict:
+            items = [
+                [self.encode(k, f"a key of {path}"), self.encode(v, f"{path}[{k!r}]")]
+                for k, v in value.items()
+            ]
+            return {"dict": items}
+        if kind in (set, frozenset):
+            ordered = sorted(value, key=lambda v: (type(v).__name__, repr(v)))
+            return {kind.__name__: [self.encode(v, f"a member of {path}") for v in ordered]}
+        if kind is np.ndarray or kind is np.memmap:
+            return self._array(value, path)
+        if kind.__name__ in _SPARSE and kind is _SPARSE[kind.__name__]:
+            parts = [self._array(getattr(value, k), path) for k in ("data", "indices", "indptr")]
+            return {"sparse": [kind.__name__, list(map(int, value.shape)), parts]}
+        return self._object(value, path)
+
+    def _array(self, value: np.ndarray, path: str) -> Any:
+        if value.dtype.kind in "OT":
+            cells = value.astype(object).ravel().tolist()
+            shape = list(value.shape)
+            return {"objects": [shape, [self.encode(v, f"a cell of {path}") for v in cells]]}
+        if value.dtype.hasobject or value.dtype.kind == "V":
+            raise TypeError(f"cannot save {path}: an array of {value.dtype}")
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = np.asarray(value)
+        return {"array": name}
+
+    def _object(self, value: Any, path: str) -> Any:
+        if isinstance(value, np.random.RandomState):
+            return {"RandomState": self.encode(value.get_state(legacy=False), path)}
+        if isinstance(value, np.random.Generator):
+            return {"Generator": self.encode(value.bit_generator.state, path)}
+        if type(value) is functools.partial:
+            parts = [value.func, value.args, value.keywords]
+            return {"partial": [self.encode(part, path) for part in parts]}
+        if type(value).__module__.startswith("lightgbm") and hasattr(value, "model_to_string"):
+            text = value.model_to_string(num_iteration=-1)
+            return {"Booster": self.encode([text, value.best_iteration], path)}
+        if type(value).__module__.startswith("faiss") and hasattr(value, "ntotal"):
+            from faiss import serialize_index
+
+            return {"faiss": self.encode(serialize_index(value), path)}
+        name = self._name_of(value if callable(value) and not _is_instance(value) else type(value))
+        if name is None:
+            raise TypeError(f"cannot save {path or 'this'}: {_refusal(value)}")
+        if not _is_instance(value):
+            return {"function": name}
+        state = {
+            attribute: self.encode(part, f"{path}.{attribute}" if path else attribute)
+            for attribute, part in sorted(state_of(value).items())
+        }
+        return {"object": [name, state]}
+
+
+class Decoder:
+    """Undoes :class:`Encoder`; ``found`` returns a registered class or function, or raises."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], found: Callable[[str], Any]) -> None:
+        self.unused = set(arrays)
+        self._arrays = arrays
+        self._found = found
+        self._seen: list[Any] = []
+
+    def decode(self, value: Any) -> Any:
+        """Return the object that a JSON value stands for."""
+        if type(value) in _PLAIN:
+            return value
+        pair: Any = ("list", value) if type(value) is list else None
+        if pair is None:
+            (pair,) = value.items()
+        tag, body = pair
+        if tag in _TEXT:
+            return _TEXT[tag][2](body)
+        if tag == "scalar":
+            kind, text = _simple(body[0]), bytes.fromhex(body[1])
+            return np.frombuffer(text, kind)[0] if kind.itemsize else kind.type()
+        if tag == "scalar type":
+            return _simple(body).type
+        if tag == "same":
+            return self._seen[_index(body)]
+        place = len(self._seen)
+        self._seen.append(None)
+        self._seen[place] = out = self._compound(tag, body)
+        return out
+
+    def _compound(self, tag: str, body: Any) -> Any:
+        if tag in ("list", "tuple", "set", "frozenset"):
+            kinds = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+            return kinds[tag](map(self.decode, body))
+        if tag == "dict":
+            return {self.decode(k): self.decode(v) for k, v in body}
+        if tag in ("array", "objects"):
+            return self._array({tag: body})
+        if tag == "sparse":
+            name, shape, parts = body
+            out = _SPARSE[name](tuple(map(self._array, parts)), shape=tuple(shape))
+            out.check_format(full_check=True)
+            return out
+        return self._object(tag, body)
+
+    def _array(self, value: dict[str, Any]) -> np.ndarray:
+        if "array" in value:
+            self.unused.discard(value["array"])
+            return self._arrays[value["array"]]
+        shape, cells = value["objects"]
+        out = np.empty(len(cells), dtype=object)
+        for i, cell in enumerate(cells):
+            out[i] = self.decode(cell)
+        return out.reshape([_index(n) for n in shape])
+
+    def _object(self, tag: str, body: Any) -> Any:
+        if tag == "RandomState":
+            state = self.decode(body)
+            out = np.random.RandomState(_BITS[state["bit_generator"]]())
+            out.set_state(state)
+            return out
+        if tag == "Generator":
+            state = self.decode(body)
+            bits = _BITS[state["bit_generator"]]()
+            bits.state = state
+            return np.random.Generator(bits)
+        if tag == "partial":
+            function, args, keywords = map(self.decode, body)
+            return functools.partial(function, *args, **keywords)
+        if tag == "Booster":
+            text, best = self.decode(body)
+            booster = require("lightgbm", "boost").Booster(model_str=text)
+            booster.best_iteration = best
+            return booster
+        if tag == "faiss":
+            return require("faiss", "search").deserialize_index(self.decode(body))
+        if tag == "function":
+            return self._found(body)
+        if tag != "object":
+            raise ValueError(f"{tag!r} is no kind of object")
+        name, state = body
+        return restored(self._found(name), {k: self.decode(v) for k, v in state.items()})
+
+
+def _is_instance(value: Any) -> bool:
+    """Tell an object from a class or a function."""
+    return not isinstance(value, type) and not hasattr(value, "__qualname__")
+
+
+def _refusal(value: Any) -> str:
+    if not _is_instance(value):
+        name = getattr(value, "__qualname__", value)
+        return f"{name} is code of your own, and files hold none; use one of tabweave's by name"
+    kind = type(value)
+    return (
+        f"a {kind.__module__}.{kind.__qualname__} is none of the classes that files hold; "
+        "remove it, or save the parts"
+    )
+
+
+def _simple(text: str) -> np.dtype:
+    dtype = np.dtype(text)
+    if dtype.hasobject or dtype.kind == "V":
+        raise ValueError(f"{dtype} is no type of a number or text")
+    return dtype
+
+
+def _index(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{value!r} is no index")
+    return value
+
+
+# -- Objects taken apart and put together again: a state of named parts, for files
+
+# Attributes that are made from the others: search trees, compiled and closed.
+_REGROWN = {("sklearn.neighbors._kd_tree", "_tree"), ("sklearn.neighbors._ball_tree", "_tree")}
+
+
+def state_of(value: Any) -> dict[str, Any]:
+    """Return what makes up an object: the fields of a record, else its attributes."""
+    if dataclasses.is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    own = getattr(
+        type(value), "_tabweave_state", None
+    )  # of classes that leave out what they derive
+    if own is not None:
+        return own(value)
+    return {k: v for k, v in vars(value).items() if (type(v).__module__, k) not in _REGROWN}
+
+
+def restored(cls: Any, state: dict[str, Any]) -> Any:
+    """Return an object of a class with this state; a state it cannot have is an error."""
+    for name in state:
+        if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
+            raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
+    if dataclasses.is_dataclass(cls):
+        return _restored_data(cls, state)
+    if issubclass(cls, tuple):
+        return cls(**state)
+    if issubclass(cls, BaseEstimator):
+        # Parameters that the class has got since the file was written keep their defaults.
+        parameters = set(cls._get_param_names())
+        out = cls(**{name: value for name, value in state.items() if name in parameters})
+        vars(out).update((k, v) for k, v in state.items() if k not in parameters)
+        if "_fit_method" in state:
+            _regrow(out)
+        return out
+    out = cls.__new__(cls)
+    vars(out).update(state)
+    return out
+
+
+def _regrow(model: Any) -> None:
+    """Give a nearest-neighbour model of scikit-learn its search tree again."""
+    from sklearn.neighbors import BallTree, KDTree
+
+    tree = {"kd_tree": KDTree, "ball_tree": BallTree}.get(model._fit_method)
+    if tree is not None:
+        how = model.effective_metric_params_
+        rows, size = model._fit_X, model.leaf_size
+        model._tree = tree(rows, size, metric=model.effective_metric_, **how)
+
+
+def _restored_data(cls: Any, state: dict[str, Any]) -> Any:
+    out = cls.__new__(cls)
+    for field in dataclasses.fields(cls):
+        if field.name in state:
+            value = state.pop(field.name)
+        elif field.default is not dataclasses.MISSING:
+            value = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        else:
+            raise ValueError(f"{cls.__name__} lacks {field.name!r}")
+        object.__setattr__(out, field.name, value)
+    if state:
+        raise ValueError(f"{cls.__name__} has no field {next(iter(state))!r}")
+    if hasattr(out, "__post_init__"):
+        copy.copy(out).__post_init__()  # what it refuses is refused here; what is shared stays so
+    return out

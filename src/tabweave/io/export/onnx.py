@@ -1,0 +1,244 @@
+"""onnx: value tables as a graph of label encoders and gathers, for any ONNX runtime."""
+
+from __future__ import annotations
+
+import json
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from tabweave._compat import require
+from tabweave.blocks.numbers import BENDS
+from tabweave.io.archive import replacing
+from tabweave.io.export.plan import Line, Lookup, Plan, plan_of
+from tabweave.io.export.sql import is_float
+
+_OPSETS = (("", 17), ("ai.onnx.ml", 4))
+_MOST_BYTES = 2_000_000_000  # of a protocol buffer
+
+
+def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str = "") -> Any:
+    """Return an ONNX model that embeds rows as ``transform`` does.
+
+    Parameters
+    ----------
+    embedder : ValueEmbedder, Windowed or MixedEmbedder
+        A fitted embedder. Set-valued columns, columns with values of several types, and numbers
+        that a transformer has mixed are refused.
+    path : str or path, optional
+        A file to write the model to, too.
+    missing : str, default=""
+        What stands for a missing cell in inputs of text, which have no other way to say it.
+
+    Returns
+    -------
+    onnx.ModelProto
+        One input per column, named as the column, of shape (rows,); one output, ``vectors``, of
+        shape (rows, dimensions).
+
+    Notes
+    -----
+    Columns of text are inputs of type string; whole numbers int64; fractions, and whole numbers
+    with missing values, double with NaN for missing; booleans bool, or double if some were
+    missing. A value not seen in fit gets the unknown row. Where the embedder would raise
+    (``unknown="error"``, ``missing="error"``) the vector is NaN. ``metadata_props`` names the
+    dimensions.
+
+    Examples
+    --------
+    >>> import numpy as np, tabweave
+    >>> rows = {"color": ["red", "blue", "red"], "size": [1, 2, 2]}
+    >>> model = tabweave.export.onnx(tabweave.OneHot().fit(rows))
+    >>> import onnxruntime
+    >>> session = onnxruntime.InferenceSession(model.SerializeToString())
+    >>> rows = {"color": np.array(["red", "pink"]), "size": np.array([2, 1])}
+    >>> session.run(None, rows)[0].round(2)
+    array([[0.  , 1.  , 0.  , 1.  ],
+           [0.33, 0.67, 1.  , 0.  ]])
+    """
+    package = require("onnx", "export")
+    plan = plan_of(embedder)
+    if not plan.names:
+        raise ValueError("the vectors have no dimension: no column has two values")
+    size = sum(p.rows.size for p in plan.values) * plan.dtype.itemsize
+    if size > _MOST_BYTES:
+        raise ValueError(f"the tables take {size:,} bytes, an ONNX file at most {_MOST_BYTES:,}")
+    graph = _Graph(package, plan, missing)
+    model = graph.model()
+    package.checker.check_model(model)
+    if path is not None:
+        with replacing(path) as temporary:
+            temporary.write_bytes(model.SerializeToString(deterministic=True))
+    return model
+
+
+class _Graph:
+    """Builds the graph of one plan."""
+
+    def __init__(self, package: Any, plan: Plan, missing: str) -> None:
+        self.helper, self.proto = package.helper, package.TensorProto
+        self.arrays = package.numpy_helper
+        self.plan, self.missing = plan, missing
+        columns = [part.column for part in (*plan.values, *plan.numbers)]
+        self.stem = "tabweave/"  # of inner names, which must not be those of inputs
+        while any(column.startswith(self.stem) for column in columns):
+            self.stem += "/"
+        self.inputs: list[Any] = []
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def model(self) -> Any:
+        """Return the whole model."""
+        values = [self._looked_up(part, f"c{i}") for i, part in enumerate(self.plan.values)]
+        used = [v for v, part in zip(values, self.plan.values, strict=True) if part.width]
+        if self.plan.combine == "sum" and used:
+            used = [self._node("Sum", used, "values")]
+        for i, part in enumerate(self.plan.numbers):
+            if isinstance(part, Line):
+                used.append(self._line(part, f"n{i}"))
+            else:
+                used.append(self._looked_up(part, f"n{i}"))
+        self._node("Concat", used, "vectors", axis=1)
+        kind = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
+        shape = ["rows", len(self.plan.names)]
+        output = self.helper.make_tensor_value_info("vectors", kind, shape)
+        graph = self.helper.make_graph(
+            self.nodes, "tabweave", self.inputs, [output], self.constants
+        )
+        model = self.helper.make_model(
+            graph,
+            producer_name="tabweave",
+            opset_imports=[self.helper.make_opsetid(*opset) for opset in _OPSETS],
+        )
+        model.ir_version = 8  # read by runtimes since 2022
+        names = json.dumps(self.plan.names)
+        self.helper.set_model_props(model, {"names": names, "missing": self.missing})
+        return model
+
+    def _looked_up(self, part: Lookup, name: str) -> str:
+        """Add input → label encoder → gather; return the name of what comes out."""
+        keys, default = _keys(part, self.missing)
+        cells = self._input(part.column, keys.dtype)
+        if keys.dtype.kind == "b":
+            cells = self._node("Cast", [cells], f"{name}_whole", to=self.proto.INT64)
+            keys = keys.astype(np.int64)
+        if keys.dtype.kind == "O":
+            how = {"keys_strings": keys.tolist(), "values_int64s": range(len(keys))}
+            how["default_int64"] = default
+        elif keys.dtype.kind == "i":
+            how = {"keys_int64s": keys, "values_int64s": range(len(keys)), "default_int64": default}
+        else:
+            how = {
+                "keys_tensor": self.arrays.from_array(keys, "keys"),
+                "values_tensor": self.arrays.from_array(np.arange(len(keys)), "places"),
+                "default_tensor": self.arrays.from_array(np.array([default]), "default"),
+            }
+        places = self._node("LabelEncoder", [cells], f"{name}_place", domain="ai.onnx.ml", **how)
+        nothing = np.full(part.width, np.nan)
+        missing, unknown = (nothing if row is None else row for row in (part.missing, part.unknown))
+        extra = [missing, unknown] if len(keys) > len(part.labels) else [unknown]
+        table = self._constant(np.vstack([part.rows, *extra]), f"{name}_table")
+        return self._node("Gather", [table, places], f"{name}_vectors")
+
+    def _line(self, part: Line, name: str) -> str:
+        cells = self._input(part.column, np.dtype(np.float64))
+        mean = self._scalar(part.mean, f"{name}_mean")
+        apart = self._node("Sub", [cells, mean], f"{name}_apart")
+        factor = self._scalar(part.factor, f"{name}_factor")
+        scaled = self._node("Mul", [apart, factor], f"{name}_scaled")
+        if not part.refuses_missing:
+            gaps = self._node("IsNaN", [scaled], f"{name}_gaps")
+            zero = self._scalar(0.0, f"{name}_zero")
+            scaled = self._node("Where", [gaps, zero, scaled], f"{name}_filled")
+        axis = self._whole([1], f"{name}_axis")
+        points = self._node("Unsqueeze", [scaled, axis], f"{name}_points")
+        if part.curves is not None:
+            points = self._bent(points, part.curves, name)
+        typed = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
+        return self._node("Cast", [points], f"{name}_vectors", to=typed)
+
+    def _bent(self, points: str, curves: np.ndarray, name: str) -> str:
+        """Return the places of standardised numbers on curves."""
+        bends = self._scalar(BENDS, f"{name}_bends")
+        apart = self._node("Sub", [points, bends], f"{name}_from_bends")
+        bent = self._node("Abs", [apart], f"{name}_absolute")
+        often = self._scalar(curves[:-2], f"{name}_often")
+        summed = self._node("MatMul", [bent, often], f"{name}_summed")
+        slope = self._scalar(curves[-2:-1], f"{name}_slope")
+        straight = self._node("MatMul", [points, slope], f"{name}_straight")
+        start = self._scalar(curves[-1], f"{name}_start")
+        return self._node("Sum", [summed, straight, start], f"{name}_curves")
+
+    def _input(self, column: str, dtype: np.dtype) -> str:
+        if column in ("", "vectors"):
+            raise ValueError(f"column {column!r} cannot be an input of that name; rename it")
+        kind = self.proto.STRING
+        if dtype.kind != "O":
+            kind = self.helper.np_dtype_to_tensor_dtype(dtype)
+        self.inputs.append(self.helper.make_tensor_value_info(column, kind, ["rows"]))
+        return column
+
+    def _node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:
+        """Add a node and return the name of its output."""
+        name = output if output == "vectors" else self.stem + output
+        self.nodes.append(self.helper.make_node(operator, inputs, [name], **attributes))
+        return name
+
+    def _constant(self, value: np.ndarray, name: str) -> str:
+        array = np.asarray(value, self.plan.dtype)
+        self.constants.append(self.arrays.from_array(array, self.stem + name))
+        return self.stem + name
+
+    def _scalar(self, value: float | np.ndarray, name: str) -> str:
+        self.constants.append(self.arrays.from_array(np.float64(value), self.stem + name))
+        return self.stem + name
+
+    def _whole(self, value: list[int], name: str) -> str:
+        self.constants.append(self.arrays.from_array(np.array(value), self.stem + name))
+        return self.stem + name
+
+
+def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
+    """Return the keys of a label encoder, that of missing last, and the place of the unknown."""
+    types = {type(label) for label in part.labels}
+    if len(types) > 1 and not types <= {int, float}:
+        names = ", ".join(sorted(t.__name__ for t in types))
+        raise ValueError(
+            f"column {part.column!r} has values of several types ({names}), and an input has one; "
+            "make it text before fit"
+        )
+    if bytes in types:
+        raise ValueError(f"column {part.column!r} has bytes, which ONNX does not read; decode them")
+    if types <= {str}:
+        return _text_keys(part, token)
+    own = _has_own_row(part)
+    numbers: list[Any] = list(part.labels)
+    if not own and types == {bool}:
+        return np.array(numbers, dtype=bool), len(numbers)
+    if not own and types == {int} and all(abs(n) < 2**63 for n in numbers):
+        return np.array(numbers, dtype=np.int64), len(numbers)
+    for n in numbers:
+        if type(n) is int and not is_float(n):
+            raise ValueError(
+                f"column {part.column!r}: {n} is no float64, and int64 does not hold the others "
+                "or has no way to say missing; make the column text before fit"
+            )
+    keys = np.array([*numbers, np.nan] if own else numbers, dtype=np.float64)
+    return keys, len(keys)
+
+
+def _text_keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
+    if not _has_own_row(part):
+        return np.array(part.labels, dtype=object), len(part.labels)
+    if token in part.labels:
+        raise ValueError(
+            f"column {part.column!r} has the value {token!r}, which stands for missing; "
+            "give another text as missing="
+        )
+    return np.array([*part.labels, token], dtype=object), len(part.labels) + 1
+
+
+def _has_own_row(part: Lookup) -> bool:
+    """Tell whether a missing cell is something else than an unknown value."""
+    return part.missing is not part.unknown

@@ -1,0 +1,506 @@
+"""sql: value tables as CREATE and INSERT, and a SELECT that looks rows up in them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
+from typing import Any
+
+import numpy as np
+
+from tabweave.blocks.numbers import BENDS
+from tabweave.io.export.plan import Line, Lookup, Plan, plan_of
+from tabweave.rows.vocabulary import Label
+
+_AT_ONCE = 500  # rows of an INSERT
+# What a SELECT of each system holds: columns, joined tables.
+_LIMITS = {"postgres": (1600, 1000), "sqlite": (2000, 64), "bigquery": (10_000, 1000)}
+
+
+class Script(str):
+    """SQL text, and its two parts.
+
+    Attributes
+    ----------
+    tables : str
+        The CREATE and INSERT statements, to be run once.
+    select : str
+        The SELECT over them, without a semicolon, so that it can be a view or a subquery.
+    """
+
+    tables: str
+    select: str
+
+    def __new__(cls, tables: str, select: str) -> Script:
+        """Join the two parts."""
+        out = super().__new__(cls, f"{tables}\n{select};\n")
+        out.tables, out.select = tables, select
+        return out
+
+
+def sql(
+    embedder: Any,
+    dialect: str = "duckdb",
+    *,
+    table: str | Sequence[str] = "rows",
+    prefix: str | Sequence[str] = "tabweave",
+    keep: Iterable[str] = (),
+    types: Mapping[str, str] | None = None,
+    replace: bool = False,
+) -> Script:
+    """Return SQL that embeds the rows of a table as ``transform`` does.
+
+    Parameters
+    ----------
+    embedder : ValueEmbedder, Windowed or MixedEmbedder
+        A fitted embedder. Set-valued columns and numbers that a transformer has mixed are refused.
+    dialect : {"duckdb", "postgres", "sqlite", "bigquery"}, default="duckdb"
+        The system that will run it.
+    table : str or sequence of str, default="rows"
+        The table with the rows; ``("schema", "table")`` for a qualified name. Its columns have the
+        names that the embedder was fitted with.
+    prefix : str or sequence of str, default="tabweave"
+        What the names of the value tables begin with; ``("schema", "prefix")`` puts them into a
+        schema.
+    keep : iterable of str
+        Columns of the table to pass through, such as a key: rows of SQL have no order.
+    types : mapping of column to kind, optional
+        What columns are in the database, where it does not follow from the values: "text",
+        "number", "integer", "boolean", "bytes", "date", "timestamp" or "timestamptz".
+    replace : bool, default=False
+        Whether to drop value tables that are there already.
+
+    Returns
+    -------
+    Script
+        Text; its ``tables`` and ``select`` are the two parts.
+
+    Notes
+    -----
+    A value not seen in fit gets the unknown row, NULL the row of missing values, as in
+    ``transform``. Where the embedder would raise (``unknown="error"``, ``missing="error"``) the
+    dimensions are NULL.
+
+    Examples
+    --------
+    >>> import tabweave
+    >>> rows = {"color": ["red", "blue"]}
+    >>> print(tabweave.export.sql(tabweave.OneHot().fit(rows), "sqlite", table="paints", keep=["id"]))
+    CREATE TABLE "tabweave_color" ("value" PRIMARY KEY, "v0" REAL, "v1" REAL);
+    INSERT INTO "tabweave_color" VALUES
+    ('blue', 1.0, 0.0),
+    ('red', 0.0, 1.0);
+    SELECT
+      t."id",
+      COALESCE(w0."v0", 0.5) AS "color_blue",
+      COALESCE(w0."v1", 0.5) AS "color_red"
+    FROM "paints" AS t
+    LEFT JOIN "tabweave_color" AS w0 ON w0."value" = +t."color";
+    <BLANKLINE>
+    """
+    if dialect not in DIALECTS:
+        raise ValueError(f"dialect={dialect!r}: use one of {', '.join(map(repr, DIALECTS))}")
+    plan = plan_of(embedder)
+    kept = [keep] if isinstance(keep, str) else list(keep)
+    kinds = _checked_types(types or {}, plan)
+    writer = _Writer(dialect, plan, kinds, prefix)
+    _check_limits(plan, len(kept), dialect)
+    return Script(writer.tables(replace), writer.select(table, kept))
+
+
+class _Writer:
+    """Writes the statements of one plan in one dialect."""
+
+    def __init__(self, dialect: str, plan: Plan, kinds: Mapping[str, str], prefix: Any) -> None:
+        self.dialect = dialect
+        self.plan = plan
+        parts = [*plan.values, *plan.numbers]
+        self.lookups = [p for p in parts if isinstance(p, Lookup) and p.width]
+        self.kinds = {
+            p.column: kinds.get(p.column) or kind_of(p.labels, p.column, dialect)
+            for p in self.lookups
+        }
+        self.names = table_names(prefix, [p.column for p in self.lookups])
+
+    # -- tables ----------------------------------------------------------------------------
+
+    def tables(self, replace: bool) -> str:
+        """Return the statements that make the value tables."""
+        pairs = zip(self.lookups, self.names, strict=True)
+        return "\n".join(self._table(part, self._quoted(name), replace) for part, name in pairs)
+
+    def _table(self, part: Lookup, name: str, replace: bool) -> str:
+        types, kind = TYPES[self.dialect], self.kinds[part.column]
+        vector = "REAL" if self.dialect == "sqlite" else types["number"]
+        # A key makes a second run of the INSERT fail, which would multiply rows.
+        key = "" if self.dialect == "bigquery" else "PRIMARY KEY"
+        columns = [" ".join(filter(None, (self._quoted("value"), types[kind], key)))]
+        columns += [f"{self._quoted(f'v{i}')} {vector}" for i in range(part.width)]
+        out = [f"DROP TABLE IF EXISTS {name};"] if replace else []
+        out.append(f"CREATE TABLE {name} ({', '.join(columns)});")
+        lines = [
+            f"({', '.join([key, *(number(v, self.dialect) for v in row)])})"
+            for key, row in zip(self._keys(part, kind), part.rows.tolist(), strict=True)
+        ]
+        for start in range(0, len(lines), _AT_ONCE):
+            rows = ",\n".join(lines[start : start + _AT_ONCE])
+            out.append(f"INSERT INTO {name} VALUES\n{rows};")
+        return "\n".join(out)
+
+    def _keys(self, part: Lookup, kind: str) -> list[str]:
+        keys = [literal(label, kind, self.dialect, part.column) for label in part.labels]
+        if len(set(keys)) < len(keys):
+            raise ValueError(f"column {part.column!r}: as {kind} two of its values are one")
+        return keys
+
+    # -- select ----------------------------------------------------------------------------
+
+    def select(self, table: Any, keep: list[str]) -> str:
+        """Return the query that embeds rows."""
+        alias = {id(part): f"w{i}" for i, part in enumerate(self.lookups)}
+        values = [
+            [self._looked_up(part, d, alias[id(part)]) for d in range(part.width)]
+            for part in self.plan.values
+            if part.width
+        ]
+        if self.plan.combine == "sum":
+            dimensions = [" + ".join(terms) for terms in zip(*values, strict=True)]
+        else:
+            dimensions = [term for terms in values for term in terms]
+        for part in self.plan.numbers:
+            if isinstance(part, Line):
+                dimensions += self._line(part)
+            else:
+                found = alias[id(part)]
+                dimensions += [self._looked_up(part, d, found) for d in range(part.width)]
+        names = output_names(self.plan.names, keep, self.dialect)
+        columns = [f"  {self._cell(name)}" for name in keep]
+        columns += [
+            f"  {term} AS {self._quoted(name)}"
+            for term, name in zip(dimensions, names, strict=True)
+        ]
+        joins = [
+            f"LEFT JOIN {self._quoted(name)} AS w{i} "
+            f"ON w{i}.{self._quoted('value')} = {self._key(part)}"
+            for i, (part, name) in enumerate(zip(self.lookups, self.names, strict=True))
+        ]
+        source = f"FROM {self._quoted(table)} AS t"
+        return "\n".join(["SELECT", ",\n".join(columns), source, *joins])
+
+    def _looked_up(self, part: Lookup, d: int, alias: str) -> str:
+        """Return one dimension of a value, of a missing one, or of an unknown one."""
+        found = f"{alias}.{self._quoted(f'v{d}')}"
+        missing, unknown = (
+            None if row is None else number(row[d], self.dialect)
+            for row in (part.missing, part.unknown)
+        )
+        if missing == unknown:
+            return found if missing is None else f"COALESCE({found}, {missing})"
+        other = f"CASE WHEN {self._is_missing(part)} THEN {missing or 'NULL'}"
+        return f"COALESCE({found}, {other} ELSE {unknown or 'NULL'} END)"
+
+    def _line(self, part: Line) -> list[str]:
+        """Return the dimensions of a number."""
+        x = self._without_nan(self._cell(part.column))
+        mean, factor = number(part.mean, self.dialect), number(part.factor, self.dialect)
+        z = f"({x} - ({mean})) * ({factor})"
+        found = [z]
+        if part.curves is not None:
+            bends = (f"ABS({z} - ({number(bend, self.dialect)}))" for bend in BENDS)
+            parts = [*bends, z, "1"]
+            found = [
+                " + ".join(
+                    f"({number(often, self.dialect)}) * {what}"
+                    for often, what in zip(curve, parts, strict=True)
+                )
+                for curve in part.curves.T.tolist()
+            ]
+        if part.refuses_missing:
+            return found
+        filled = (number(value, self.dialect) for value in part.missing.tolist())
+        return [f"COALESCE({term}, {value})" for term, value in zip(found, filled, strict=True)]
+
+    def _key(self, part: Lookup) -> str:
+        """Return the cell in the type of the value table."""
+        cell, kind = self._cell(part.column), self.kinds[part.column]
+        if self.dialect == "sqlite":
+            return f"+{cell}"  # the sign takes the column's own type away: nothing is converted
+        if kind == "number":
+            return self._without_nan(cell)
+        if kind in ("text", "date", "timestamp", "timestamptz"):
+            # Enums, dates and identifiers are text in tabweave; moments are often text in databases.
+            return f"CAST({cell} AS {TYPES[self.dialect][kind]})"
+        return cell
+
+    def _is_missing(self, part: Lookup) -> str:
+        cell, kind = self._cell(part.column), self.kinds[part.column]
+        if kind == "number":
+            cell = self._without_nan(cell)
+        if self.plan.empty_is_missing and kind in ("text", "any"):
+            cell = f"NULLIF({cell}, '')"
+        return f"{cell} IS NULL"
+
+    def _without_nan(self, cell: str) -> str:
+        """Return a cell as a number, NULL where it is not a number."""
+        if self.dialect == "sqlite":
+            return cell  # has no NaN
+        as_float = f"CAST({cell} AS {TYPES[self.dialect]['number']})"
+        if self.dialect == "bigquery":
+            return f"IF(IS_NAN({as_float}), NULL, {as_float})"
+        return f"NULLIF({as_float}, CAST('NaN' AS {TYPES[self.dialect]['number']}))"
+
+    def _cell(self, column: str) -> str:
+        return f"t.{self._quoted(column)}"
+
+    def _quoted(self, name: Any) -> str:
+        return quoted(name, self.dialect)
+
+
+def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
+    known = {p.column for p in (*plan.values, *plan.numbers) if isinstance(p, Lookup)}
+    for column, kind in types.items():
+        if column not in known:
+            raise ValueError(f"types names column {column!r}; there are {sorted(known)}")
+        if kind not in KINDS:
+            raise ValueError(f"types[{column!r}]={kind!r}: use one of {', '.join(KINDS)}")
+    return types
+
+
+def _check_limits(plan: Plan, n_kept: int, dialect: str) -> None:
+    width = len(plan.names) + n_kept
+    tables = 1 + sum(isinstance(p, Lookup) for p in (*plan.values, *plan.numbers))
+    if not plan.names:
+        raise ValueError("the vectors have no dimension: no column has two values")
+    most_columns, most_tables = _LIMITS.get(dialect, (np.inf, np.inf))
+    for found, most, what in ((width, most_columns, "columns"), (tables, most_tables, "tables")):
+        if found > most:
+            raise ValueError(
+                f"the query has {found} {what}, {dialect} takes {most}; use dialect='duckdb' or "
+                "tabweave.export.parquet, or an embedder with fewer dimensions"
+            )
+
+
+# -- SQL, piece by piece: names, types and literals as four systems write them
+
+DIALECTS = ("duckdb", "postgres", "sqlite", "bigquery")
+KINDS = ("text", "number", "integer", "boolean", "bytes", "date", "timestamp", "timestamptz")
+_NAMES = {
+    "duckdb": "VARCHAR, DOUBLE, BIGINT, BOOLEAN, BLOB, DATE, TIMESTAMP, TIMESTAMPTZ",
+    "postgres": "TEXT, DOUBLE PRECISION, BIGINT, BOOLEAN, BYTEA, DATE, TIMESTAMP, TIMESTAMPTZ",
+    "bigquery": "STRING, FLOAT64, INT64, BOOL, BYTES, DATE, DATETIME, TIMESTAMP",
+}
+TYPES = {d: dict(zip(KINDS, names.split(", "), strict=True)) for d, names in _NAMES.items()}
+# Without a declared type SQLite converts nothing: 1 and '1' stay two values.
+TYPES["sqlite"] = dict.fromkeys((*KINDS, "any"), "")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)?")
+_EXACT = 2**53  # whole numbers below are their own float64
+
+
+def quoted(name: str | Sequence[str], dialect: str) -> str:
+    """Return a name, or the parts of a qualified one, as an identifier."""
+    parts = [name] if isinstance(name, str) else list(name)
+    for part in parts:
+        if not part or "\0" in part or (dialect == "bigquery" and "`" in part):
+            raise ValueError(f"{dialect} has no way to write the name {part!r}; rename it")
+        check_text(part)
+    if dialect == "bigquery":
+        return ".".join("`" + part.replace("\\", "\\\\") + "`" for part in parts)
+    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+
+
+def number(value: float, dialect: str) -> str:
+    """Return a float64 literal that is read back as the same number."""
+    value = float(value)
+    if math.isinf(value):
+        if dialect == "sqlite":
+            return "9e999" if value > 0 else "-9e999"
+        text = str(value) if dialect == "bigquery" else f"{value}inity"
+        return f"CAST('{text}' AS {TYPES[dialect]['number']})"
+    text = repr(value)
+    # Without an exponent DuckDB reads a decimal, and rounds once more.
+    return text if "e" in text or dialect != "duckdb" else f"{text}e0"
+
+
+def kind_of(labels: Sequence[Label], column: str, dialect: str) -> str:
+    """Return what type of column holds labels; refuse a mixture that no column holds."""
+    types = {float if type(label) is int else type(label) for label in labels}
+    if types <= {float}:
+        if not types:
+            return "text"
+        return number_kind(labels, column)
+    if len(types) == 1:
+        found = {str: "text", bool: "boolean", bytes: "bytes"}[types.pop()]
+        return _moments(labels, dialect) if found == "text" else found
+    if dialect == "sqlite" and not {bool, float} <= types:
+        return "any"
+    names = ", ".join(sorted({type(label).__name__ for label in labels}))
+    raise ValueError(
+        f"column {column!r} has values of several types ({names}), and a column of {dialect} has "
+        "one; make it text before fit"
+    )
+
+
+def number_kind(labels: Sequence[Any], column: str) -> str:
+    """Return "number" for what float64 holds exactly, "integer" for what only int64 does."""
+    whole = all(type(label) is int and abs(label) < 2**63 for label in labels)
+    if whole and any(abs(label) >= _EXACT for label in labels):
+        return "integer"
+    for label in labels:
+        if type(label) is int and abs(label) >= _EXACT and not is_float(label):
+            raise ValueError(
+                f"column {column!r}: {label} is neither a 64-bit integer nor a float64; make the "
+                "column text before fit"
+            )
+    return "number"
+
+
+def _moments(labels: Sequence[Any], dialect: str) -> str:
+    """Return "timestamp" for texts that are all moments: a database writes those differently."""
+    found = [_MOMENT.fullmatch(label) for label in labels]
+    if dialect == "sqlite" or not all(found):
+        return "text"
+    zones = {match[2] is not None for match in found if match}
+    if len(zones) > 1 or len(set(map(_moment, labels))) < len(labels):
+        return "text"
+    return "timestamptz" if zones.pop() else "timestamp"
+
+
+def literal(label: Any, kind: str, dialect: str, column: str) -> str:
+    """Return a label as a literal of a kind."""
+    if kind == "any":
+        kind = kind_of([label], column, dialect)
+    try:
+        return _LITERALS[kind](label, dialect)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"column {column!r}: value {label!r} is no {kind} ({error})") from error
+
+
+def _text(label: str, dialect: str) -> str:
+    if not isinstance(label, str):
+        raise TypeError("give types={column: ...} as the values are")
+    check_text(label)
+    if dialect == "bigquery":
+        escaped = label.replace("\\", "\\\\").replace("'", "\\'")
+        return "'" + re.sub(r"[\x00-\x1f\x7f]", lambda m: f"\\x{ord(m[0]):02x}", escaped) + "'"
+    if "\0" in label:
+        if dialect == "postgres":
+            raise ValueError("postgres keeps no text with a zero character")
+        if dialect == "sqlite":
+            return f"CAST(X'{label.encode().hex()}' AS TEXT)"
+        return "(" + " || chr(0) || ".join(_text(p, dialect) for p in label.split("\0")) + ")"
+    return "'" + label.replace("'", "''") + "'"
+
+
+def _number(label: Any, dialect: str) -> str:
+    if isinstance(label, str | bytes | bool):
+        raise TypeError("it is none in the model")
+    if dialect == "sqlite" and isinstance(label, float) and math.isfinite(label):
+        # SQLite may round a decimal by a bit, and then the value is not found: a fraction is exact.
+        above, below = label.as_integer_ratio()
+        steps = below.bit_length() - 1
+        halved = "".join(f"/{1 << min(62, steps - i)}.0" for i in range(0, steps, 62))
+        return f"({above}.0{halved})"
+    return number(label, dialect)
+
+
+def _integer(label: Any, dialect: str) -> str:
+    if type(label) is not int or not -(2**63) < label < 2**63:
+        raise ValueError("whole numbers have 64 bits")
+    return str(label)
+
+
+def _boolean(label: Any, dialect: str) -> str:
+    if type(label) is not bool:
+        raise TypeError("it is none in the model")
+    return str(int(label)) if dialect == "sqlite" else str(label).upper()
+
+
+def _bytes(label: Any, dialect: str) -> str:
+    text = label.hex()
+    if dialect == "duckdb":
+        return f"from_hex('{text}')"
+    return {
+        "postgres": f"decode('{text}', 'hex')",
+        "sqlite": f"X'{text}'",
+        "bigquery": f"FROM_HEX('{text}')",
+    }[dialect]
+
+
+def _date(label: Any, dialect: str) -> str:
+    return f"DATE '{dt.date.fromisoformat(label).isoformat()}'"
+
+
+def _timestamp(label: Any, dialect: str) -> str:
+    name = "DATETIME" if dialect == "bigquery" else "TIMESTAMP"
+    return f"{name} '{_moment(label).isoformat(' ')}'"
+
+
+def _timestamptz(label: Any, dialect: str) -> str:
+    name = "TIMESTAMP" if dialect == "bigquery" else "TIMESTAMPTZ"
+    return f"{name} '{_moment(label).isoformat(' ')}'"
+
+
+_LITERALS = {
+    "text": _text,
+    "number": _number,
+    "integer": _integer,
+    "boolean": _boolean,
+    "bytes": _bytes,
+    "date": _date,
+    "timestamp": _timestamp,
+    "timestamptz": _timestamptz,
+}
+
+
+def _moment(label: Any) -> dt.datetime:
+    return dt.datetime.fromisoformat(label)
+
+
+def is_float(whole: int) -> bool:
+    """Tell whether float64 holds a whole number exactly."""
+    try:
+        return int(float(whole)) == whole
+    except OverflowError:
+        return False
+
+
+def check_text(value: Any) -> None:
+    """Refuse text that is no valid Unicode."""
+    try:
+        _ = value.encode() if isinstance(value, str) else None
+    except UnicodeEncodeError:
+        raise ValueError(f"{value!r} is no valid Unicode, which databases need") from None
+
+
+# -- Names of tables and dimensions that a database takes
+
+
+def table_names(prefix: str | Sequence[str], columns: Sequence[str]) -> list[list[str]]:
+    """Return the names of the value tables: short, plain, and no two alike."""
+    *schema, stem = [prefix] if isinstance(prefix, str) else list(prefix)
+    taken: set[str] = set()
+    plain = [re.sub(r"[^a-z0-9]+", "_", c.lower()).strip("_")[:30] or "column" for c in columns]
+    return [[*schema, _free(f"{stem}_{name}", taken)] for name in plain]
+
+
+def output_names(names: Sequence[str], keep: Sequence[str], dialect: str) -> list[str]:
+    """Return a name for each dimension that the system takes; most do not tell case apart."""
+    taken = {name.lower() for name in keep}
+    names = [re.sub("[\0\ud800-\udfff]", "_", name) for name in names]  # of values, here
+    if dialect == "bigquery":
+        names = [re.sub(r"\W", "_", name)[:250] for name in names]
+    elif dialect == "postgres":  # cuts names at 63 bytes, and two may then be one
+        names = [name.encode()[:55].decode(errors="ignore") for name in names]
+    return [_free(name, taken) for name in names]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Return a name, or the first with a number behind it that is not taken; and take it."""
+    found = next(
+        n for n in chain([name], (f"{name}_{i}" for i in count(2))) if n.lower() not in taken
+    )
+    taken.add(found.lower())
+    return found

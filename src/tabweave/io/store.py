@@ -1,0 +1,324 @@
+"""Saving and loading: any estimator of tabweave as one file, and the classes that files may hold.
+
+``Storable`` gives estimators :meth:`~Storable.save`; :func:`load` reads what it wrote. A file names
+classes by the register below and nothing else: reading one imports and runs no other code.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from importlib import import_module
+from os import PathLike
+from typing import Any
+
+from tabweave.blocks.value_tables import ValueTables
+from tabweave.counts.counts import Counts
+from tabweave.io.archive import DAMAGE, read, write
+from tabweave.io.codec import Decoder, Encoder
+from tabweave.rows.table import Schema
+
+KIND = "estimator"
+# Room → classes that files may hold.
+_CLASSES = {
+    "blocks.numbers": "Absolute Standard",
+    "blocks.trees": "LevelBlock LineBlock Tree TreeBlock",
+    "blocks.value_tables": "ValueTables",
+    "cluster.baselines": "CCDSDC CCTED DCD",
+    "cluster.kmodes": "KModes Layout",
+    "cluster.profiles": "Vocabulary",
+    "cluster.stream": "StreamClusterer",
+    "counts.counts": "Counts",
+    "counts.couplings": "gaussian polynomial",
+    "embed.autoencoder": "OneHotAutoencoder",
+    "embed.cde": "CDE",
+    "embed.ckml": "CKML",
+    "embed.helic.helic": "HELIC",
+    "embed.helic.solver": "PairSample Pairs",
+    "embed.hierarchy.drdh": "DRDH",
+    "embed.hierarchy.tree": "DistanceHierarchy",
+    "embed.mixed": "MixedEmbedder Numbering Transformed",
+    "embed.nonbend.model": "Fit Prior Rows",
+    "embed.nonbend.nonbend": "NonBEND",
+    "embed.numeric.coupled": "CoupledModel CoupledNumeric PowerMoments",
+    "embed.onehot": "OneHot",
+    "embed.sets.ksvd": "KSVD",
+    "embed.sets.terms": "ColumnTerms Level TermCounts",
+    "embed.sets.tfidf": "SetTfidf Vocabulary",
+    "embed.unicorn": "Change UNICORN",
+    "embed.untie": "UNTIE",
+    "embed.value_metric": "ValueMetric",
+    "embed.weave": "Weave",
+    "embed.windowed": "Memory Windowed",
+    "measures.register": "Measure",
+    "published.unicorn": "Prior",
+    "rows.table": "Codes Column Numbers Schema Sets Table",
+    "search.graph": "Graph",
+    "search.index": "SimilarityIndex",
+    "search.knn": "WeightedKNN",
+    "search.scan": "Rows TreeIndex",
+    "search.stored": "Stored",
+    "sources.coca.coca": "CoCA",
+    "sources.coca.views": "View",
+    "sources.container": "Sources",
+    "sources.tables": "Block Places",
+    "sources.gbc.gbc": "GBCClassifier GBCRegressor",
+    "sources.gbc.validation": "Fusion",
+    "sources.graphs": "Edges",
+    "sources.hemap.hemap": "HeMap",
+    "sources.hemap.transfer": "Frame Side Transfer",
+    "tasks.recommend": "MatrixFactorization Side",
+}
+# The rooms that classes lived in before they moved here, so that older files still load.
+_FORMER = {
+    "weft._absolute": "blocks.numbers",
+    "weft._index_graph": "search.graph",
+    "weft._index_rows": "search.stored",
+    "weft._memory": "embed.windowed",
+    "weft._mixed": "blocks.numbers embed.mixed",
+    "weft._schema": "rows.table",
+    "weft.cluster": "cluster.baselines cluster.kmodes cluster.stream",
+    "weft.cluster._centers": "cluster.kmodes",
+    "weft.cluster._profiles": "cluster.profiles",
+    "weft.counts": "counts.counts",
+    "weft.couplings": "counts.couplings",
+    "weft.hierarchy": "blocks.trees embed.hierarchy.drdh embed.hierarchy.tree",
+    "weft.hierarchy._blocks": "blocks.trees",
+    "weft.hierarchy._search": "search.scan",
+    "weft.index": "search.index",
+    "weft.learn._helic_pairs": "embed.helic.solver",
+    "weft.learn._nonbend_model": "embed.nonbend.model",
+    "weft.learn._nonbend_rows": "embed.nonbend.model",
+    "weft.learn._unicorn_printed": "published.unicorn",
+    "weft.learn.autoencoder": "embed.autoencoder",
+    "weft.learn.cde": "embed.cde",
+    "weft.learn.helic": "embed.helic.helic",
+    "weft.learn.nonbend": "embed.nonbend.nonbend",
+    "weft.learn.unicorn": "embed.unicorn",
+    "weft.learn.untie": "embed.untie",
+    "weft.learn.weave": "embed.weave",
+    "weft.measures": "embed.ckml embed.value_metric",
+    "weft.measures.registry": "measures.register",
+    "weft.mixed": "embed.mixed",
+    "weft.neighbors": "search.knn",
+    "weft.numeric": "embed.numeric.coupled",
+    "weft.numeric._couplings": "embed.numeric.coupled",
+    "weft.numeric._powers": "embed.numeric.coupled",
+    "weft.onehot": "embed.onehot",
+    "weft.recommend": "tasks.recommend",
+    "weft.sources": "sources.coca.coca sources.container sources.gbc.gbc sources.hemap.hemap",
+    "weft.sources._blocks": "sources.tables",
+    "weft.sources._coca_views": "sources.coca.views",
+    "weft.sources._gbc_fusion": "sources.gbc.validation",
+    "weft.sources._graphs": "sources.graphs",
+    "weft.sources._hemap_projection": "sources.hemap.transfer",
+    "weft.sources._hemap_transfer": "sources.hemap.transfer",
+    "weft.sources._ids": "sources.tables",
+    "weft.sparse": "embed.sets.ksvd embed.sets.tfidf",
+    "weft.sparse._terms": "embed.sets.terms",
+    "weft.sparse._vocabulary": "embed.sets.tfidf",
+    "weft.table": "rows.table",
+    "weft.tables": "blocks.value_tables",
+    "weft.windows": "embed.windowed",
+}
+# Of scikit-learn, what is made of plain values and arrays.
+_SKLEARN = {
+    "cluster": "KMeans MiniBatchKMeans",
+    "decomposition": "PCA TruncatedSVD",
+    "dummy": "DummyClassifier DummyRegressor",
+    "linear_model": "LinearRegression LogisticRegression Ridge RidgeClassifier",
+    "naive_bayes": "GaussianNB",
+    "neighbors": "KNeighborsClassifier KNeighborsRegressor",
+    "neural_network": "MLPClassifier MLPRegressor",
+    "neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
+    "pipeline": "Pipeline",
+    "preprocessing": "LabelBinarizer LabelEncoder MaxAbsScaler MinMaxScaler Normalizer "
+    "PowerTransformer QuantileTransformer RobustScaler StandardScaler",
+}
+
+
+class Storable:
+    """Gives an estimator ``save``; :func:`tabweave.load` reads the file."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write to one file, whole or not at all; :func:`tabweave.load` gives it back.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced.
+        """
+        save(self, path)
+
+
+def save(value: Any, path: str | PathLike[str]) -> None:
+    """Write an estimator, or any other object of tabweave, to one file.
+
+    The file holds parameters and what was learned as JSON and plain arrays, with a hash over all
+    of it; no pickle. It appears whole or not at all, and equal models give equal files.
+
+    Parameters
+    ----------
+    value : estimator, Counts, Schema, Table or ValueTables
+        What to write; an estimator may be fitted or not.
+    path : str or path
+        The file; one that is there is replaced.
+
+    Examples
+    --------
+    >>> import os, tempfile, tabweave
+    >>> rows = [["a", "x"], ["b", "y"], ["a", "y"]]
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.tabweave")
+    >>> tabweave.export.save(tabweave.Weave().fit(rows), path)
+    >>> tabweave.load(path).transform(rows).shape
+    (3, 2)
+    """
+    encoder = Encoder(_name_of)
+    tree = encoder.encode(value, "")
+    if not isinstance(tree, dict) or "object" not in tree:
+        raise TypeError(f"cannot save {value!r}: give an estimator or another object of tabweave")
+    header = {"class": tree["object"][0], "sklearn": _sklearn_version(), "value": tree}
+    write(path, KIND, header, encoder.arrays)
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Read what ``save`` wrote: an estimator, or :class:`~tabweave.Counts`.
+
+    The seal over the content, the class, its parameters and the shapes of what was learned are
+    checked; a file that is damaged, cut short or not of tabweave is refused by name.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    """
+    header, arrays = read(path, KIND, "counts", "stream")
+    if header["tabweave"] == "stream":
+        name = header.get("estimator")
+        raise ValueError(
+            f"{path} is a checkpoint of format 1, which does not hold all parameters; make a "
+            f"{name} with those it had and call its resume({str(path)!r})"
+        )
+    return opened(path, header, arrays)
+
+
+def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any]) -> Any:
+    """Return the object of a file that was read."""
+    used: set[str] = set()
+
+    def found(name: str) -> Any:
+        used.add(name)
+        return _found(name)
+
+    decoder = Decoder(arrays, found)
+    try:
+        if header["tabweave"] == "counts":
+            return Counts._restored(header, arrays)
+        value = decoder.decode(header["value"])
+        if decoder.unused:
+            raise ValueError(f"it has {len(decoder.unused)} arrays too many")
+        _check(value)
+    except ImportError:
+        raise  # an optional package that the model needs: it says which
+    except DAMAGE as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    written, here = header["sklearn"], _sklearn_version()
+    if written != here and any(name.startswith("sklearn.") for name in used):
+        warnings.warn(
+            f"{path} holds parts of scikit-learn {written}, read by {here}: check its results",
+            stacklevel=3,
+        )
+    return value
+
+
+# -- the register -------------------------------------------------------------------------------
+
+
+@cache
+def _register() -> dict[str, tuple[str, str]]:
+    """Return name in files → (module, name there)."""
+    out = {}
+    for package, table in (("tabweave", _CLASSES), ("sklearn", _SKLEARN)):
+        for module, names in table.items():
+            for name in names.split():
+                out[f"{package}.{module}.{name}"] = (f"{package}.{module}", name)
+    return out
+
+
+@cache
+def _former_names() -> dict[str, tuple[str, str]]:
+    """Return the names that classes had in files written before they moved."""
+    out = {}
+    for former, modules in _FORMER.items():
+        for module in modules.split():
+            for name in _CLASSES[module].split():
+                out[f"{former}.{name}"] = (f"tabweave.{module}", name)
+    return out
+
+
+def _found(name: str) -> Any:
+    """Return the class or function of a name in a file; import nothing that is not registered."""
+    if name.startswith("measure "):
+        return import_module("tabweave.measures").MEASURES[name.removeprefix("measure ")].function
+    known = _register().get(name) or _former_names().get(name)
+    if known is None:
+        raise ValueError(f"it holds a {name}, which this tabweave does not know; upgrade it")
+    module, attribute = known
+    return getattr(import_module(module), attribute)
+
+
+def _name_of(value: Any) -> str | None:
+    """Return the name of a class or function in files, or None if it has none."""
+    wanted = getattr(value, "__qualname__", None)
+    for name, (module, attribute) in _register().items():
+        if attribute == wanted and value.__module__.startswith(module.partition(".")[0]):
+            if getattr(import_module(module), attribute) is value:
+                return name
+    measures = import_module("tabweave.measures").MEASURES if callable(value) else {}
+    names = [name for name, entry in measures.items() if entry.function is value]
+    own = names and value.__module__.startswith("tabweave.")
+    return f"measure {names[0]}" if own else None
+
+
+# -- checks -------------------------------------------------------------------------------------
+
+
+def _check(value: Any) -> None:
+    """Refuse what no fitted estimator looks like."""
+    own = vars(value)
+    for name, kind in (("tables_", ValueTables), ("schema_", Schema)):
+        if not isinstance(own.get(name), kind | None):
+            raise ValueError(f"{name} is a {type(own[name]).__name__}")
+    if not hasattr(own.get("counts_", Counts()), "schema"):
+        raise ValueError(f"counts_ is a {type(own['counts_']).__name__}")
+    for part in (value, *own.values()):
+        if isinstance(part, ValueTables):
+            _check_tables(part)
+        elif isinstance(part, Counts):
+            _check_counts(part)
+    schema, width = own.get("schema_"), own.get("n_features_in_")
+    if schema is not None and width is not None and len(schema) != width:
+        raise ValueError(f"{len(schema)} columns where {width} were fitted")
+
+
+def _check_tables(tables: ValueTables) -> None:
+    shapes = zip(tables.names, tables.labels, tables.tables, strict=True)
+    for name, labels, rows in shapes:
+        if rows.ndim != 2 or len(rows) != len(labels) + 1:
+            raise ValueError(f"column {name!r} has {len(labels)} values, its table {rows.shape}")
+
+
+def _check_counts(counts: Counts) -> None:
+    if counts.schema is None:
+        return
+    size = int(counts.offsets[-1])
+    if len(counts.labels) != len(counts.names) or counts.pairs.shape != (size, size):
+        raise ValueError(f"the pair counts do not fit {size} values")
+    if counts.class_pairs is not None and len(counts.class_pairs) != size:
+        raise ValueError(f"the class counts do not fit {size} values")
+
+
+def _sklearn_version() -> str:
+    import sklearn
+
+    return sklearn.__version__

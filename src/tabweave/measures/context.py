@@ -1,0 +1,189 @@
+"""Context measures: two values are alike if they meet the same values of other columns.
+
+Le & Ho, Ahmad & Dey, Jia et al. and DILCA, in the order of the thesis (2.3.2, 2.4.2). Counts in,
+dissimilarities of values out; Jia looks at two columns at a time and so compares rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from threadpoolctl import threadpool_limits
+
+from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import (
+    context,
+    information,
+    partners,
+    refuse_sets,
+    shares,
+    symmetric_uncertainty,
+)
+from tabweave.measures.register import measure
+
+PSEUDO_COUNT = 1.0
+CELLS = 2**21  # rows × columns² at a time
+
+
+@measure(
+    "le_ho",
+    "Kullback-Leibler divergence, both ways, of what two values occur with",
+    "Le & Ho 2005; thesis Eq. (2.8)",
+)
+def le_ho(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.8): ``d = Σ_q p(q|v) log p(q|v)/p(q|w) + p(q|w) log p(q|w)/p(q|v)``.
+
+    q runs over the values of all other columns. Where a value never meets q the printed sum is
+    infinite; every value therefore gets ``PSEUDO_COUNT`` (one) extra row spread like q's column,
+    ``p(q|v) = (C_vq + f_q) / (c_v + 1)``. In (2.9) ``p(q|v)`` means joint over marginal count.
+    """
+    out = [np.zeros((size, size)) for size in counts.sizes]
+    spread = _column_shares(counts)
+    for a, table in enumerate(out):
+        for b, block in partners(counts, a):
+            table += jeffreys(shares(block + PSEUDO_COUNT * spread[b]))
+    return out
+
+
+def jeffreys(p: np.ndarray) -> np.ndarray:
+    """Return ``Σ_q (p_vq - p_wq)(log p_vq - log p_wq)`` for all pairs of rows of p > 0."""
+    cross = p @ np.log(p).T
+    own = cross.diagonal()
+    out = np.maximum(own[:, None] + own - cross - cross.T, 0)
+    np.fill_diagonal(out, 0)
+    return out
+
+
+@measure(
+    "ahmad",
+    "how well a subset of another column's values tells two values apart, on average",
+    "Ahmad & Dey 2007; thesis Eq. (2.10)",
+    metric=True,
+)
+def ahmad(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.10): ``d = 1/(A-1) Σ_l max_W (p(W|v) + p(~W|w) - 1)``, over the A - 1 other columns.
+
+    The best subset W holds the values q with ``p(q|v) > p(q|w)``, so the maximum is half the L1
+    distance of the two conditional distributions.
+    """
+    out = [np.zeros((size, size)) for size in counts.sizes]
+    for a, table in enumerate(out):
+        for _, block in partners(counts, a):
+            p = shares(block)
+            table += cdist(p, p, "cityblock") / (2 * (len(out) - 1))
+    return out
+
+
+@measure(
+    "dilca",
+    "difference of what two values occur with, in the columns that matter to theirs",
+    "Ienco, Pensa & Meo 2012; thesis Eqs. (2.19)-(2.22)",
+    metric=True,
+)
+def dilca(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.22): ``d² = Σ_{k∈context} Σ_{q∈V_k} (p(q|v) - p(q|w))² / Σ_{k∈context} |V_k|``.
+
+    The context is that of the column, chosen by symmetric uncertainty (:func:`tabweave.counts.couplings.context`)
+    once, not per value. As the thesis prints it, probabilities are conditioned on the compared
+    value; Ienco et al. condition on the context's value. A column without context has distance 0.
+    """
+    chosen = context(symmetric_uncertainty(counts))
+    out = []
+    for a, size in enumerate(counts.sizes):
+        square = np.zeros((size, size))
+        for b, block in partners(counts, a):
+            if chosen[a, b]:
+                p = shares(block)
+                square += cdist(p, p, "sqeuclidean")
+        out.append(np.sqrt(square / max(counts.sizes[chosen[a]].sum(), 1)))
+    return out
+
+
+@measure(
+    "jia",
+    "how common the pairs of values are in which two rows differ, in dependent columns",
+    "Jia, Cheung & Liu 2016; thesis Eqs. (2.12)-(2.17)",
+    form="pairwise",
+)
+def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> np.ndarray:
+    """Eq. (2.12): ``d(i,j) = Σ_m Σ_{l∈S_m} r(m,l) (g_i + g_j) [(v_i^m, v_i^l) ≠ (v_j^m, v_j^l)]``.
+
+    Both cases of (2.12) are this one sum: it takes the pairs of values in which two rows differ.
+    ``g = C/n · (C-1)/(n-1)``, Eqs. (2.16), (2.17), is the chance to draw a row's pair of values
+    twice (the second term of the print stands for the other row, j); unknown values have none.
+
+    Parameters
+    ----------
+    counts : Counts
+        What was seen.
+    left, right : sequences of integer arrays
+        Per column the codes of the rows in the vocabulary of the counts; one past it is unknown.
+
+    Returns
+    -------
+    ndarray of shape (rows of left, rows of right)
+        The distances; memory beyond it is (rows of right) × (columns).
+    """
+    refuse_sets(counts, "jia")
+    lookups = _weighted_coincidences(counts)
+    ours, theirs = (np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right))
+    out = np.empty((len(ours), len(theirs)))
+    total = np.empty(len(theirs))
+    step = max(1, CELLS // len(lookups) ** 2)
+    for start in range(0, len(theirs), step):
+        total[start : start + step] = _pair_weights(lookups, theirs[start : start + step]).sum(
+            (1, 2)
+        )
+    with threadpool_limits(1, "blas"):  # many small products: threads would only wait
+        for start in range(0, len(ours), step):
+            for i, pairs in enumerate(_pair_weights(lookups, ours[start : start + step]), start):
+                same = (theirs == ours[i]).astype(float)
+                both = pairs.sum() + total
+                out[i] = both - 2 * ((same @ pairs) * same).sum(axis=1)
+                out[i, out[i] < 1e-12 * both] = 0  # nothing but rounding
+    return out
+
+
+def jia_weights(counts: Counts) -> np.ndarray:
+    """Eqs. (2.13), (2.14): ``r(m,l) = I(m;l) / H(m,l)`` where l is in S_m, else 0.
+
+    S_m holds the columns with ``r(m,l) > β``; β is the mean of r over all pairs, as in Jia et al.
+    A column depends on itself entirely and is always in its own S_m, also where no r exceeds β.
+    """
+    mutual, _, joint = information(counts)
+    r = mutual / np.where(joint > 0, joint, 1)
+    chosen = r > r.mean() + 1e-12
+    np.fill_diagonal(chosen, True)
+    return np.where(chosen, r, 0.0)
+
+
+def _weighted_coincidences(counts: Counts) -> list[dict[int, np.ndarray]]:
+    """Return, per column m and column l of S_m, ``r(m,l) g`` over pairs of values, unknown last."""
+    r = jia_weights(counts)
+    n_pairs = max(counts.n * (counts.n - 1), 0) or 1
+    out: list[dict[int, np.ndarray]] = []
+    for m, own in enumerate(np.split(counts.value_counts, counts.offsets[1:-1])):
+        blocks = [(m, np.diag(own)), *(part for part in partners(counts, m) if r[m, part[0]])]
+        out.append(
+            {
+                l: np.pad(r[m, l] * joint * np.maximum(joint - 1, 0) / n_pairs, ((0, 1), (0, 1)))
+                for l, joint in blocks
+            }
+        )
+    return out
+
+
+def _pair_weights(lookups: list[dict[int, np.ndarray]], codes: np.ndarray) -> np.ndarray:
+    """Return ``r(m,l) g`` of each row's pair of values, of shape (rows, columns, columns)."""
+    out = np.zeros((len(codes), len(lookups), len(lookups)))
+    for m, tables in enumerate(lookups):
+        for l, table in tables.items():
+            out[:, m, l] = table[codes[:, m], codes[:, l]]
+    return out
+
+
+def _column_shares(counts: Counts) -> list[np.ndarray]:
+    parts = np.split(counts.value_counts, counts.offsets[1:-1])
+    return [part / max(part.sum(), 1e-300) for part in parts]

@@ -1,0 +1,173 @@
+"""Matching: values are the same or they are not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tabweave.counts.counts import Counts
+from tabweave.measures.register import complements, induced, measure, occurrences, on_match
+
+
+@measure(
+    "hamming",
+    "1 for every column in which two rows differ",
+    "Zhu 2019, Eq. (2.1); 'overlap' in Boriah, Chandola, Kumar 2008, Table 2",
+    metric=True,
+)
+def hamming(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.1): d(v, w) = 0 if v = w, else 1."""
+    return [1 - np.eye(len(labels)) for labels in counts.labels]
+
+
+# -- Frequency: matches and mismatches weighted by how common their values are in their column
+
+_BORIAH = "Boriah, Chandola, Kumar 2008, Table 2"
+
+
+# -- a match is worth 1, a mismatch something between 0 and 1 ----------------------------------
+
+
+def eskin_similarity(counts: Counts) -> list[np.ndarray]:
+    """S(v, w) = n_k² / (n_k² + 2) for v ≠ w, 1 for v = w [B 2]."""
+    return [on_match(1.0, np.full((k, k), k**2 / (k**2 + 2))) for k in counts.sizes.tolist()]
+
+
+@measure("eskin", "mismatches count less in columns of many values", _BORIAH, metric=True)
+def eskin(counts: Counts) -> list[np.ndarray]:
+    """1 − S = 2 / (n_k² + 2) for v ≠ w, S as in :func:`eskin_similarity` [B 2]."""
+    return complements(eskin_similarity(counts))
+
+
+def iof_similarity(counts: Counts) -> list[np.ndarray]:
+    """S(v, w) = 1 / (1 + log f(v) · log f(w)) for v ≠ w, 1 for v = w; natural log [B 3]."""
+    logs = [np.log(np.maximum(f, 1)) for f in occurrences(counts)]  # weights may be below 1
+    return [on_match(1.0, 1 / (1 + np.outer(log, log))) for log in logs]
+
+
+@measure("iof", "inverse occurrence frequency: mismatches of common values count more", _BORIAH)
+def iof(counts: Counts) -> list[np.ndarray]:
+    """1 − S, S as in :func:`iof_similarity` [B 3]. A value that occurs once is at 0 from all."""
+    return complements(iof_similarity(counts))
+
+
+def of_similarity(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.4): S(v, w) = 1 / (1 + log(N/f(v)) · log(N/f(w))) for v ≠ w, else 1 [B 4]."""
+    logs = [np.log(counts.n / f) for f in occurrences(counts)]
+    return [on_match(1.0, 1 / (1 + np.outer(log, log))) for log in logs]
+
+
+@measure(
+    "of",
+    "occurrence frequency: mismatches of rare values count more",
+    f"Zhu 2019, Eq. (2.4); {_BORIAH}",
+)
+def of(counts: Counts) -> list[np.ndarray]:
+    """1 − S, S as in :func:`of_similarity`, natural log, Eq. (2.4) [B 4]."""
+    return complements(of_similarity(counts))
+
+
+# -- a mismatch is worth 0, a match something that depends on its value ------------------------
+
+
+def _pair_shares(counts: Counts) -> list[np.ndarray]:
+    """p²(v) = f(v)(f(v) − 1) / (N(N − 1)): the chance that two different rows both have v.
+
+    There are no two rows when N = 1 (or less, with weights): then p(v)², its limit for large N.
+    """
+    n = counts.n
+    if n <= 1:
+        return [(f / n) ** 2 for f in occurrences(counts)]
+    return [f / n * np.maximum(f - 1, 0) / (n - 1) for f in occurrences(counts)]
+
+
+def goodall1_similarity(counts: Counts) -> list[np.ndarray]:
+    """S(v, v) = 1 − Σ p²(q) over the values q no more frequent than v; 0 for v ≠ w [B 7]."""
+    pairs = zip(occurrences(counts), _pair_shares(counts), strict=True)
+    return [np.diag(np.maximum(1 - (f <= f[:, None]) @ share, 0)) for f, share in pairs]
+
+
+@measure("goodall1", "losing a match on a rare value costs more", _BORIAH, metric=True)
+def goodall1(counts: Counts) -> list[np.ndarray]:
+    """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall1_similarity` [B 7]."""
+    return induced(goodall1_similarity(counts))
+
+
+def goodall2_similarity(counts: Counts) -> list[np.ndarray]:
+    """S(v, v) = 1 − Σ p²(q) over the values q no less frequent than v; 0 for v ≠ w [B 8]."""
+    pairs = zip(occurrences(counts), _pair_shares(counts), strict=True)
+    return [np.diag(np.maximum(1 - (f >= f[:, None]) @ share, 0)) for f, share in pairs]
+
+
+@measure("goodall2", "losing a match on the most common value costs most", _BORIAH, metric=True)
+def goodall2(counts: Counts) -> list[np.ndarray]:
+    """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall2_similarity` [B 8]."""
+    return induced(goodall2_similarity(counts))
+
+
+def goodall3_similarity(counts: Counts) -> list[np.ndarray]:
+    """S(v, v) = 1 − p²(v); 0 for v ≠ w [B 9]."""
+    return [np.diag(1 - share) for share in _pair_shares(counts)]
+
+
+@measure(
+    "goodall3", "losing a match on a rare value costs more, others aside", _BORIAH, metric=True
+)
+def goodall3(counts: Counts) -> list[np.ndarray]:
+    """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall3_similarity` [B 9]."""
+    return induced(goodall3_similarity(counts))
+
+
+def goodall4_similarity(counts: Counts) -> list[np.ndarray]:
+    """S(v, v) = p²(v); 0 for v ≠ w [B 10]."""
+    return [np.diag(share) for share in _pair_shares(counts)]
+
+
+@measure("goodall4", "losing a match on a common value costs more", _BORIAH, metric=True)
+def goodall4(counts: Counts) -> list[np.ndarray]:
+    """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall4_similarity` [B 10].
+
+    Two values that occur once each are at 0 from each other.
+    """
+    return induced(goodall4_similarity(counts))
+
+
+def rough_similarity(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.5): S(v, v) = 1 / f(v); 0 for v ≠ w [Cao, Liang, Li, Bai, Dang 2012]."""
+    return [np.diag(1 / f) for f in occurrences(counts)]
+
+
+@measure(
+    "rough",
+    "rough membership: losing a match costs the inverse of its frequency",
+    "Zhu 2019, Eq. (2.5); Cao, Liang, Li, Bai, Dang 2012",
+    metric=True,
+)
+def rough(counts: Counts) -> list[np.ndarray]:
+    """(1/f(v) + 1/f(w)) / 2 for v ≠ w, from S of Eq. (2.5) in :func:`rough_similarity`."""
+    return induced(rough_similarity(counts))
+
+
+# -- matches and mismatches both weighted ------------------------------------------------------
+
+
+def smirnov_similarity(counts: Counts) -> list[np.ndarray]:
+    """S(v, v) = 2 + (N − f(v)) / f(v) + Σ_{q ≠ v} f(q) / (N − f(q)) [B 11].
+
+    S(v, w) = Σ_{q ∉ {v, w}} f(q) / (N − f(q)) for v ≠ w.
+    """
+    n, out = counts.n, []
+    for f in occurrences(counts):
+        odds = f / (n - f) if len(f) > 1 else np.zeros(1)  # a single value never enters the sum
+        others = odds.sum() - odds
+        out.append(on_match(2 + (n - f) / f + others, others[:, None] - odds))
+    return [np.tril(s) + np.tril(s, -1).T for s in out]  # symmetric to the last bit
+
+
+@measure("smirnov", "losing a match on a rare value costs its odds", _BORIAH, metric=True)
+def smirnov(counts: Counts) -> list[np.ndarray]:
+    """(S(v, v) + S(w, w)) / 2 − S(v, w), S as in :func:`smirnov_similarity` [B 11].
+
+    With o(v) = f(v) / (N − f(v)) this is 1 + (N/f(v) + N/f(w) + o(v) + o(w)) / 2 for v ≠ w: the
+    sum over the other values cancels, nothing is negative.
+    """
+    return induced(smirnov_similarity(counts))

@@ -1,0 +1,324 @@
+"""Graphs: which columns depend on each other."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tabweave.plots.style import axes
+
+
+def coupling_graph(
+    strength: Any, names: Sequence[str], *, max_lines: int = 40, ax: Any = None
+) -> Any:
+    """Draw columns on a circle and a line for each coupling, thick and dark where it is strong.
+
+    Parameters
+    ----------
+    strength : array-like of shape (n_columns, n_columns)
+        How much two columns know about each other, from 0 to 1, symmetric; e.g.
+        ``tabweave.counts.couplings.symmetric_uncertainty(counts)``. The diagonal is not looked at.
+    names : sequence of str
+        The columns, e.g. ``counts.names``.
+    max_lines : int, default=40
+        How many couplings are drawn, strongest first: more would hide each other.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from tabweave import Counts
+    >>> from tabweave.plots import coupling_graph
+    >>> from tabweave.counts.couplings import symmetric_uncertainty
+    >>> rows = {"crop": list("aabb"), "soil": list("xxyy"), "luck": list("pqpq")}
+    >>> counts = Counts.of(rows)
+    >>> ax = coupling_graph(symmetric_uncertainty(counts), counts.names)
+    >>> len(ax.lines), sorted(text.get_text() for text in ax.texts)
+    (1, ['crop', 'luck', 'soil'])
+    """
+    matrix = np.asarray(strength, dtype=float)
+    if matrix.shape != (len(names), len(names)) or not len(names):
+        raise ValueError(f"strength has shape {matrix.shape} for {len(names)} names")
+    order = circle_order(matrix)
+    place = np.empty((len(names), 2))
+    angle = 2 * np.pi * (np.arange(len(names)) + 0.5) / len(names)
+    place[order] = np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    ax = axes(ax, (5.5, 5.5))
+    a, b = np.triu_indices(len(names), 1)
+    lines = np.argsort(matrix[a, b], kind="stable")[-max_lines:]
+    strongest = matrix[a, b].max(initial=0)
+    for i, j in zip(a[lines], b[lines], strict=True):
+        if matrix[i, j] > 0:
+            share = matrix[i, j] / strongest
+            shade = {"color": str(0.85 - 0.85 * share), "lw": 0.5 + 4.5 * share}
+            ax.plot(*_bent(place[i], place[j]), solid_capstyle="round", **shade)
+    ax.scatter(*place.T, s=36, facecolor="white", edgecolor="black", zorder=3)
+    for name, (x, y) in zip(names, place, strict=True):
+        turn = np.degrees(np.arctan2(y, x))
+        left = x < -1e-9
+        ax.text(
+            1.07 * x, 1.07 * y, str(name), ha="right" if left else "left", va="center",
+            rotation=turn - 180 if left else turn, rotation_mode="anchor", fontsize="small",
+        )  # fmt: skip
+    ax.set(aspect="equal", xlim=(-1.7, 1.7), ylim=(-1.7, 1.7))
+    ax.set_axis_off()
+    return ax
+
+
+def _bent(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Return a curve bent towards the centre, so that it stays off the names of neighbours."""
+    t = np.linspace(0, 1, 24)[:, None]
+    middle = 0.2 * (start + end)
+    return ((1 - t) ** 2 * start + 2 * t * (1 - t) * middle + t**2 * end).T
+
+
+def circle_order(strength: np.ndarray) -> np.ndarray:
+    """Return an order of columns in which strongly coupled ones are neighbours."""
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(strength) < 3:
+        return np.arange(len(strength))
+    apart = 1 - np.minimum((strength + strength.T) / 2, 1)
+    np.fill_diagonal(apart, 0)
+    steps = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
+    return leaves_list(steps)
+
+
+# -- Trees of values: how a distance hierarchy groups what a column says
+
+
+def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Any = None) -> Any:
+    """Draw a tree of values from the root on the left; lengths are the weights of its edges.
+
+    Parameters
+    ----------
+    tree : tabweave.embed.hierarchy.Tree
+        E.g. ``DistanceHierarchy().fit(X, y).trees_["color"]``.
+    max_leaves : int, default=100
+        Trees with more leaves are refused: nobody could read them.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from tabweave.embed.hierarchy import Tree
+    >>> from tabweave.plots import dendrogram
+    >>> ax = dendrogram(Tree.of({"Coffee": ["Latte", "Mocha"], "Tea": ["Oolong"]}))
+    >>> [text.get_text() for text in ax.texts]
+    ['Latte', 'Mocha', 'Oolong']
+    """
+    leaves = leaves_in_order(tree)
+    if len(leaves) > max_leaves:
+        raise ValueError(
+            f"the tree has {len(leaves)} leaves; draw a part of it, or raise max_leaves"
+        )
+    height = np.zeros(len(tree))
+    height[leaves] = np.arange(len(leaves))[::-1]
+    for node in reversed(range(len(tree))):  # children come after their parents
+        if tree.children[node]:
+            height[node] = height[tree.children[node]].mean()
+    ax = axes(ax, (5, float(np.clip(0.28 * len(leaves) + 0.8, 2, 20))))
+    for node, below in enumerate(tree.children):
+        x = tree.depths[node]
+        if below:
+            ax.plot([x, x], [height[below].min(), height[below].max()], color="black", lw=1)
+        for child in below:
+            ax.plot([x, tree.depths[child]], [height[child]] * 2, color="black", lw=1)
+    for leaf in leaves:
+        place = (float(tree.depths[leaf]), float(height[leaf]))
+        ax.annotate(
+            str(tree.names[leaf]), place, (4, 0), textcoords="offset points", va="center",
+            fontsize="small",
+        )  # fmt: skip
+    ax.set(yticks=[], xlabel="distance from the root")
+    for side in ("top", "left", "right"):
+        ax.spines[side].set_visible(False)
+    return ax
+
+
+def leaves_in_order(tree: Any) -> list[int]:
+    """Return the leaves as they come from top to bottom."""
+    leaves, waiting = [], [0]
+    while waiting:
+        node = waiting.pop()
+        waiting += reversed(tree.children[node])
+        if not tree.children[node]:
+            leaves.append(node)
+    return leaves
+
+
+# -- Weights: what each column and each coupling contributes
+
+
+def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Any = None) -> Any:
+    """Draw how much each coupling of each column counts; dark is much.
+
+    Parameters
+    ----------
+    weights : mapping of str to mapping of str to float
+        Per column the weight of each ``space/kernel``, e.g. ``UNTIE.weights_``. A coupling that a
+        column does not have is left white.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from tabweave.plots import weights_heatmap
+    >>> ax = weights_heatmap({"color": {"intra/poly1": 0.2, "inter/poly1": 0.8}, "id": {}})
+    >>> [text.get_text() for text in ax.get_xticklabels()]
+    ['intra/poly1', 'inter/poly1']
+    """
+    columns = list(weights)
+    couplings = list(dict.fromkeys(name for column in weights.values() for name in column))
+    if not couplings:
+        raise ValueError("there are no weights to draw; pass weights_ of a fitted UNTIE or HELIC")
+    table = np.full((len(columns), len(couplings)), np.nan)
+    for i, column in enumerate(columns):
+        for name, weight in weights[column].items():
+            table[i, couplings.index(name)] = weight
+    width = float(np.clip(0.22 * len(couplings) + 2, 3.5, 14))
+    ax = axes(ax, (width, float(np.clip(0.22 * len(columns) + 1.8, 2.5, 14))))
+    image = ax.imshow(table, cmap="Greys", vmin=0, aspect="auto")
+    ax.figure.colorbar(image, ax=ax, label="weight")
+    ax.set_xticks(np.arange(len(couplings)), couplings, rotation=90, fontsize="small")
+    ax.set_yticks(np.arange(len(columns)), columns, fontsize="small")
+    return ax
+
+
+def column_weights(weights: Mapping[str, Any], *, ax: Any = None) -> Any:
+    """Draw how much each column counts, as bars, the first column on top.
+
+    Parameters
+    ----------
+    weights : mapping of str to float, or of str to mapping
+        Weight of each column, e.g. ``Weave.weights_``; the weights of its couplings, as in
+        ``UNTIE.weights_``, are added up.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from tabweave.plots import column_weights
+    >>> ax = column_weights({"color": 1.5, "size": {"intra/poly1": 0.25, "inter/poly1": 0.25}})
+    >>> [float(bar.get_width()) for bar in ax.patches]
+    [1.5, 0.5]
+    """
+    if not weights:
+        raise ValueError("there are no weights to draw; pass weights_ of a fitted embedder")
+    totals = [sum(w.values()) if isinstance(w, Mapping) else w for w in weights.values()]
+    ax = axes(ax, (5, float(np.clip(0.24 * len(totals) + 1, 2, 14))))
+    places = np.arange(len(totals))
+    ax.barh(places, totals, color="0.45")
+    ax.set_yticks(places, [str(name) for name in weights], fontsize="small")
+    ax.invert_yaxis()
+    ax.set_xlabel("weight")
+    return ax
+
+
+# -- Drift: which columns and couplings changed
+
+
+def drift(report: Any, *, n_couplings: int = 10, ax: Any = None) -> Any:
+    """Draw how much each column and the most changed couplings moved, as bars, largest on top.
+
+    Dark bars are changes at the report's level, pale ones may be chance.
+
+    Parameters
+    ----------
+    report : DriftReport
+        What `tabweave.tasks.drift.drift_report` returns.
+    n_couplings : int
+        How many couplings to show below the columns.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from tabweave import Counts
+    >>> from tabweave.tasks.drift import drift_report
+    >>> from tabweave.plots import drift
+    >>> days = [Counts.of({"color": ["red", "blue"] * 40}), Counts.of({"color": ["red"] * 40})]
+    >>> ax = drift(drift_report(*days))
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['color']
+    """
+    found = [*report.columns, *report.couplings[:n_couplings]]
+    if not found:
+        raise ValueError("there is nothing to draw: the report has no columns")
+    ax = axes(ax, (5, float(np.clip(0.24 * len(found) + 1, 2, 14))))
+    places = np.arange(len(found))
+    effects = [f.effect if np.isfinite(f.effect) else 0.0 for f in found]
+    shades = ["0.25" if f.adjusted <= report.level else "0.8" for f in found]
+    ax.barh(places, effects, color=shades)
+    ax.axvline(0, color="0.4", linewidth=0.8)
+    if report.couplings[:n_couplings]:
+        ax.axhline(len(report.columns) - 0.5, color="0.4", linewidth=0.8, linestyle=":")
+    ax.set_yticks(places, [f.name for f in found], fontsize="small")
+    ax.invert_yaxis()
+    ax.set_xlabel("standard deviations above no change")
+    return ax
+
+
+# -- Overlap: which sources know the same things
+
+
+def overlap(sources: Any, *, ax: Any = None) -> Any:
+    """Draw how many ids each pair of sources shares; the diagonal has the size of each.
+
+    Parameters
+    ----------
+    sources : Sources
+        Tables count the ids they have a row of, graphs those they link.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> from tabweave import Sources
+    >>> from tabweave.plots import overlap
+    >>> sources = Sources({"a": ([1, 2, 3], [[0], [1], [2]]), "b": ([3, 4], [[1], [0]])})
+    >>> ax = overlap(sources)
+    >>> [text.get_text() for text in ax.texts]
+    ['3', '1', '1', '2']
+    """
+    linked = [np.diff(sources.graph(name).indptr) > 0 for name in sources.graph_names]
+    known = np.column_stack([sources.present, *linked]).astype(float)
+    shared = known.T @ known
+    names = [*sources.names, *sources.graph_names]
+    side = float(np.clip(0.55 * len(names) + 1.8, 3, 12))
+    ax = axes(ax, (side + 0.8, side))
+    image = ax.imshow(shared, cmap="Greys", vmin=0, vmax=max(len(sources), 1))
+    ax.figure.colorbar(image, ax=ax, label=f"ids of {len(sources):,}")
+    for i, row in enumerate(shared):
+        for j, count in enumerate(row):
+            dark = count > 0.6 * len(sources)
+            style = {"ha": "center", "va": "center", "fontsize": "x-small"}
+            ax.text(j, i, f"{count:.0f}", color="white" if dark else "black", **style)
+    ax.set_xticks(np.arange(len(names)), names, rotation=90, fontsize="small")
+    ax.set_yticks(np.arange(len(names)), names, fontsize="small")
+    return ax

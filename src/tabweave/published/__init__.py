@@ -1,0 +1,1 @@
+"""The algorithms exactly as published, for comparison."""

@@ -1,0 +1,383 @@
+"""Table: rows of any library in, small integer codes out.
+
+The first room of the house. Whatever a user has (pandas, polars, pyarrow, NumPy, dicts of columns,
+lists of dicts) becomes a :class:`Table`: per column the codes of its values, its numbers or its
+sets, under a :class:`Schema` that says what each column is. Nothing is learned here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tabweave.rows.cells import categories, sets
+from tabweave.rows.cells import numbers as cells_numbers
+from tabweave.rows.frames import columns_of, infer_kind, levels_of
+from tabweave.rows.vocabulary import Label, canonical, identity
+
+__all__ = ["KINDS", "Codes", "Column", "Kind", "Numbers", "Schema", "Sets", "Table"]
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """A nominal or ordinal column: one code a row, and the label of each code."""
+
+    codes: np.ndarray
+    labels: list[Label]
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A numeric column: float64, NaN where missing."""
+
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """A set-valued column: row i has the elements ``codes[starts[i]:starts[i + 1]]``."""
+
+    starts: np.ndarray
+    codes: np.ndarray
+    labels: list[Label]
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows as codes, numbers and sets.
+
+    Build one with :meth:`Table.of`. Codes refer to the table's own labels, which need not be
+    sorted and may include values that no row has; :class:`~tabweave.Counts` makes them canonical.
+
+    Examples
+    --------
+    >>> table = Table.of({"color": ["red", "blue", "red"], "weight": [1.5, 2.0, None]})
+    >>> table.schema.columns[1].kind
+    'numeric'
+    >>> table["color"].codes.dtype
+    dtype('uint8')
+    """
+
+    schema: Schema
+    columns: tuple[Codes | Numbers | Sets, ...]
+    n_rows: int
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        schema: Schema | Mapping[Any, Any] | None = None,
+        *,
+        numbers: Literal["numeric", "nominal"] = "numeric",
+    ) -> Table:
+        """Read rows.
+
+        Parameters
+        ----------
+        X : frame, array, mapping of columns, list of dicts, or Table
+            The rows.
+        schema : Schema or mapping, optional
+            Kinds of some or all columns. A complete schema (that of another table) is matched by
+            name: other columns are ignored, a missing one is an error.
+        numbers : {"numeric", "nominal"}
+            What an undeclared column of numbers is.
+        """
+        schema = Schema.of(schema)
+        if isinstance(X, Table):
+            return _conforming(X, schema)
+        names, cells, n_rows = columns_of(X)
+        named = names is not None
+        if names is None:
+            names = [f"x{i}" for i in range(len(cells))]
+        refuse_duplicates(names)
+        by_name = dict(zip(names, cells, strict=True))
+        if schema.complete:
+            by_name = _matched(by_name, schema, named)
+            found = schema
+        else:
+            found = _completed(by_name, schema, numbers, named)
+        columns = tuple(_column(by_name[c.name], c, found) for c in found.columns)
+        return cls(found, columns, n_rows)
+
+    def select(self, columns: Sequence[str]) -> Table:
+        """Return the table of some columns, in the order given."""
+        parts = tuple(self[name] for name in columns)
+        return Table(self.schema.select(columns), parts, self.n_rows)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, name: str) -> Any:
+        return self.columns[self.schema.names.index(self.schema[name].name)]
+
+    def __iter__(self) -> Iterator[tuple[Column, Codes | Numbers | Sets]]:
+        return iter(zip(self.schema.columns, self.columns, strict=True))
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{c.name}: {c.kind}" for c in self.schema.columns[:8])
+        more = ", ..." if len(self.schema) > 8 else ""
+        return f"Table({self.n_rows} rows; {kinds}{more})"
+
+
+def _conforming(table: Table, schema: Schema) -> Table:
+    """Return a table that was read before, if it was read as a schema now asks."""
+    for column in schema.columns:
+        if column.name not in table.schema.names:
+            raise ValueError(
+                f"column {column.name!r} is missing; there are "
+                f"{', '.join(map(repr, table.schema.names))}"
+            )
+        found = table.schema[column.name].kind
+        if found != column.kind and {found, column.kind} & {"numeric", "set"}:
+            raise ValueError(
+                f"column {column.name!r} was read as {found}, not {column.kind}; "
+                "give the schema to Table.of"
+            )
+    return table
+
+
+def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, Any]:
+    """Find the columns of a complete schema: by name if both have names, else by position."""
+    if named and schema.named:
+        absent = [name for name in schema.names if name not in by_name]
+        if absent:
+            raise ValueError(
+                f"column {absent[0]!r} is missing ({len(absent)} of {len(schema)} are); "
+                f"there are {', '.join(map(repr, by_name))}"
+            )
+        return by_name
+    if len(by_name) != len(schema):
+        raise ValueError(
+            f"X has {len(by_name)} features, but tabweave is expecting {len(schema)} features as input"
+        )
+    return dict(zip(schema.names, by_name.values(), strict=True))
+
+
+def _completed(by_name: dict[str, Any], schema: Schema, numbers: str, named: bool) -> Schema:
+    """Infer the columns that a schema leaves open."""
+    for name in schema.names:
+        if name not in by_name:
+            raise ValueError(
+                f"schema names column {name!r}, which is not there; "
+                f"there are {', '.join(map(repr, by_name))}"
+            )
+    declared = {column.name: column for column in schema.columns}
+    columns = []
+    for name, cells in by_name.items():
+        column = declared.get(name)
+        if column is None:
+            kind = infer_kind(cells)
+            column = Column(name, numbers if kind == "numeric" else kind)  # type: ignore[arg-type]
+        if column.kind == "ordinal" and column.levels is None:
+            column = replace(column, levels=_own_levels(name, cells))
+        columns.append(column)
+    return replace(schema, columns=tuple(columns), complete=True, named=named)
+
+
+def _own_levels(name: str, cells: Any) -> tuple[Label, ...] | None:
+    try:
+        return levels_of(cells)
+    except TypeError as error:
+        raise TypeError(f"column {name!r}: {error}") from error
+
+
+def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Sets:
+    """Read one column as its kind says, and say which column it was if that fails."""
+    empty = schema.empty_is_missing
+    try:
+        if column.kind == "numeric":
+            return _finite(cells, schema)
+        if column.kind == "set":
+            starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
+            _refuse_missing(codes, labels, schema, starts)
+            return Sets(starts, codes, labels)
+        codes, labels = categories(cells, empty_is_missing=empty)
+        _refuse_missing(codes, labels, schema)
+        return Codes(codes, labels)
+    except (TypeError, ValueError) as error:
+        hint = ""
+        if column.kind == "nominal" and "cannot be a category" in str(error):
+            hint = "; turn it into text or a number, or declare the column as kind 'set'"
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"column {column.name!r}: {error}{hint}") from error
+
+
+def _finite(cells: Any, schema: Schema) -> Numbers:
+    values = cells_numbers(cells, empty_is_missing=schema.empty_is_missing)
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        raise ValueError(
+            f"row {infinite[0]} holds {values[infinite[0]]}; replace infinity by a number or NaN"
+        )
+    gaps = np.flatnonzero(np.isnan(values))
+    if len(gaps) and schema.missing == "error":
+        raise ValueError(f"row {gaps[0]} is missing; fill it or use Schema(missing='value')")
+    return Numbers(values)
+
+
+def _refuse_missing(
+    codes: np.ndarray, labels: list[Label], schema: Schema, starts: np.ndarray | None = None
+) -> None:
+    """Refuse missing if the schema asks for that; ``starts`` are those of a set-valued column."""
+    if schema.missing == "error" and None in labels:
+        gaps = np.flatnonzero(codes == labels.index(None))
+        if len(gaps):
+            row = gaps[0] if starts is None else np.searchsorted(starts, gaps[0], "right") - 1
+            raise ValueError(f"row {row} is missing; fill it or use Schema(missing='value')")
+
+
+# -- Schema: what the columns of a table are. Public through :mod:`tabweave.rows.table`
+
+Kind = Literal["nominal", "ordinal", "numeric", "set"]
+KINDS = ("nominal", "ordinal", "numeric", "set")
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column is.
+
+    Parameters
+    ----------
+    name : str
+        Its name; arrays have ``x0``, ``x1``, ...
+    kind : {"nominal", "ordinal", "numeric", "set"}
+        How its cells are read.
+    levels : sequence, optional
+        The order of an ordinal column's values, lowest first.
+    delimiter : str, optional
+        What separates the elements of a set written as text.
+    """
+
+    name: str
+    kind: Kind = "nominal"
+    levels: tuple[Label, ...] | None = None
+    delimiter: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(
+                f"column {self.name!r}: kind {self.kind!r} is none of {', '.join(KINDS)}"
+            )
+        if self.delimiter is not None:
+            if self.kind != "set":
+                raise ValueError(f"column {self.name!r}: a delimiter belongs to the kind 'set'")
+            if not isinstance(self.delimiter, str) or not self.delimiter:
+                raise ValueError(f"column {self.name!r}: delimiter {self.delimiter!r} is no text")
+        if self.levels is not None:
+            if self.kind != "ordinal":
+                raise ValueError(f"column {self.name!r}: levels belong to the kind 'ordinal'")
+            object.__setattr__(self, "levels", _checked_levels(self.name, self.levels))
+
+
+def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
+    if isinstance(levels, str | bytes | Set | Mapping) or not isinstance(levels, Iterable):
+        raise TypeError(f"column {name!r}: levels must be a sequence, lowest first, not {levels!r}")
+    try:
+        out = tuple(canonical(level) for level in levels)
+    except TypeError as error:
+        raise TypeError(f"column {name!r}: level {error}") from error
+    seen: set[Any] = set()
+    for level in out:
+        if level is None:
+            raise ValueError(f"column {name!r}: missing is no level; it comes last by itself")
+        if identity(level) in seen:
+            raise ValueError(f"column {name!r}: level {level!r} appears twice")
+        seen.add(identity(level))
+    return out
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What the columns of a table are, and what counts as missing.
+
+    A schema given by a user may name some columns only; the others are inferred. The schema of a
+    :class:`Table` is complete.
+
+    Parameters
+    ----------
+    columns : mapping of name to kind or Column, or sequence of Column
+        The columns that are declared.
+    missing : {"value", "error"}, default="value"
+        Whether missing is a value of its own or refused.
+    empty_is_missing : bool, default=False
+        Whether empty text counts as missing.
+
+    Examples
+    --------
+    >>> Schema({"size": Column("size", "ordinal", levels=("S", "M", "L"))}).columns[0].levels
+    ('S', 'M', 'L')
+    """
+
+    columns: tuple[Column, ...] = ()
+    missing: Literal["value", "error"] = "value"
+    empty_is_missing: bool = False
+    complete: bool = field(default=False, kw_only=True)
+    named: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        given: Any = self.columns
+        if isinstance(given, Mapping):
+            given = [_declared(name, kind) for name, kind in given.items()]
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TypeError(f"schema {given!r}: give a mapping of column name to kind")
+        object.__setattr__(self, "columns", tuple(given))
+        for column in self.columns:
+            if not isinstance(column, Column):
+                raise TypeError(
+                    f"schema names {column!r} without its kind; write {{{column!r}: kind}}"
+                )
+        if self.missing not in ("value", "error"):
+            raise ValueError(f"missing={self.missing!r}: use 'value' or 'error'")
+        refuse_duplicates(self.names)
+
+    @classmethod
+    def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
+        """Return a schema from what users write: nothing, a mapping, or a schema."""
+        if schema is None:
+            return cls()
+        return schema if isinstance(schema, Schema) else cls(schema)  # type: ignore[arg-type]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+    @property
+    def categorical(self) -> list[Column]:
+        """The columns that have values: nominal, ordinal and set."""
+        return [column for column in self.columns if column.kind != "numeric"]
+
+    @property
+    def numeric(self) -> list[Column]:
+        """The columns that have numbers."""
+        return [column for column in self.columns if column.kind == "numeric"]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"no column {name!r}; there are {', '.join(map(repr, self.names))}")
+
+    def select(self, names: Sequence[str]) -> Schema:
+        """Return the schema of some columns, in the order given."""
+        return replace(self, columns=tuple(self[name] for name in names))
+
+
+def _declared(name: Any, kind: Any) -> Column:
+    name = f"x{name}" if isinstance(name, int) else name
+    return replace(kind, name=name) if isinstance(kind, Column) else Column(name, kind)
+
+
+def refuse_duplicates(names: Sequence[str]) -> None:
+    """Refuse two columns of the same name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"column {name!r} appears twice; give every column its own name")
+        seen.add(name)

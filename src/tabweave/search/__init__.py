@@ -1,0 +1,1 @@
+"""Search: the rows nearest to a row."""

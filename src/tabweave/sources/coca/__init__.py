@@ -1,0 +1,1 @@
+"""CoCA: one space for things that several tables and graphs describe [Shi 2013, ch. 4]."""

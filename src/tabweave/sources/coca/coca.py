@@ -1,0 +1,299 @@
+"""CoCA: one space for things that several tables and graphs describe [Shi 2013, ch. 4].
+
+Collective component analysis finds directions in every source at once: of large variance, agreeing
+between sources, similar for things that a graph connects. Comes in: `Sources`, or a plain table.
+Goes out: a few coordinates per id. The (Σd)² matrix of the paper is only ever an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tabweave.io.store import Storable
+from tabweave.sources.coca import spectrum
+from tabweave.sources.coca.views import (
+    View,
+    column_names,
+    factors,
+    known_view,
+    learned_view,
+    plain_source,
+    shares,
+)
+from tabweave.sources.coca.weights import graph_terms, on_simplex, read_links, vector_terms
+from tabweave.sources.container import Sources
+from tabweave.sources.tables import Places
+
+_RANK = 10  # principal components by which a source is judged: fixed, so that fits are nested
+
+
+class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Embed ids of many sources by collective component analysis.
+
+    The coordinates are projections on the top eigenvectors of ``X + X̃``, Eqs. (4.8) and (4.14):
+    variance within each table, agreement between tables, similarity along graphs. Each table is
+    centred and scaled to unit trace, each graph to ``D^{-½} M D^{-½}``. Any row may be missing
+    anywhere, and any table or graph may be absent from :meth:`transform`.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of coordinates; fewer if the sources have fewer columns (``n_components_``). Those
+        of a smaller fit are the first ones of a larger fit.
+    weights : {"learned", "equal", "printed"}, default="learned"
+        ``"learned"``: weights ω by Eq. (4.19) from labels or links, equal ones without any; √ω is
+        applied to the data. ``"printed"``: the same ω on the diagonal blocks of (4.8) only.
+    alpha : float or "auto", default="auto"
+        How much tables have to agree. ``"auto"`` is 1/p for p tables: with equal weights and no
+        graph CoCA is then PCA on the joined, scaled tables.
+    solver : {"auto", "dense", "lanczos"}, default="auto"
+        Write the matrix out, or only multiply by it; auto writes out up to 512 columns.
+
+    Attributes
+    ----------
+    n_components_, alpha_ : int, float
+        What was used.
+    weights_, graph_weights_ : dict of str to float
+        The weight of each table and of each graph; each kind sums up to 1. A table that does not
+        vary (empty, one row) has none.
+    eigenvalues_ : ndarray of shape (n_components_,)
+        Of ``X + X̃`` over the number of ids.
+    components_ : dict of str to ndarray of shape (n_components_, n_columns)
+        The directions in each table.
+    columns_ : dict of str to list of str
+        Their columns; a category has one for each label.
+    ids_ : ndarray
+        The ids of fit.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number and names of the columns, after fit on a plain table.
+
+    Notes
+    -----
+    A row's coordinates are the mean of its projections over the tables, Eq. (4.2), plus that of
+    its neighbours in the graphs. What tables without the row would add is predicted from the
+    others, each coordinate by itself. A row without any table is placed by its neighbours, and in
+    the centre if it has none. Without tables the coordinates are the eigenvectors of the graphs,
+    Eq. (4.11), times their eigenvalues; new ids are placed by neighbours known from fit. There the
+    mean degree is added to each of D, or every small piece of a graph would come first.
+
+    A single multiplier in (4.9) normalises the directions jointly, not in each source. The printed
+    α = 60 is for unscaled data, and drowns weights that touch the diagonal blocks only: hence √ω.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave import CoCA, Sources
+    >>> rng = np.random.default_rng(0)
+    >>> kind = np.repeat([0, 1], 20)
+    >>> good = kind[:, None] + 0.3 * rng.normal(size=(40, 5))
+    >>> noise = rng.normal(size=(40, 5))
+    >>> sources = Sources({"good": (range(40), good), "noise": (range(40), noise)})
+    >>> model = CoCA(2).fit(sources, {0: "a", 1: "a", 2: "a", 20: "b", 21: "b", 22: "b"})
+    >>> {name: round(w, 2) for name, w in model.weights_.items()}
+    {'good': 1.0, 'noise': 0.0}
+    >>> model.transform(sources).shape
+    (40, 2)
+    >>> new = Sources({"good": (["x", "y"], [[0.0] * 5, [1.0] * 5])})
+    >>> first = model.transform(new)[:, 0]
+    >>> bool(first[0] * first[1] < 0)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        weights: str = "learned",
+        alpha: float | str = "auto",
+        solver: str = "auto",
+    ) -> None:
+        self.n_components = n_components
+        self.weights = weights
+        self.alpha = alpha
+        self.solver = solver
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> Self:
+        """Find the directions, and the weights if something is known about some of the ids.
+
+        Parameters
+        ----------
+        X : Sources, or array, sparse matrix or numeric frame
+            The sources; a plain table is one source whose ids are the row numbers.
+        y : mapping of id to label, or array-like in the order of ``X.ids``, optional
+            Known labels: equal ones are must-links, different ones cannot-links. None or NaN
+            where unknown. Not used if weights are equal, or if there is nothing to weigh.
+        must_link, cannot_link : sequences of pairs of ids, optional
+            Things that belong together, and things that do not.
+        """
+        self._check_parameters()
+        sources = self._read(X, reset=True)
+        views = {name: learned_view(sources, name) for name in sources.names}
+        told = {name: view for name, view in views.items() if view.scale > 0}
+        self._learn_weights(sources, told, (y, must_link, cannot_link))
+        graph = self._blend(sources, alone=not told)
+        self.alpha_ = 1 / max(len(told), 1) if self.alpha == "auto" else float(self.alpha)
+        self.components_: dict[str, np.ndarray] = {}
+        self.columns_ = {name: column_names(sources, name) for name in told}
+        self._means = {name: view.mean for name, view in told.items()}
+        self._scales = {name: self._scale(view, name, len(told)) for name, view in told.items()}
+        self._format = sources.select(sources.ids[:0])  # columns and codes, no rows
+        self.ids_ = sources.ids
+        self._known: np.ndarray | None = None
+        if told:
+            scaled = [replace(view, scale=self._scales[name]) for name, view in told.items()]
+            self._fit_tables(sources, scaled, graph)
+        else:
+            self._fit_graphs(sources, graph)
+        self._n_features_out = self.n_components_
+        return self
+
+    def _learn_weights(
+        self, sources: Sources, told: dict[str, View], given: tuple[Any, ...]
+    ) -> None:
+        """Algorithm 2, lines 13-25."""
+        if self.weights == "equal" and any(links is not None for links in given[1:]):
+            raise ValueError("weights='equal' makes no use of links: use 'learned'")
+        graphs = {name: g for name in sources.graph_names if (g := sources.graph(name)).nnz}
+        omega = np.full(len(told), 1 / max(len(told), 1))
+        tilde = np.full(len(graphs), 1 / max(len(graphs), 1))
+        if self.weights != "equal" and max(len(told), len(graphs)) > 1:
+            links = read_links(sources, *given)
+            if links and told:
+                phis = [self._principal(view) for view in told.values()]
+                omega = on_simplex(*vector_terms(phis, links))
+            if links and graphs:
+                tilde = on_simplex(*graph_terms([*graphs.values()], links))
+        self.weights_ = dict.fromkeys(sources.names, 0.0)
+        self.weights_ |= zip(told, omega.tolist(), strict=True)
+        self.graph_weights_ = dict.fromkeys(sources.graph_names, 0.0)
+        self.graph_weights_ |= zip(graphs, tilde.tolist(), strict=True)
+
+    def _principal(self, view: View) -> np.ndarray:
+        operator = spectrum.collective([view], np.ones(1), 1.0, None)
+        k = min(_RANK, view.width)
+        return view.forward(spectrum.leading(operator, k, view.n, self.solver)[1])
+
+    def _scale(self, view: View, name: str, n_tables: int) -> float:
+        # √ω on the data, 1 where weights are equal; as printed ω stays on the diagonal blocks.
+        root = 1.0 if self.weights == "printed" else np.sqrt(n_tables * self.weights_[name])
+        return float(view.scale * root)
+
+    def _fit_tables(
+        self, sources: Sources, views: Sequence[View], graph: sp.csr_array | None
+    ) -> None:
+        names, p = list(self._means), len(views)
+        printed = np.array([self.weights_[name] for name in names])
+        omega = printed if self.weights == "printed" else np.full(p, 1 / p)
+        operator = spectrum.collective(views, omega, self.alpha_, graph)
+        self.n_components_ = min(self.n_components, operator.shape[0])
+        self.eigenvalues_, u = spectrum.leading(
+            operator, self.n_components_, p * len(sources), self.solver
+        )
+        blocks = np.split(u, np.cumsum([view.width for view in views])[:-1])
+        self.components_ = {name: block.T for name, block in zip(names, blocks, strict=True)}
+        parts = [view.forward(block) for view, block in zip(views, blocks, strict=True)]
+        present = sources.present[:, [sources.names.index(name) for name in names]]
+        self._shares = shares(parts, present)
+        if graph is not None:  # someone's neighbours may be asked for without their tables
+            self._known = np.sum(parts, axis=0) * factors(self._shares, present) / p
+
+    def _fit_graphs(self, sources: Sources, graph: sp.csr_array | None) -> None:
+        if graph is None:
+            raise ValueError(
+                "nothing to learn from: no table varies (each is empty, constant or has one row) "
+                "and no graph has an edge"
+            )
+        n = len(sources)
+        self.n_components_ = min(self.n_components, n)
+        self.eigenvalues_, phi = spectrum.leading(
+            spectrum.within(graph), self.n_components_, n, self.solver
+        )
+        self._known = np.sqrt(n) * phi
+        self._center = (graph @ self._known).mean(axis=0)
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the coordinates of ids, in the order of ``X.ids``; learns nothing.
+
+        Parameters
+        ----------
+        X : Sources, or a plain table if fit was given one
+            Some or all of the tables and graphs of fit, of the same or of other ids.
+        """
+        check_is_fitted(self)
+        sources = self._read(X, reset=False)
+        asked = [*self._format.names, *self._format.graph_names]
+        if not {*sources.names, *sources.graph_names} & {*asked}:
+            raise ValueError(f"none of the sources of fit is here: {', '.join(map(repr, asked))}")
+        sources = sources.like(self._format)
+        base = self._projected(sources)
+        graph = self._blend(sources, alone=not self.components_)
+        around = np.zeros_like(base) if graph is None else graph @ base
+        return base + around if self.components_ else around - self._center
+
+    def _blend(self, sources: Sources, alone: bool) -> sp.csr_array | None:
+        graphs = [sources.graph(name) for name in sources.graph_names]
+        weights = [self.graph_weights_[name] for name in sources.graph_names]
+        return spectrum.blended(graphs, weights, alone=alone)
+
+    def _projected(self, sources: Sources) -> np.ndarray:
+        """Eq. (4.2): mean projection of each id; as in fit for an id that has no table here."""
+        total = np.zeros((len(sources), self.n_components_))
+        present = np.zeros((len(sources), len(self.components_)), dtype=bool)
+        for j, (name, basis) in enumerate(self.components_.items()):
+            if name in sources.names:
+                view = known_view(sources, name, self._means[name], self._scales[name])
+                total += view.forward(basis.T)
+                present[view.rows, j] = True
+        if self.components_:
+            total *= factors(self._shares, present) / len(self.components_)
+        if self._known is not None:
+            place = Places(self.ids_)(sources.ids)
+            recall = (place >= 0) & ~present.any(axis=1)
+            total[recall] = self._known[place[recall]]
+        return total
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool) -> Sources:
+        if isinstance(X, Sources):
+            if reset:
+                for name in {"n_features_in_", "feature_names_in_"} & {*vars(self)}:
+                    delattr(self, name)
+            elif hasattr(self, "n_features_in_"):
+                raise TypeError("fit was given a plain table; transform needs one, too")
+            if not len(X):
+                raise ValueError("the sources have no ids")
+            return X
+        if not reset and not hasattr(self, "n_features_in_"):
+            raise TypeError("fit was given Sources; transform needs Sources, too")
+        return plain_source(self, X, reset)
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.n_components, Integral) or self.n_components < 1:
+            raise ValueError(f"n_components={self.n_components!r}: use a whole number from 1 on")
+        if self.weights not in ("learned", "equal", "printed"):
+            raise ValueError(f"weights={self.weights!r}: use 'learned', 'equal' or 'printed'")
+        if self.solver not in ("auto", "dense", "lanczos"):
+            raise ValueError(f"solver={self.solver!r}: use 'auto', 'dense' or 'lanczos'")
+        number = isinstance(self.alpha, Real) and np.isfinite(self.alpha) and self.alpha >= 0
+        if self.alpha != "auto" and not number:
+            raise ValueError(f"alpha={self.alpha!r}: use 'auto' or a number of at least 0")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags

@@ -1,0 +1,311 @@
+"""Sources: several tables and graphs about the same things, aligned once by id.
+
+Comes in: named frames with an id column, and named graphs between ids; any row may be missing
+anywhere. Goes out: one order of all ids, and per source its matrix and the places of its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+
+from tabweave.rows.vocabulary import Label
+from tabweave.sources.graphs import adjacency, read_graph, spectral
+from tabweave.sources.graphs import links as graphs_links
+from tabweave.sources.graphs import symmetric as graphs_symmetric
+from tabweave.sources.tables import (
+    Block,
+    Matrix,
+    Places,
+    conformed,
+    plain,
+    read_block,
+    read_ids,
+    refuse_mixed,
+    refuse_repeated,
+    union,
+)
+
+
+class Sources:
+    """Tables and graphs about the same things, each of them possibly incomplete.
+
+    An id that occurs anywhere, in a table or as a node of a graph, is an id of the whole: a node
+    without a row in any table is known by its neighbours only. Ids are compared by value and must
+    be of one kind (all text, or all numbers); ``1`` and ``1.0`` are the same id, ``"1"`` is not.
+    A table has at most one row for each id. It may be empty; it then just tells nothing.
+
+    Parameters
+    ----------
+    tables : mapping of name to frame or (ids, matrix), optional
+        A pandas, polars or pyarrow frame (or a mapping of columns) whose column ``key`` holds the
+        ids; or a pair of ids and a NumPy or SciPy sparse matrix.
+    graphs : mapping of name to graph, optional
+        An edge frame (source, target and perhaps ``weight``), a networkx graph, or a pair of ids
+        and a square sparse matrix. Repeated edges add up; self loops are dropped.
+    key : str, default="id"
+        The id column of the frames.
+    directed : bool or mapping of graph name to bool, default=False
+        Whether edges have a direction. :meth:`links` keeps it, :meth:`graph` does not.
+        A networkx graph knows by itself.
+
+    Attributes
+    ----------
+    ids : ndarray of shape (n,)
+        Every id once, in order of first appearance.
+    names, graph_names : tuple of str
+        The tables and the graphs.
+    present : ndarray of bool, shape (n, number of tables)
+        Which table has a row for which id.
+
+    Examples
+    --------
+    >>> from tabweave import Sources
+    >>> people = {"id": ["ann", "bob"], "age": [41, 27]}
+    >>> orders = {"id": ["bob", "eve"], "what": ["tea", "jam"], "paid": [3.5, None]}
+    >>> sources = Sources({"people": people, "orders": orders},
+    ...                   {"friends": {"a": ["ann", "eve"], "b": ["eve", "joe"]}})
+    >>> sources
+    Sources: 4 ids, 2 tables, 1 graph
+      people   2 rows (50 %) x 1 column
+      orders   2 rows (50 %) x 2 columns
+      friends  2 edges, 3 ids linked (75 %)
+      ids in 2 tables: 1, in 1 table: 2, in no table: 1
+    >>> sources.rows("orders")
+    array([1, 2])
+    >>> sources.matrix("orders")
+    array([[0. , 3.5],
+           [1. , nan]])
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, Any] | None = None,
+        graphs: Mapping[str, Any] | None = None,
+        *,
+        key: str = "id",
+        directed: bool | Mapping[str, bool] = False,
+    ) -> None:
+        tables, graphs = dict(tables or {}), dict(graphs or {})
+        for name in tables.keys() & graphs.keys():
+            raise ValueError(f"{name!r} names a table and a graph; give each its own name")
+        if not tables and not graphs:
+            raise ValueError("there is no source: pass at least one table or one graph")
+        read = {name: read_block(t, f"table {name!r}", key) for name, t in tables.items()}
+        edges = {
+            name: read_graph(g, f"graph {name!r}", _is_directed(directed, name))
+            for name, g in graphs.items()
+        }
+        named = [(f"table {name!r}", ids) for name, (ids, _) in read.items()]
+        named += [(f"graph {name!r}", e.nodes) for name, e in edges.items()]
+        refuse_mixed(named)
+        ids = union([values for _, values in named])
+        places = Places(ids)
+        blocks = {name: replace(b, rows=places(values)) for name, (values, b) in read.items()}
+        links = {
+            name: (graphs_links(len(ids), places(e.source), places(e.target), e.weight))
+            for name, e in edges.items()
+        }
+        self._set(ids, blocks, links, {name: e.directed for name, e in edges.items()})
+
+    def _set(
+        self,
+        ids: np.ndarray,
+        blocks: Mapping[str, Block],
+        links: Mapping[str, sp.csr_array],
+        directed: Mapping[str, bool],
+    ) -> None:
+        self.ids = ids
+        self.ids.setflags(write=False)
+        self.names, self.graph_names = tuple(blocks), tuple(links)
+        self._blocks, self._directed = dict(blocks), dict(directed)
+        self._places = Places(ids)
+        symmetric = {name: graphs_symmetric(w) for name, w in links.items()}
+        self._graphs = symmetric
+        # An undirected graph has no other side to keep.
+        self._links = {name: w if directed[name] else symmetric[name] for name, w in links.items()}
+        self.present = np.zeros((len(ids), len(blocks)), dtype=bool)
+        for i, block in enumerate(blocks.values()):
+            self.present[block.rows, i] = True
+        self.present.setflags(write=False)
+
+    @classmethod
+    def _of(cls, ids: Any, blocks: Any, links: Any, directed: Any) -> Sources:
+        out = cls.__new__(cls)
+        out._set(ids, blocks, links, directed)
+        return out
+
+    # -- looking -----------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def rows(self, name: str) -> np.ndarray:
+        """Return the place in ``ids`` of each row of a table."""
+        return self._block(name).rows
+
+    def matrix(self, name: str) -> Matrix:
+        """Return a table as floats, dense or CSR: numbers as they are, NaN where missing.
+
+        A category is the code of its label in :meth:`labels`, NaN where missing;
+        :meth:`categorical` says which columns hold such codes.
+        """
+        return self._block(name).matrix
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """Return the names of a table's columns, without the id."""
+        return self._block(name).columns
+
+    def labels(self, name: str) -> tuple[list[Label] | None, ...]:
+        """Return for each column of a table what its codes stand for, or None for numbers."""
+        return self._block(name).labels
+
+    def categorical(self, name: str) -> np.ndarray:
+        """Return which columns of a table hold codes of categories."""
+        return np.array([labels is not None for labels in self._block(name).labels], dtype=bool)
+
+    def graph(self, name: str) -> sp.csr_array:
+        """Return a graph as symmetric n × n weights without self loops."""
+        return self._graphs[self._graph_name(name)]
+
+    def links(self, name: str) -> sp.csr_array:
+        """Return a graph as n × n weights with the direction it was given."""
+        return self._links[self._graph_name(name)]
+
+    def places(self, ids: Any) -> np.ndarray:
+        """Return where ids stand in ``ids``, -1 for an id that no source has."""
+        return self._places(read_ids(ids, "ids"))
+
+    def _block(self, name: str) -> Block:
+        if name not in self._blocks:
+            raise KeyError(f"no table {name!r}; there are {', '.join(map(repr, self.names))}")
+        return self._blocks[name]
+
+    def _graph_name(self, name: str) -> str:
+        if name not in self._graphs:
+            raise KeyError(f"no graph {name!r}; there are {', '.join(map(repr, self.graph_names))}")
+        return name
+
+    # -- deriving ----------------------------------------------------------------------------
+
+    def select(self, ids: Any) -> Sources:
+        """Return the sources of some ids, in the order given; other rows and edges are left out."""
+        wanted = read_ids(ids, "ids")
+        refuse_repeated(wanted, "ids")
+        at = self._places(wanted)
+        if (at < 0).any():
+            raise KeyError(f"id {plain(wanted, int(np.argmax(at < 0)))!r} is in no source")
+        new = np.full(len(self), -1, dtype=np.intp)
+        new[at] = np.arange(len(at))
+        blocks = {}
+        for name, block in self._blocks.items():
+            kept = np.flatnonzero(new[block.rows] >= 0)
+            kept = kept[np.argsort(new[block.rows[kept]], kind="stable")]
+            blocks[name] = replace(block, rows=new[block.rows[kept]], matrix=block.matrix[kept])
+        links = {name: sp.csr_array(w[at][:, at]) for name, w in self._links.items()}
+        return Sources._of(self.ids[at], blocks, links, self._directed)
+
+    def like(self, other: Sources) -> Sources:
+        """Return these sources as ``other`` reads them: its tables and graphs, columns and codes.
+
+        A table or graph that is not here stays out; a category that ``other`` does not know is
+        missing. A table or column that ``other`` does not have is ignored, one of its columns
+        that is not here is an error.
+        """
+        blocks = {
+            name: conformed(self._blocks[name], other._block(name), f"table {name!r}")
+            for name in other.names
+            if name in self._blocks
+        }
+        links = {name: self._links[name] for name in other.graph_names if name in self._links}
+        directed = {name: self._directed[name] for name in links}
+        return Sources._of(self.ids, blocks, links, directed)
+
+    def with_features_of(
+        self,
+        graph: str,
+        kind: Literal["adjacency", "spectral"] = "adjacency",
+        *,
+        n_components: int = 16,
+        among: Any = None,
+    ) -> Sources:
+        """Return these sources with one more table, ``"<graph> <kind>"``, made from a graph.
+
+        Parameters
+        ----------
+        graph : str
+            Its name. Only ids that it links get a row.
+        kind : {"adjacency", "spectral"}
+            The weights of the edges to every id, sparse and with their direction; or coordinates
+            from the leading eigenvectors of the normalised graph. These belong to this very
+            graph: compute them with the ids to be predicted in it, then :meth:`select`.
+        n_components : int, default=16
+            Number of spectral coordinates.
+        among : ids, optional
+            The ids that serve as columns of the adjacency; all by default. For new data pass the
+            ids of the sources that a model was trained on.
+        """
+        rows = np.flatnonzero(np.diff(self.graph(graph).indptr))
+        if kind == "adjacency":
+            ids = self.ids if among is None else read_ids(among, "among")
+            matrix = adjacency(self.links(graph)[rows], self._places(ids))
+            columns = tuple(map(str, ids.tolist()))
+        elif kind == "spectral":
+            matrix = spectral(self.graph(graph)[rows][:, rows], n_components)
+            columns = tuple(f"axis {i}" for i in range(matrix.shape[1]))
+        else:
+            raise ValueError(f"kind={kind!r}: use 'adjacency' or 'spectral'")
+        block = Block(rows, matrix, columns, (None,) * len(columns))
+        blocks = {**self._blocks, f"{graph} {kind}": block}
+        return Sources._of(self.ids, blocks, self._links, self._directed)
+
+    def __repr__(self) -> str:
+        return _summary(self)
+
+
+def _is_directed(directed: bool | Mapping[str, bool], name: str) -> bool:
+    return bool(directed.get(name, False) if isinstance(directed, Mapping) else directed)
+
+
+def _summary(sources: Sources) -> str:
+    n, n_tables, n_graphs = len(sources), len(sources.names), len(sources.graph_names)
+    lines = [
+        f"Sources: {_count(n, 'id')}, {_count(n_tables, 'table')}, {_count(n_graphs, 'graph')}"
+    ]
+    width = max(map(len, sources.names + sources.graph_names))
+    for name in sources.names:
+        rows, columns = sources.matrix(name).shape
+        share = f"{rows / max(n, 1):.0%}".replace("%", " %")
+        lines.append(
+            f"  {name:{width}}  {_count(rows, 'row')} ({share}) x {_count(columns, 'column')}"
+        )
+    for name in sources.graph_names:
+        graph = sources.graph(name)
+        linked = int((np.diff(graph.indptr) > 0).sum())
+        share = f"{linked / max(n, 1):.0%}".replace("%", " %")
+        edges = sources.links(name).nnz if sources._directed[name] else graph.nnz // 2
+        kind = "directed edge" if sources._directed[name] else "edge"
+        lines.append(
+            f"  {name:{width}}  {_count(edges, kind)}, {_count(linked, 'id')} linked ({share})"
+        )
+    found = np.bincount(sources.present.sum(axis=1), minlength=n_tables + 1)
+    parts = [
+        f"in {_count(k, 'table') if k else 'no table'}: {found[k]}"
+        for k in range(n_tables, -1, -1)
+        if found[k]
+    ]
+    return "\n".join([*lines, "  ids " + ", ".join(parts)])
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+# -- Blocks: one table of a `Sources`, its cells as floats; how tables are read and matched
+
+
+# -- Ids: what names the same thing in every source, as one array and a way back to places in it

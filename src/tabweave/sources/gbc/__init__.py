@@ -1,0 +1,1 @@
+"""GBC: gradient boosting consensus over many sources [Shi 2013, ch. 3]."""

@@ -1,0 +1,156 @@
+"""Graphs: edge frames, networkx graphs and sparse matrices in, sparse weights between ids out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from tabweave.rows.cells import numbers
+from tabweave.rows.frames import columns_of
+from tabweave.sources.tables import plain, read_ids, refuse_repeated
+
+
+class Edges(NamedTuple):
+    """A graph as it was given: its nodes' ids, its edges between them, whether directed."""
+
+    nodes: np.ndarray  # ids, in order of first appearance
+    source: np.ndarray  # ids
+    target: np.ndarray
+    weight: np.ndarray
+    directed: bool
+
+
+def read_graph(graph: Any, where: str, directed: bool) -> Edges:
+    """Read a graph of any of the accepted forms."""
+    if hasattr(graph, "edges") and hasattr(graph, "is_directed"):
+        return _from_networkx(graph, where)
+    if isinstance(graph, tuple):
+        return _from_matrix(graph, where, directed)
+    if sp.issparse(graph):
+        raise TypeError(f"{where}: a matrix does not say whose rows it has; pass (ids, matrix)")
+    return _from_frame(graph, where, directed)
+
+
+def _from_frame(frame: Any, where: str, directed: bool) -> Edges:
+    names, cells, _ = columns_of(frame)
+    if len(cells) < 2:
+        raise ValueError(f"{where}: an edge needs two columns, source and target; there is one")
+    weights = None
+    if names is not None and "weight" in names[2:]:
+        weights = cells[names.index("weight", 2)]
+    elif len(cells) == 3 and names is None:
+        weights = cells[2]
+    elif len(cells) > 2:
+        raise ValueError(
+            f"{where}: columns {', '.join(map(repr, (names or ['x0', 'x1', 'x2'])[2:]))} after "
+            "source and target; drop them, or name the one with the weights 'weight'"
+        )
+    source, target = read_ids(cells[0], where), read_ids(cells[1], where)
+    weight = np.ones(len(source)) if weights is None else numbers(weights)
+    return _checked(_nodes(source, target), source, target, weight, directed, where)
+
+
+def _from_networkx(graph: Any, where: str) -> Edges:
+    triples = list(graph.edges(data="weight", default=1.0))
+    nodes = read_ids(list(graph.nodes), where)
+    source = read_ids([a for a, _, _ in triples], where) if triples else nodes[:0]
+    target = read_ids([b for _, b, _ in triples], where) if triples else nodes[:0]
+    weight = np.array([1.0 if w is None else float(w) for _, _, w in triples])
+    return _checked(nodes, source, target, weight, graph.is_directed(), where)
+
+
+def _from_matrix(pair: tuple[Any, ...], where: str, directed: bool) -> Edges:
+    if len(pair) != 2:
+        raise ValueError(f"{where}: pass (ids, matrix), not a tuple of {len(pair)}")
+    nodes = read_ids(pair[0], where)
+    refuse_repeated(nodes, where)
+    matrix = sp.coo_array(pair[1])
+    if matrix.shape != (len(nodes), len(nodes)):
+        raise ValueError(f"{where}: {len(nodes)} ids, but a matrix of shape {matrix.shape}")
+    source, target = nodes[matrix.coords[0]], nodes[matrix.coords[1]]
+    return _checked(nodes, source, target, matrix.data.astype(float), directed, where)
+
+
+def _nodes(source: np.ndarray, target: np.ndarray) -> np.ndarray:
+    both = np.empty(2 * len(source), dtype=source.dtype if source.dtype == target.dtype else object)
+    both[0::2], both[1::2] = source, target
+    return both
+
+
+def _checked(
+    nodes: np.ndarray,
+    source: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray,
+    directed: bool,
+    where: str,
+) -> Edges:
+    odd = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0)))
+    if len(odd):
+        i = int(odd[0])
+        raise ValueError(
+            f"{where}: the edge {plain(source, i)!r} - {plain(target, i)!r} has weight "
+            f"{weight[i]}; weights are numbers of at least 0"
+        )
+    return Edges(nodes, source, target, weight, bool(directed))
+
+
+def links(n: int, source: np.ndarray, target: np.ndarray, weight: np.ndarray) -> sp.csr_array:
+    """Return the n × n weights as given: repeated edges add up, self loops are dropped."""
+    keep = (source != target) & (weight > 0)
+    out = sp.csr_array((weight[keep], (source[keep], target[keep])), shape=(n, n))
+    out.sum_duplicates()
+    return out
+
+
+def symmetric(matrix: sp.csr_array) -> sp.csr_array:
+    """Return the larger of both directions: an edge that is listed twice counts once."""
+    out = sp.csr_array(matrix.maximum(matrix.T))
+    out.sort_indices()
+    return out
+
+
+def averaging(matrix: sp.csr_array) -> sp.csr_array:
+    """Return the matrix that replaces each id's values by the mean of its neighbours'."""
+    total = matrix.sum(axis=1)
+    return sp.csr_array(sp.diags_array(1 / np.where(total > 0, total, 1)) @ matrix)
+
+
+def blend(graphs: Sequence[sp.csr_array], weights: Sequence[float]) -> sp.csr_array:
+    """Eq. (3.3): weighted mean of the neighbours' means, over the graphs that link an id."""
+    total = sum(w * averaging(g) for g, w in zip(graphs, weights, strict=True))
+    return averaging(sp.csr_array(total))
+
+
+def adjacency(links: sp.csr_array, places: np.ndarray) -> sp.csr_array:
+    """Return the columns of some places, empty ones for the place -1."""
+    known = np.flatnonzero(places >= 0)
+    part = sp.csr_array(links[:, places[known]])
+    shape = (links.shape[0], len(places))
+    return sp.csr_array((part.data, known[part.indices], part.indptr), shape=shape)
+
+
+def spectral(matrix: sp.csr_array, n_components: int) -> np.ndarray:
+    """Return leading eigenvectors of the normalised graph, one row for each id."""
+    n = matrix.shape[0]
+    if not n:
+        return np.zeros((0, n_components))
+    root = np.sqrt(matrix.sum(axis=1))
+    scale = sp.diags_array(1 / np.where(root > 0, root, 1))
+    normal = scale @ matrix @ scale
+    k = min(n_components, n)
+    if n <= max(3 * k, 64):
+        values, vectors = np.linalg.eigh(normal.toarray())
+    else:
+        from scipy.sparse.linalg import eigsh
+
+        # A fixed start, so that the same graph gives the same coordinates.
+        start = np.random.default_rng(0).random(n)
+        values, vectors = eigsh(normal, k=k, which="LA", v0=start)
+    vectors = vectors[:, np.argsort(-values)[:k]]
+    largest = np.abs(vectors).argmax(axis=0)
+    vectors = vectors * np.sign(vectors[largest, np.arange(k)])
+    return np.asarray(scale @ vectors) * np.sqrt(n)

@@ -1,0 +1,1 @@
+"""HeMap: labels from a table with other columns [Shi 2013, ch. 5]."""

@@ -1,0 +1,406 @@
+"""HeMap: labels from a table with other columns, if they honestly help [Shi 2013, ch. 5].
+
+Target and source are projected into one space that keeps the structure of both; source rows that
+lie among target rows become training rows. Everything rests on which source row is laid beside
+which target row, so that is the first choice here; and a guard refuses sources that do not help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tabweave.io.store import Storable
+from tabweave.sources.hemap.alignment import ALIGNMENTS
+from tabweave.sources.hemap.guard import Verdict, judge, too_risky
+from tabweave.sources.hemap.transfer import Options, Source, Target, Transfer
+
+_NEIGHBORS = 10
+
+
+def _gives_probabilities(model: HeMap) -> bool:
+    return hasattr(model._estimator(_NEIGHBORS), "predict_proba")
+
+
+class HeMap(Storable, BaseEstimator):
+    """A learner that borrows labels from a source with other columns, or says why it does not.
+
+    Parameters
+    ----------
+    estimator : classifier or regressor, optional
+        The learner; 10 nearest neighbours if not given.
+    alignment : {"auto", "pairs", "pc", "score", "cluster", "random"}, default="auto"
+        How source rows are laid beside target rows: known ``pairs``; nearest in the first
+        principal components, turned so that the means of shared classes meet ("pc"); nearest in
+        what a learner of each table's own predicts ("score"); matched clusters ("cluster");
+        "random", as in the thesis. "auto" is "pairs" if pairs are given, else "pc".
+    n_components : int, default=20
+        Dimensions of the common space, at most; the thesis uses 1.
+    similarity : float, default=1.0
+        How much the two tables should agree there (β).
+    linearity : float in (0, 1], default=1.0
+        1 keeps the columns only, the linear HeMap; less keeps clusters too (θ; nonlinear at 0.5).
+    selection : bool, default=True
+        Whether only source rows in clusters shared with the target are used.
+    scale : bool, default=True
+        Whether columns are brought to variance 1; turn it off where all are in one unit.
+    guard : int or None, default=5
+        Folds of the cross-validation that must show a gain over the learner on the target alone,
+        in the original and in the common space, and over the commonest class (or mean); None
+        trusts the source untested.
+    random_state : int, RandomState or None, default=None
+        Decides folds, clusters and random alignments.
+
+    Attributes
+    ----------
+    refused_ : bool
+        Whether predictions are those of the learner on the target alone.
+    reason_ : str
+        Why, with the figures.
+    losses_ : dict
+        Mean held-out loss with the source ("transfer"), without ("target"), without in the common
+        space ("projected"), of the commonest class or mean ("prior"); and, as "target_error" and
+        so on, standard errors of the differences.
+    alignment_ : str or None
+        The alignment used.
+    target_estimator_ : estimator
+        The learner on the target's labeled rows alone.
+    transfer_ : object or None
+        What was learned with the source, refused or not; it has ``predict`` as well.
+    selected_ : ndarray or None
+        The source rows that are selected.
+    eigenvalues_ : ndarray or None
+        What each dimension of the common space weighs.
+    classes_ : ndarray
+        Of a classifier.
+    n_features_in_, feature_names_in_
+        The target's columns.
+
+    Notes
+    -----
+    Erratum: the thesis says that the order of rows does not matter. It does: row i of the target
+    is projected with row i of the source. Rows laid together at random carry nothing over.
+
+    Classes of equal names are taken to mean the same; other classes, and numbers, are bridged
+    (Eqs. 5.19 and 5.20). Rename classes to have them bridged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave import HeMap
+    >>> rng = np.random.default_rng(0)
+    >>> things = rng.normal(size=(500, 2))          # what both tables are about
+    >>> kind = np.where(things[:, 0] * things[:, 1] > 0, "even", "odd")
+    >>> ours = things @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(500, 5))
+    >>> theirs = things @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(500, 8))
+    >>> labels = kind[:400].astype(object)
+    >>> labels[40:] = None                          # 40 of our rows have a label
+    >>> model = HeMap(random_state=0)
+    >>> model = model.fit(
+    ...     ours[:400], labels, source=(theirs[:400], kind[:400]), pairs=np.arange(400)
+    ... )
+    >>> model.refused_
+    False
+    >>> alone = model.target_estimator_.score(ours[400:], kind[400:])
+    >>> model.score(ours[400:], kind[400:]) > alone + 0.1
+    True
+
+    A source about something else is refused, and the learner on the target alone answers.
+
+    >>> noise = rng.normal(size=(400, 8))
+    >>> model = model.fit(ours[:400], labels, source=(noise, kind[:400]))
+    >>> model.refused_
+    True
+    >>> model.score(ours[400:], kind[400:]) == alone
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        alignment: str = "auto",
+        n_components: int = 20,
+        similarity: float = 1.0,
+        linearity: float = 1.0,
+        selection: bool = True,
+        scale: bool = True,
+        guard: int | None = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.alignment = alignment
+        self.n_components = n_components
+        self.similarity = similarity
+        self.linearity = linearity
+        self.selection = selection
+        self.scale = scale
+        self.guard = guard
+        self.random_state = random_state
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, source: Any = None, pairs: Any = None) -> Self:
+        """Learn from target rows, and from the source if the guard lets it in.
+
+        Parameters
+        ----------
+        X : array or frame of numbers
+            Target rows, with or without labels.
+        y : array-like
+            Their classes or numbers; None or NaN where a row has none.
+        source : (rows, outputs), optional
+            Rows of other columns, and a class or number for each. Without a source this is the
+            learner on the target alone.
+        pairs : array-like of int, optional
+            For each target row the number of the source row about the same thing, or -1.
+        """
+        self._check_parameters()
+        with numbers_only("X"):
+            X = validate_data(self, X, dtype=np.float64)
+        numeric = self._is_regressor()
+        values, labeled = read_target(y, len(X), numeric)
+        self.target_estimator_ = self._estimator(len(values)).fit(X[labeled], values)
+        self.transfer_: Transfer | None = None
+        self.losses_: dict[str, float] = {}
+        self.alignment_: str | None = None
+        self.selected_: np.ndarray | None = None
+        self.eigenvalues_: np.ndarray | None = None
+        if source is None:
+            verdict = Verdict(True, "no source was given", {})
+        else:
+            others = read_source(source, numeric)
+            partners = read_pairs(pairs, len(X), len(others.X))
+            verdict = self._try(Target(X, values, labeled, partners), others)
+        self.refused_, self.reason_, self.losses_ = verdict
+        if not numeric:
+            transfer = None if self.refused_ else self.transfer_
+            self.classes_ = (
+                self.target_estimator_.classes_ if transfer is None else transfer.classes
+            )
+        return self
+
+    def _try(self, target: Target, source: Source) -> Verdict:
+        """Fit the transfer and have it judged."""
+        options = self._options(target)
+        self.alignment_ = options.alignment
+        paired = len(source.X) if target.pairs is None else np.sum(target.pairs >= 0)
+        if min(len(source.X), paired) < 2:
+            return Verdict(True, "the source has fewer than two rows to align", {})
+        if len(np.unique(source.X, axis=0)) < 2 or len(np.unique(target.X, axis=0)) < 2:
+            return Verdict(True, "all rows of a table are the same: nothing can be aligned", {})
+        self.transfer_ = Transfer(options, target, source)
+        self.selected_ = self.transfer_.selected
+        self.eigenvalues_ = self.transfer_.eigenvalues
+        if self.guard is None:
+            return Verdict(False, "the guard is off: the source is used untested", {})
+        risk = too_risky(len(self.selected_), len(source.X))
+        return risk or judge(options, target, source, int(self.guard))
+
+    def _options(self, target: Target) -> Options:
+        how = self.alignment
+        if how == "auto":
+            how = "pc" if target.pairs is None else "pairs"
+        if how == "pairs" and target.pairs is None:
+            raise ValueError("alignment='pairs' needs pairs: give fit the source row of each row")
+        return Options(
+            make=self._estimator,
+            numeric=self._is_regressor(),
+            alignment=how,
+            n_components=int(self.n_components),
+            beta=float(self.similarity),
+            theta=float(self.linearity),
+            selection=bool(self.selection),
+            scale=bool(self.scale),
+            seed=check_random_state(self.random_state).randint(2**31 - 1),
+        )
+
+    def _estimator(self, n_rows: int) -> Any:
+        if self.estimator is None:
+            return KNeighborsClassifier(min(_NEIGHBORS, n_rows))
+        return clone(self.estimator)
+
+    def _is_regressor(self) -> bool:
+        return self.estimator is not None and is_regressor(self.estimator)
+
+    def _check_parameters(self) -> None:
+        learner = self.estimator
+        if learner is not None and not (
+            hasattr(learner, "fit") and (is_classifier(learner) or is_regressor(learner))
+        ):
+            raise TypeError(f"estimator={self.estimator!r}: give a classifier or a regressor")
+        if self.alignment not in ("auto", *ALIGNMENTS):
+            raise ValueError(f"alignment={self.alignment!r}: use 'auto' or one of {ALIGNMENTS}")
+        if not isinstance(self.n_components, Integral) or self.n_components < 1:
+            raise ValueError(f"n_components={self.n_components!r}: use a whole number from 1")
+        if not isinstance(self.similarity, Real) or not 0 <= self.similarity < np.inf:
+            raise ValueError(f"similarity={self.similarity!r}: use a number from 0")
+        if not isinstance(self.linearity, Real) or not 0 < self.linearity <= 1:
+            raise ValueError(f"linearity={self.linearity!r}: use a number above 0, up to 1")
+        if self.guard is not None and (not isinstance(self.guard, Integral) or self.guard < 2):
+            raise ValueError(f"guard={self.guard!r}: use a number of folds from 2, or None")
+
+    # -- using -----------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class or number of each target row."""
+        return self._model().predict(self._read(X))
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probability of each class."""
+        return self._model().predict_proba(self._read(X))
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return the accuracy, or R² of numbers."""
+        measure = r2_score if self._is_regressor() else accuracy_score
+        return float(measure(y, self.predict(X)))
+
+    def project(self, X: Any) -> np.ndarray:
+        """Return target rows in the common space, whether or not the source was refused."""
+        X = self._read(X)
+        if self.transfer_ is None:
+            raise ValueError(f"there is no common space: {self.reason_}")
+        return self.transfer_.side.project(X)
+
+    def _model(self) -> Any:
+        check_is_fitted(self, "refused_")
+        return self.target_estimator_ if self.refused_ else self.transfer_
+
+    def _read(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "refused_")
+        return validate_data(self, X, dtype=np.float64, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        own = get_tags(self._estimator(_NEIGHBORS))
+        tags.estimator_type = own.estimator_type
+        tags.classifier_tags, tags.regressor_tags = own.classifier_tags, own.regressor_tags
+        if tags.classifier_tags is not None:
+            tags.classifier_tags.multi_label = False
+        tags.target_tags.required = True
+        return tags
+
+
+# -- What HeMap is given: outputs with gaps, a source, pairs; and what of it is refused
+
+
+@contextmanager
+def numbers_only(name: str) -> Iterator[None]:
+    """Say what to do about a table that holds text."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"{name}: {error}; HeMap reads numbers: embed categories first, e.g. with "
+            "tabweave.MixedEmbedder"
+        ) from error
+
+
+def read_target(y: Any, n_rows: int, numeric: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels that are there, and which rows have one."""
+    if y is None:
+        raise ValueError("HeMap requires y to be passed, but the target y is None")
+    values, present = read_outputs(y, "y")
+    if len(present) != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {[n_rows, len(present)]}"
+        )
+    if not present.any():
+        raise ValueError("no row has a label: y is missing (None or NaN) everywhere")
+    if numeric:
+        return as_numbers(values, "y"), present
+    if type_of_target(values) == "continuous":
+        raise ValueError(
+            "Unknown label type: y has numbers, the learner is a classifier; give a regressor, as "
+            "in HeMap(Ridge())"
+        )
+    check_classification_targets(values)
+    return values, present
+
+
+def read_outputs(y: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the outputs that are not missing, and where they are."""
+    values = column_or_1d(y, warn=True)
+    if values.dtype.kind == "f":
+        present = ~np.isnan(values)
+    elif values.dtype.kind == "O":
+        # A missing value is None or differs from itself; pandas' NA answers neither yes nor no.
+        present = np.array([v is not None and (v == v) is True for v in values.tolist()], bool)
+    else:
+        present = np.ones(len(values), bool)
+    values = values[present]
+    if values.dtype.kind == "O":
+        values = np.array(values.tolist())
+    if values.dtype.kind == "f":
+        assert_all_finite(values, input_name=name)
+    return values, present
+
+
+def read_source(source: Any, target_numeric: bool) -> Source:
+    """Return the rows and outputs of a source.
+
+    Fractions are numbers; whole numbers are, too, if the target's outputs are numbers.
+    """
+    try:
+        X, v = source
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"source must be a pair (rows, outputs), got {type(source).__name__}"
+        ) from None
+    with numbers_only("source"):
+        X = check_array(X, dtype=np.float64, input_name="source", ensure_min_samples=0)
+    values, present = read_outputs(v, "the source's outputs")
+    if len(X) != len(present):
+        raise ValueError(f"the source has {len(X)} rows, but {len(present)} outputs")
+    if not len(X):
+        raise ValueError("the source has no rows; leave it out")
+    if not present.all():
+        raise ValueError(
+            f"source row {np.flatnonzero(~present)[0]} has no output; leave such rows out"
+        )
+    numbers = values.dtype.kind in "iuf"
+    numeric = numbers and (target_numeric or type_of_target(values) == "continuous")
+    return Source(X, as_numbers(values, "source") if numeric else values, numeric)
+
+
+def read_pairs(pairs: Any, n_rows: int, n_source: int) -> np.ndarray | None:
+    """Return the source row of each target row, -1 for none."""
+    if pairs is None:
+        return None
+    pairs = np.asarray(pairs)
+    if pairs.dtype.kind not in "iu":
+        raise TypeError(
+            f"pairs must be row numbers of the source (-1 for none), got {pairs.dtype}; "
+            "ids are turned into row numbers by pandas.Index(source_ids).get_indexer(ids)"
+        )
+    if pairs.shape != (n_rows,):
+        raise ValueError(f"pairs has shape {pairs.shape}; give one row number for {n_rows} rows")
+    wrong = (pairs < -1) | (pairs >= n_source)
+    if wrong.any():
+        raise ValueError(
+            f"pairs[{np.flatnonzero(wrong)[0]}] is {pairs[wrong][0]}; the source has rows 0 to "
+            f"{n_source - 1}, and -1 says that there is no partner"
+        )
+    return pairs.astype(np.int64)
+
+
+def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
+    """Return numbers, or refuse what is none."""
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} has values that are no numbers; use a classifier") from None

@@ -1,0 +1,437 @@
+"""One transfer of HeMap: align, project, select, bridge, learn [Shi 2013, Figure 18]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, solve
+from sklearn.cluster import KMeans
+
+from tabweave.sources.hemap import alignment
+
+_ROUNDS = 3
+_FOLDS = 3
+
+
+class Target(NamedTuple):
+    """The target's rows, the labels of those that have one, and the source row of each (or -1)."""
+
+    X: np.ndarray
+    y: np.ndarray
+    labeled: np.ndarray
+    pairs: np.ndarray | None
+
+
+class Source(NamedTuple):
+    """The source's rows, their outputs, and whether these are numbers."""
+
+    X: np.ndarray
+    v: np.ndarray
+    numeric: bool
+
+
+class Options(NamedTuple):
+    """What a user may choose; ``make`` gives an unfitted learner for so many rows."""
+
+    make: Callable[[int], Any]
+    numeric: bool
+    alignment: str
+    n_components: int
+    beta: float
+    theta: float
+    selection: bool
+    scale: bool
+    seed: int
+
+
+class Side(NamedTuple):
+    """How the rows of one table are projected."""
+
+    frame: Frame
+    clusters: Any
+    W: np.ndarray
+
+    def features(self, X: np.ndarray) -> np.ndarray:
+        """Return the scaled columns, and the row's cluster if clusters are kept."""
+        Z = self.frame.apply(X)
+        return Z if self.clusters is None else np.hstack([Z, _indicators(self.clusters, Z)])
+
+    def project(self, X: np.ndarray) -> np.ndarray:
+        """Return the projected rows."""
+        return self.features(X) @ self.W
+
+
+class Transfer:
+    """A fitted transfer: target rows in, predictions out.
+
+    ``learner`` saw source rows too, ``target_learner`` only target rows, in the same space.
+    """
+
+    def __init__(self, options: Options, target: Target, source: Source) -> None:
+        rng = np.random.RandomState(options.seed)
+        self.side, B_T, B_S, self.eigenvalues = _project(options, target, source, rng)
+        known = B_T[target.labeled]
+        self.target_learner = options.make(len(known)).fit(known, target.y)
+        rows = np.arange(len(B_S))
+        if options.selection:
+            rows = selected_rows(B_T, B_S, rng)
+        self.selected = rows
+        self.projected_source = B_S
+        self._learn(options, target.y, known, B_S[rows], source.v[rows], source.numeric)
+
+    def _learn(
+        self,
+        options: Options,
+        y: np.ndarray,
+        known: np.ndarray,
+        B_S: np.ndarray,
+        v: np.ndarray,
+        v_numeric: bool,
+    ) -> None:
+        """Eqs. (5.19) and (5.20), or one learner for all rows where the outputs are one."""
+        self.bridge: np.ndarray | None = None
+        self.classes = None if options.numeric else np.unique(y)
+        if not len(B_S):
+            self.learner = self.target_learner
+            return
+        if options.numeric:
+            v = number_bridge(self.target_learner.predict(B_S), v, not v_numeric)
+        elif v_numeric or not same_classes(y, v):
+            names, codes = np.unique(quantile_codes(v) if v_numeric else v, return_inverse=True)
+            seen = probabilities(self.target_learner, B_S)
+            self.bridge = class_bridge(seen, codes, len(names))
+            self.learner = options.make(len(B_S)).fit(B_S, codes)
+            return
+        rows, values = np.vstack([known, B_S]), np.concatenate([y, v])
+        self.learner = options.make(len(rows)).fit(rows, values)
+        self.classes = getattr(self.learner, "classes_", None)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        """Eq. (5.19): p(y|x), through the source's classes where those are others."""
+        found = probabilities(self.learner, self.side.project(X))
+        return found if self.bridge is None else found @ self.bridge
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return the class or number of each row."""
+        if self.bridge is None:
+            return self.learner.predict(self.side.project(X))
+        assert self.classes is not None
+        return self.classes[self.predict_proba(X).argmax(axis=1)]
+
+
+def _project(
+    options: Options, target: Target, source: Source, rng: np.random.RandomState
+) -> tuple[Side, np.ndarray, np.ndarray, np.ndarray]:
+    """Algorithms 3 and 4, on aligned rows, repeated where the projection betters the alignment."""
+    frames = Frame.of(target.X, options.scale), Frame.of(source.X, options.scale)
+    T, S = frames[0].apply(target.X), frames[1].apply(source.X)
+    clusters, C_T, C_S = _partitions(options, T, source, rng)
+    i, j = _align(options, target, source, T, S, rng)
+    features_T, features_S = np.hstack([T, C_T]), np.hstack([S, C_S])
+    rounds = _ROUNDS if options.alignment in alignment.REFINED else 0
+    for remaining in range(rounds, -1, -1):
+        F = Factor.of(T[i], S[j], C_T[i], C_S[j], options.beta, options.theta)
+        found = embed(F, options.n_components)
+        # Eigenvectors all have length 1; like principal components they should weigh as they vary.
+        weight = np.sqrt(found.eigenvalues)
+        W_T = linear_map(features_T[i], found.B_T) * weight
+        W_S = linear_map(features_S[j], found.B_S) * weight
+        B_T, B_S = features_T @ W_T, features_S @ W_S
+        if remaining:
+            i, j = alignment.nearest(B_T, B_S)
+    return Side(frames[0], clusters, W_T), B_T, B_S, found.eigenvalues
+
+
+def _partitions(
+    options: Options, T: np.ndarray, source: Source, rng: np.random.RandomState
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Algorithm 4, step 34: target rows in clusters, source rows in classes; nothing if linear."""
+    if options.theta == 1:
+        return None, np.zeros((len(T), 0)), np.zeros((len(source.X), 0))
+    v = quantile_codes(source.v) if source.numeric else source.v
+    names, codes = np.unique(v, return_inverse=True)
+    k = min(len(names), len(np.unique(T, axis=0)))
+    means = KMeans(k, n_init=5, random_state=rng.randint(2**31 - 1)).fit(T)
+    return means, _indicators(means, T), np.eye(len(names))[codes]
+
+
+def _indicators(means: KMeans, Z: np.ndarray) -> np.ndarray:
+    return np.eye(means.n_clusters)[means.predict(Z)]
+
+
+def _align(
+    options: Options,
+    target: Target,
+    source: Source,
+    T: np.ndarray,
+    S: np.ndarray,
+    rng: np.random.RandomState,
+) -> alignment.Aligned:
+    if options.alignment == "pairs":
+        assert target.pairs is not None
+        rows = np.flatnonzero(target.pairs >= 0)
+        return rows, target.pairs[rows]
+    if options.alignment == "random":
+        return alignment.at_random(len(T), len(S), rng)
+    codes = shared_codes(target.y, target.labeled, source.v, options.numeric, source.numeric)
+    if options.alignment == "pc":
+        return alignment.by_components(T, S, codes)
+    if options.alignment == "cluster":
+        return alignment.by_clusters(T, S, codes, rng)
+    return alignment.nearest(*_scores(options, target, source, T, S))
+
+
+def _scores(
+    options: Options, target: Target, source: Source, T: np.ndarray, S: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what a learner of each table's own makes of its rows: a rank, or p(class|row).
+
+    Source rows are scored by learners that did not see them. Classes of other names are compared
+    by how frequent they are.
+    """
+    labeled = T[target.labeled]
+    ours = options.make(len(labeled)).fit(labeled, target.y)
+    v = np.unique(source.v, return_inverse=True)[1] if options.numeric else source.v
+    v = source.v if options.numeric and source.numeric else v
+    if options.numeric:
+        scores = ours.predict(T), _out_of_fold(options, S, v.astype(float), None)[:, 0]
+        ranks = [np.argsort(np.argsort(s, kind="stable"), kind="stable") for s in scores]
+        return ranks[0][:, None] / len(T), ranks[1][:, None] / len(S)
+    v = quantile_codes(v) if source.numeric else v
+    names = np.unique(v)
+    found, theirs = probabilities(ours, T), _out_of_fold(options, S, v, names)
+    if not source.numeric and same_classes(target.y, v):
+        common = np.intersect1d(ours.classes_, names)
+        return found[:, np.isin(ours.classes_, common)], theirs[:, np.isin(names, common)]
+    k = min(found.shape[1], theirs.shape[1])
+    by_size = [P[:, np.argsort(-P.sum(axis=0), kind="stable")[:k]] for P in (found, theirs)]
+    return by_size[0], by_size[1]
+
+
+def _out_of_fold(
+    options: Options, S: np.ndarray, v: np.ndarray, names: np.ndarray | None
+) -> np.ndarray:
+    """Return predictions (or p(name|row)) of each row by a learner of the other folds."""
+    folds = fold_numbers(v, _FOLDS, np.random.RandomState(options.seed))
+    out = np.zeros((len(S), 1 if names is None else len(names)))
+    for fold in np.unique(folds):
+        seen, asked = folds != fold, folds == fold
+        learner = options.make(int(seen.sum())).fit(S[seen], v[seen])
+        if names is None:
+            out[asked, 0] = learner.predict(S[asked])
+        else:
+            places = np.searchsorted(names, learner.classes_)
+            out[np.ix_(asked, places)] = probabilities(learner, S[asked])
+    return out
+
+
+# -- The two projections of HeMap [Shi 2013, section 5.4], solved in the space of columns
+
+_RIDGE = 1e-3  # of the mean square of a column: columns may outnumber rows
+_RANK = 1e-10
+
+
+class Frame(NamedTuple):
+    """Where a table is centred, and the unit of each column; rows then have mean square 1."""
+
+    mean: np.ndarray
+    unit: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray, scale: bool) -> Frame:
+        """Measure a table; columns keep their units unless ``scale``."""
+        mean = X.mean(axis=0)
+        spread = X.std(axis=0)
+        # A constant column has no spread but rounding; it says nothing and stays at 0.
+        flat = spread <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        unit = np.where(flat, np.inf, spread if scale else 1.0)
+        size = np.sqrt(np.sum((spread / unit) ** 2))
+        return cls(mean, unit * size if size > 0 else unit)
+
+    def apply(self, X: np.ndarray) -> np.ndarray:
+        """Return the centred and scaled table."""
+        return (X - self.mean) / self.unit
+
+
+class Embedding(NamedTuple):
+    """The projected rows and what they weigh: Algorithms 3 and 4."""
+
+    B_T: np.ndarray
+    B_S: np.ndarray
+    eigenvalues: np.ndarray
+
+
+class Factor(NamedTuple):
+    """Eqs. (5.8) and (5.15): A = FFᵀ, where F = [Z·a; Z·b] weighs the columns Z twice.
+
+    Z holds the columns of T, of S and of the two partitions, row by aligned row; a is how much
+    each counts in a projected target row, b in a projected source row.
+    """
+
+    Z: np.ndarray
+    a: np.ndarray
+    b: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        T: np.ndarray,
+        S: np.ndarray,
+        C_T: np.ndarray,
+        C_S: np.ndarray,
+        beta: float,
+        theta: float,
+    ) -> Factor:
+        """Return F of aligned rows; θ = 1 is the linear case."""
+        own, other = np.sqrt(2) * theta, beta / np.sqrt(2)
+        kept = np.sqrt((1 - theta) * (beta + 2 * theta))
+        widths = [M.shape[1] for M in (T, S, C_T, C_S)]
+        return cls(
+            np.hstack([T, S, C_T, C_S]),
+            np.repeat([own, other, kept, 0.0], widths),
+            np.repeat([other, own, 0.0, kept], widths),
+        )
+
+    def smaller_gram(self) -> np.ndarray:
+        """Return FᵀF, or FFᵀ = A if there are more columns than rows to solve for."""
+        Z, a, b = self
+        if Z.shape[1] <= 2 * len(Z):
+            return (np.outer(a, a) + np.outer(b, b)) * (Z.T @ Z)
+        across = (Z * (a * b)) @ Z.T
+        return np.block([[(Z * a**2) @ Z.T, across], [across, (Z * b**2) @ Z.T]])
+
+
+def embed(F: Factor, n_components: int) -> Embedding:
+    """Return the top eigenvectors of A = FFᵀ, through FᵀF when that is smaller.
+
+    With FᵀF = VΛVᵀ the eigenvectors of A are FVΛ^(-1/2). Each is turned so that its largest
+    entry is positive; directions without weight are left out.
+    """
+    gram = F.smaller_gram()
+    size = len(gram)
+    values, V = eigh(gram, subset_by_index=[max(size - n_components, 0), size - 1])
+    values, V = values[::-1], V[:, ::-1]
+    kept = values > _RANK * max(values[0], 1e-300)
+    values, V = values[kept], V[:, kept]
+    if size == F.Z.shape[1]:
+        V = np.vstack([F.Z @ (F.a[:, None] * V), F.Z @ (F.b[:, None] * V)]) / np.sqrt(values)
+    largest = np.abs(V).argmax(axis=0)
+    V = V * np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
+    return Embedding(V[: len(F.Z)], V[len(F.Z) :], values)
+
+
+def linear_map(features: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return W with features @ W ≈ B (ridge): how a row alone, without its partner, is projected.
+
+    A projected target row depends on the source row it is aligned with; a new row has none, so
+    that part is replaced by what the target's own columns say about it.
+    """
+    n, m = features.shape
+    gram = features @ features.T if m > n else features.T @ features
+    gram[np.diag_indices_from(gram)] += max(_RIDGE * np.trace(gram) / m, 1e-300)
+    if m > n:
+        return features.T @ solve(gram, B, assume_a="pos")
+    return solve(gram, features.T @ B, assume_a="pos")
+
+
+# -- What follows the projection in HeMap: which source rows to use, and how to read their outputs
+
+_CLUSTERS = 20
+_BINS = 5
+
+
+def selected_rows(B_T: np.ndarray, B_S: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """Eq. (5.17): the source rows in clusters that the target fills alike.
+
+    The two clouds are clustered together. Each cluster gives at most as many source rows as the
+    target's share in it asks for, those nearest to the target's centre there first: then the
+    logarithms in (5.18) are near 0 and the centres near each other, as the constraint asks.
+    """
+    both = np.vstack([B_T, B_S])
+    k = min(_CLUSTERS, len(np.unique(both, axis=0)))
+    cluster = KMeans(k, n_init=1, random_state=rng.randint(2**31 - 1)).fit_predict(both)
+    in_T, in_S = cluster[: len(B_T)], cluster[len(B_T) :]
+    chosen = []
+    for c in np.unique(in_T):
+        rows = np.flatnonzero(in_S == c)
+        asked = int(np.ceil(np.mean(in_T == c) * len(B_S)))
+        away = np.sum((B_S[rows] - B_T[in_T == c].mean(axis=0)) ** 2, axis=1)
+        chosen.append(rows[np.argsort(away, kind="stable")[:asked]])
+    return np.sort(np.concatenate(chosen))
+
+
+def divergence(in_T: np.ndarray, in_S: np.ndarray) -> float:
+    """Eqs. (5.17) and (5.18): KL divergence of target from source rows, from their clusters.
+
+    Clusters without source rows would make it infinite; they count as holding half a row.
+    """
+    total = 0.0
+    for c in np.unique(in_T):
+        t, s = np.sum(in_T == c), np.sum(in_S == c)
+        total += t**2 / (t + s) * np.log(t / max(s, 0.5))
+    return float(2 / len(in_T) * total + np.log(len(in_S) / len(in_T)))
+
+
+def class_bridge(p_y_s: np.ndarray, v: np.ndarray, n_v: int) -> np.ndarray:
+    """Eq. (5.20): p(y|v), the mean of p(y|s) over the source rows s of class v."""
+    totals = np.zeros((n_v, p_y_s.shape[1]))
+    np.add.at(totals, v, p_y_s)
+    return totals / np.maximum(np.bincount(v, minlength=n_v), 1)[:, None]
+
+
+def number_bridge(y_s: np.ndarray, v: np.ndarray, classes: bool) -> np.ndarray:
+    """Eq. (5.20) for numbers: E[y|v] of every source row, from predictions y_s of its y.
+
+    The mean of y_s over the rows of the same class; the least-squares line if v is a number.
+    """
+    if classes:
+        _, codes = np.unique(v, return_inverse=True)
+        return class_bridge(y_s[:, None], codes, codes.max() + 1)[codes, 0]
+    spread = v - v.mean()
+    square = spread @ spread
+    slope = spread @ (y_s - y_s.mean()) / square if square > 0 else 0.0
+    return y_s.mean() + slope * spread
+
+
+def quantile_codes(values: np.ndarray) -> np.ndarray:
+    """Return which fifth of the numbers each one lies in."""
+    edges = np.quantile(values, np.arange(1, _BINS) / _BINS)
+    return np.searchsorted(edges, values, side="right")
+
+
+def shared_codes(
+    y: np.ndarray, labeled: np.ndarray, v: np.ndarray, y_numeric: bool, v_numeric: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return codes of what both share: classes of the same name, or fifths of numbers."""
+    codes = np.full(len(labeled), -1)
+    if y_numeric and v_numeric:
+        codes[labeled] = quantile_codes(y.astype(float))
+        return codes, quantile_codes(v.astype(float))
+    if y_numeric or v_numeric or not same_classes(y, v):
+        return None
+    names = {name: i for i, name in enumerate(sorted({*y.tolist(), *v.tolist()}))}
+    codes[labeled] = [names[name] for name in y.tolist()]
+    return codes, np.array([names[name] for name in v.tolist()])
+
+
+def same_classes(y: np.ndarray, v: np.ndarray) -> bool:
+    """Whether one output's classes are among the other's; then equal names mean the same."""
+    ours, theirs = set(y.tolist()), set(v.tolist())
+    return ours <= theirs or theirs <= ours
+
+
+def fold_numbers(y: np.ndarray, n_folds: int, rng: np.random.RandomState) -> np.ndarray:
+    """Deal rows out to folds at random, every class (or range of numbers) evenly."""
+    dealt = np.lexsort([rng.permutation(len(y)), np.unique(y, return_inverse=True)[1]])
+    folds = np.empty(len(y), int)
+    folds[dealt] = np.arange(len(y)) % n_folds
+    return folds
+
+
+def probabilities(learner: Any, X: np.ndarray) -> np.ndarray:
+    """Return p(class|x), or 1 for the predicted class of a learner that gives none."""
+    if hasattr(learner, "predict_proba"):
+        return np.asarray(learner.predict_proba(X))
+    return (learner.predict(X)[:, None] == learner.classes_).astype(float)

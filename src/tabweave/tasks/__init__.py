@@ -1,0 +1,1 @@
+"""Tasks: drift, recommendation, streams."""

@@ -1,0 +1,508 @@
+"""Recommending: Bayesian matrix factorisation fed by a representation [Zhu 2019, 5.6.4].
+
+Users and items are grouped by what is known of them (their categories, embedded), and those of a
+group share the prior of their factors, so that someone with few ratings is rated like the group.
+Comes in: triples (user, item, rating) and groups. Goes out: expected ratings.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tabweave.base import ValueEmbedder
+from tabweave.embed.nonbend.nonbend import NonBEND
+from tabweave.io.store import Storable
+from tabweave.rows.vocabulary import canonical
+
+__all__ = [
+    "MatrixFactorization",
+    "RatingData",
+    "find_groups",
+    "load_movielens",
+    "mae",
+    "make_ratings",
+    "rmse",
+]
+
+
+class MatrixFactorization(Storable, BaseEstimator):
+    """Bayesian probabilistic matrix factorisation with one prior per group.
+
+    ``r_ij ~ N(m + u_i·v_j, 1/precision)``; ``u_i ~ N(μ_g, Λ_g⁻¹)`` with g the group of user i, and
+    ``(μ_g, Λ_g)`` Gaussian–Wishart with μ₀ = 0, β₀ = 2, ν₀ = number of factors, W₀ = I; items
+    likewise. Sampled by Gibbs; a rating is the mean over the samples after burn-in.
+
+    Parameters
+    ----------
+    n_factors : int, default=10
+        Length of the factors.
+    precision : float, default=2.0
+        Inverse variance of a rating around its expectation.
+    n_iter : int, default=60
+        Number of sweeps.
+    burn_in : int, default=20
+        Sweeps that do not count.
+    clip : bool, default=True
+        Whether predictions stay in the range of the ratings seen.
+    random_state : int, RandomState or None
+        Seed of the sampler.
+    verbose : bool, default=False
+        Whether to report every tenth sweep on standard error.
+
+    Attributes
+    ----------
+    users_, items_ : Side
+        The names, groups and sampled factors of the users and of the items.
+    mean_ : float
+        Mean rating.
+    rmse_ : ndarray of shape (n_iter,)
+        Training error of each sweep.
+
+    References
+    ----------
+    Salakhutdinov, Mnih (2008), Bayesian probabilistic matrix factorization using MCMC.
+
+    Examples
+    --------
+    >>> from tabweave.tasks.recommend import MatrixFactorization, make_ratings
+    >>> data = make_ratings(60, 40, 1_200, random_state=0)
+    >>> model = MatrixFactorization(n_factors=4, random_state=0)
+    >>> model = model.fit(data.users, data.items, data.ratings, user_groups=data.user_groups)
+    >>> model.predict(data.users[:3], data.items[:3]).shape
+    (3,)
+    """
+
+    def __init__(
+        self,
+        n_factors: int = 10,
+        *,
+        precision: float = 2.0,
+        n_iter: int = 60,
+        burn_in: int = 20,
+        clip: bool = True,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_factors = n_factors
+        self.precision = precision
+        self.n_iter = n_iter
+        self.burn_in = burn_in
+        self.clip = clip
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        users: Any,
+        items: Any,
+        ratings: Any,
+        *,
+        user_groups: Mapping[Any, Any] | None = None,
+        item_groups: Mapping[Any, Any] | None = None,
+    ) -> Self:
+        """Learn from ratings.
+
+        Parameters
+        ----------
+        users, items : array-like of shape (n_ratings,)
+            Names of who rated what.
+        ratings : array-like of shape (n_ratings,)
+            The ratings.
+        user_groups, item_groups : mapping of name to group, optional
+            Group of each user or item, those without ratings included; one group without it.
+        """
+        self._check_parameters()
+        ratings = checked_ratings(users, items, ratings)
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        self.mean_, self.range_ = float(ratings.mean()), (ratings.min(), ratings.max())
+        self.users_ = Side.of(users, user_groups, "user", self.n_factors, rng)
+        self.items_ = Side.of(items, item_groups, "item", self.n_factors, rng)
+        u, v = self.users_.places(users), self.items_.places(items)
+        rows = Ratings.of(u, v, ratings - self.mean_, len(self.users_.names))
+        columns = Ratings.of(v, u, ratings - self.mean_, len(self.items_.names))
+        errors = []
+        for sweep in range(self.n_iter):
+            for side, other, own in (
+                (self.users_, self.items_, rows),
+                (self.items_, self.users_, columns),
+            ):
+                side.sample_priors(rng)
+                side.sample_factors(own, other.factors, self.precision, rng)
+            errors.append(rmse(ratings - self.mean_, self._products(u, v)))
+            if sweep >= self.burn_in:
+                self.users_.keep()
+                self.items_.keep()
+            if self.verbose and (sweep + 1) % 10 == 0:
+                print(f"sweep {sweep + 1} of {self.n_iter}: {errors[-1]:.4f}", file=sys.stderr)
+        self.rmse_ = np.array(errors)
+        return self
+
+    def predict(self, users: Any, items: Any) -> np.ndarray:
+        """Return expected ratings; a name never heard of counts as average."""
+        check_is_fitted(self, "mean_")
+        u, v = self.users_.places(users), self.items_.places(items)
+        if u.shape != v.shape:
+            raise ValueError(f"{len(u)} users for {len(v)} items")
+        total = np.zeros(len(u))
+        for left, right in zip(self.users_.kept, self.items_.kept, strict=True):
+            total += self._products(u, v, left, right)
+        out = self.mean_ + total / len(self.users_.kept)
+        return np.clip(out, *self.range_) if self.clip else out
+
+    def _products(
+        self,
+        u: np.ndarray,
+        v: np.ndarray,
+        left: np.ndarray | None = None,
+        right: np.ndarray | None = None,
+    ) -> np.ndarray:
+        from tabweave.tasks.kernels import add_products
+
+        out = np.zeros(len(u))
+        left = self.users_.factors if left is None else left
+        right = self.items_.factors if right is None else right
+        nothing = np.zeros((1, left.shape[1]), left.dtype)  # factors of an unknown name
+        add_products(u, v, np.vstack([left, nothing]), np.vstack([right, nothing]), out)
+        return out
+
+    def _check_parameters(self) -> None:
+        for name, least in (("n_factors", 1), ("n_iter", 1), ("burn_in", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or int(value) < least:
+                raise ValueError(f"{name}={value!r}: use a whole number of at least {least}")
+        if self.burn_in >= self.n_iter:
+            raise ValueError(f"burn_in={self.burn_in} leaves nothing of n_iter={self.n_iter}")
+        if not isinstance(self.precision, Real) or not 0 < float(self.precision) < np.inf:
+            raise ValueError(f"precision={self.precision!r}: use a number above 0")
+
+
+@dataclass(eq=False)
+class Side:
+    """The users or the items: names, groups, factors and the priors of the groups."""
+
+    names: np.ndarray
+    groups: np.ndarray
+    factors: np.ndarray
+    means: np.ndarray
+    precisions: np.ndarray
+    kept: list[np.ndarray]
+
+    @classmethod
+    def of(cls, seen: Any, groups: Mapping[Any, Any] | None, what: str, d: int, rng: Any) -> Side:
+        """Return a side with random factors, from the names that rated and those with a group."""
+        names = np.unique(checked_names(seen, f"{what}s"))
+        if groups is None:
+            codes = np.zeros(len(names), np.intp)
+        else:
+            grouped = checked_names(list(groups), f"{what}_groups", like=names)
+            names = np.unique(np.concatenate([names, grouped]))
+            lost = [name for name in names.tolist() if name not in groups]
+            if lost:
+                raise ValueError(f"{what} {lost[0]!r} has no group; add it to {what}_groups")
+            labels = [groups[name] for name in names.tolist()]
+            codes = np.unique(np.asarray(labels), return_inverse=True)[1]
+        k = int(codes.max()) + 1
+        factors = rng.normal(scale=0.1, size=(len(names), d))
+        return cls(names, codes, factors, np.zeros((k, d)), np.tile(np.eye(d), (k, 1, 1)), [])
+
+    def places(self, asked: Any) -> np.ndarray:
+        """Return where names stand; those never heard of stand behind the last."""
+        asked = checked_names(asked, "the names asked for", like=self.names)
+        found = np.minimum(np.searchsorted(self.names, asked), len(self.names) - 1)
+        return np.where(self.names[found] == asked, found, len(self.names))
+
+    def sample_priors(self, rng: np.random.Generator) -> None:
+        """Draw (μ_g, Λ_g) of every group given its members' factors."""
+        for g in range(len(self.means)):
+            members = self.factors[self.groups == g]
+            self.means[g], self.precisions[g] = draw_prior(members, rng)
+
+    def sample_factors(
+        self, own: Ratings, other: np.ndarray, precision: float, rng: np.random.Generator
+    ) -> None:
+        """Draw all factors given the ratings and the other side's factors."""
+        from tabweave.tasks.kernels import draw_factors
+
+        normals = rng.normal(size=self.factors.shape)
+        self.factors = draw_factors(
+            own.starts, own.partners, own.residuals, other, float(precision), self.groups,
+            self.means, self.precisions, normals,
+        )  # fmt: skip
+
+    def keep(self) -> None:
+        """Keep the factors of this sweep for predictions."""
+        self.kept.append(self.factors.astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Ratings by row: those of row i are ``starts[i]:starts[i + 1]``."""
+
+    starts: np.ndarray
+    partners: np.ndarray
+    residuals: np.ndarray
+
+    @classmethod
+    def of(cls, rows: np.ndarray, partners: np.ndarray, residuals: np.ndarray, n: int) -> Ratings:
+        """Sort triples by row."""
+        order = np.argsort(rows, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+        return cls(starts, partners[order], residuals[order])
+
+
+def draw_prior(members: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Gaussian–Wishart posterior of a group [Salakhutdinov & Mnih 2008, Eq. (14)].
+
+    ``β* = β₀+N``, ``ν* = ν₀+N``, ``μ* = N x̄/β*``, ``W*⁻¹ = I + N S + β₀N/β* x̄x̄ᵀ``;
+    ``Λ ~ Wishart(W*, ν*)`` by Bartlett's decomposition and ``μ ~ N(μ*, (β*Λ)⁻¹)``.
+    """
+    n, d = members.shape
+    beta0, nu = 2.0, d + n
+    centre = members.mean(axis=0) if n else np.zeros(d)
+    spread = members - centre
+    inverse = np.eye(d) + spread.T @ spread + beta0 * n / (beta0 + n) * np.outer(centre, centre)
+    bartlett = np.tril(rng.normal(size=(d, d)), -1)
+    bartlett[np.diag_indices(d)] = np.sqrt(rng.chisquare(nu - np.arange(d)))
+    root = np.linalg.cholesky(np.linalg.inv(inverse)) @ bartlett
+    noise = np.linalg.solve(root.T, rng.normal(size=d)) / np.sqrt(beta0 + n)
+    return n * centre / (beta0 + n) + noise, root @ root.T
+
+
+def rmse(truth: Any, predicted: Any) -> float:
+    """Return the root of the mean squared error."""
+    return float(np.sqrt(np.mean((np.asarray(truth) - np.asarray(predicted)) ** 2)))
+
+
+def mae(truth: Any, predicted: Any) -> float:
+    """Return the mean absolute error."""
+    return float(np.mean(np.abs(np.asarray(truth) - np.asarray(predicted))))
+
+
+# -- Ratings to learn from: groups found from a representation, a generator, MovieLens
+
+
+@dataclass(frozen=True, eq=False)
+class RatingData:
+    """Ratings, with what is known of users and items.
+
+    Attributes
+    ----------
+    users, items, ratings : ndarray of shape (n_ratings,)
+        Who rated what, and how.
+    user_ids, item_ids : ndarray
+        The rows of the attributes.
+    user_attributes, item_attributes : dict of column to ndarray
+        Categories of each user and item.
+    user_groups, item_groups : dict or None
+        True group of each user and item, where it is known.
+    """
+
+    users: np.ndarray
+    items: np.ndarray
+    ratings: np.ndarray
+    user_ids: np.ndarray
+    item_ids: np.ndarray
+    user_attributes: dict[str, np.ndarray]
+    item_attributes: dict[str, np.ndarray]
+    user_groups: dict[Any, int] | None = None
+    item_groups: dict[Any, int] | None = None
+
+
+def checked_names(column: Any, what: str, like: np.ndarray | None = None) -> np.ndarray:
+    """Return names as an array; refuse a missing one, and text among numbers.
+
+    They would never meet: 1 and "1" are two names.
+    """
+    names = np.asarray(column)
+    if names.ndim != 1:
+        raise ValueError(f"{what}: expected a sequence of names, not {column!r}")
+    listed = isinstance(column, list | tuple) or names.dtype.kind == "O"
+    cells = list(column) if listed else names[:1].tolist()
+    if names.dtype.kind == "f" and np.isnan(names).any():
+        cells = names.tolist()
+    wanted = like.tolist()[:1] if like is not None else cells[:1]
+    for row, cell in enumerate(cells):
+        if canonical(cell) is None:
+            raise ValueError(f"{what}: name {row} is missing; drop the row or give it a name")
+        if wanted and isinstance(cell, str) != isinstance(wanted[0], str):
+            raise TypeError(
+                f"{what}: {cell!r} and {wanted[0]!r} are text and number and would never meet; "
+                "convert one of them"
+            )
+    return names
+
+
+def checked_ratings(users: Any, items: Any, ratings: Any) -> np.ndarray:
+    """Return ratings as numbers, one for each user and item."""
+    ratings = np.asarray(ratings, dtype=float)
+    for name, column in (("users", users), ("items", items)):
+        if np.shape(column) != ratings.shape or ratings.ndim != 1:
+            raise ValueError(f"{name} has shape {np.shape(column)}, ratings {ratings.shape}")
+    if not len(ratings):
+        raise ValueError("there is no rating; fit needs at least one")
+    odd = np.flatnonzero(~np.isfinite(ratings))
+    if len(odd):
+        raise ValueError(f"rating {odd[0]} is {ratings[odd[0]]}; drop it or give a number")
+    return ratings
+
+
+def find_groups(
+    ids: Any,
+    attributes: Any,
+    embedder: ValueEmbedder | None = None,
+    *,
+    max_groups: int = 20,
+    alpha: float = 50.0,
+    random_state: Any = None,
+) -> dict[Any, int]:
+    """Group users or items by their categories: a Dirichlet-process Gaussian mixture (5.6.4).
+
+    Parameters
+    ----------
+    ids : array-like
+        The name of each row.
+    attributes : frame, array or mapping of columns
+        The categories of each row.
+    embedder : ValueEmbedder, default=NonBEND
+        What represents the rows; fitted on them as a clone.
+    max_groups : int, default=20
+        Most groups.
+    alpha : float, default=50
+        Concentration of the Dirichlet process.
+    random_state : int, RandomState or None
+        Seed of the representation (if none is given) and of the mixture.
+
+    Returns
+    -------
+    dict of name to group
+
+    Examples
+    --------
+    >>> from tabweave import OneHot
+    >>> from tabweave.tasks.recommend import find_groups
+    >>> rows = {"job": ["a", "b"] * 20, "town": ["x", "y"] * 20}
+    >>> groups = find_groups(range(40), rows, OneHot(), max_groups=4, random_state=0)
+    >>> len(set(groups.values()))
+    2
+    """
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.mixture import BayesianGaussianMixture
+
+    rng = check_random_state(random_state)
+    seed = rng.randint(2**31 - 1)
+    embedder = NonBEND(random_state=seed) if embedder is None else clone(embedder)
+    vectors = np.asarray(embedder.fit(attributes).transform(attributes))
+    names = np.asarray(ids).tolist()
+    if len(names) != len(vectors):
+        raise ValueError(f"{len(names)} ids for {len(vectors)} rows of attributes")
+    spread = np.sqrt(vectors.var(axis=0).sum())
+    if not spread:
+        return dict.fromkeys(names, 0)
+    most = int(min(max_groups, len(np.unique(vectors, axis=0))))
+    mixture = BayesianGaussianMixture(
+        n_components=most,
+        covariance_type="diag",
+        weight_concentration_prior=alpha,
+        random_state=rng,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # any grouping will do for a prior
+        found = mixture.fit_predict(vectors / spread)
+    _, groups = np.unique(found, return_inverse=True)
+    return dict(zip(names, groups.tolist(), strict=True))
+
+
+def make_ratings(
+    n_users: int = 500,
+    n_items: int = 300,
+    n_ratings: int = 20_000,
+    *,
+    n_groups: int = 4,
+    n_factors: int = 4,
+    noise: float = 0.5,
+    random_state: Any = None,
+) -> RatingData:
+    """Draw ratings of 1 to 5 by users and items whose groups show in their attributes.
+
+    Each group has its own mean of factors; a member's factors scatter around it, and so do its
+    four categorical attributes. No pair is rated twice.
+    """
+    if n_ratings > n_users * n_items:
+        raise ValueError(f"n_ratings={n_ratings}: there are only {n_users * n_items} pairs")
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    sides = [_make_side(n, n_groups, n_factors, rng) for n in (n_users, n_items)]
+    pairs = rng.choice(n_users * n_items, n_ratings, replace=False)
+    users, items = pairs // n_items, pairs % n_items
+    expected = 3.0 + (sides[0][0][users] * sides[1][0][items]).sum(axis=1)
+    ratings = np.clip(np.rint(expected + rng.normal(scale=noise, size=n_ratings)), 1, 5)
+    groups = [dict(enumerate(side[1].tolist())) for side in sides]
+    return RatingData(
+        users, items, ratings, np.arange(n_users), np.arange(n_items), sides[0][2], sides[1][2],
+        *groups,
+    )  # fmt: skip
+
+
+def _make_side(
+    n: int, n_groups: int, d: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    groups = rng.integers(n_groups, size=n)
+    scale = (1.0 / d) ** 0.25
+    factors = rng.normal(scale=scale, size=(n_groups, d))[groups]
+    factors = factors + rng.normal(scale=0.4 * scale, size=(n, d))
+    attributes = {}
+    for a in range(4):
+        theta = rng.dirichlet(np.full(5, 0.3), size=n_groups)
+        below = np.cumsum(theta, axis=1)[groups]
+        code = (rng.random((n, 1)) * below[:, -1:] >= below).sum(axis=1)
+        attributes[f"a{a}"] = np.array([f"v{c}" for c in range(5)], dtype=object)[code]
+    return factors, groups, attributes
+
+
+def load_movielens(directory: str | PathLike[str]) -> RatingData:
+    """Read MovieLens 1M from its folder (``ratings.dat``, ``users.dat``, ``movies.dat``).
+
+    Users have gender, age and occupation and the first digit of their zip code, movies one column
+    per genre, present or absent.
+    """
+    folder = Path(directory)
+    for name in ("ratings.dat", "users.dat", "movies.dat"):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(
+                f"{folder / name} is absent; unpack ml-1m.zip from grouplens.org, and name its "
+                "folder"
+            )
+    ratings = np.array([line[:3] for line in _fields(folder / "ratings.dat")], dtype=np.int64)
+    people = list(_fields(folder / "users.dat"))
+    films = list(_fields(folder / "movies.dat"))
+    names = ("gender", "age", "occupation")
+    known = {c: np.array([p[i + 1] for p in people], object) for i, c in enumerate(names)}
+    known["zip"] = np.array([p[4][:1] for p in people], object)
+    genres = [set(film[2].split("|")) for film in films]
+    traits: Mapping[str, np.ndarray] = {
+        genre: np.array(["yes" if genre in own else "no" for own in genres], object)
+        for genre in sorted(set().union(*genres))
+    }
+    user_ids = np.array([int(p[0]) for p in people])
+    item_ids = np.array([int(f[0]) for f in films])
+    users, items, stars = ratings.T
+    return RatingData(users, items, stars.astype(float), user_ids, item_ids, known, dict(traits))
+
+
+def _fields(path: Path) -> Any:
+    with path.open(encoding="latin-1") as lines:
+        for line in lines:
+            if line.strip():
+                yield line.rstrip("\n").split("::")

@@ -1,1 +1,0 @@
-"""Learned representations, one file per method."""

@@ -1,0 +1,141 @@
+"""How commands end: exit codes, one line on stderr, nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from .conftest import PLAIN, called
+
+
+def test_a_traceback_is_shown_when_asked_for(folder):
+    quiet = called("embed", "titanic.csv", "-t", "fat", cwd=folder)
+    assert quiet.code == 1
+    assert quiet.err == "tabweave: there is no column 'fat'; did you mean 'fate'?\n"
+    assert quiet.out == ""
+    loud = called("embed", "titanic.csv", "-t", "fat", "--debug", cwd=folder)
+    assert loud.code == 1
+    assert "Traceback" in loud.err
+
+
+def test_bad_files_are_named_in_one_line(folder):
+    bad = {
+        "empty.csv": b"",
+        "names.csv": b"a,b\n",
+        "ragged.csv": b'a,b\n1,2\n3,4,5,6\n"7,8\n',
+        "not.parquet": b"PAR1 but not really",
+        "not.json": b"{{{",
+        "noise.arrow": bytes(range(256)),
+        "what.xyz": b"a,b\n1,2\n",
+    }
+    for name, content in bad.items():
+        (folder / name).write_bytes(content)
+        done = called("embed", name, cwd=folder)
+        assert done.code == 1, name
+        assert name.partition(".")[0] in done.err, name
+        assert done.err.count("\n") == 1, done.err
+        assert "Traceback" not in done.err
+
+
+def test_cells_are_shown_and_never_obeyed(folder):
+    (folder / "nasty.csv").write_text(
+        "name,kind\n[red]x[/],a\n\x1b[31mred,b\n<script>alert(1)</script>,a\n\x07bell,b\n",
+        encoding="utf-8",
+    )
+    done = called("neighbors", "nasty.csv", "--row", "0", "-k", "3", cwd=folder)
+    assert done.code == 0, done.err
+    assert "[red]x[/]" in done.out
+    assert "\x1b" not in done.out
+    assert "\x07" not in done.out
+    assert called("map", "nasty.csv", "-o", "map.html", cwd=folder).code == 0
+    assert "<script>alert" not in (folder / "map.html").read_text()
+
+
+def test_help_and_version(folder):
+    assert called("--version", cwd=folder).out.strip() == __import__("tabweave").__version__
+    helped = called("--help", cwd=folder)
+    assert helped.code == 0
+    commands = "embed map neighbors cluster explain drift report export bench demo studio".split()
+    assert [c for c in commands if c not in helped.out] == []
+    bare = called(cwd=folder)
+    assert bare.code == 2
+    assert "embed" in bare.out
+
+
+@pytest.mark.slow
+def test_a_reader_that_leaves_early_is_no_error(folder):
+    rows = "SELECT a.* FROM 'titanic.csv' a, range(40)"  # more than a pipe holds
+    command = f'{sys.executable} -m tabweave.apps.cli embed "{rows}" -m onehot | head -n 1'
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True,
+        env=os.environ | PLAIN, timeout=120,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert "tabweave:" not in done.stderr
+    assert done.stdout.startswith('"status_crew"')
+
+
+def test_drift_can_decide_a_build(folder):
+    words = ("even.csv", "odd.csv", "--check")
+    assert called("drift", *words, cwd=folder).code == 3
+    assert called("drift", "even.csv", "even.csv", "--check", cwd=folder).code == 0
+    assert called("drift", *words, "--columns", "age,status", cwd=folder).code == 0
+
+
+def test_bench_measures(folder):
+    import json
+
+    done = called("bench", "--rows", "2000", "--json", cwd=folder)
+    assert done.code == 0, done.err
+    assert min(json.loads(done.out)["seconds"].values()) > 0
+
+
+def test_studio_looks_before_it_serves(folder):
+    done = called("studio", "nowhere", cwd=folder)
+    assert (done.code, done.err) == (1, "tabweave: there is no file or folder 'nowhere'\n")
+
+
+@pytest.mark.parametrize(
+    ("sign", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)],
+)
+def test_a_stopped_embed_leaves_nothing(sign, code, folder):
+    """Stop it while rows are being written: the temporary folder beside the target is there."""
+    out = folder / "out"
+    out.mkdir()
+    (out / "v.csv").write_text("mine")
+    many = "SELECT a.*, b.range FROM 'titanic.parquet' a, range(2000) b"
+    words = [
+        "embed",
+        many,
+        "--model",
+        "m.tabweave",
+        "--keep",
+        "range",
+        "-o",
+        "out/v.csv",
+        "--force",
+    ]
+    trained = called("embed", "titanic.csv", "-o", "v.csv", "--save", "m.tabweave", cwd=folder)
+    assert trained.code == 0, trained.err
+    running = subprocess.Popen(
+        [sys.executable, "-m", "tabweave.apps.cli", *words], cwd=folder, env=os.environ | PLAIN,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while not [p for p in out.rglob("*") if p.name.endswith(".part")]:
+            assert running.poll() is None, running.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        running.send_signal(sign)
+        _, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == code
+    assert [p.name for p in out.iterdir()] == ["v.csv"]
+    assert (out / "v.csv").read_text() == "mine"
+    assert "Traceback" not in err

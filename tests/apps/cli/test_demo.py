@@ -1,0 +1,35 @@
+"""The command line as a new user meets it: a shell, an empty folder."""
+
+import subprocess
+import sys
+
+import tabweave
+
+
+def run(*arguments, cwd):
+    command = [sys.executable, "-m", "tabweave.apps.cli", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def test_demo_prints_a_table_and_draws_a_picture(tmp_path):
+    done = run("demo", "--rows", "400", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[1]: line.split() for line in done.stdout.splitlines() if "│" in line}
+    one_hot, weave = float(lines["one-hot"][5]), float(lines["Weave"][5])
+    assert weave > one_hot + 5  # F of the clusters
+    picture = tmp_path / "tabweave-demo.png"
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "tabweave-demo.png" in done.stdout.replace("\n", "")
+    assert [p.name for p in tmp_path.iterdir()] == ["tabweave-demo.png"]
+
+
+def test_demo_says_that_the_folder_is_missing(tmp_path):
+    done = run("demo", "--rows", "200", "--output", "nowhere/picture.png", cwd=tmp_path)
+    assert done.returncode != 0
+    assert "there is no folder 'nowhere'" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_version(tmp_path):
+    done = run("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, tabweave.__version__)

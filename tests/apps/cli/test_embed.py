@@ -1,0 +1,217 @@
+"""``tabweave embed``: the vectors are those of the library, whatever the rows come from or go to."""
+
+import json
+import stat
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+import tabweave
+from tabweave.apps.methods import EMBEDDERS, MEASURES, NO_VECTORS
+from tabweave.base import ValueEmbedder
+from tabweave.engines import read
+from tabweave.measures import list_measures
+
+from .conftest import called, process
+
+SOURCES = [f"titanic.{kind}" for kind in ("csv", "tsv", "parquet", "json", "jsonl", "arrow")]
+
+
+def vectors(path, skip=()):
+    found = read(str(path))
+    names = [name for name in found.column_names if name not in skip]
+    return np.column_stack([found[name].to_numpy() for name in names])
+
+
+def expected(folder, columns=("status", "age", "sex"), embedder=None):
+    rows = read(str(folder / "titanic.parquet")).select(list(columns))
+    return (embedder or tabweave.MixedEmbedder()).fit_transform(rows)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_format_in_gives_the_same_vectors(source, folder):
+    done = called("embed", source, "-t", "fate", "-o", "v.parquet", cwd=folder)
+    assert done.code == 0, done.err
+    found = read(str(folder / "v.parquet"))
+    assert found.column_names[0] == "fate"
+    assert set(found["fate"].to_pylist()) == {"lost", "saved"}
+    np.testing.assert_allclose(vectors(folder / "v.parquet", ["fate"]), expected(folder))
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "json", "jsonl", "arrow", "parquet"])
+def test_every_format_out_holds_the_same_vectors(kind, folder):
+    done = called(
+        "embed", "titanic.csv", "-t", "fate", "-m", "weave", "-o", f"v.{kind}", cwd=folder
+    )
+    assert done.code == 0, done.err
+    np.testing.assert_allclose(
+        vectors(folder / f"v.{kind}", ["fate"]), expected(folder, embedder=tabweave.Weave())
+    )
+    ordinary = folder / "ordinary"
+    ordinary.touch()  # the file has the permissions of any other
+    modes = [stat.S_IMODE(p.stat().st_mode) for p in (folder / f"v.{kind}", ordinary)]
+    assert modes[0] == modes[1]
+
+
+def test_a_query_and_a_pipe(folder):
+    query = "SELECT status, sex FROM 'titanic.parquet' WHERE age = 'child'"
+    done = called("embed", query, "-o", "v.csv", "-m", "onehot", cwd=folder)
+    assert done.code == 0, done.err
+    assert vectors(folder / "v.csv").shape == (109, 5)
+    for source, form in [
+        ("titanic.tsv", "json"),
+        ("titanic.json", "csv"),
+        ("titanic.parquet", "tsv"),
+    ]:
+        text = (folder / source).read_bytes()
+        done = called("embed", "-", "-t", "fate", "--format", form, cwd=folder, stdin=text)
+        assert done.code == 0, done.err
+        (folder / f"piped.{form}").write_text(done.out)
+        np.testing.assert_allclose(vectors(folder / f"piped.{form}", ["fate"]), expected(folder))
+
+
+@pytest.mark.slow
+def test_a_pipe_between_shells(folder):
+    rows = (folder / "titanic.csv").read_bytes()
+    done = process("embed", "-", "-m", "onehot", "-c", "status", cwd=folder, stdin=rows)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0].split(",")[0].strip('"') == "status_crew"
+    assert len(done.out.splitlines()) == 2202
+    empty = process("embed", "-", cwd=folder, stdin=b"")
+    assert (empty.code, empty.err) == (1, "tabweave: standard input is empty\n")
+
+
+def test_nothing_is_overwritten_unless_forced(folder):
+    path = folder / "v.csv"
+    path.write_text("mine")
+    for extra in ([], ["--save", "v.csv"]):
+        out = "other.csv" if extra else "v.csv"
+        done = called("embed", "titanic.csv", "-o", out, *extra, cwd=folder)
+        assert done.code == 2
+        assert "--force" in done.err
+    assert path.read_text() == "mine"
+    assert not (folder / "other.csv").exists()
+    assert called("embed", "titanic.csv", "-o", "v.csv", "--force", cwd=folder).code == 0
+    assert path.read_text() != "mine"
+    failed = called("embed", "titanic.csv", "-o", "v.csv", "-f", "-t", "none", cwd=folder)
+    assert failed.code == 1
+    assert path.read_text().startswith('"status_0"')  # the old file stays if the new one fails
+
+
+def test_a_saved_model_embeds_other_rows_alike(folder):
+    done = called(
+        "embed", "even.csv", "-t", "fate", "-o", "v.csv", "--save", "m.tabweave", cwd=folder
+    )
+    assert done.code == 0, done.err
+    done = called("embed", "odd.csv", "--model", "m.tabweave", "-o", "w.csv", "--json", cwd=folder)
+    assert json.loads(done.out)["rows"] == 1100
+    names = ["status", "age", "sex"]
+    rows = [read(str(folder / f)).select(names) for f in ("even.csv", "odd.csv")]
+    model = tabweave.MixedEmbedder().fit(rows[0])
+    np.testing.assert_allclose(vectors(folder / "w.csv"), model.transform(rows[1]))
+    for twice in (["-m", "weave"], ["--drop", "sex"]):
+        assert called("embed", "odd.csv", "--model", "m.tabweave", *twice, cwd=folder).code == 2
+    lacking = called("embed", "shop.csv", "--model", "m.tabweave", cwd=folder)
+    assert lacking.code == 1
+    assert "'status'" in lacking.err
+
+
+def test_principal_axes_keep_what_varies_most(folder):
+    done = called("embed", "titanic.csv", "--dims", "2", "-o", "v.csv", cwd=folder)
+    assert done.code == 0, done.err
+    whole = expected(folder, ("status", "age", "sex", "fate"))
+    values = np.linalg.eigvalsh(np.cov(whole.T))[::-1]
+    found = vectors(folder / "v.csv")
+    np.testing.assert_allclose(np.cov(found.T), np.diag(values[:2]), atol=1e-9)
+
+
+def test_columns_are_read_as_declared(folder):
+    (folder / "zip.csv").write_text(
+        "zip,grade,tags,n\n007,low,a b,1\n7,high,b,2\n007,mid,a,3\n08,low,c a,4\n"
+    )
+    kinds = [
+        "--kind",
+        "zip=nominal",
+        "--kind",
+        "grade=ordinal:low<mid<high",
+        "--kind",
+        "tags=set: ",
+    ]
+    done = called("neighbors", "zip.csv", *kinds, "--row", "0", "-k", "3", "--json", cwd=folder)
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["query"]["zip"] == "007"  # not the number 7
+    first = next(n for n in found["neighbors"] if n["row"] == 2)
+    assert first["why"]["zip"] == 0
+    done = called("embed", "zip.csv", "--kind", "*=nominal", "-m", "onehot", cwd=folder)
+    head = done.out.splitlines()[0].replace('"', "").split(",")
+    assert sum(name.startswith("n_") for name in head) == 4
+    assert sum(name.startswith("zip_") for name in head) == 4 - 1
+
+
+def test_a_key_is_warned_about(folder):
+    done = called("embed", "shop.csv", "-o", "v.csv", cwd=folder)
+    assert done.code == 0
+    assert "warning: column 'sku'" in done.err
+    assert "--drop sku" in done.err
+    assert not called("embed", "shop.csv", "-o", "w.csv", "--keep", "sku", cwd=folder).err
+
+
+def embed_with(methods, folder):
+    rows = [line.rsplit(",", 1)[0] for line in (folder / "shop.csv").read_text().splitlines()]
+    (folder / "drinks.csv").write_text("\n".join(rows))
+    for method in methods:
+        words = ["drinks.csv", "--drop", "sku", "-t", "made_of", "-m", method]
+        done = called("embed", *words, "-o", f"{method}.csv", cwd=folder)
+        assert done.code == 0, (method, done.err)
+        assert np.isfinite(vectors(folder / f"{method}.csv", ["made_of"])).all(), method
+
+
+def test_methods_of_all_sorts_embed_a_table_of_categories(folder):
+    embed_with(["auto", "helic", "hierarchy", "vdm"], folder)
+
+
+@pytest.mark.slow
+def test_every_method_embeds_a_table_of_categories(folder):
+    embed_with([*EMBEDDERS, *MEASURES], folder)
+
+
+def test_the_names_of_methods_are_those_of_the_library():
+    assert set(list_measures()) == {*MEASURES, *NO_VECTORS, "ckml"}
+    assert all(hasattr(tabweave, name) for name, _ in EMBEDDERS.values())
+    made = {name.lower() for name in tabweave.__all__ if _embeds(getattr(tabweave, name))}
+    assert made - {"valuemetric", "mixedembedder"} <= set(EMBEDDERS)
+
+
+def _embeds(thing):
+    return isinstance(thing, type) and issubclass(thing, ValueEmbedder)
+
+
+def test_numbers_join_whatever_the_method(folder):
+    for method in ("weave", "coupled", "dilca", "helic", "hierarchy", "nonbend"):
+        words = ["shop.csv", "--keep", "sku", "-t", "drink", "-m", method, "-o", f"{method}.csv"]
+        done = called("embed", *words, cwd=folder)
+        assert done.code == 0, (method, done.err)
+        names = read(str(folder / f"{method}.csv")).column_names
+        assert any(name.startswith("price") for name in names), (method, names)
+
+
+@pytest.mark.parametrize("command", ["embed", "report", "cluster"])
+def test_a_measure_without_vectors_is_refused_and_not_listed(folder, command):
+    refused = called(command, "shop.csv", "-m", "jia", cwd=folder)
+    assert refused.code == 2
+    assert "pairwise_distances" in refused.err
+    assert "jia" not in called("methods", cwd=folder).out
+
+
+def test_a_map_is_written_as_it_was_laid_out(folder):
+    words = ["shop.csv", "--drop", "sku", "-t", "drink", "-m", "drdh"]
+    assert called("embed", *words, "-o", "map.csv", cwd=folder).code == 0
+    rows = read(str(folder / "shop.csv"))
+    model = tabweave.DRDH(random_state=0)
+    model.fit(rows.drop_columns(["sku", "drink"]), rows["drink"].to_pylist())
+    np.testing.assert_allclose(vectors(folder / "map.csv", ["drink"]), model.map_, atol=1e-12)
+    assert called("map", *words, "-o", "flat.csv", cwd=folder).code == 0
+    flat = vectors(folder / "flat.csv", rows.column_names)
+    np.testing.assert_allclose(pdist(flat), pdist(model.map_), atol=1e-6)

@@ -1,0 +1,172 @@
+"""The other commands: what they say is what the library computes, and files hold it."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tabweave
+from tabweave.engines import read
+
+from .conftest import called
+
+
+def told(*words, cwd):
+    done = called(*words, "--json", cwd=cwd)
+    assert done.code == 0, done.err
+    return json.loads(done.out)
+
+
+def shop(folder):
+    return read(str(folder / "shop.csv")).drop_columns(["sku"])
+
+
+def test_neighbors_are_the_nearest_of_all_rows(folder):
+    found = told("neighbors", "shop.csv", "--row", "17", "-k", "6", "--drop", "sku", cwd=folder)
+    rows = shop(folder)
+    distances = tabweave.MixedEmbedder().fit(rows).pairwise_distances(rows)[17]
+    distances[17] = np.inf
+    nearest = [(n["row"], n["distance"]) for n in found["neighbors"]]
+    np.testing.assert_allclose([d for _, d in nearest], np.sort(distances)[:6], rtol=1e-5)
+    np.testing.assert_allclose([distances[r] for r, _ in nearest], [d for _, d in nearest], 1e-5)
+    for near in found["neighbors"]:
+        np.testing.assert_allclose(sum(near["why"].values()), near["distance"] ** 2, rtol=1e-4)
+        assert near["values"]["sku"] == f"sku{near['row']:02d}"
+
+
+def test_a_described_row_counts_by_the_columns_it_names(folder):
+    words = ["shop.csv", "--drop", "sku", "--like", "drink=tea, price=2.0", "-k", "24"]
+    found = told("neighbors", *words, cwd=folder)
+    assert found["query"] == {"drink": "tea", "price": 2.0}
+    assert set(found["neighbors"][0]["why"]) == {"drink", "price"}
+    drinks = [n["values"]["drink"] for n in found["neighbors"]]
+    assert drinks[:8] == ["tea"] * 8
+    only = told("neighbors", *words, "--where", "served=hot", cwd=folder)
+    hot = [n["row"] for n in found["neighbors"] if n["values"]["served"] == "hot"]
+    assert [n["row"] for n in only["neighbors"]] == hot
+    for where in ("price=1000", "drink=tea,served=cold,price=9"):
+        none = called("neighbors", *words, "--where", where, cwd=folder)
+        assert (none.code, none.err.count("\n")) == (1, 1), none
+        assert where in none.err
+
+
+def test_shares_add_up_to_the_distance(folder):
+    for method, power in (("auto", 2), ("hierarchy", 1), ("goodall3", 1)):
+        drop = "sku" if power == 2 else "sku,price"
+        words = ["shop.csv", "-a", "0", "-b", "1", "--drop", drop, "-m", method]
+        found = told("explain", *words, cwd=folder)
+        shares = [column["share"] for column in found["columns"].values()]
+        np.testing.assert_allclose(sum(shares), found["distance"] ** power, rtol=1e-4)
+    refused = called("explain", "shop.csv", "-a", "0", "-b", "1", "-m", "drdh", cwd=folder)
+    assert refused.code == 1
+
+
+def test_clusters_in_the_file_are_those_described(folder):
+    words = ["titanic.csv", "-k", "4", "-t", "fate", "-o", "c.parquet"]
+    found = told("cluster", *words, cwd=folder)
+    table = read(str(folder / "c.parquet"))
+    assert table.column_names == ["status", "age", "sex", "fate", "cluster"]
+    labels = table["cluster"].to_numpy()
+    sizes = np.bincount(labels).tolist()
+    assert [c["size"] for c in found["clusters"]] == sizes == sorted(sizes, reverse=True)
+    kinds = {tuple(row.values()) for row in table.drop_columns(["fate"]).to_pylist()}
+    assert len({kind[:-1] for kind in kinds}) == len(kinds)  # equal rows lie together
+    assert told("cluster", *words, "-f", cwd=folder) == found
+    again = called("cluster", "c.parquet", "-k", "2", "-o", "-", "--drop", "cluster", cwd=folder)
+    assert again.out.splitlines()[0].replace('"', "").endswith("fate,cluster,cluster_")
+
+
+def test_a_map_is_drawn_in_many_ways(folder):
+    starts = {"png": b"\x89PNG", "svg": b"<?xml", "html": b"<!doctype html>"}
+    for kind, start in starts.items():
+        done = called("map", "shop.csv", "--drop", "sku", "-o", f"m.{kind}", cwd=folder)
+        assert done.code == 0, done.err
+        assert (folder / f"m.{kind}").read_bytes().startswith(start)
+    page = (folder / "m.html").read_text()
+    assert "http" not in page.replace("http-equiv", "")
+    content = json.loads(page.split('id="data">')[1].split("</script>")[0])
+    assert content["all"] == len(content["points"]) == 24
+    assert [c["name"] for c in content["columns"]] == ["drink", "sku", "served", "made_of", "price"]
+    drink = content["columns"][0]
+    named = [drink["labels"][code] for code in drink["codes"]]
+    assert named == shop(folder)["drink"].to_pylist()
+    assert called("map", "shop.csv", "-o", "m.doc", cwd=folder).code == 2
+
+
+def test_a_map_as_a_table_keeps_the_plane_of_most_variance(folder):
+    done = called("map", "shop.csv", "--drop", "sku", "-o", "m.csv", cwd=folder)
+    assert done.code == 0, done.err
+    found = read(str(folder / "m.csv"))
+    plane = np.column_stack([found["map0"].to_numpy(), found["map1"].to_numpy()])
+    vectors = tabweave.MixedEmbedder().fit_transform(shop(folder))
+    values = np.linalg.eigvalsh(np.cov(vectors.T))[::-1]
+    np.testing.assert_allclose(np.cov(plane.T), np.diag(values[:2]), atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_map_of_neighbourhoods(folder):
+    pytest.importorskip("openTSNE", reason="t-SNE is the extra tabweave[map]")
+    done = called("map", "titanic.csv", "--layout", "tsne", "-o", "m.html", cwd=folder)
+    assert done.code == 0, done.err
+
+
+def test_drift_says_which_table_lacks_a_column(tmp_path):
+    (tmp_path / "old.csv").write_text("a,b\nx,1\n")
+    (tmp_path / "new.csv").write_text("a\nx\n")
+    done = called("drift", "old.csv", "new.csv", cwd=tmp_path)
+    assert (done.code, "only OLD has column 'b'" in done.err) == (1, True)
+
+
+def test_rows_that_do_not_differ_cannot_be_clustered(tmp_path):
+    (tmp_path / "same.csv").write_text("a\nx\nx\nx\n")
+    done = called("cluster", "same.csv", "-k", "2", cwd=tmp_path)
+    assert (done.code, "no column varies" in done.err) == (1, True)
+
+
+def test_drift_names_what_changed(folder):
+    found = told("drift", "even.csv", "odd.csv", cwd=folder)
+    assert found["changed"] == ["sex"]
+    assert {c["name"] for c in found["columns"]} == {"status", "age", "sex", "fate"}
+
+
+def test_text_that_looks_like_numbers_in_one_file_only_still_compares(folder):
+    (folder / "old.csv").write_text("code\n" + "1\n2\nx\n" * 20)
+    (folder / "new.csv").write_text("code\n" + "1\n2\n" * 30)
+    found = told("drift", "old.csv", "new.csv", cwd=folder)
+    assert found["changed"] == ["code"]
+
+
+def test_a_report_is_one_page(folder):
+    words = ["report", "titanic.csv", "-t", "fate"]
+    assert called(*words, "-o", "r.html", cwd=folder).code == 0
+    assert (folder / "r.html").read_text().lower().startswith("<!doctype html>")
+    assert called(*words, "-o", "r.html", cwd=folder).code == 2
+    found = told(*words, cwd=folder)
+    assert found["rows"] == 2201
+    assert not (folder / "report.html").exists()
+
+
+def test_exports_embed_as_the_model_does(folder):
+    duckdb = pytest.importorskip("duckdb")
+    words = ["embed", "shop.csv", "--drop", "sku", "-o", "v.parquet", "--save", "m.tabweave"]
+    assert called(*words, cwd=folder).code == 0
+    done = called("export", "m.tabweave", "--sql", "--table", "shop", "-o", "m.sql", cwd=folder)
+    assert done.code == 0, done.err
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE shop AS FROM '{folder}/shop.csv'")
+    statements = (folder / "m.sql").read_text()
+    found = connection.execute(statements).fetchall()
+    vectors = np.array([list(row.values()) for row in read(str(folder / "v.parquet")).to_pylist()])
+    order = np.lexsort(vectors.round(9).T), np.lexsort(np.array(found).round(9).T)
+    np.testing.assert_allclose(np.array(found)[order[1]], vectors[order[0]], atol=1e-12)
+    assert called("export", "m.tabweave", "-o", "t.parquet", cwd=folder).code == 0
+    assert called("export", "m.tabweave", "--onnx", cwd=folder).code == 2  # to which file?
+
+
+def test_an_onnx_export_runs(folder):
+    runtime = pytest.importorskip("onnxruntime", reason="ONNX is the extra tabweave[export]")
+    words = ["embed", "titanic.csv", "-t", "fate", "-o", "v.csv", "--save", "m.tabweave"]
+    assert called(*words, cwd=folder).code == 0
+    assert called("export", "m.tabweave", "-o", "m.onnx", cwd=folder).code == 0
+    session = runtime.InferenceSession(folder / "m.onnx")
+    assert [i.name for i in session.get_inputs()] == ["status", "age", "sex"]

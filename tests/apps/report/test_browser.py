@@ -1,0 +1,218 @@
+"""The page in a real browser: draws itself, runs nothing it should not, works by keyboard."""
+
+import json
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+from tabweave.apps.report import report
+
+pytest.importorskip("selenium", reason="browser tests need selenium")
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="browser tests need chromium and chromedriver"
+)
+NASTY = [
+    "<script>document.title='run'</script>",
+    "</script><img src=x onerror=\"document.title='run'\">",
+]
+SECTIONS = ["warnings", "columns", "couplings", "values", "map", "clusters", "neighbours"]
+
+
+def rows():
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 3, 400)
+    return {
+        "colour": np.array(["red", "green", None], object)[group],
+        NASTY[0]: np.array([*NASTY, "x"], object)[rng.permutation(group)],
+        NASTY[1]: np.where(rng.random(400) < 0.9, np.array(list("osx"), object)[group], "o"),
+        "size": np.where(rng.random(400) < 0.1, np.nan, 10.0 * group + rng.normal(size=400)),
+        "id": np.array([f"i{i}" for i in range(400)], object),
+        "group": np.array([*NASTY, "three"], object)[group],
+    }
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    report(rows(), path, target="group", title=NASTY[1])
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def driver():
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for switch in (
+        "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
+        "--disable-dev-shm-usage", "--window-size=1280,900",
+    ):  # fmt: skip
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def browser(driver, address):
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    driver.get(address)
+    WebDriverWait(driver, 20).until(lambda d: d.find_elements(By.CSS_SELECTOR, ".legend button"))
+    yield driver
+    assert driver.get_log("browser") == []  # no error, no warning, nothing refused
+
+
+def test_draws_every_section_and_runs_nothing_it_was_given(browser):
+    assert [
+        s.get_attribute("id") for s in browser.find_elements(By.TAG_NAME, "section")
+    ] == SECTIONS
+    assert browser.title == NASTY[1]
+    assert len(browser.find_elements(By.TAG_NAME, "img")) == 0
+    text = browser.find_element(By.TAG_NAME, "main").text
+    assert NASTY[0] in text and NASTY[1] in text
+    assert "undefined" not in text and "NaN" not in text and "null" not in text
+
+
+def test_nothing_leaves_the_machine(browser, address):
+    sent = []
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            sent.append(message["params"]["request"]["url"])
+    assert set(sent) <= {address}
+
+
+def test_map_is_drawn_and_choosers_change_it(browser):
+    def ink():
+        return browser.execute_script(
+            "const from = document.querySelector('.map canvas');"
+            "const copy = document.createElement('canvas');"
+            "[copy.width, copy.height] = [from.width, from.height];"
+            "const context = copy.getContext('2d', { willReadFrequently: true });"
+            "context.drawImage(from, 0, 0);"
+            "const d = context.getImageData(0, 0, copy.width, copy.height).data;"
+            "const seen = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 150)"
+            " seen.add((d[i] >> 4) * 256 + (d[i + 1] >> 4) * 16 + (d[i + 2] >> 4));"
+            "return seen.size + ':' + d.reduce((a, b) => (a * 31 + b) % 1000003, 7);"
+        )
+
+    first = ink()
+    assert int(first.split(":")[0]) >= 3  # a colour for each class
+    colour = Select(browser.find_element(By.CSS_SELECTOR, "#map select"))
+    assert [o.text for o in colour.options][:2] == ["group", "cluster"]
+    colour.select_by_visible_text("size")
+    legend = [b.text for b in browser.find_elements(By.CSS_SELECTOR, ".legend button")]
+    assert legend[0].startswith("<") and legend[-1].startswith("missing")
+    assert ink() != first
+
+
+def test_legend_brings_one_value_out(browser):
+    button = browser.find_element(By.CSS_SELECTOR, ".legend button")
+    button.send_keys(Keys.ENTER)
+    assert button.get_attribute("aria-pressed") == "true"
+    button.send_keys(Keys.SPACE)
+    assert button.get_attribute("aria-pressed") == "false"
+
+
+def test_by_keyboard_alone(browser):
+    body = browser.find_element(By.TAG_NAME, "body")
+    body.send_keys(Keys.TAB)
+    assert browser.switch_to.active_element.text == "Skip to the report"
+    reached = set()
+    for _ in range(60):
+        active = browser.switch_to.active_element
+        section = browser.execute_script(
+            "const s = arguments[0].closest('section'); return s && s.id", active
+        )
+        reached.add((section, active.tag_name))
+        active.send_keys(Keys.TAB)
+    wanted = {"couplings": "g", "values": "summary", "neighbours": "select"}
+    wanted = {*wanted.items(), ("map", "select"), ("map", "canvas"), ("map", "button")}
+    assert wanted <= reached
+
+
+def test_arrow_keys_go_round_the_couplings(browser):
+    nodes = browser.find_elements(By.CSS_SELECTOR, "#couplings .node")
+    browser.execute_script("arguments[0].focus()", nodes[0])
+    names = [browser.switch_to.active_element.get_attribute("aria-label")]
+    lit = 0
+    for _ in nodes:
+        lit = max(lit, len(browser.find_elements(By.CSS_SELECTOR, "#couplings .tie.lit")))
+        browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        names.append(browser.switch_to.active_element.get_attribute("aria-label"))
+    assert len(set(names)) == len(nodes) and names[0] == names[-1]
+    assert lit > 0  # the couplings of the column in focus stand out
+
+
+def test_arrow_keys_go_from_row_to_row(browser):
+    canvas = browser.find_element(By.CSS_SELECTOR, ".map canvas")
+    inspector = browser.find_element(By.CSS_SELECTOR, ".inspector")
+    seen = set()
+    for key in (
+        Keys.ARROW_RIGHT,
+        Keys.ARROW_RIGHT,
+        Keys.ARROW_UP,
+        Keys.ARROW_LEFT,
+        Keys.ARROW_DOWN,
+    ):
+        canvas.send_keys(key)
+        seen.add(inspector.find_element(By.TAG_NAME, "h3").text)
+    assert len(seen) >= 3 and all(name.startswith("Row ") for name in seen)
+    terms = [dt.text for dt in inspector.find_elements(By.TAG_NAME, "dt")]
+    assert terms == ["group", "colour", *NASTY, "size"]
+
+
+def test_everything_drawn_is_also_a_table(browser):
+    for section in ("values", "map"):
+        details = browser.find_element(By.CSS_SELECTOR, f"#{section} details")
+        details.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+        WebDriverWait(browser, 5).until(lambda _, d=details: d.find_elements(By.TAG_NAME, "tr"))
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#couplings tbody tr")) >= 3
+    for picture in browser.find_elements(By.CSS_SELECTOR, "svg[role], canvas[role]"):
+        assert picture.get_attribute("aria-label")
+
+
+def test_columns_and_rows_can_be_chosen(browser):
+    for section in ("values", "neighbours"):
+        select = Select(browser.find_element(By.CSS_SELECTOR, f"#{section} select"))
+        before = browser.find_element(By.ID, section).text
+        select.select_by_index(1)
+        assert browser.find_element(By.ID, section).text != before
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_fits_a_phone(browser, width):
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 844, "deviceScaleFactor": 2, "mobile": True},
+    )
+    time.sleep(0.3)
+    wide = browser.execute_script(
+        "return [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll') &&"
+        " e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 80))"
+    )
+    assert wide == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") == width
+
+
+def test_follows_the_dark_mode(browser):
+    def back():
+        return browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+
+    light = back()
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia",
+        {"features": [{"name": "prefers-color-scheme", "value": "dark"}]},
+    )
+    assert back() != light

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from tabweave.apps.report import describe
+
+N = 200
+RNG = np.random.default_rng(0)
+PLAIN = {"a": RNG.choice(list("pqr"), N).astype(object), "x": RNG.normal(size=N)}
+
+
+def notes(rows, **options):
+    return {(note["code"], note["column"]) for note in describe(rows, **options)["warnings"]}
+
+
+def test_an_ordinary_table_has_none():
+    assert notes(PLAIN) == set()
+    assert notes(PLAIN, target=RNG.choice(["yes", "no"], N)) == set()
+
+
+@pytest.mark.parametrize(
+    ("code", "cells"),
+    [
+        ("identifier", [f"id-{i}" for i in range(N)]),
+        ("identifier", RNG.permutation(N).astype(float)),
+        ("constant", ["same"] * N),
+        ("constant", [3.0] * N),
+        ("empty", [None] * N),
+        ("missing", [None, "u", "v", "u"] * (N // 4)),
+        ("missing", [np.nan, 1.5, 2.5, 0.25] * (N // 4)),
+        ("codes", RNG.integers(0, 3, N)),
+        ("rare", [f"w{i}" for i in RNG.integers(0, 80, N)]),
+        ("disguised", RNG.choice(["u", "v", "?"], N)),
+        ("spelling", RNG.choice(["Red", "red ", "blue"], N)),
+        ("twins", np.char.add("is ", PLAIN["a"].astype(str))),
+    ],
+)
+def test_each_kind_is_noticed(code, cells):
+    found = notes(PLAIN | {"z": cells})
+    wanted = {("twins", "a")} if code == "twins" else {(code, "z")}
+    assert wanted <= found
+    assert all(column == "z" for _, column in found - wanted)
+
+
+def test_identifiers_are_left_out_and_said_so():
+    out = describe(PLAIN | {"z": [f"id-{i}" for i in range(N)]})
+    assert "z" not in out["neighbors"]["columns"]
+    assert out["columns"][2]["role"] == "left out"
+
+
+def test_numbers_that_are_all_different_are_no_identifiers():
+    wide = RNG.permutation(N) * 1000.0
+    assert notes({"a": PLAIN["a"], "z": wide}) == set()
+
+
+def test_copies():
+    doubled = {name: np.concatenate([cells, cells]) for name, cells in PLAIN.items()}
+    (note,) = describe(doubled)["warnings"]
+    assert (note["code"], note["level"]) == ("duplicates", "warning")
+    assert note["text"].startswith("200 rows (50.0 %) are copies")
+    few = describe({"a": list("xy") * 10, "b": list("uuvv") * 5})["warnings"]
+    assert [note["level"] for note in few] == ["note"]  # 4 combinations: copies are no surprise
+
+
+def leaks(rows, target):
+    return {column for code, column in notes(rows, target=target) if code == "leakage"}
+
+
+def test_columns_that_give_the_target_away():
+    y = RNG.choice(["yes", "no"], N)
+    closed = np.where(y == "yes", "shut", "open")
+    late = np.where(y == "yes", 50 + RNG.normal(size=N), RNG.normal(size=N))
+    weak = np.where(RNG.random(N) < 0.8, closed, RNG.permutation(closed))
+    rows = PLAIN | {"closed": closed, "late": late, "weak": weak}
+    assert leaks(rows, y) == {"closed", "late"}
+    amount = RNG.normal(size=N)
+    assert leaks(PLAIN | {"cents": 100 * amount}, amount) == {"cents"}
+
+
+def test_many_values_alone_give_nothing_away():
+    names = np.array([f"w{i}" for i in RNG.integers(0, 60, N)])
+    assert leaks(PLAIN | {"name": names}, RNG.choice(["yes", "no"], N)) == set()
+
+
+def test_rows_that_contradict_each_other():
+    rows = {"a": list("xxyy") * 25, "y": list("pqpp") * 25}
+    (note,) = [n for n in describe(rows, target="y")["warnings"] if n["code"] == "conflicts"]
+    assert "75.0 %" in note["text"]
+
+
+def test_rare_classes():
+    y = ["yes"] * (N - 1) + ["no"]
+    assert ("imbalance", "target") in notes(PLAIN, target=y)
+
+
+def test_warnings_come_before_notes():
+    rows = PLAIN | {"b": [None, "u", "v", "u"] * (N // 4), "c": ["same"] * N}
+    levels = [note["level"] for note in describe(rows)["warnings"]]
+    assert levels == sorted(levels, reverse=True) and set(levels) == {"warning", "note"}

@@ -1,0 +1,134 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
+
+from tabweave import MixedEmbedder, Table
+from tabweave.apps.report import describe
+from tabweave.apps.report.clusters import find_centers
+from tabweave.apps.report.reading import read
+from tabweave.apps.report.rows import Axes, Nearest, Rows
+
+
+def test_axes_are_principal_components_of_the_rows_with_their_copies():
+    rng = np.random.default_rng(0)
+    for shape in ((40, 5), (6, 20)):
+        vectors, copies = rng.normal(size=shape), rng.integers(1, 5, shape[0])
+        axes = Axes.of(vectors, copies, 3)
+        peer = PCA(3).fit(np.repeat(vectors, copies, axis=0))
+        np.testing.assert_allclose(np.abs(axes.axes.T @ peer.components_.T), np.eye(3), atol=1e-8)
+        np.testing.assert_allclose(axes.explained, peer.explained_variance_ratio_)
+        np.testing.assert_allclose(np.abs(axes.place(vectors)), np.abs(peer.transform(vectors)))
+
+
+def test_distinct_rows_and_their_copies():
+    rows = {"a": list("xyxx"), "n": [1.0, np.nan, 1.0, 2.0]}
+    seen = Rows.of(read(rows, None), 0, 100)
+    assert seen.copies.sum() == 4 and len(seen.first) == 3
+    np.testing.assert_array_equal(seen.of_row[[0, 2]], seen.of_row[[2, 0]])
+    gaps = Rows.of(read({"n": [np.nan, 1.5, np.nan]}, None), 0, 100)
+    assert sorted(gaps.copies) == [1, 2]
+
+
+def test_nearest_finds_what_a_full_search_finds_whatever_the_blocks():
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(90, 3))
+    queries = np.array([3, 50, 89])
+    apart = cdist(vectors[queries], vectors)
+    apart[np.arange(3), queries] = np.inf
+    for step in (7, 90):
+        near = Nearest(queries, vectors[queries], 4)
+        for start in range(0, 90, step):
+            block = np.arange(start, min(start + step, 90))
+            near.see(block, vectors[block])
+        np.testing.assert_array_equal(near.numbers, np.argsort(apart, axis=1)[:, :4])
+
+
+def test_neighbours_are_the_nearest_rows_and_shares_explain_them(mixed):
+    rows = mixed(80)
+    out = describe(rows, target="group", rows=[5, 17], n_neighbors=3)
+    rows.pop("group")
+    model = MixedEmbedder().fit(rows)
+    table = Table.of(rows)
+    distances = model.pairwise_distances(table)
+    for entry in out["neighbors"]["rows"]:
+        others = np.sort(np.delete(distances[entry["row"]], entry["row"]))
+        found = [near["distance"] for near in entry["near"]]
+        np.testing.assert_allclose(found, others[:3], rtol=1e-3)
+        for near in entry["near"]:
+            a, b = (
+                {name: cells[i] for name, cells in rows.items()}
+                for i in (entry["row"], near["row"])
+            )
+            parts = model.explain(a, b)
+            ours = dict(zip(out["neighbors"]["columns"], near["shares"], strict=True))
+            assert sum(ours.values()) == pytest.approx(1, abs=0.01)
+            for name, part in parts.items():
+                assert ours[name] == pytest.approx(part / sum(parts.values()), abs=2e-3)
+
+
+def test_equal_rows_are_shown_once_with_their_number():
+    out = describe({"a": list("xxxyyz"), "b": list("uuuvvw")}, rows=0)
+    (entry,) = out["neighbors"]["rows"]
+    assert entry["copies"] == 3
+    assert sorted(near["copies"] for near in entry["near"]) == [1, 2]
+
+
+def test_clusters_are_found_and_described_by_what_they_have_more_of(mixed):
+    rows = mixed()
+    out = describe(rows, target="group")
+    groups, labels = out["clusters"]["groups"], np.array(out["map"]["clusters"])
+    assert len(groups) == 3 and out["clusters"]["silhouette"] > 0.5
+    sizes = [group["size"] for group in groups]
+    assert sizes == sorted(sizes, reverse=True) and sum(sizes) == 300
+    where = np.array(out["map"]["rows"])  # 300 rows: all are drawn
+    for k, group in enumerate(groups):
+        own = where[labels == k]
+        assert group["target"][0]["share"] > 0.9
+        for value in group["values"]:
+            if value["column"] == "size":
+                continue
+            column = rows[value["column"]]
+            here, overall = (
+                (column[own] == value["value"]).mean(),
+                (column == value["value"]).mean(),
+            )
+            assert value["count"] == (column[own] == value["value"]).sum()
+            assert (value["share"], value["overall"]) == pytest.approx((here, overall), rel=1e-3)
+            assert value["lift"] == pytest.approx(here / overall, rel=1e-3)
+        assert {"colour", "size"} <= {value["column"] for value in group["values"]}
+        assert "noise" not in {value["column"] for value in group["values"]}
+
+
+def test_two_points_twice_are_two_places_at_most():
+    places = np.array([[0.0, 0], [0, 1e-17], [1, 0], [1, 1e-17]])
+    centers, silhouette = find_centers(places, np.ones(4), 0)
+    assert len(centers) <= 2 and np.isfinite(silhouette)
+
+
+def test_map_keeps_cells_and_clusters_of_the_rows_drawn(mixed):
+    rows = mixed(60)
+    m = describe(rows, target="group")["map"]
+    where = m["rows"]
+    for column in m["columns"]:
+        cells = rows[column["name"]]
+        if "numbers" in column:
+            np.testing.assert_allclose(column["numbers"], cells[where], rtol=1e-4)
+        else:
+            assert [column["labels"][code] for code in column["codes"]] == list(cells[where])
+    assert all(len(layout["points"]) == len(where) for layout in m["layouts"])
+
+
+def test_map_marks_missing_and_gathers_rare_labels():
+    rng = np.random.default_rng(0)
+    tags = np.array([f"t{i % 240}" for i in range(360)] + [None] * 40, object)
+    m = describe({"tag": tags, "x": rng.normal(size=400)})["map"]
+    (tag,) = [c for c in m["columns"] if c["name"] == "tag"]
+    assert len(tag["labels"]) == 201 and tag["labels"][-1] == "other values"
+    assert tag["codes"].count(-1) == 40
+
+
+def test_tsne_is_offered_where_it_is_installed_and_rows_are_few(mixed):
+    pytest.importorskip("openTSNE", reason="the second layout needs openTSNE")
+    names = [layout["name"] for layout in describe(mixed(60))["map"]["layouts"]]
+    assert names == ["principal axes", "neighbourhoods (t-SNE)"]

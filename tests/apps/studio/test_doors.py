@@ -1,0 +1,330 @@
+"""What must not get in: strangers, other pages, paths that lead out, files that are no tables."""
+
+import gzip
+import os
+import pickle
+import socket
+import zipfile
+
+import numpy as np
+import pytest
+
+from tabweave.apps.studio import files as _files
+from tabweave.apps.studio.app import _is_own, listening
+
+ROUTES = [
+    ("GET", "/"),
+    ("GET", "/report/x"),
+    ("GET", "/api/files"),
+    ("POST", "/api/open"),
+    ("POST", "/api/upload?name=a.csv"),
+    ("POST", "/api/jobs"),
+    ("GET", "/api/jobs/x"),
+    ("DELETE", "/api/jobs/x"),
+    ("GET", "/api/jobs/x/result"),
+    ("GET", "/api/jobs/x/explain?a=0&b=1"),
+    ("GET", "/api/jobs/x/near?row=0"),
+    ("GET", "/api/program?jobs=x"),
+    ("GET", "/api/jobs/x/download/vectors.csv"),
+    ("GET", "/docs"),
+    ("GET", "/openapi.json"),
+]
+
+
+@pytest.fixture(scope="module")
+def client(client_of, folder):
+    return client_of(folder)
+
+
+@pytest.fixture(scope="module")
+def stranger(client_of, folder):
+    return client_of(folder, token=None)
+
+
+def send(client, content, name, **headers):
+    answer = client.post("/api/upload", params={"name": name}, content=content, headers=headers)
+    return answer.status_code, answer.json().get("error", "")
+
+
+def leftovers(client):
+    """Files that the studio holds."""
+    held = client.app.state.studio.folder
+    return [path for path in held.rglob("*") if path.is_file()]
+
+
+def test_every_route_is_known_to_the_tests(client):
+    known = {path.split("?")[0].replace("/x", "/{name}") for _, path in ROUTES}
+    routes = {r.path.replace("{kind}", "vectors.csv") for r in client.app.routes}
+    assert routes <= known
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_nothing_without_the_token(stranger, method, path):
+    assert stranger.request(method, path).status_code == 403
+    for wrong in ("", "wrong", "the-toke", "the-token ", "thé-token"):
+        given = {"X-Tabweave-Token": wrong.encode()}
+        assert stranger.request(method, path, headers=given).status_code == 403
+    joined = "&" if "?" in path else "?"
+    assert stranger.request(method, f"{path}{joined}token=wrong").status_code == 403
+
+
+def test_the_token_opens_the_page_and_nothing_lists_the_routes(client, stranger):
+    page = stranger.get("/?token=the-token")
+    assert page.status_code == 200 and "tabweave studio" in page.text
+    assert "@@" not in page.text
+    assert client.get("/docs").status_code == client.get("/openapi.json").status_code == 404
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", ""])
+def test_other_names_of_this_server_are_refused(client, host):
+    assert client.get("/api/files", headers={"Host": host}).status_code == 403
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8000", "localhost:1"])
+def test_own_names_are_fine(client, host):
+    assert client.get("/api/files", headers={"Host": host}).status_code == 200
+
+
+def test_all_addresses_means_numbers_only():
+    assert _is_own("192.168.1.7:8000", ["0.0.0.0"]) and _is_own("[fe80::1]:80", ["::"])
+    assert not _is_own("evil.example:8000", ["0.0.0.0"])
+    assert not _is_own("192.168.1.7:8000", ["127.0.0.1"])
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1", "file://"])
+def test_other_pages_are_refused(client, origin):
+    for method, path in (("GET", "/api/files"), ("POST", "/api/open"), ("OPTIONS", "/api/open")):
+        answer = client.request(method, path, headers={"Origin": origin})
+        assert answer.status_code == 403
+    assert client.get("/api/files", headers={"Origin": "http://127.0.0.1"}).status_code == 200
+
+
+def test_no_answer_invites_other_pages(client, stranger):
+    for answer in (
+        client.get("/"),
+        client.get("/api/files", headers={"Origin": "http://127.0.0.1"}),
+        client.options("/api/open", headers={"Access-Control-Request-Method": "POST"}),
+        stranger.get("/"),
+    ):
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+    policy = client.get("/").headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    first, second = (client.get("/").headers["content-security-policy"] for _ in "ab")
+    assert first != second  # a nonce is used once
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../secret.csv", "below/../../secret.csv", "..", "", ".", "/etc/passwd", "//etc/passwd",
+        "~/secret.csv", "link.csv", "links/secret.csv", "round.csv", "customers.csv\x00.txt",
+        "x" * 5000 + ".csv", "file:///etc/passwd", "http://127.0.0.1/a.csv", "*.csv",
+        "SELECT 1 AS x", "..\\secret.csv", "below",
+    ],
+)  # fmt: skip
+def test_paths_stay_in_the_start_folder(client_of, tmp_path, path):
+    start = tmp_path / "start"
+    (start / "below").mkdir(parents=True)
+    (start / "customers.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "secret.csv").write_text("secret\n1\n")
+    (start / "link.csv").symlink_to(tmp_path / "secret.csv")
+    (start / "links").symlink_to(tmp_path)
+    (start / "round.csv").symlink_to(start / "round.csv")
+    client = client_of(start)
+    answer = client.post("/api/open", json={"path": path})
+    assert answer.status_code == 400 and answer.json()["error"]
+    assert str(tmp_path) not in answer.text  # nor is said where it lies
+    assert [file["path"] for file in client.get("/api/files").json()["files"]] == ["customers.csv"]
+
+
+def test_absolute_paths_inside_and_links_inside_are_fine(client_of, tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "a.csv")
+    client = client_of(tmp_path)
+    for path in ("a.csv", str(tmp_path / "a.csv"), "link.csv"):
+        assert client.post("/api/open", json={"path": path}).json()["name"] == "a.csv"
+
+
+def test_a_name_that_looks_like_a_pattern_is_one_file(client_of, tmp_path):
+    (tmp_path / "outside.csv").write_text("a\nsecret\n")
+    start = tmp_path / "start"
+    start.mkdir()
+    (start / "x.csv").symlink_to(tmp_path / "outside.csv")
+    (start / "*.csv").write_text("a\nown\n")
+    found = client_of(start).post("/api/open", json={"path": "*.csv"}).json()
+    assert found["preview"] == [["own"]]
+
+
+def test_an_upload_of_five_gigabytes_is_refused_at_once(client):
+    before = leftovers(client)
+    length = str(5 * 2**30)
+    status, error = send(client, b"a,b\n", "big.csv", **{"Content-Length": length})
+    assert status == 413 and "uploads end at 500 MB" in error
+    assert leftovers(client) == before
+
+
+def test_an_upload_that_does_not_tell_its_size_is_stopped(client_of, folder):
+    client = client_of(folder, limit=100_000)
+    sent = []
+
+    def endless():
+        for _ in range(10_000):
+            sent.append(10_000)
+            yield b"a,b\n" * 2_500
+
+    status, error = send(client, endless(), "endless.csv")
+    assert status == 413 and "uploads end at" in error
+    assert leftovers(client) == []
+    assert client.app.state.studio._taken == 0
+
+
+def test_uploads_together_have_an_end(client_of, folder):
+    client = client_of(folder, limit=1_000)
+    told = {send(client, b"a,b\n" + b"1,2\n" * 200, "a.csv") for _ in range(9)}
+    assert (200, "") in told
+    assert any(status == 400 and "many uploads" in error for status, error in told)
+
+
+def test_a_gzip_bomb_is_not_unpacked(client_of, folder):
+    client = client_of(folder, limit=2**20)
+    bomb = gzip.compress(b"a,b\n" + b"0" * 2**25)
+    assert len(bomb) < 2**16
+    status, error = send(client, bomb, "bomb.csv.gz")
+    assert status == 400 and "unpacks to more than 1 MB" in error
+    assert leftovers(client) == []
+
+
+def test_a_gzip_bomb_of_the_start_folder_is_not_unpacked_either(client_of, tmp_path):
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"a,b\n" + b"0" * 2**23))
+    client = client_of(tmp_path, limit=2**20)
+    answer = client.post("/api/open", json={"path": "bomb.csv.gz"})
+    assert answer.status_code == 400 and "unpacks to more than 1 MB" in answer.json()["error"]
+    assert leftovers(client) == []
+
+
+def test_a_small_gzip_file_is_read(client):
+    name = "few.csv.gz"
+    packed = gzip.compress(b"a,b\n1,x\n2,y\n")
+    found = client.post("/api/upload", params={"name": name}, content=packed).json()
+    assert found["columns"] == ["a", "b"] and found["preview"] == [["1", "x"], ["2", "y"]]
+
+
+def test_a_parquet_file_of_very_many_rows_is_refused(client, tmp_path, monkeypatch):
+    import duckdb
+
+    monkeypatch.setattr(_files, "MOST_CELLS", 10**6)
+    path = tmp_path / "tall.parquet"
+    duckdb.sql("SELECT 1 AS a, 2 AS b FROM range(600_000)").write_parquet(str(path))
+    assert path.stat().st_size < 2**14  # it does not look it
+    status, error = send(client, path.read_bytes(), "tall.parquet")
+    assert status == 400 and "too much for a page" in error
+
+
+def test_a_hundred_thousand_columns_are_refused(client):
+    names = ",".join(f"c{i}" for i in range(100_000))
+    values = ",".join("1" for _ in range(100_000))
+    status, error = send(client, f"{names}\n{values}\n", "wide.csv")
+    assert status == 400 and "100,000 columns" in error
+    long = b"c" * (17 * 2**20)
+    status, error = send(client, long, "line.csv")
+    assert status == 400 and "first line is longer" in error
+
+
+class Boom:
+    def __reduce__(self):
+        return os.mkdir, ("boom-was-run",)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.pkl", "a.py", "a.tabweave", "a.npy", "a.zip", "a.csv.zip", "a.joblib", "a.exe", "a",
+             ".csv", "a.sql", "a.duckdb", "a.xlsx", "a.arrow", "a.csv.gz.gz", "a.html"],
+)  # fmt: skip
+def test_what_is_no_table_is_refused_by_its_name(client, name):
+    status, error = send(client, b"a,b\n1,2\n", name)
+    assert status == 400 and "no table that can be opened here" in error
+
+
+def test_no_code_is_loaded_whatever_it_calls_itself(client, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pickled = pickle.dumps(Boom())
+    with zipfile.ZipFile(tmp_path / "z.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("a.csv", b"0" * 2**24)
+    np.save(tmp_path / "o.npy", np.array([Boom()], dtype=object), allow_pickle=True)
+    for content in (pickled, (tmp_path / "z.zip").read_bytes(), (tmp_path / "o.npy").read_bytes()):
+        for kind in ("csv", "parquet", "json", "jsonl", "csv.gz", "parquet.gz"):
+            status, error = send(client, content, f"a.{kind}")
+            assert status == 400 and "cannot be opened" in error
+    assert not (tmp_path / "boom-was-run").exists()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.json", "a.jsonl", "a.csv.gz"])
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe\x01" * 500, b"\n\n\n"])
+def test_garbage_is_said_to_be_garbage(client, name, content):
+    before = len(leftovers(client))
+    status, error = send(client, content, name)
+    assert status == 400 and error.startswith(f"'{name}' cannot be opened: ")
+    assert "tabweave-studio-" not in error  # nor does it tell where uploads lie
+    assert len(leftovers(client)) == before
+
+
+def test_a_header_alone_is_no_table(client):
+    assert "no rows" in send(client, b"a,b\n", "a.csv")[1]
+
+
+def test_names_are_not_paths(client):
+    for name in ("../../evil.csv", "C:\\windows\\evil.csv", "/etc/evil.csv"):
+        answer = client.post("/api/upload", params={"name": name}, content=b"a,b\n1,2\n")
+        assert answer.json()["name"] == "evil.csv"
+    assert all(path.name.startswith("table.") for path in leftovers(client))
+
+
+def test_markup_in_cells_travels_as_text(client):
+    nasty = "<script>alert(1)</script>"
+    found = client.post(
+        "/api/upload", params={"name": f"{nasty}.csv"}, content=f"a,{nasty}\n{nasty},1\n"
+    )
+    assert found.headers["content-type"] == "application/json"
+    assert found.json()["columns"] == ["a", nasty] and found.json()["preview"][0][0] == nasty
+
+
+def test_a_start_file_with_markup_in_its_name_stays_text(client_of, tmp_path):
+    path = tmp_path / "<script>alert(1)<&sol;script>@@.csv"
+    path.write_text("a\n1\n")
+    page = client_of(path).get("/").text
+    assert "<script>alert" not in page and "\\u003cscript\\u003ealert(1)" in page
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/api/open", {}), ("/api/open", {"path": 3}), ("/api/jobs", {"source": "x"}),
+     ("/api/jobs", []), ("/api/open", "text")],
+)  # fmt: skip
+def test_questions_that_make_no_sense_get_a_reason(client, path, body):
+    answer = client.post(path, json=body)
+    assert answer.status_code in (400, 404) and answer.json()["error"]
+
+
+def test_listens_on_this_machine_only(served):
+    assert served.startswith("http://127.0.0.1:")
+    port = int(served.split(":")[2].split("/")[0])
+    socket.create_connection(("127.0.0.1", port), 5).close()
+    with pytest.raises(OSError):  # another address of this machine: whoever listens on all has it
+        socket.create_connection(("127.0.0.2", port), 5)
+
+
+def test_a_port_that_is_taken_is_said_so():
+    with listening("127.0.0.1", 0) as first:
+        first.setsockopt(1, 2, 0)  # no sharing
+        port = first.getsockname()[1]
+        with pytest.raises(ValueError, match=f"cannot listen on 127.0.0.1 port {port}"):
+            listening("127.0.0.1", port)
+
+
+def test_a_token_is_needed_to_start(folder):
+    pytest.importorskip("fastapi", reason="the studio needs tabweave[studio]")
+    from tabweave.apps.studio import create_app
+
+    with pytest.raises(ValueError, match="token is empty"):
+        create_app(folder, token="")

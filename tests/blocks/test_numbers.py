@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import mutual_info_score
+
+from tabweave import HELIC, Counts, MixedEmbedder, Schema, Table
+from tabweave.blocks.numbers import KNOTS, WIDTH, along, bent, curves, terms
+from tabweave.embed.mixed import BINNED, class_weights
+
+
+def ladder(z):
+    """One coordinate per rung of one deviation: 1 below the number, 0 above."""
+    return np.clip(z[:, None] - KNOTS[:-1], 0, 1)
+
+
+def squared(points):
+    return ((points[:, None] - points) ** 2).sum(axis=2)
+
+
+@pytest.fixture
+def numbers():
+    rng = np.random.default_rng(0)
+    return {f"x{i}": rng.normal(i, i + 1, 400) for i in range(4)}
+
+
+def test_squared_distances_are_those_of_a_ladder_nearly():
+    z = np.random.default_rng(0).normal(size=300).clip(-3, 3)
+    rungs, found = squared(ladder(z)), squared(along(curves(), z))
+    pairs = np.triu_indices(len(z), 1)
+    scale = (rungs[pairs] @ found[pairs]) / (found[pairs] @ found[pairs])
+    assert np.abs(scale * found - rungs)[pairs].mean() < 0.15 * rungs[pairs].mean()
+    assert spearmanr(found[pairs], np.abs(z[:, None] - z)[pairs]).statistic > 0.98
+
+
+def test_far_numbers_are_apart_as_absolute_values_not_as_squares():
+    points = along(curves(), np.array([-1.0, 0.0, 1.0]))
+    D = squared(points)
+    assert D[0, 2] < 2.5 * D[0, 1]  # twice as far: 2 by absolute value, 4 by square
+
+
+def test_normal_numbers_have_mean_zero_and_inertia_one():
+    points = along(curves(), np.random.default_rng(0).normal(size=200_000))
+    np.testing.assert_allclose(points.mean(axis=0), 0, atol=0.01)
+    assert points.var(axis=0).sum() == pytest.approx(1, rel=0.01)
+
+
+def test_curves_are_straight_between_knots_and_go_on():
+    rows = np.random.default_rng(0).normal(size=(len(KNOTS), 2))
+    z = np.linspace(-3, 3, 101)
+    for d in range(2):
+        np.testing.assert_allclose(along(rows, z)[:, d], np.interp(z, KNOTS, rows[:, d]))
+    far = np.array([-9.0, 3.0, 5.0])
+    np.testing.assert_allclose(along(rows, far)[2], rows[-1] + 2 * (rows[-1] - rows[-2]))
+    both = np.concatenate([z, far])
+    np.testing.assert_allclose(terms(both) @ bent(rows), along(rows, both), atol=1e-12)
+
+
+def test_outliers_stay_apart_and_do_not_rule(numbers):
+    numbers["x0"][:2] = 1e4, 2e4
+    for numeric, most in (("standard", 1000), ("absolute", 20)):
+        model = MixedEmbedder(numeric=numeric).fit(numbers)
+        rows = [{name: column[i] for name, column in numbers.items()} for i in (0, 1)]
+        rows[1] = {**rows[0], "x0": rows[1]["x0"]}
+        shares = model.explain(*rows)
+        assert 0 < shares["x0"] < most
+
+
+def test_auto_is_absolute_in_a_table_of_numbers_and_grades(numbers):
+    model = MixedEmbedder().fit(numbers)
+    assert model.transform(numbers).shape == (400, 4 * WIDTH)
+    assert model.get_feature_names_out()[:4].tolist() == ["x0_0", "x0_1", "x0_2", "x1_0"]
+    beside = {**numbers, "job": ["cook", "judge"] * 200}
+    assert "x0" in MixedEmbedder().fit(beside).get_feature_names_out()
+    same = MixedEmbedder(numeric="absolute").fit(numbers).transform(numbers)
+    np.testing.assert_array_equal(same, model.transform(numbers))
+
+
+def test_chunks_say_the_same_as_the_whole(numbers):
+    numbers["x1"][7] = np.nan
+    whole = MixedEmbedder().fit(numbers)
+    parts = MixedEmbedder()
+    for start in (0, 90, 130):
+        stop = {0: 90, 90: 130, 130: 400}[start]
+        parts.partial_fit({name: column[start:stop] for name, column in numbers.items()})
+    np.testing.assert_array_equal(parts.transform(numbers), whole.transform(numbers))
+
+
+def test_a_missing_number_lies_at_the_mean_and_a_constant_says_nothing(numbers):
+    rows = {**numbers, "one": np.ones(400)}
+    model = MixedEmbedder().fit(rows)
+    row = {name: column[0] for name, column in rows.items()}
+    mean = {**row, "x2": float(np.mean(rows["x2"]))}
+    assert model.explain({**row, "x2": None}, mean)["x2"] == pytest.approx(0, abs=1e-20)
+    assert model.explain(row, {**row, "one": 5.0})["one"] == 0
+
+
+# -- classes ------------------------------------------------------------------------------------
+
+
+def test_numbers_tied_to_the_classes_count_more(numbers):
+    y = np.where(numbers["x2"] > 2, "high", "low")
+    model = MixedEmbedder(HELIC(random_state=0), n_bins=4).fit(numbers, y)
+    ties = []
+    for column in numbers.values():
+        bins = np.searchsorted(np.quantile(column, [0.25, 0.5, 0.75]), column, side="right")
+        entropies = mutual_info_score(bins, bins) + mutual_info_score(y, y)
+        ties.append(2 * max(mutual_info_score(bins, y) - 3 / 800, 0) / entropies)
+    expected = (1 + np.array(ties) / np.mean(ties)) / 2
+    np.testing.assert_allclose(model.numeric_.height**2, expected)
+    assert expected[2] > 1.5 and expected.min() >= 0.5
+    plain = MixedEmbedder(HELIC(random_state=0), "standard", n_bins=4).fit(numbers, y)
+    np.testing.assert_allclose(plain.transform(numbers).var(axis=0), expected)
+
+
+def test_without_ties_or_classes_columns_count_alike():
+    names = ["a" + BINNED, "b" + BINNED]
+    table = Table.of({names[0]: list("xyxy"), names[1]: list("uuvv")}, Schema())
+    assert class_weights(Counts.of(table), ["a", "b"]).tolist() == [1, 1]
+    assert class_weights(Counts.of(table, list("pppp")), ["a", "b"]).tolist() == [1, 1]

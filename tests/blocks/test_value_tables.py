@@ -1,0 +1,297 @@
+"""Value tables against features, Grams and rows written out by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from tabweave import Counts, Table, ValueTables
+from tabweave.blocks import value_tables as tables
+from tabweave.blocks.value_tables import compacted, gram_factor
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def world(seed, n=12, columns=3, sizes=(1, 6), wide=9):
+    """Return (rows as codes, table, counts, wide features of the values that occur)."""
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, rng.integers(*sizes), n) for _ in range(columns)], axis=1)
+    table = Table.of(codes, numbers="nominal")
+    counts = Counts.of(table)
+    features = [rng.normal(size=(len(labels), wide)) for labels in counts.labels]
+    return codes, table, counts, features
+
+
+def vectors(codes, counts, features):
+    """Look rows up by hand: for each column, the feature row of each label."""
+    return [
+        np.array([feature[labels.index(int(code))] for code in codes[:, a]])
+        for a, (labels, feature) in enumerate(zip(counts.labels, features, strict=True))
+    ]
+
+
+class TestCompaction:
+    @settings(max_examples=40)
+    @given(seeds)
+    def test_keeps_every_distance(self, seed):
+        codes, table, counts, features = world(seed)
+        compact = ValueTables.from_features(features, counts)
+        expected = cdist(*[np.hstack(vectors(codes, counts, features))] * 2)
+        scale = max(expected.max(), 1e-300)
+        assert np.abs(compact.distances(table) - expected).max() <= 1e-9 * scale
+        gathered = compact.gather(table)
+        assert np.abs(cdist(gathered, gathered) - expected).max() <= 1e-9 * scale
+        assert compact.n_features <= (counts.sizes - 1).sum()
+
+    @given(seeds, st.floats(1e-100, 1e100))
+    @settings(max_examples=30)
+    def test_at_any_scale(self, seed, scale):
+        rng = np.random.default_rng(seed)
+        features = rng.normal(size=(5, 40)) * scale + 3 * scale
+        out = compacted(features)
+        assert out.shape[1] <= 4
+        np.testing.assert_allclose(cdist(out, out), cdist(features, features), rtol=1e-9)
+
+    def test_drops_dimensions_that_carry_nothing(self):
+        features = np.outer([0.0, 1.0, 5.0, 2.0], [1.0, 2.0, 3.0])
+        assert compacted(features).shape == (4, 1)
+        assert compacted(np.ones((4, 3))).shape == (4, 0)
+        assert compacted(np.zeros((1, 3))).shape == (1, 0)
+        assert compacted(np.zeros((3, 0))).shape == (3, 0)
+        assert compacted(np.zeros((0, 2))).shape == (0, 0)
+
+
+class TestGrams:
+    @settings(max_examples=40)
+    @given(seeds)
+    def test_a_gram_keeps_its_distances(self, seed):
+        codes, table, counts, features = world(seed)
+        out = ValueTables.from_grams([f @ f.T for f in features], counts)
+        expected = cdist(*[np.hstack(vectors(codes, counts, features))] * 2)
+        np.testing.assert_allclose(out.distances(table), expected, atol=1e-7 * (expected.max() + 1))
+        assert out.repair.tolist() == [0.0] * 3
+        assert out.n_features <= (counts.sizes - 1).sum()
+
+    def test_an_indefinite_one_is_repaired_and_said_so(self):
+        # Distances 1, 1, 3 break the triangle inequality: no points in any space have them.
+        squared = np.array([[0.0, 1.0, 9.0], [1.0, 0.0, 1.0], [9.0, 1.0, 0.0]])
+        centring = np.eye(3) - 1 / 3
+        gram = -0.5 * centring @ squared @ centring
+        counts = Counts.of({"a": ["u", "v", "w"], "b": ["p", "p", "q"]})
+        out = ValueTables.from_grams([gram, np.eye(2)], counts)
+        lowest = np.linalg.eigvalsh(gram)[0]
+        assert lowest < -0.1
+        np.testing.assert_allclose(out.repair, [-lowest, 0.0])
+        rows = out.tables[0][:-1]
+        positive = np.linalg.eigh(gram)
+        clipped = (positive[1] * np.clip(positive[0], 0, None)) @ positive[1].T
+        np.testing.assert_allclose(rows @ rows.T, clipped, atol=1e-12)
+
+    def test_the_constant_direction_does_not_hide_a_repair(self):
+        gram = np.array([[0.0, 2.0], [2.0, 0.0]]) + 100.0  # positive, but squared distance -4
+        _, excess = gram_factor(gram)
+        assert excess == pytest.approx(2.0)
+
+    def test_no_values(self):
+        rows, excess = gram_factor(np.zeros((0, 0)))
+        assert rows.shape == (0, 0)
+        assert excess == 0.0
+
+
+ROWS = {"a": ["u", "v", "u"], "b": ["p", "p", "q"]}
+COUNTS = Counts.of(ROWS)
+FEATURES = [np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 1.0], [5.0, -1.0]])]
+
+
+def small(combine="concat"):
+    return ValueTables.from_features(FEATURES, COUNTS, combine=combine, compact=False)
+
+
+class TestGather:
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_concat(self, dtype):
+        out = small().gather(Table.of(ROWS), dtype=dtype)
+        assert out.dtype == dtype
+        assert out.tolist() == [[1, 0, 3, 1], [0, 2, 3, 1], [1, 0, 5, -1]]
+        assert small().feature_names() == ["a_0", "a_1", "b_0", "b_1"]
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    def test_sum(self, dtype):
+        out = small("sum").gather(Table.of(ROWS), dtype=dtype)
+        assert out.tolist() == [[4, 1], [3, 3], [6, -1]]
+        assert small("sum").feature_names() == ["dim0", "dim1"]
+
+    @pytest.mark.parametrize("combine", ["concat", "sum"])
+    def test_into_an_array(self, combine):
+        wanted = small(combine).gather(Table.of(ROWS))
+        out = np.full((wanted.shape[1], 3), np.nan).T  # neither empty nor contiguous
+        assert small(combine).gather(Table.of(ROWS), out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+        single = np.full(wanted.shape, np.nan, np.float32)
+        np.testing.assert_array_equal(small(combine).gather(Table.of(ROWS), out=single), wanted)
+
+    def test_array_of_the_wrong_shape_or_type(self):
+        with pytest.raises(ValueError, match=r"out has shape \(2, 4\), not \(3, 4\)"):
+            small().gather(Table.of(ROWS), out=np.empty((2, 4)))
+        for dtype in ("int64", "float16", "U5"):
+            with pytest.raises(ValueError, match="float32 or float64"):
+                small().gather(Table.of(ROWS), out=np.empty((3, 4), dtype))
+            with pytest.raises(ValueError, match="float32 or float64"):
+                small().gather(Table.of(ROWS), dtype=dtype)
+
+    def test_unknown_is_the_centroid(self):
+        out = small().gather(Table.of({"a": ["?", None], "b": ["p", 1]}))
+        a, b = np.array([2 / 3, 2 / 3]), np.array([11 / 3, 1 / 3])  # means over rows, not values
+        np.testing.assert_allclose(out, [[*a, 3, 1], [*a, *b]])
+
+    def test_unknown_may_be_refused(self):
+        with pytest.raises(ValueError, match="column 'a': value '\\?' was not seen in fit"):
+            small().gather(Table.of({"a": ["u", "?"], "b": ["p", "p"]}), unknown="error")
+        with pytest.raises(ValueError, match="unknown='drop'"):
+            small().gather(Table.of(ROWS), unknown="drop")
+
+    def test_labels_that_no_row_has_are_not_refused(self):
+        import pandas as pd
+
+        frame = pd.DataFrame({"a": pd.Categorical(["u"], ["u", "zebra"]), "b": ["q"]})
+        assert small().gather(Table.of(frame), unknown="error").tolist() == [[1, 0, 5, -1]]
+
+    def test_many_rows(self):
+        rng = np.random.default_rng(0)
+        codes = rng.integers(0, 50, (70_000, 2))
+        table = Table.of(codes, numbers="nominal")
+        features = [rng.normal(size=(50, 7)) for _ in range(2)]
+        built = ValueTables.from_features(features, Counts.of(table), compact=False)
+        expected = np.hstack([features[0][codes[:, 0]], features[1][codes[:, 1]]])
+        np.testing.assert_array_equal(built.gather(table), expected)
+
+    def test_no_rows(self):
+        empty = Table.of({"a": [], "b": []}, Table.of(ROWS).schema)
+        assert small().gather(empty).shape == (0, 4)
+        assert small().distances(empty).shape == (0, 0)
+        assert small().distances(Table.of(ROWS), empty).shape == (3, 0)
+        assert small("sum").kernel(empty, Table.of(ROWS)).shape == (0, 3)
+
+
+SETS = {"s": [["p", "q"], ["q"], [], ["p", "q", "p"], ["?", "p"]], "a": list("uvuvu")}
+SET_FEATURES = [np.array([[2.0, 0.0], [0.0, 4.0]]), np.array([[1.0, 1.0], [0.0, 3.0]])]
+
+
+class TestSets:
+    def build(self, combine):
+        seen = Counts.of({"s": [["p", "q"], ["q"]], "a": ["u", "v"]})
+        return ValueTables.from_features(SET_FEATURES, seen, combine=combine, compact=False)
+
+    def expected(self):
+        centre = np.array([2 / 3, 8 / 3])  # of p once and q twice
+        p, q = SET_FEATURES[0]
+        return np.array([(p + q) / 2, q, centre, (p + q) / 2, (centre + p) / 2])
+
+    def test_a_set_is_the_mean_of_its_elements(self):
+        out = self.build("concat").gather(Table.of(SETS))
+        np.testing.assert_allclose(out[:, :2], self.expected())
+        np.testing.assert_array_equal(out[:, 2:], SET_FEATURES[1][[0, 1, 0, 1, 0]])
+
+    def test_summed(self):
+        out = self.build("sum").gather(Table.of(SETS))
+        np.testing.assert_allclose(out, self.expected() + SET_FEATURES[1][[0, 1, 0, 1, 0]])
+
+    def test_distances(self):
+        table = Table.of(SETS)
+        rows = np.hstack([self.expected(), SET_FEATURES[1][[0, 1, 0, 1, 0]]])
+        np.testing.assert_allclose(self.build("concat").distances(table), cdist(rows, rows))
+
+    def test_unknown_elements_may_be_refused(self):
+        with pytest.raises(ValueError, match=r"column 's': value '\?'"):
+            self.build("concat").gather(Table.of(SETS), unknown="error")
+
+    def test_single_values_against_sets(self):
+        """A table whose column was read as single values meets one read as sets."""
+        single = Table.of({"s": ["p", "q"], "a": ["u", "u"]})
+        sets = Table.of({"s": [["p"], ["p", "q"]], "a": ["u", "u"]})
+        built = self.build("concat")
+        expected = cdist(built.gather(single), built.gather(sets))
+        np.testing.assert_allclose(built.distances(single, sets), expected)
+        np.testing.assert_allclose(built.distances(sets, single), expected.T)
+
+
+class TestPairwise:
+    @pytest.mark.parametrize("lookup", [1024, 0], ids=["lookup", "vectors"])
+    @pytest.mark.parametrize("combine", ["concat", "sum"])
+    def test_equals_brute_force(self, lookup, combine, monkeypatch):
+        monkeypatch.setattr(tables, "_LOOKUP_VALUES", lookup)
+        codes, table, counts, features = world(1, n=700, columns=5, sizes=(2, 9))
+        built = ValueTables.from_features(features, counts, combine=combine, compact=False)
+        parts = vectors(codes, counts, features)
+        rows = np.hstack(parts) if combine == "concat" else np.sum(parts, axis=0)
+        distances = built.distances(table)
+        np.testing.assert_allclose(distances, cdist(rows, rows), atol=1e-12)
+        np.testing.assert_allclose(built.kernel(table), rows @ rows.T, atol=1e-10)
+        np.testing.assert_allclose(
+            built.distances(table, squared=True), cdist(rows, rows, "sqeuclidean"), atol=1e-12
+        )
+        assert (distances == distances.T).all()
+        same = (codes[:, None] == codes[None]).all(axis=2)
+        assert (distances[same] == 0).all()
+
+    def test_column_with_many_values(self):
+        rng = np.random.default_rng(2)
+        codes = np.stack([rng.permutation(1500), rng.integers(0, 3, 1500)], axis=1)
+        table = Table.of(codes, numbers="nominal")
+        features = [rng.normal(size=(1500, 4)), rng.normal(size=(3, 4))]
+        built = ValueTables.from_features(features, Counts.of(table), compact=False)
+        assert max(map(len, built.tables)) > tables._LOOKUP_VALUES
+        rows = np.hstack([features[0][codes[:, 0]], features[1][codes[:, 1]]])
+        distances = built.distances(table)
+        np.testing.assert_allclose(distances, cdist(rows, rows), atol=1e-12)
+        assert (distances == distances.T).all()
+        assert (np.diag(distances) == 0).all()
+        np.testing.assert_allclose(built.kernel(table), rows @ rows.T, atol=1e-12)
+
+    def test_other_vocabulary_on_either_side(self):
+        left = Table.of({"b": ["q", "p", "new"], "a": ["v", "?", "u"], "extra": [1, 2, 3]})
+        right = Table.of({"a": ["u", "v"], "b": ["old", "q"]})
+        rows, columns = small().gather(left), small().gather(right)
+        np.testing.assert_allclose(small().distances(left, right), cdist(rows, columns))
+        np.testing.assert_allclose(small().kernel(left, right), rows @ columns.T)
+        np.testing.assert_array_equal(
+            small().distances(right, left), small().distances(left, right).T
+        )
+
+    @pytest.mark.parametrize("combine", ["concat", "sum"])
+    @settings(max_examples=25)
+    @given(seed=seeds)
+    def test_contributions_add_up(self, combine, seed):
+        codes, table, counts, features = world(seed)
+        built = ValueTables.from_features(features, counts, combine=combine)
+        order = np.random.default_rng(seed).permutation(len(codes))
+        other = Table.of(codes[order], numbers="nominal")
+        shares = built.contributions(table, other)
+        parts = vectors(codes, counts, features)
+        if combine == "concat":
+            by_hand = np.stack([((p - p[order]) ** 2).sum(axis=1) for p in parts], axis=1)
+            np.testing.assert_allclose(shares, by_hand, atol=1e-9)
+            total = by_hand.sum(axis=1)
+        else:
+            whole = np.sum(parts, axis=0)
+            total = ((whole - whole[order]) ** 2).sum(axis=1)
+        np.testing.assert_allclose(shares.sum(axis=1), total, atol=1e-9)
+
+
+class TestRefusal:
+    def test_tables_that_do_not_fit(self):
+        with pytest.raises(ValueError, match="1 tables for 2 columns"):
+            ValueTables.from_features(FEATURES[:1], COUNTS)
+        with pytest.raises(ValueError, match="column 'b': 3 rows for 2 values"):
+            ValueTables.from_features([FEATURES[0], np.eye(3)], COUNTS, compact=False)
+
+    def test_rows_of_different_length_cannot_be_summed(self):
+        with pytest.raises(ValueError, match="cannot be summed"):
+            ValueTables.from_features([np.eye(2), np.ones((2, 3))], COUNTS, combine="sum")
+        with pytest.raises(ValueError, match="combine='mean'"):
+            ValueTables.from_features(FEATURES, COUNTS, combine="mean")
+
+    def test_table_without_the_column(self):
+        with pytest.raises(KeyError, match="no column 'b'"):
+            small().gather(Table.of({"a": ["u"]}))

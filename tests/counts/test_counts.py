@@ -1,0 +1,311 @@
+"""Counts against counting by hand, from every library."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from tabweave import Column, Counts, Schema, Table
+from tabweave.counts import counting as _counting
+
+NAMES = ("a", "b", "s")
+cell = st.sampled_from(["u", "v", "w", 1, True, None, 2.5])
+elements = st.lists(st.sampled_from(["p", "q", 3]), max_size=3)
+table_rows = st.lists(
+    st.tuples(cell, cell, elements, st.sampled_from("xyz")), min_size=1, max_size=15
+)
+
+
+def key(value):
+    return type(value).__name__, value
+
+
+def reference(rows, weights):
+    """Count pairs of (column, value) with a dictionary, rows one by one."""
+    pairs, classes = {}, {}
+    for (a, b, s, y), w in zip(rows, weights, strict=True):
+        values = {("a", key(a)), ("b", key(b)), *(("s", key(e)) for e in s)}
+        for left, right in product(values, values):
+            # Values of one column meet only in a set.
+            if left[0] != right[0] or left == right or left[0] == "s":
+                pairs[left, right] = pairs.get((left, right), 0) + w
+        for value in values:
+            classes[value, y] = classes.get((value, y), 0) + w
+    return pairs, classes
+
+
+@settings(max_examples=80)
+@given(table_rows, st.data())
+@pytest.mark.parametrize("limit", [2048, 0], ids=["dense", "sparse"])
+def test_equals_counting_by_hand(limit, rows, data):
+    weights = data.draw(
+        st.one_of(st.none(), st.lists(st.integers(1, 9), min_size=len(rows), max_size=len(rows)))
+    )
+    schema = {"a": "nominal", "b": "nominal", "s": "set"}
+    records = [dict(zip(NAMES, row[:3], strict=True)) for row in rows]
+    before, _counting.DENSE_VALUES = _counting.DENSE_VALUES, limit
+    try:
+        counts = Counts.of(
+            Table.of(records, schema), [row[3] for row in rows], sample_weight=weights
+        )
+    finally:
+        _counting.DENSE_VALUES = before
+    pairs, classes = reference(rows, weights or [1] * len(rows))
+    flat = [(n, key(v)) for n, own in zip(NAMES, counts.labels, strict=True) for v in own]
+    matrix = counts.pairs.toarray() if sparse.issparse(counts.pairs) else counts.pairs
+    assert matrix.tolist() == [[pairs.get((left, right), 0) for right in flat] for left in flat]
+    assert counts.class_pairs.tolist() == [
+        [classes.get((value, y), 0) for y in counts.classes] for value in flat
+    ]
+    assert counts.n == sum(weights or [1] * len(rows))
+    assert counts.classes == tuple(sorted({row[3] for row in rows}))
+
+
+@pytest.mark.parametrize("values", [3, 40, 300, 5000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_every_size_of_column(values, weighted):
+    """Small columns are packed, large ones counted in pairs, huge ones sparsely."""
+    rng = np.random.default_rng(values)
+    codes = rng.integers(0, values, (4000, 3))
+    weight = rng.integers(0, 5, 4000) if weighted else None
+    counts = Counts.of(Table.of(codes, numbers="nominal"), sample_weight=weight)
+    for i, j in [(0, 1), (1, 2), (0, 2)]:
+        expected = np.zeros((values, values))
+        np.add.at(expected, (codes[:, i], codes[:, j]), 1 if weight is None else weight)
+        left, right = (np.array(counts.labels[k]) for k in (i, j))
+        np.testing.assert_array_equal(counts.block(i, j), expected[np.ix_(left, right)])
+        assert expected.sum() == counts.block(i, j).sum()
+    assert sparse.issparse(counts.pairs) == (values == 5000)
+
+
+def test_many_rows_use_all_threads():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, (200_000, 4)).astype(np.uint8)
+    counts = Counts.of(Table.of(codes, numbers="nominal"))
+    expected = np.zeros((4, 4), int)
+    np.add.at(expected, (codes[:, 1], codes[:, 3]), 1)
+    np.testing.assert_array_equal(counts.block("x1", "x3"), expected)
+
+
+DATA = {
+    "color": ["red", "blue", "red", None, "green"],
+    "code": [1, 2, 1, 3, 2],
+    "ok": [True, False, True, True, False],
+    "x": [0.5, None, 1.25, -3.0, 2.0],
+    "tags": [["a", "b"], [], ["b"], ["c", "a"], ["a"]],
+}
+KINDS = {"color": "nominal", "code": "nominal", "ok": "nominal", "x": "numeric", "tags": "set"}
+FORMS = {
+    "dict": lambda: DATA,
+    "records": lambda: [
+        dict(zip(DATA, row, strict=True)) for row in zip(*DATA.values(), strict=True)
+    ],
+    "pandas": lambda: pd.DataFrame(DATA),
+    "pandas objects": lambda: pd.DataFrame(DATA, dtype=object),
+    "pandas nullable": lambda: pd.DataFrame(DATA).convert_dtypes(),
+    "pandas arrow": lambda: pa.table(DATA).to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": lambda: pl.DataFrame(DATA),
+    "pyarrow": lambda: pa.table(DATA),
+    "pyarrow chunks": lambda: pa.concat_tables(
+        [pa.table(DATA).slice(0, 2), pa.table(DATA).slice(2)]
+    ),
+    "dict of series": lambda: {k: pl.Series(v) for k, v in DATA.items()},
+    "dict of arrow": lambda: {k: pa.array(v) for k, v in DATA.items()},
+    "shuffled index": lambda: pd.DataFrame(DATA, index=[3, 3, 0, 9, 1]),
+}
+
+
+class TestLibraries:
+    @pytest.mark.parametrize("form", FORMS)
+    def test_same_data_same_counts(self, form):
+        y = ["n", "y", "n", "n", "y"]
+        expected = Counts.of(Table.of(DATA, KINDS), y)
+        assert expected.labels[0] == ("blue", "green", "red", None)
+        assert Counts.of(Table.of(FORMS[form](), KINDS), y) == expected
+
+    @pytest.mark.parametrize("form", [f for f in FORMS if f != "pandas objects"])
+    def test_same_kinds_are_inferred(self, form):
+        kinds = {c.name: c.kind for c in Table.of(FORMS[form]()).schema.columns}
+        assert kinds == {**KINDS, "code": "numeric"}
+
+    def test_numpy_arrays(self):
+        rows = [["u", "1"], ["v", "2"], ["u", "2"]]
+        expected = Counts.of([{"x0": a, "x1": b} for a, b in rows])
+        assert Counts.of(np.array(rows)) == expected
+        assert Counts.of(np.array(rows, dtype=object)) == expected
+        assert Counts.of(np.array(rows, dtype=np.dtypes.StringDType())) == expected
+        assert Counts.of(rows) == expected
+        assert Counts.of(tuple(map(tuple, rows))) == expected
+        assert Counts.of(np.asfortranarray(np.array(rows))) == expected
+
+    @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "i8", "u8", ">i4", "f4", "f8", "O"])
+    def test_integers_of_any_type(self, dtype):
+        array = np.array([[3, 7], [0, 7], [3, 1]])
+        expected = Counts.of(Table.of({"x0": [3, 0, 3], "x1": [7, 7, 1]}, numbers="nominal"))
+        assert Counts.of(Table.of(array.astype(dtype), numbers="nominal")) == expected
+
+
+COLORS = ["red", "blue", None, "red", "green"]
+PLAIN = Counts.of({"c": COLORS, "d": ["p", "q", "p", "q", "p"]})
+OTHER = ["p", "q", "p", "q", "p"]
+
+
+def arrow_dictionaries():
+    first = pa.DictionaryArray.from_arrays(pa.array([1, 0, None], pa.int8()), ["blue", "red"])
+    second = pa.DictionaryArray.from_arrays(pa.array([0, 2], pa.int8()), ["red", "?", "green"])
+    return pa.table({"c": pa.chunked_array([first, second]), "d": OTHER})
+
+
+class TestCategoricals:
+    @pytest.mark.parametrize(
+        "frame",
+        [
+            pd.DataFrame({"c": pd.Categorical(COLORS), "d": OTHER}),
+            pd.DataFrame(
+                {"c": pd.Categorical(COLORS, ["zebra", "red", "green", "blue"]), "d": OTHER}
+            ),
+            pl.DataFrame({"c": COLORS, "d": OTHER}, schema_overrides={"c": pl.Categorical}),
+            pl.DataFrame(
+                {"c": COLORS, "d": OTHER},
+                schema_overrides={"c": pl.Enum(["zebra", "red", "green", "blue"])},
+            ),
+            arrow_dictionaries(),
+            pa.table({"c": pa.array(COLORS).dictionary_encode(), "d": OTHER}),
+            {"c": pd.Categorical(COLORS), "d": pd.CategoricalIndex(OTHER)},
+        ],
+        ids=["pandas", "pandas unused", "polars", "polars enum", "arrow chunks", "arrow", "dict"],
+    )
+    def test_equal_the_plain_text(self, frame):
+        assert Counts.of(Table.of(frame, {"c": "nominal"})) == PLAIN
+
+    def test_numbers_as_categories(self):
+        frame = pd.DataFrame({"c": pd.Categorical([1, 2, None], [3, 2, 1])})
+        assert Counts.of(frame).labels == ((1, 2, None),)
+
+    def test_ordered_categories_bring_their_levels(self):
+        frame = pd.DataFrame({"c": pd.Categorical(["S", "L"], ["S", "M", "L"], ordered=True)})
+        counts = Counts.of(frame)
+        assert counts.schema["c"] == Column("c", "ordinal", levels=("S", "M", "L"))
+        assert counts.labels == (("S", "L"),)
+
+    def test_polars_enum_brings_its_levels(self):
+        frame = pl.DataFrame({"c": pl.Series(["S", "L"], dtype=pl.Enum(["S", "M", "L"]))})
+        assert Counts.of(frame).schema["c"].levels == ("S", "M", "L")
+
+    def test_binned_numbers_keep_their_order(self):
+        counts = Counts.of(pd.DataFrame({"c": pd.cut([1.0, 20.0, 3.0], [0, 2, 10, 100])}))
+        assert counts.labels == (("(0, 2]", "(2, 10]", "(10, 100]"),)
+
+
+COUNTS = Counts.of(
+    {"a": ["u", "v", "u"], "x": [1.0, 2.0, 6.0], "b": ["p", "p", "q"]}, ["y", "n", "y"]
+)
+
+
+class TestReading:
+    def test_parts(self):
+        assert COUNTS.names == ["a", "b"]
+        assert COUNTS.sizes.tolist() == [2, 2]
+        assert COUNTS.offsets.tolist() == [0, 2, 4]
+        assert COUNTS.value_counts.tolist() == [2, 1, 2, 1]
+        assert COUNTS.span("b") == COUNTS.span(1) == COUNTS.span(np.int8(1)) == slice(2, 4)
+        assert COUNTS.span(-1) == slice(2, 4)
+        assert repr(COUNTS) == "Counts(3 rows, 3 columns, 4 values, 2 classes)"
+        assert repr(Counts()) == "Counts()"
+
+    def test_block(self):
+        assert COUNTS.block("a", "b").tolist() == [[1, 1], [1, 0]]
+        assert COUNTS.block("b", "a").tolist() == [[1, 1], [1, 0]]
+        assert COUNTS.block("a", "a").tolist() == [[2, 0], [0, 1]]
+
+    def test_select(self):
+        chosen = COUNTS.select(["b", "a"])
+        expected = Counts.of({"b": ["p", "p", "q"], "a": ["u", "v", "u"]}, ["y", "n", "y"])
+        assert chosen == expected
+        assert chosen.labels == expected.labels
+        assert COUNTS.select("x").moments("x") == (3, 3.0, 14 / 3)
+        assert COUNTS.select([]).offsets.tolist() == [0]
+        assert COUNTS.select(COUNTS.schema.names) is COUNTS
+
+    def test_select_sparse(self):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_counting, "DENSE_VALUES", 0)
+            thin = Counts.of({"a": ["u", "v"], "b": ["p", "q"], "c": ["m", "m"]})
+            assert thin.select(["c", "a"]) == Counts.of({"c": ["m", "m"], "a": ["u", "v"]})
+
+    def test_unknown_names(self):
+        for call in (COUNTS.span, COUNTS.select, lambda n: COUNTS.block(n, "a")):
+            with pytest.raises(KeyError, match="'z'"):
+                call("z")
+        with pytest.raises(IndexError):
+            COUNTS.span(2)
+
+    def test_zero(self):
+        assert Counts().names == []
+        assert Counts.of({"a": []}) == Counts()
+        assert Counts.of({"a": ["u"]}, sample_weight=[0]) == Counts()
+
+    def test_is_not_hashable(self):
+        with pytest.raises(TypeError):
+            hash(COUNTS)
+
+    def test_compares_to_others(self):
+        assert COUNTS != "counts"
+        assert COUNTS != Counts()
+        with pytest.raises(TypeError):
+            COUNTS + 1
+        with pytest.raises(TypeError):
+            COUNTS - 1
+
+
+class TestOneOrNone:
+    def test_one_row(self):
+        counts = Counts.of({"a": ["u"], "b": [None]})
+        assert counts.labels == (("u",), (None,))
+        assert counts.pairs.tolist() == [[1, 1], [1, 1]]
+
+    def test_all_missing(self):
+        counts = Counts.of({"a": [None, None], "b": [math.nan, math.nan]})
+        assert counts.labels == ((None,),)
+        assert counts.moments("b")[0] == 0
+
+    def test_only_empty_sets(self):
+        counts = Counts.of({"s": [[], []], "a": ["u", "v"]})
+        assert counts.labels == ((), ("u", "v"))
+        assert counts.pairs.tolist() == [[1, 0], [0, 1]]
+
+    def test_missing_and_empty_text_in_one_set_count_once(self):
+        schema = Schema({"s": "set"}, empty_is_missing=True)
+        counts = Counts.of(Table.of({"s": [["", None, "x"], ["x"]]}, schema))
+        assert counts.labels == (("x", None),)
+        assert counts.pairs.tolist() == [[2, 1], [1, 1]]
+
+
+class TestForgetting:
+    def test_names_what_was_not_there(self):
+        with pytest.raises(ValueError, match=r"column 'a', value 'w'.*more rows"):
+            COUNTS.select(["a"]) - Counts.of({"a": ["w"]}, ["y"])
+
+    def test_notices_pairs_that_never_met(self):
+        whole = Counts.of({"a": ["u", "u", "u", "v", "v"], "b": ["p", "q", "q", "p", "p"]})
+        with pytest.raises(ValueError, match="'u' with column 'b', value 'p'"):
+            whole - Counts.of({"a": ["u", "u"], "b": ["p", "p"]})
+
+    def test_notices_numbers_that_were_never_there(self):
+        with pytest.raises(ValueError, match="column 'x'"):
+            Counts.of({"x": [1.0, 2.0]}) - Counts.of({"x": [3.0, 4.0]})
+        with pytest.raises(ValueError, match="column 'x'"):
+            Counts.of({"x": [1.0, None, None]}) - Counts.of({"x": [1.0, 2.0]})
+
+    def test_more_rows_than_there_are(self):
+        with pytest.raises(ValueError, match="more rows"):
+            Counts.of({"s": [[]]}) - Counts.of({"s": [[], []]})
+        with pytest.raises(ValueError, match="from none"):
+            Counts() - COUNTS

@@ -1,0 +1,157 @@
+"""Coupling spaces and kernels against loops over values."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tabweave import Counts, Table
+from tabweave.counts import counting as _counting
+from tabweave.counts import couplings
+from tabweave.counts.couplings import frequencies
+
+WATERMELONS = {
+    "texture": ["clear", "blurry", "blurry", "clear", "blurry", "clear"],
+    "color": ["white", "yellow", "yellow", "green", "green", "black"],
+    "root shape": [
+        "straight", "straight", "curled", "slightly curled", "curled", "slightly curled",
+    ],
+}  # fmt: skip
+
+
+def rows_of(seed, n=50, sizes=(3, 4, 5)):
+    rng = np.random.default_rng(seed)
+    return {f"c{i}": [f"v{v}" for v in rng.integers(0, s, n)] for i, s in enumerate(sizes)}
+
+
+def full(points):
+    matrix = points.matrix.toarray() if sparse.issparse(points.matrix) else points.matrix
+    return matrix + np.outer(points.left, points.right)
+
+
+def test_the_watermelons_7_2_2():
+    counts = Counts.of(Table.of(WATERMELONS))
+    yellow = counts.labels[1].index("yellow")
+    points = couplings.inter(counts, 1)
+    others = [v for b in (0, 2) for v in counts.labels[b]]
+    m = dict(zip(others, full(points)[yellow], strict=True))
+    order = ["clear", "blurry", "straight", "curled", "slightly curled"]
+    assert np.allclose([m[v] for v in order], [0, 2 / 3, 1 / 2, 1 / 2, 0], atol=1e-15)
+    marks = np.arange(4)
+    kernels = couplings.kernel_family((), (1,))
+    (block,) = couplings.kernel_blocks({"inter": points}, kernels, marks)
+    assert block.gram[yellow, yellow] == pytest.approx(float(Fraction(17, 18)), rel=1e-14)
+    assert block.diagonal[yellow] == pytest.approx(17 / 18, rel=1e-14)
+
+
+@pytest.mark.parametrize("s", [0.0, 5.0])
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_smoothed_spaces_are_the_formulas(s, storage, monkeypatch):
+    if storage == "sparse":
+        monkeypatch.setattr(_counting, "DENSE_VALUES", 0)
+    X = rows_of(0)
+    y = ["p", "q"] * 25
+    counts = Counts.of(Table.of(X), y)
+    assert sparse.issparse(counts.pairs) == (storage == "sparse")
+    n = len(y)
+    for a, name in enumerate(counts.names):
+        inter, reverse = full(couplings.inter(counts, a, s)), full(couplings.reverse(counts, a, s))
+        by_class = full(couplings.by_class(counts, a, s))
+        assert np.allclose(full(couplings.intra(counts, a))[:, 0], frequencies(counts)[a])
+        others = [(b, w) for b in counts.names if b != name for w in counts.labels[_at(counts, b)]]
+        for i, v in enumerate(counts.labels[a]):
+            has_v = [x == v for x in X[name]]
+            f_v = sum(has_v) / n
+            for j, (b, w) in enumerate(others):
+                has_w = [x == w for x in X[b]]
+                both, f_w = sum(p and q for p, q in zip(has_v, has_w, strict=True)), sum(has_w) / n
+                assert inter[i, j] == pytest.approx((both + s * f_v) / (sum(has_w) + s))
+                assert reverse[i, j] == pytest.approx((both + s * f_w) / (sum(has_v) + s))
+            for j, c in enumerate(counts.classes):
+                both = sum(p and q == c for p, q in zip(has_v, y, strict=True))
+                assert by_class[i, j] == pytest.approx((both + s * f_v) / (y.count(c) + s))
+
+
+def _at(counts, name):
+    return counts.names.index(name)
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_points_never_formed_have_the_right_products(storage):
+    rng = np.random.default_rng(1)
+    matrix = rng.random((6, 4)) * (rng.random((6, 4)) < 0.5)
+    left, right = rng.random(6), rng.random(4)
+    kept = sparse.csr_array(matrix) if storage == "sparse" else matrix
+    points = couplings.Points(kept, left, right)
+    whole, rows = matrix + np.outer(left, right), np.array([4, 1])
+    assert np.allclose(points.inner(rows), whole @ whole[rows].T, atol=1e-14)
+    assert np.allclose(points.norms(), (whole**2).sum(axis=1), atol=1e-14)
+
+
+def test_kernels_are_their_formulas():
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    norms, inner = (x**2).sum(axis=1), x @ x.T
+    kept = inner.copy()
+    for width in (0.25, 2.0):
+        k = couplings.gaussian(inner, norms[:, None], norms[None], width=width)
+        for i, j in np.ndindex(5, 5):
+            expected = np.exp(-((x[i] - x[j]) ** 2).sum() / (2 * width**2))
+            assert k[i, j] == pytest.approx(expected, rel=1e-12)
+    assert np.array_equal(inner, kept)  # nothing is overwritten
+    assert np.allclose(couplings.polynomial(inner, norms, norms, degree=3), inner**3)
+
+
+def test_the_family_of_section_6_2_3():
+    family = couplings.kernel_family()
+    assert len(family) == 14 and {"gauss0.03125", "gauss32", "poly1", "poly3"} <= set(family)
+    assert list(couplings.kernel_family((), (1, 2))) == ["poly1", "poly2"]
+
+
+def test_inertia_is_the_weighted_trace_of_the_centred_kernel():
+    counts = Counts.of(Table.of(rows_of(3)))
+    f, marks = frequencies(counts)[2], np.arange(5)
+    spaces = {"inter": couplings.inter(counts, 2, 5.0)}
+    for block in couplings.kernel_blocks(spaces, couplings.kernel_family(), marks):
+        centre = np.eye(5) - np.outer(np.ones(5), f)
+        trace = np.diag(centre @ block.gram @ centre.T) @ f
+        assert block.inertia(f, marks) == pytest.approx(trace, abs=1e-12)
+        assert np.allclose(block.diagonal, np.diag(block.gram))
+
+
+def test_landmarks_are_the_most_frequent_values():
+    counts = Counts.of(Table.of({"a": list("aabbbccccd"), "b": list("xyxyxyxyxy")}))
+    assert couplings.landmarks(counts, 0, 2).tolist() == [1, 2]  # b and c
+    assert couplings.landmarks(counts, 0, 4).tolist() == [0, 1, 2, 3]
+
+
+def test_factor_is_exact_with_all_landmarks_and_close_with_some():
+    x = np.random.default_rng(5).normal(size=(40, 2))
+    norms, inner = (x**2).sum(axis=1), x @ x.T
+    gram = couplings.gaussian(inner, norms[:, None], norms[None], width=2.0)
+    rows = couplings.factor(gram, np.arange(40))
+    assert np.allclose(rows @ rows.T, gram, atol=1e-10)
+    errors = []
+    for n_marks in (4, 12, 25):
+        marks = np.arange(n_marks)
+        near = couplings.factor(gram[:, marks], marks)
+        assert np.allclose((near @ near.T)[:, marks], gram[:, marks], atol=1e-3)
+        errors.append(np.abs(near @ near.T - gram).max())
+    assert errors[0] > errors[1] > errors[2] and errors[2] < 0.02
+
+
+def test_nystrom_of_a_low_rank_kernel_is_exact():
+    x = np.random.default_rng(6).normal(size=(30, 3))
+    marks = np.array([0, 7, 9, 20])
+    rows = couplings.factor(x @ x[marks].T, marks)
+    assert np.allclose(rows @ rows.T, x @ x.T, atol=1e-8)
+
+
+def test_identity_keeps_values_apart():
+    block = couplings.identity_block(3, np.arange(3))
+    assert np.array_equal(block.gram, np.eye(3)) and block.inertia(np.full(3, 1 / 3), np.arange(3))
+
+
+def test_the_class_space_needs_classes():
+    with pytest.raises(ValueError, match="count the rows with y"):
+        couplings.by_class(Counts.of(Table.of(rows_of(0))), 0)

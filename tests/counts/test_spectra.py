@@ -1,0 +1,155 @@
+"""Count-space spectra against the n × n kernel of all objects."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from tabweave import Counts, OneHot, Table
+from tabweave.counts.spectra import (
+    centred_product,
+    leading_axes,
+    principal_axes,
+    projected,
+    responses,
+    scatter,
+)
+
+TOLERANCE = 1e-8
+
+
+def sample(seed, n=60, widths=(3, 2, 4)):
+    """Rows, their one-hot matrix, counts and one random table per column."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 3, n)
+    columns = [rng.integers(0, 4, n) for _ in widths]
+    columns = [np.where(rng.random(n) < 0.5, hidden, c) for c in columns]
+    X = {f"c{i}": [f"v{v}" for v in c] for i, c in enumerate(columns)}
+    counts = Counts.of(Table.of(X))
+    tables = [rng.normal(size=(s, w)) for s, w in zip(counts.sizes, widths, strict=True)]
+    return X, OneHot().fit_transform(X), counts, tables
+
+
+def stacked(counts, tables):
+    """The tables as one block-diagonal V × D matrix."""
+    T = np.zeros((counts.offsets[-1], sum(t.shape[1] for t in tables)))
+    start = 0
+    for a, table in enumerate(tables):
+        T[counts.span(a), start : start + table.shape[1]] = table
+        start += table.shape[1]
+    return T
+
+
+def centring(n):
+    return np.eye(n) - np.ones((n, n)) / n
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_are_the_centred_gram_of_indicators(seed):
+    _, Z, counts, tables = sample(seed)
+    H, T = centring(len(Z)), stacked(counts, tables)
+    assert np.allclose(centred_product(counts, T), Z.T @ H @ Z @ T, atol=TOLERANCE)
+    assert np.allclose(scatter(counts, tables), T.T @ Z.T @ H @ Z @ T, atol=TOLERANCE)
+    assert np.allclose(scatter(counts, tables, centred=False), T.T @ Z.T @ Z @ T, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_traces_and_norms_are_those_of_the_object_kernel(seed):
+    _, Z, counts, tables = sample(seed)
+    others = [np.random.default_rng(seed + 9).normal(size=t.shape) for t in tables]
+    H, T, U = centring(len(Z)), stacked(counts, tables), stacked(counts, others)
+    HSH, HRH = (H @ Z @ t @ t.T @ Z.T @ H for t in (T, U))
+    assert np.trace(HSH) == pytest.approx((T * centred_product(counts, T)).sum(), abs=TOLERANCE)
+    inner = scatter(counts, tables)
+    assert (HSH**2).sum() == pytest.approx((inner**2).sum(), rel=1e-10)
+    crossed = T.T @ centred_product(counts, U)
+    assert np.trace(HSH @ HRH) == pytest.approx((crossed**2).sum(), rel=1e-10)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_axes_project_objects_on_the_top_eigenvectors(seed, centred):
+    _, Z, counts, tables = sample(seed)
+    T = stacked(counts, tables)
+    S = Z @ T @ T.T @ Z.T
+    S = centring(len(Z)) @ S @ centring(len(Z)) if centred else S
+    expected, vectors = np.linalg.eigh(S)
+    values, axes = principal_axes(counts, tables, 3, centred=centred)
+    assert np.allclose(values, expected[::-1][:3], atol=TOLERANCE)
+    coordinates = Z @ T @ axes
+    if centred:
+        coordinates -= coordinates.mean(axis=0)
+    assert np.allclose((coordinates**2).sum(axis=0), values, atol=TOLERANCE)
+    top = vectors[:, ::-1][:, :3] * np.sqrt(values)
+    assert np.allclose(np.abs(coordinates), np.abs(top), atol=TOLERANCE)
+    assert np.allclose(Z @ np.vstack(projected(tables, axes)), Z @ T @ axes)
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_responses_are_values_on_the_top_eigenvectors(centred):
+    _, Z, counts, tables = sample(4)
+    T = stacked(counts, tables)
+    S = Z @ T @ T.T @ Z.T
+    S = centring(len(Z)) @ S @ centring(len(Z)) if centred else S
+    H = np.linalg.eigh(S)[1][:, ::-1][:, :3]
+    response = responses(counts, tables, 3, centred=centred)
+    assert np.allclose(np.abs(response), np.abs(Z.T @ H), atol=TOLERANCE)
+    assert np.allclose(response @ response.T, Z.T @ H @ H.T @ Z, atol=TOLERANCE)
+
+
+def test_more_axes_than_rank_are_zero_not_noise():
+    X = {"a": list("uvuv"), "b": list("xxyy")}
+    counts = Counts.of(Table.of(X))
+    tables = [np.array([[1.0, 1.0], [-1.0, -1.0]]), np.array([[1.0], [2.0]])]
+    for centred in (True, False):
+        response = responses(counts, tables, 8, centred=centred)
+        assert np.isfinite(response).all() and np.abs(response).max() < 10
+        assert np.allclose(response[:, 2:], 0)
+
+
+def test_axes_repeat_and_point_one_way():
+    _, _, counts, tables = sample(1)
+    axes = principal_axes(counts, tables, 4)[1]
+    assert np.array_equal(axes, principal_axes(counts, tables, 4)[1])
+    assert (axes[np.abs(axes).argmax(axis=0), np.arange(4)] > 0).all()
+
+
+def test_axes_of_equal_weight_stay_together():
+    square = {"a": list("uuvv"), "b": list("xyxy")}  # independent and alike
+    counts = Counts.of(Table.of(square))
+    tables = [np.eye(2), np.eye(2)]
+    assert leading_axes(counts, tables, 1).shape == (4, 2)
+    tables[1] = 0.5 * np.eye(2)
+    assert leading_axes(counts, tables, 1).shape == (4, 1)
+    assert leading_axes(counts, tables, 9).shape == (4, 2)  # directions without inertia go
+
+
+def test_columns_without_dimensions():
+    X = {"a": ["x"] * 3, "b": list("uvu")}
+    counts = Counts.of(Table.of(X))
+    values, axes = principal_axes(counts, [np.zeros((1, 0)), np.eye(2)], 2)
+    assert axes.shape == (2, 2) and values[0] > 0
+    flat = counts.select(["a"])
+    values, axes = principal_axes(flat, [np.zeros((1, 0))], 2)
+    assert values.shape == (0,) and axes.shape == (0, 0)
+    assert leading_axes(flat, [np.zeros((1, 0))], 2).shape == (0, 0)
+    assert responses(flat, [np.zeros((1, 0))], 2).shape == (1, 0)
+
+
+def test_sparse_counts_give_the_same():
+    _, _, counts, tables = sample(2)
+    thin = replace(counts, pairs=sparse.csr_array(counts.pairs))
+    assert np.allclose(scatter(thin, tables), scatter(counts, tables))
+    assert np.allclose(responses(thin, tables, 2), responses(counts, tables, 2))
+    assert np.allclose(
+        responses(thin, tables, 2, centred=False), responses(counts, tables, 2, centred=False)
+    )
+
+
+def test_weighted_rows_are_rows_repeated():
+    X, _, _, tables = sample(3)
+    weight = np.random.default_rng(0).integers(1, 4, len(X["c0"]))
+    repeated = {name: np.repeat(column, weight) for name, column in X.items()}
+    weighted = Counts.of(Table.of(X), sample_weight=weight)
+    assert np.allclose(scatter(weighted, tables), scatter(Counts.of(Table.of(repeated)), tables))

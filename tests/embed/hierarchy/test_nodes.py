@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from tabweave.embed.hierarchy import Tree
+
+DRINKS = {"Coffee": ["Latte", "Black coffee"], "Tea": {"Oolong": 0.5, "Black tea": None}}
+
+
+@st.composite
+def trees(draw):
+    n = draw(st.integers(2, 25))
+    parents = [-1] + [draw(st.integers(0, i - 1)) for i in range(1, n)]
+    weight = st.floats(0, 100, allow_subnormal=False)
+    weights = [0.0] + [draw(weight) for _ in range(1, n)]
+    return Tree(np.array(parents), np.array(weights), tuple(f"n{i}" for i in range(n)))
+
+
+@st.composite
+def trees_with_points(draw):
+    tree = draw(trees())
+    share = st.floats(0, 1)
+    node = st.integers(0, len(tree) - 1)
+    pairs = draw(st.lists(st.tuples(node, share), min_size=4, max_size=8))
+    return tree, [(i, float(s * tree.depths[i])) for i, s in pairs]
+
+
+@given(trees_with_points())
+def test_l1_distance_is_tree_distance(case):
+    tree, points = case
+    E = tree.embed(points)
+    direct = [[tree.distance((f"n{a}", d), (f"n{b}", e)) for b, e in points] for a, d in points]
+    scale = max(tree.depths.max(), 1)
+    np.testing.assert_allclose(cdist(E, E, "cityblock"), direct, rtol=0, atol=1e-12 * scale)
+
+
+@given(trees_with_points())
+def test_four_point_condition(case):
+    tree, points = case
+    E = tree.embed(points[:4])
+    D = cdist(E, E, "cityblock")
+    sums = sorted([D[0, 1] + D[2, 3], D[0, 2] + D[1, 3], D[0, 3] + D[1, 2]])
+    assert sums[2] - sums[1] <= 1e-11 * max(tree.depths.max(), 1)
+
+
+def test_distance_is_a_path_length():
+    """Against the plain walk over the edges."""
+    tree = Tree.of(DRINKS)
+    assert tree.distance("Latte", "Oolong") == 3.5
+    assert tree.distance("Latte", "Coffee") == 1
+    assert tree.distance("Any", "Black tea") == 2
+
+
+def test_all_ways_to_write_a_tree_agree():
+    expected = Tree.of(["a/x", "a/y", "b"]).newick()
+    assert expected == "((x:1,y:1)a:1,b:1)Any;"
+    assert Tree.of({"a": ["x", "y"], "b": None}).newick() == expected
+    assert Tree.of({"a": (1, ["x", "y"]), "b": 1}).newick() == expected
+    assert Tree.of({"Any": {"a": {"x": 1, "y": 1}, "b": 1}}).newick() == expected
+    rows = {"a": "Any", "b": "Any", "x": "a", "y": ("a", 1.0), "Any": None}
+    assert Tree.of(rows).newick() == expected
+    assert Tree.of([("a", "Any"), ("b", "Any", 1), ("x", "a"), ("y", "a")]).newick() == expected
+
+
+def test_newick_quotes_what_it_must():
+    tree = Tree.of({"it's": 1, "a b": 2, "x,y": 3})
+    assert tree.newick() == "('it''s':1,a_b:2,'x,y':3)Any;"
+
+
+def test_finds_by_name_by_path_and_by_ancestor():
+    tree = Tree.of(["A/B/C", "A/B/D", "E/B/C"])
+    assert tree.find("A") == tree.find("Any/A")
+    assert tree.path(tree.find("A/B/C")) == "A/B/C"
+    assert tree.find("nowhere") is None
+    assert tree.nearest("A/B/new/newer") == tree.find("A/B")
+    assert tree.nearest("new/newer") is None
+    with pytest.raises(ValueError, match="'C' names 2 nodes of the tree; write its path"):
+        tree.find("C")
+
+
+def test_lowest_common_points():
+    tree = Tree.of(DRINKS)
+    assert tree.lca("Latte", "Black coffee") == "Coffee"
+    assert tree.lcp("Latte", "Coffee") == ("Coffee", 1.0)
+    assert tree.lcp(("Latte", 0.5), ("Black coffee", 2)) == ("Latte", 0.5)
+    assert tree.lcp("Latte", "Oolong") == ("Any", 0.0)
+
+
+@pytest.mark.parametrize(
+    "tree, error, message",
+    [
+        ({"a": "b", "b": "c", "c": "a"}, ValueError, "cycle: a -> b -> c -> a"),
+        ({"a": "a"}, ValueError, "cycle: a -> a"),
+        ([("a", "r"), ("b", "c"), ("c", "b")], ValueError, "cycle: b -> c -> b"),
+        ([("a", "b"), ("c", "d"), ("e", None)], ValueError, "3 roots, 'b', 'd', 'e'"),
+        ([("a", "b", -2)], ValueError, "node 'a': the weight of its edge is -2"),
+        ({"a": -1.0, "b": 1}, ValueError, "node 'a': the weight of its edge is -1"),
+        ({"a": (float("nan"), ["x"]), "b": 1}, TypeError, "node 'a': .* not a number"),
+        ([("a", "b"), ("a", "c")], ValueError, "node 'a' has two parents, 'b' and 'c'"),
+        ([("a",)], TypeError, "write .child, parent."),
+        ({"a": ["x", "x"], "b": None}, ValueError, "'x' hangs twice from 'a'"),
+        (["A//B"], ValueError, "path 'A//B' has an empty part"),
+        ({}, ValueError, "has no edge"),
+        ("A/B", TypeError, "give a nested mapping"),
+        (7, TypeError, "give a nested mapping"),
+    ],
+)
+def test_bad_trees(tree, error, message):
+    with pytest.raises(error, match=message):
+        Tree.of(tree)
+
+
+def test_bad_points():
+    tree = Tree.of(DRINKS)
+    with pytest.raises(ValueError, match="'Cocoa' is not in the tree; it has 'Any', 'Coffee'"):
+        tree.distance("Cocoa", "Latte")
+    with pytest.raises(ValueError, match="offset 3 of 'Latte' must lie between 0 and 2"):
+        tree.distance(("Latte", 3), "Latte")
+
+
+def test_deep_trees_need_no_recursion():
+    tree = Tree.of([(i + 1, i) for i in range(3000)])
+    assert tree.newick().startswith("((((")
+    assert tree.distance(0, 3000) == 3000

@@ -1,0 +1,153 @@
+import numpy as np
+import pytest
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.spatial.distance import cdist, squareform
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tabweave import Column, Counts, Table
+from tabweave.blocks.trees import dissimilarity
+from tabweave.datasets import car
+from tabweave.embed.hierarchy import DistanceHierarchy
+from tabweave.embed.hierarchy.tree import from_linkage
+
+DRINKS = {"coffee": ["latte", "mocha"], "tea": ["oolong"]}
+ROWS = {
+    "drink": ["latte", "mocha", "oolong", "latte"],
+    "size": ["S", "M", "L", "M"],
+    "price": [3.0, None, 2.0, 4.0],
+    "tags": [["a"], ["a", "b"], [], ["b"]],
+}
+SCHEMA = {"size": Column("size", "ordinal", levels=("S", "M", "L"))}
+
+
+@parametrize_with_checks([DistanceHierarchy()])
+def test_sklearn(estimator, check):
+    check(estimator)
+
+
+def test_dissimilarity_is_equation_11():
+    y = ["p", "p", "q", "q"]
+    counts = Counts.of(Table.of({"x": ["a", "b", "b", "c"]}), y)
+    np.testing.assert_array_equal(dissimilarity(counts, "x"), [[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+
+
+def test_without_labels_the_other_columns_are_the_probes():
+    rows = {"x": ["a", "b", "b", "c"], "y": ["p", "p", "q", "q"], "z": ["u"] * 4}
+    counts = Counts.of(Table.of(rows))
+    np.testing.assert_array_equal(
+        dissimilarity(counts, "x"), np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]]) / 2
+    )
+    alone = Counts.of(Table.of({"x": ["a", "b"]}))
+    np.testing.assert_array_equal(dissimilarity(alone, "x"), [[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize("method", ["single", "average", "complete"])
+def test_leaves_are_twice_the_height_apart_they_join_at(method):
+    points = np.random.default_rng(0).random((12, 3))
+    D = cdist(points, points, "cityblock")
+    tree = from_linkage(D, list("abcdefghijkl"), method)
+    joined = squareform(cophenet(linkage(squareform(D, checks=False), method)))
+    for i, a in enumerate("abcdefghijkl"):
+        for j, b in enumerate("abcdefghijkl"):
+            assert tree.distance(a, b) == pytest.approx(2 * joined[i, j], abs=1e-12)
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_rows_are_as_far_apart_as_their_trees_say(labelled):
+    cars = car().take(range(0, 1728, 50))
+    model = DistanceHierarchy().fit(cars.columns, cars.y if labelled else None)
+    D = model.pairwise_distances(cars.columns)
+    E = model.transform(cars.columns)
+    np.testing.assert_allclose(cdist(E, E, "cityblock"), D)
+    for i, j in ((0, 7), (3, 20), (11, 30)):
+        a, b = ({k: v[r] for k, v in cars.columns.items()} for r in (i, j))
+        parts = model.explain(a, b)
+        expected = {k: model.trees_[k].distance(a[k], b[k]) for k in a}
+        assert parts == pytest.approx(expected, abs=1e-12)
+        assert sum(parts.values()) == pytest.approx(D[i, j])
+
+
+def test_every_kind_of_column():
+    model = DistanceHierarchy({"drink": DRINKS}, schema=SCHEMA).fit(ROWS)
+    a = {"drink": "latte", "size": "S", "price": 2.0, "tags": ["a"]}
+    b = {"drink": "oolong", "size": "L", "price": 4.0, "tags": ["a", "b"]}
+    parts = model.explain(a, b)
+    assert parts["drink"] == 4 and parts["size"] == 1 and parts["price"] == 1
+    apart = model.trees_["tags"].distance("a", "b")
+    assert parts["tags"] == pytest.approx(apart / 2)  # a set is the mean of its elements
+    names = model.get_feature_names_out().tolist()
+    assert "size" in names and "price" in names and "drink_0" in names
+    assert model.value_distances("drink").loc["latte", "oolong"] == 4
+
+
+def test_missing_and_unknown():
+    model = DistanceHierarchy({"drink": DRINKS}, schema=SCHEMA).fit(ROWS)
+    known = {"drink": "latte", "size": "S", "price": 3.0, "tags": ["a"]}
+
+    def drink(value):
+        return model.explain(known, {**known, "drink": value})["drink"]
+
+    assert drink("coffee/flat white") == drink("coffee") == 1  # nearest known ancestor
+    assert drink(None) == 2  # nothing is known: the root
+    assert 0 < drink("water") < 4  # the centroid
+    assert model.explain(known, {**known, "price": None})["price"] == 0  # 3 is the mean
+    assert model.explain(known, {**known, "size": None})["size"] == 0.5
+    strict = DistanceHierarchy({"drink": DRINKS}, schema=SCHEMA, unknown="error").fit(ROWS)
+    for column, value in (("drink", "water"), ("size", "XL")):
+        with pytest.raises(ValueError, match=f"column '{column}': value '{value}' is not in its"):
+            strict.transform([{**known, column: value}])
+
+
+def test_a_leaf_that_is_not_in_the_tree():
+    with pytest.raises(ValueError, match="column 'drink': value 'water' is not in its tree; add"):
+        DistanceHierarchy({"drink": DRINKS}).fit({"drink": ["latte", "water"]})
+    with pytest.raises(ValueError, match="trees names column 'food', which is no nominal"):
+        DistanceHierarchy({"food": DRINKS}).fit({"drink": ["latte", "mocha"]})
+
+
+def test_slashes_in_values_are_no_paths_unless_there_is_a_tree_by_hand():
+    model = DistanceHierarchy().fit({"x": ["a", "b", "a"], "y": ["p", "q", "q"]})
+    unknown = model.transform([{"x": "a/b", "y": "p"}])
+    assert np.array_equal(unknown, model.transform([{"x": "zzz", "y": "p"}]))
+
+
+def test_no_label_leaks_from_rows_that_were_not_fitted():
+    cars = car()
+    half = DistanceHierarchy().fit(cars.take(range(864)).columns, cars.y[:864])
+    before = half.transform(cars.columns)
+    assert np.array_equal(before, half.transform(cars.columns))
+    assert half.counts_.n == 864
+
+
+def test_batches_give_the_same_trees():
+    cars = car()
+    whole = DistanceHierarchy().fit(cars.columns, cars.y)
+    parts = DistanceHierarchy()
+    for start in range(0, 1728, 500):
+        rows = range(start, min(start + 500, 1728))
+        parts.partial_fit(cars.take(rows).columns, cars.y[start : start + 500])
+    assert parts.counts_ == whole.counts_
+    assert np.array_equal(parts.transform(cars.columns), whole.transform(cars.columns))
+    with pytest.raises(ValueError, match="y was given for some batches only"):
+        parts.partial_fit(cars.columns)
+
+
+@pytest.mark.parametrize(
+    "bad, error",
+    [({"linkage": "ward"}, ValueError), ({"unknown": "x"}, ValueError), ({"trees": 3}, TypeError)],
+)
+def test_bad_parameters(bad, error):
+    (name,) = bad
+    with pytest.raises(error, match=f"{name}="):
+        DistanceHierarchy(**bad).fit(ROWS)
+
+
+def test_numbers():
+    with pytest.raises(ValueError, match="column 'a': row 1 holds inf"):
+        DistanceHierarchy().fit({"a": [1.0, np.inf]})
+    constant = DistanceHierarchy().fit_transform({"a": [7.0, 7.0, 7.0]})
+    assert np.array_equal(constant, np.zeros((3, 1)))  # nothing to tell apart
+    empty = DistanceHierarchy(schema={"a": "numeric"}).fit_transform({"a": [None, None]})
+    assert np.array_equal(empty, np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="beyond float64"):
+        DistanceHierarchy().fit({"a": [1.7e308, -1.7e308]})

@@ -1,0 +1,564 @@
+"""Non-BEND against brute force, planted mixtures, its own promises, and bad input."""
+
+import itertools
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+from scipy.special import betaln, digamma, gammaln
+from scipy.stats import chi2
+from sklearn.metrics import adjusted_rand_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tabweave import Counts, Table
+from tabweave.blocks.value_tables import ValueTables
+from tabweave.embed.nonbend import kernels
+from tabweave.embed.nonbend.gibbs import Sampler, log_joint
+from tabweave.embed.nonbend.model import Fit, Prior, Rows, total_inertia
+from tabweave.embed.nonbend.nonbend import (
+    VI,
+    Gibbs,
+    NonBEND,
+    column_weight,
+    embedding_grams,
+    mean_grams,
+)
+from tabweave.embed.nonbend.variational import (
+    first_fit,
+    step,
+    stick_expectations,
+    tidied,
+    value_expectations,
+)
+
+
+def planted(k, n, n_columns=10, n_values=4, concentration=0.2, seed=0):
+    rng = np.random.default_rng(seed)
+    theta = rng.dirichlet(np.full(n_values, concentration), size=(k, n_columns))
+    z = rng.integers(k, size=n)
+    below = np.cumsum(theta[z], axis=2)
+    return (rng.random((n, n_columns, 1)) * below[..., -1:] >= below).sum(axis=2), z
+
+
+def rows_of(X):
+    table = Table.of(np.asarray(X), numbers="nominal")
+    counts = Counts.of(table)
+    return Rows.of(table, counts, None), counts
+
+
+TINY = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 2]])
+
+
+# -- Gibbs -------------------------------------------------------------------------------------
+
+
+def partition_of(z):
+    names = {}
+    return tuple(names.setdefault(t, len(names)) for t in z)
+
+
+def exact_posterior(X, prior, counts_of):
+    """Every partition of the rows, by brute force from the products of Eqs. (5.8) and (5.9)."""
+    out = {}
+    for z in itertools.product(range(len(X)), repeat=len(X)):
+        if partition_of(z) == z:
+            out[z] = np.exp(log_joint(*counts_of(z), prior))
+    total = sum(out.values())
+    return {z: p / total for z, p in out.items()}
+
+
+def assigned_counts(places, n_values):
+    def counts_of(z):
+        z = np.array(z)
+        counts, sizes = np.zeros((n_values, z.max() + 1)), np.zeros(z.max() + 1)
+        kernels.add_assigned(places, np.ones(len(z)), z, counts, sizes)
+        return counts, sizes
+
+    return counts_of
+
+
+def sequential_log_joint(X, z, alpha, alpha0, widths):
+    """log P(X, z) by the chain rule: each row given those before it, with plain loops."""
+    total = 0.0
+    for i, row in enumerate(X):
+        before = [X[m] for m in range(i) if z[m] == z[i]]
+        total += np.log((len(before) or alpha) / (i + alpha))
+        for j, value in enumerate(row):
+            same = sum(other[j] == value for other in before)
+            total += np.log((same + alpha0) / (len(before) + alpha0 * widths[j]))
+    return total
+
+
+def test_log_joint_is_the_chain_rule():
+    rows, _ = rows_of(TINY)
+    prior = Prior(0.7, 0.4, 5, rows.offsets)
+    places = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
+    counts_of = assigned_counts(places, rows.n_values)
+    for z in [(0, 0, 0, 0, 0), (0, 0, 1, 1, 1), (0, 1, 2, 3, 4), (0, 1, 0, 1, 2)]:
+        expected = sequential_log_joint(TINY, z, 0.7, 0.4, rows.sizes)
+        assert log_joint(*counts_of(z), prior) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("alpha", "alpha0"), [(1.0, 0.5), (3.0, 1.0)])
+def test_gibbs_reaches_the_exact_posterior_over_partitions(alpha, alpha0):
+    rows, _ = rows_of(TINY)
+    prior = Prior(alpha, alpha0, 5, rows.offsets)
+    places = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
+    exact = exact_posterior(TINY, prior, assigned_counts(places, rows.n_values))
+    assert len(exact) == 52  # the Bell number of 5
+
+    rng = np.random.default_rng(7)
+    sampler = Sampler(places, prior, np.zeros(5, int))
+    n_draws, thin = 8_000, 5
+    seen = Counter()
+    for _ in range(n_draws):
+        for _ in range(thin):
+            sampler.sweep(rng)
+        seen[partition_of(sampler.assignment)] += 1
+    expected = np.array([exact[z] * n_draws for z in exact])
+    found = np.array([seen[z] for z in exact])
+    rare = expected < 5
+    if rare.any():
+        expected = np.append(expected[~rare], expected[rare].sum())
+        found = np.append(found[~rare], found[rare].sum())
+    statistic = ((found - expected) ** 2 / expected).sum()
+    assert chi2.sf(statistic, len(expected) - 1) > 0.001
+
+
+def test_gibbs_keeps_its_counts_and_grows():
+    X, _ = planted(3, 200, seed=3)
+    rows, _ = rows_of(X)
+    prior = Prior(500.0, 0.05, 4, rows.offsets)  # many subspaces: more slots than at the start
+    sampler = Sampler(rows.places, prior, np.zeros(len(rows.places), int))
+    for _ in range(3):
+        sampler.sweep(np.random.default_rng(0))
+    assert sampler.n_slots > 9
+    counts, sizes = assigned_counts(rows.places, rows.n_values)(sampler.assignment)
+    np.testing.assert_array_equal(sampler.counts[:, : len(sizes)], counts)
+    np.testing.assert_array_equal(sampler.sizes[: len(sizes)], sizes)
+    np.testing.assert_allclose(sampler._logs, np.log(sampler.counts + 0.05))
+
+
+# -- variational inference ---------------------------------------------------------------------
+
+
+def reference_elbo(X, phi, gamma, tau, alpha, alpha0):
+    """Eq. (5.16) term by term, for free parameters: no term is assumed to be at its best."""
+    n_t = phi.shape[1]
+    both = digamma(gamma.sum(axis=1))
+    log_v, log_rest = digamma(gamma[:, 0]) - both, digamma(gamma[:, 1]) - both
+    log_pi = np.append(log_v, 0) + np.concatenate([[0], np.cumsum(log_rest)])
+    elbo = ((alpha - 1) * log_rest - betaln(1, alpha)).sum() + (phi @ log_pi).sum()
+    elbo -= (phi * np.log(np.maximum(phi, 1e-300))).sum()
+    elbo -= (
+        (gamma[:, 0] - 1) * log_v + (gamma[:, 1] - 1) * log_rest - betaln(gamma[:, 0], gamma[:, 1])
+    ).sum()
+    for j, t in itertools.product(range(X.shape[1]), range(n_t)):
+        own = tau[j][t]
+        log_theta = digamma(own) - digamma(own.sum())
+        width = len(own)
+        elbo += gammaln(width * alpha0) - width * gammaln(alpha0) + ((alpha0 - 1) * log_theta).sum()
+        elbo -= gammaln(own.sum()) - gammaln(own).sum() + ((own - 1) * log_theta).sum()
+        elbo += phi[:, t] @ log_theta[X[:, j]]
+    return elbo
+
+
+def updates(X, phi, alpha, alpha0):
+    """The package's updates of γ and τ from responsibilities, as free parameters."""
+    rows, _ = rows_of(X)
+    sizes = phi.sum(axis=0)
+    gamma = np.stack([1 + sizes[:-1], alpha + np.cumsum(sizes[::-1])[::-1][1:]], axis=1)
+    tau = [
+        np.array([alpha0 + np.bincount(X[:, j], phi[:, t], width) for t in range(phi.shape[1])])
+        for j, width in enumerate(rows.sizes)
+    ]
+    return rows, gamma, tau
+
+
+def test_the_bound_is_equation_5_16_at_the_updated_parameters():
+    rng = np.random.default_rng(0)
+    X = rng.integers(3, size=(12, 3))
+    phi = rng.dirichlet(np.ones(4), size=12)
+    alpha, alpha0 = 1.3, 0.4
+    rows, gamma, tau = updates(X, phi, alpha, alpha0)
+    prior = Prior(alpha, alpha0, 4, rows.offsets)
+    counts = np.vstack([t.T for t in tau]) - alpha0
+    after = step(lambda: (rows,), Fit(counts, phi.sum(axis=0)), prior)
+
+    log_pi, _ = stick_expectations(phi.sum(axis=0), alpha)
+    log_theta, _ = value_expectations(counts, phi.sum(axis=0), prior)
+    scores = log_pi + sum(log_theta[rows.offsets[j] + X[:, j]] for j in range(3))
+    best_phi = np.exp(scores - scores.max(axis=1, keepdims=True))
+    best_phi /= best_phi.sum(axis=1, keepdims=True)
+    expected = reference_elbo(X, best_phi, gamma, tau, alpha, alpha0)
+    assert after.trace[-1] == pytest.approx(expected)
+    np.testing.assert_allclose(after.sizes, best_phi.sum(axis=0))
+
+
+def test_each_update_is_a_maximum_of_the_bound():
+    rng = np.random.default_rng(1)
+    X = rng.integers(2, size=(6, 2))
+    alpha, alpha0 = 0.8, 0.6
+    phi = rng.dirichlet(np.ones(3), size=6)
+    _, gamma, tau = updates(X, phi, alpha, alpha0)
+
+    def at(free):  # γ and τ, free, at fixed responsibilities
+        free = np.exp(free)
+        moved = [free[4 + 6 * j : 10 + 6 * j].reshape(3, 2) for j in range(2)]
+        return -reference_elbo(X, phi, free[:4].reshape(2, 2), moved, alpha, alpha0)
+
+    found = minimize(at, np.zeros(16), method="BFGS", options={"gtol": 1e-7})
+    expected = np.concatenate([gamma.ravel(), *(t.ravel() for t in tau)])
+    np.testing.assert_allclose(np.exp(found.x), expected, rtol=1e-3)
+
+    def over_rows(free):  # responsibilities, free, at fixed γ and τ
+        scores = np.hstack([free.reshape(6, 2), np.zeros((6, 1))])
+        moved = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+        return -reference_elbo(X, moved, gamma, tau, alpha, alpha0)
+
+    found = minimize(over_rows, np.zeros(12), method="BFGS", options={"gtol": 1e-7})
+    rows, _ = rows_of(X)
+    prior = Prior(alpha, alpha0, 3, rows.offsets)
+    counts = np.vstack([t.T for t in tau]) - alpha0
+    after = step(lambda: (rows,), Fit(counts, phi.sum(axis=0)), prior)
+    assert after.trace[-1] == pytest.approx(-found.fun, abs=1e-5)
+
+
+@pytest.mark.parametrize("start", ["sweeps", "random", "rows"])
+@pytest.mark.parametrize("alpha0", [0.1, 1.0])
+def test_the_bound_never_falls(start, alpha0):
+    X, _ = planted(4, 400, concentration=0.8, seed=2)
+    rows, _ = rows_of(X)
+    for seed in range(3):
+        prior = Prior(1.0, alpha0, 15, rows.offsets)
+        fit = VI(start, tol=-1.0, merge=bool(seed)).run(
+            rows, prior, 60, np.random.default_rng(seed)
+        )
+        assert np.diff(fit.trace).min() >= -1e-7 * abs(fit.trace[-1])
+
+
+def test_dropping_and_ordering_subspaces_keeps_the_bound():
+    X, _ = planted(3, 300)
+    rows, _ = rows_of(X)
+    prior = Prior(1.0, 0.1, 12, rows.offsets)
+    fit = first_fit(rows, prior, "random", np.random.default_rng(0))
+    for _ in range(40):
+        plain = step(lambda: (rows,), fit, prior)
+        tidy = step(lambda: (rows,), tidied(fit, prior), prior)
+        assert tidy.trace[-1] >= plain.trace[-1] - 1e-8 * abs(plain.trace[-1])
+        fit = plain
+
+
+def test_merging_raises_the_bound_and_finds_the_planted_number():
+    X, _ = planted(3, 1_000, concentration=0.3, seed=1)
+    rows, _ = rows_of(X)
+    prior = Prior(1.0, 0.1, 30, rows.offsets)
+    apart = VI("random").run(rows, prior, 200, np.random.default_rng(0))
+    united = VI("random", merge=True).run(rows, prior, 200, np.random.default_rng(0))
+    assert united.trace[-1] > apart.trace[-1]
+    assert len(united.sizes) < len(apart.sizes)
+    model = NonBEND(VI(merge=True), n_fits=4, random_state=0).fit(X)
+    assert model.n_subspaces_ == 3
+
+
+def test_many_blocks_equal_one(monkeypatch):
+    X, _ = planted(3, 5_000)
+    rows, _ = rows_of(X)
+    base, values = np.zeros(4), np.random.default_rng(0).normal(size=(rows.n_values, 4))
+    one = kernels.expect(rows.places, rows.weight, base, values)
+    monkeypatch.setattr(kernels, "_BLOCK_ROWS", 100)
+    many = kernels.expect(rows.places, rows.weight, base, values)
+    for a, b in zip(one, many, strict=True):
+        np.testing.assert_allclose(a, b)
+
+
+# -- recovery ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [3, 6, 12])
+@pytest.mark.parametrize("method", ["vi", "gibbs"])
+def test_recovers_planted_subspaces(k, method):
+    X, z = planted(k, 2_000, seed=k)
+    model = NonBEND(method, n_fits=4, random_state=0).fit(X)
+    assert (model.weights_ > 0.2 / k).sum() == k
+    assert adjusted_rand_score(z, model.predict_subspace(X)) >= 0.95
+
+
+# -- the representation ------------------------------------------------------------------------
+
+
+def test_grams_are_inner_products_of_the_printed_features():
+    X, _ = planted(3, 200, n_columns=4, seed=5)
+    model = NonBEND(n_fits=1, column_weights="printed", random_state=0).fit(X)
+    fit, prior = model.fits_[0], model._prior(model.counts_)
+    grams = embedding_grams(fit, prior)
+    for theta, gram, distances in zip(
+        model.theta_, grams, map(model.value_distances, model.counts_.names), strict=True
+    ):
+        n_values = theta.shape[1]
+        w = np.mean([np.std(theta[:, v], ddof=1) for v in range(n_values)])  # (5.31)
+        assert column_weight(theta.T) == pytest.approx(w)
+        features = np.stack(
+            [
+                np.concatenate(
+                    [
+                        w * pi * np.exp(-theta[h, v]) * (1 - np.eye(n_values)[v])
+                        for h, pi in enumerate(model.weights_)
+                    ]
+                )
+                for v in range(n_values)
+            ]
+        )
+        np.testing.assert_allclose(gram, features @ features.T)
+        expected = np.linalg.norm(features[:, None] - features[None], axis=2)
+        np.testing.assert_allclose(distances, expected, atol=1e-9)
+
+
+def test_without_column_weights():
+    X, _ = planted(3, 200, n_columns=4, seed=5)
+    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    prior = model._prior(model.counts_)
+    plain = embedding_grams(model.fits_[0], prior, weighted=False)
+    weighted = embedding_grams(model.fits_[0], prior)
+    for theta, a, b in zip(model.theta_, plain, weighted, strict=True):
+        np.testing.assert_allclose(b, a * column_weight(theta.T) ** 2)
+    shrunk = mean_grams([plain, weighted], model.counts_)
+    ratio = total_inertia(plain, model.counts_) / total_inertia(weighted, model.counts_)
+    for a, b, mean in zip(plain, weighted, shrunk, strict=True):
+        np.testing.assert_allclose(mean / mean[0, 0], (a + b * ratio) / (a + b * ratio)[0, 0])
+    for settings, grams in (("none", plain), ("shrunk", shrunk)):
+        embedder = NonBEND(n_fits=1, column_weights=settings, random_state=0).fit(X)
+        expected = ValueTables.from_grams(grams, model.counts_).gather(model._read_known(X))
+        np.testing.assert_allclose(embedder.pairwise_distances(X), cdist(expected, expected))
+
+
+def test_same_answer_however_the_rows_arrive():
+    X, _ = planted(3, 300, seed=1)
+    settings = {"n_fits": 2, "random_state": 0}
+    whole = NonBEND(**settings).fit(X)
+    shuffled = NonBEND(**settings).fit(X[np.random.default_rng(0).permutation(len(X))])
+    parts = NonBEND(**settings).fit(X[:50])
+    for start in range(50, 300, 50):
+        parts.partial_fit(X[start : start + 50])
+    unique, weight = np.unique(X, axis=0, return_counts=True)
+    weighted = NonBEND(**settings).fit(unique, sample_weight=weight)
+    for other in (shuffled, parts, weighted):
+        np.testing.assert_allclose(other.transform(X), whole.transform(X))
+        assert other.trace_ == pytest.approx(whole.trace_)
+    again = pickle.loads(pickle.dumps(whole))
+    np.testing.assert_array_equal(again.transform(X), whole.transform(X))
+
+
+def test_partial_fit_takes_new_values():
+    first = {"a": ["x", "y"] * 10, "b": ["u", "v"] * 10}
+    second = {"a": ["w", "x"] * 10, "b": ["t", "u"] * 10}
+    both = {name: first[name] + second[name] for name in first}
+    parts = NonBEND(n_fits=2, random_state=0).fit(first).partial_fit(second)
+    whole = NonBEND(n_fits=2, random_state=0).fit(both)
+    np.testing.assert_allclose(parts.transform(both), whole.transform(both))
+
+
+@pytest.mark.parametrize("method", ["vi", "gibbs", VI(n_init=2), Gibbs(assignment="last")])
+def test_only_the_seed_decides(method):
+    X, _ = planted(3, 200)
+    a, b = (NonBEND(method, n_fits=2, max_iter=20, random_state=3).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(a.transform(X), b.transform(X))
+
+
+# -- out of core -------------------------------------------------------------------------------
+
+
+def test_batches_continue_to_a_fixed_point_of_the_whole():
+    X, z = planted(4, 3_000, seed=9)
+    batches = [X[i : i + 500] for i in range(0, 3_000, 500)]
+    model = NonBEND(n_fits=2, random_state=0).fit_batches(lambda: iter(batches))
+    assert model.counts_ == Counts.of(Table.of(X, numbers="nominal"))
+    assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.95
+    for fit in model.fits_:
+        assert np.diff(fit.trace).min() >= -1e-7 * abs(fit.trace[-1])
+    rows, _ = rows_of(X)
+    after = step(lambda: (rows,), model.fits_[0], model._prior(model.counts_))
+    assert after.trace[-1] - after.trace[-2] < 1e-5 * abs(after.trace[-1])
+    assert model.transform(X).shape[0] == 3_000
+    with pytest.raises(ValueError, match="fit_batches"):
+        model.partial_fit(X)
+
+
+def test_batches_larger_than_the_sample(monkeypatch):
+    from tabweave.embed.nonbend import variational as _nonbend_batches
+
+    monkeypatch.setattr(_nonbend_batches, "SAMPLE_ROWS", 100)
+    X, z = planted(3, 1_000, seed=9)
+    model = NonBEND(n_fits=1, random_state=0).fit_batches([X[:300], X[300:]])
+    assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.95
+    with pytest.raises(TypeError, match="only once"):
+        NonBEND().fit_batches(iter([X]))
+    with pytest.raises(ValueError, match="'vi'"):
+        NonBEND("gibbs").fit_batches([X])
+    with pytest.raises(ValueError, match="no row"):
+        NonBEND().fit_batches([])
+    with pytest.raises(ValueError, match="'tags' holds sets"):
+        NonBEND().fit_batches([{"tags": [{"a"}, {"b"}]}, {"tags": [{"a"}, {"b"}]}])
+
+
+# -- the model of the table --------------------------------------------------------------------
+
+
+def test_density_and_reconstruction_are_one_distribution():
+    X, _ = planted(3, 500, n_columns=4, n_values=3)
+    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    tensor = model.reconstruct()
+    assert tensor.sum() == pytest.approx(1)
+    cells = np.array(list(itertools.product(*model.counts_.labels)))
+    np.testing.assert_allclose(np.exp(model.score_samples(cells)), tensor.ravel())
+    np.testing.assert_allclose(model.reconstruct(["x2", "x0"]), tensor.sum(axis=(1, 3)).T)
+
+
+def test_reconstruction_nears_the_table_as_rows_are_added():
+    X, _ = planted(3, 100_000, n_columns=4, n_values=3, seed=4)
+    divergences = [
+        NonBEND(n_fits=2, random_state=0).fit(X[:n]).divergence(X[:n])
+        for n in (100, 1_000, 10_000, 100_000)
+    ]
+    assert all(a > 2 * b for a, b in itertools.pairwise(divergences)), divergences
+    assert divergences[-1] < 0.001
+
+
+def test_samples_follow_the_model():
+    X, _ = planted(3, 2_000, n_columns=3, n_values=3)
+    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    drawn = model.sample(20_000, random_state=1)
+    assert model.divergence(drawn) < 0.003
+    same = model.sample(20_000, random_state=1)
+    assert all((drawn[c] == same[c]).all() for c in drawn)
+    assert set(drawn["x0"]) <= set(model.counts_.labels[0])
+    assert model.transform(drawn).shape[0] == 20_000
+
+
+def test_anomalies_score_low():
+    X, _ = planted(3, 2_000, seed=3)
+    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    mixed = np.stack([np.random.default_rng(j).permutation(X[:, j]) for j in range(10)], axis=1)
+    assert np.median(model.score_samples(mixed)) < np.quantile(model.score_samples(X), 0.2)
+
+
+def test_unknown_values_are_unlikely_or_refused():
+    rows = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20}
+    model = NonBEND(n_fits=1, random_state=0).fit(rows)
+    scores = model.score_samples({"a": ["x", "new"], "b": ["u", "u"]})
+    assert np.isfinite(scores).all()
+    assert scores[1] < scores[0] - 3
+    model.set_params(unknown="error")
+    with pytest.raises(ValueError, match="column 'a': value 'new'"):
+        model.predict_subspace({"a": ["new"], "b": ["u"]})
+
+
+# -- bad input and edges -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"alpha": 0}, "alpha=0: a concentration"),
+        ({"alpha": -1.0}, "alpha=-1.0"),
+        ({"alpha": np.nan}, "alpha=nan"),
+        ({"alpha0": 0.0}, "alpha0=0.0"),
+        ({"alpha0": "much"}, "alpha0='much'"),
+        ({"truncation": 1}, "truncation=1: use a whole number of at least 2"),
+        ({"truncation": 2.5}, "truncation=2.5"),
+        ({"n_fits": 0}, "n_fits=0"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"method": "em"}, "method='em'"),
+        ({"column_weights": True}, "column_weights=True"),
+        ({"method": VI(start="far")}, "start='far'"),
+        ({"method": VI(n_init=0)}, "n_init=0"),
+        ({"method": Gibbs(assignment="mean")}, "assignment='mean'"),
+        ({"method": Gibbs(burn_in=1.0)}, "burn_in=1.0"),
+        ({"method": Gibbs(n_init=0)}, "n_init=0"),
+    ],
+)
+def test_bad_parameters_are_named(settings, match):
+    with pytest.raises(ValueError, match=match):
+        NonBEND(**settings).fit(TINY)
+
+
+@pytest.mark.parametrize("method", ["vi", "gibbs"])
+def test_rows_all_identical(method):
+    rows = {"a": ["x"] * 30, "b": ["u"] * 30}
+    model = NonBEND(method, n_fits=2, random_state=0).fit(rows)
+    # Gibbs draws from the prior here: such rows say nothing about the number of subspaces
+    assert method == "gibbs" or model.n_subspaces_ == 1
+    assert model.transform(rows).shape == (30, 0)
+    assert model.score_samples(rows) == pytest.approx(0.0)
+    assert model.reconstruct().shape == (1, 1)
+
+
+@pytest.mark.parametrize("method", ["vi", "gibbs"])
+def test_rows_all_distinct(method):
+    X = np.array(list(itertools.product(range(3), repeat=4)))
+    model = NonBEND(method, n_fits=2, max_iter=30, random_state=0).fit(X)
+    distances = model.pairwise_distances(X)
+    off = ~np.eye(len(X), dtype=bool)
+    assert np.isfinite(distances).all()
+    assert (distances[off] > 0).all()
+
+
+@pytest.mark.parametrize("method", ["vi", "gibbs"])
+def test_a_constant_column_adds_nothing(method):
+    X, _ = planted(3, 200, n_columns=4)
+    constant = np.column_stack([X, np.full(len(X), 7)])
+    model = NonBEND(method, n_fits=2, max_iter=30, random_state=0)
+    with_it = model.fit_transform(constant)
+    assert model.explain(constant[0], constant[1])["x4"] == 0
+    np.testing.assert_allclose(with_it, model.fit_transform(X))
+
+
+def test_what_cannot_be_learned_is_refused():
+    with pytest.raises(TypeError, match="use fit"):
+        NonBEND().fit_counts(Counts.of(Table.of({"a": ["x"]})))
+    with pytest.raises(ValueError, match="column 'tags' holds sets"):
+        NonBEND().fit({"tags": [{"a"}, {"b"}]})
+    with pytest.raises(ValueError, match="0 sample"):
+        NonBEND().fit(np.zeros((0, 2)))
+    with pytest.raises(ValueError, match="empty"):
+        NonBEND().fit([["x"]], sample_weight=[0])
+    with pytest.raises(ValueError, match="whole numbers"):
+        NonBEND("gibbs").fit([["x"], ["y"]], sample_weight=[0.5, 1])
+    wide = NonBEND(n_fits=1).fit(np.arange(40)[:, None] + np.zeros((1, 6), int))
+    with pytest.raises(ValueError, match="name fewer columns"):
+        wide.reconstruct()
+
+
+def test_progress_goes_to_standard_error(capsys):
+    NonBEND(n_fits=2, verbose=True, random_state=0).fit(TINY)
+    assert "fit 2 of 2" in capsys.readouterr().err
+
+
+@parametrize_with_checks([NonBEND()])
+def test_sklearn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("n", [-1, 1.5, "3"])
+def test_sample_of_no_number_of_rows(n):
+    model = NonBEND(n_fits=1, random_state=0).fit([["a"], ["b"]])
+    with pytest.raises(ValueError, match="n="):
+        model.sample(n)
+
+
+def test_samples_have_the_shares_of_the_model():
+    X = np.random.default_rng(0).choice(3, (300, 2), p=[0.6, 0.3, 0.1]).astype(str)
+    model = NonBEND(n_fits=1, random_state=0).fit(X)
+    drawn = model.sample(20_000, random_state=0)
+    expected = model.reconstruct()
+    found = np.histogram2d(drawn["x0"].astype(int), drawn["x1"].astype(int), (range(4),) * 2)[0]
+    np.testing.assert_allclose(found / 20_000, expected, atol=0.015)
+
+
+def test_too_many_values_are_refused_before_any_work():
+    ids = {"id": [f"u{i}" for i in range(20_000)]}
+    with pytest.raises(ValueError, match="column 'id' has 20000 values, and NonBEND"):
+        NonBEND().fit(ids)

@@ -1,0 +1,414 @@
+"""Streams of any embedder: laws of memory, forgetting, checkpoints, and windows that are odd."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tabweave import (
+    CDE,
+    HELIC,
+    UNICORN,
+    Counts,
+    NonBEND,
+    OneHot,
+    Schema,
+    Table,
+    ValueMetric,
+    Weave,
+    Windowed,
+)
+from tabweave.cluster import StreamClusterer
+from tabweave.counts.counts import append
+
+CELL = st.sampled_from(["a", "b", "c", None])
+ROWS = st.lists(st.tuples(CELL, CELL, CELL), min_size=1, max_size=12)
+WINDOWS = st.lists(ROWS, min_size=1, max_size=5)
+
+
+def rows(n=60, seed=0, values=4):
+    rng = np.random.default_rng(seed)
+    z = rng.integers(values, size=n)
+    noisy = (z + (rng.random(n) < 0.2)) % values
+    return pd.DataFrame(
+        {"a": [f"v{v}" for v in z], "b": [f"w{v}" for v in noisy], "c": rng.choice(list("xyz"), n)}
+    )
+
+
+def nominal(frame):
+    return Counts.of(Table.of(frame, numbers="nominal"))
+
+
+EMBEDDERS = [OneHot(), Weave(), Weave(2), ValueMetric("cos"), CDE(random_state=0)]
+
+
+# -- laws ---------------------------------------------------------------------------------------
+
+
+@given(WINDOWS)
+def test_windows_add_up_to_all_rows(windows):
+    stream = Windowed(OneHot())
+    for window in windows:
+        stream.partial_fit(window)
+    assert stream.counts_ == Counts.of([row for window in windows for row in window])
+    assert (stream.n_windows_, stream.n_rows_) == (len(windows), sum(map(len, windows)))
+
+
+@given(WINDOWS, st.integers(1, 3))
+def test_a_sliding_window_is_its_rows(windows, width):
+    stream = Windowed(OneHot(), window=width)
+    for window in windows:
+        stream.partial_fit(window)
+    assert stream.counts_ == Counts.of([row for window in windows[-width:] for row in window])
+
+
+@given(ROWS, ROWS)
+def test_subtracting_a_window_undoes_it(first, second):
+    stream = Windowed(OneHot()).partial_fit(first)
+    before = stream.counts_
+    stream.partial_fit(second)
+    assert stream.counts_ - Counts.of(second) == before
+
+
+@given(WINDOWS)
+def test_appending_is_adding(windows):
+    total = Counts()
+    for window in windows:
+        table = Table.of(window)
+        added = append(total, table)
+        assert added == total + Counts.of(table)
+        assert added.pairs.dtype == (total + Counts.of(table)).pairs.dtype
+        total = added
+
+
+def test_appending_with_weights_classes_and_sets():
+    first = Table.of({"a": ["x", "y"], "s": [["p", "q"], ["q"]]}, {"s": "set", "a": "nominal"})
+    for extra in ({"y": [0, 1]}, {"sample_weight": [1.0, 2.5]}, {}):
+        base = Counts.of(first, **extra)
+        assert append(base, first, **extra) == base + Counts.of(first, **extra)
+
+
+def test_decay_is_weighting():
+    stream = Windowed(OneHot(), decay=0.5)
+    frames = [rows(seed=s) for s in range(3)]
+    for frame in frames:
+        stream.partial_fit(frame)
+    weights = np.repeat([0.25, 0.5, 1.0], len(frames[0]))
+    expected = Counts.of(pd.concat(frames), sample_weight=weights)
+    assert stream.counts_.labels == expected.labels
+    np.testing.assert_allclose(stream.counts_.pairs, expected.pairs)
+
+
+def test_decay_zero_is_the_last_window():
+    stream = Windowed(OneHot(), decay=0.0).partial_fit(rows(seed=0)).partial_fit(rows(seed=1))
+    assert stream.counts_ == nominal(rows(seed=1))
+
+
+def test_faded_values_are_dropped():
+    stream = Windowed(OneHot(), decay=0.1).partial_fit({"a": ["old"], "b": ["x"]})
+    for _ in range(12):
+        stream.partial_fit({"a": ["new"], "b": ["x"]})
+    assert stream.counts_.labels == (("new",), ("x",))
+
+
+def test_scaled():
+    counts = Counts.of(rows(), y=[0, 1] * 30)
+    half = counts.scaled(0.5)
+    np.testing.assert_array_equal(half.pairs, counts.pairs / 2)
+    np.testing.assert_array_equal(half.class_pairs, counts.class_pairs / 2)
+    assert half.n == 30.0 and counts.scaled(1) is counts and counts.scaled(0) == Counts()
+    assert Counts().scaled(0.5) == Counts()
+    numbers = Counts.of({"x": [1.0, 2.0, 4.0]})
+    assert numbers.scaled(0.5).moments("x")[1:] == pytest.approx(numbers.moments("x")[1:])
+    with pytest.raises(ValueError, match="factor"):
+        counts.scaled(-1)
+
+
+def test_scaled_keeps_classes_in_step_when_values_fade():
+    counts = Counts.of({"a": ["x"] * 10**4 + ["y"]}, y=[0] * 10**4 + [1])
+    faded = counts.scaled(1e-12) + Counts.of({"a": ["x"] * 5}, y=[0] * 5)
+    again = faded.scaled(0.5)
+    assert again.labels == (("x",),) and again.class_pairs.shape == (1, 2)
+
+
+# -- every embedder -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("embedder", EMBEDDERS, ids=lambda e: repr(e)[:20])
+def test_same_as_all_rows_at_once(embedder):
+    stream = Windowed(embedder)
+    for start in (0, 20, 40):
+        stream.partial_fit(rows()[start : start + 20])
+    from sklearn.base import clone
+
+    whole = clone(embedder).fit(rows())
+    np.testing.assert_array_equal(
+        stream.pairwise_distances(rows()), whole.pairwise_distances(rows())
+    )
+
+
+@pytest.mark.parametrize("embedder", EMBEDDERS, ids=lambda e: repr(e)[:20])
+@pytest.mark.parametrize("options", [{"decay": 0.7}, {"window": 2}, {"refresh": 2}])
+def test_resume_is_bit_identical(embedder, options, tmp_path):
+    path = tmp_path / "stream.tabweave"
+    stream = Windowed(embedder, **options)
+    for seed in range(3):
+        stream.partial_fit(rows(seed=seed))
+    stream.save(path)
+    again = Windowed(embedder, **options).resume(path)
+    assert (again.n_windows_, again.n_rows_) == (3, 180)
+    for seed in (3, 4):
+        np.testing.assert_array_equal(stream.transform(rows()), again.transform(rows()))
+        stream.partial_fit(rows(seed=seed))
+        again.partial_fit(rows(seed=seed))
+    assert stream.counts_ == again.counts_
+    np.testing.assert_array_equal(stream.transform(rows()), again.transform(rows()))
+
+
+def test_supervised_embedders_stream_too():
+    frame, y = rows(), np.arange(60) % 2
+    stream = Windowed(ValueMetric("vdm"), decay=0.9)
+    stream.partial_fit(frame[:30], y[:30]).partial_fit(frame[30:], y[30:])
+    assert stream.counts_.classes == (0, 1)
+    own = Windowed(ValueMetric(lambda counts: [1 - np.eye(n) for n in counts.sizes]))
+    own.partial_fit(frame[:30], y[:30]).partial_fit(frame[30:], y[30:])
+    assert own.counts_.classes == (0, 1)
+    with pytest.raises(ValueError, match="requires y"):
+        Windowed(ValueMetric("vdm")).fit(frame)
+
+
+def test_refresh_learns_now_and_then():
+    stream = Windowed(OneHot(), refresh=2).fit({"a": ["x"]})
+    stream.partial_fit({"a": ["y"]})
+    assert stream.transform({"a": ["x"]}).shape == (1, 2)
+    stream.partial_fit({"a": ["z"]})
+    assert stream.transform({"a": ["x"]}).shape == (1, 2)
+    assert stream.counts_.n == 3 and stream.embedder_.counts_.n == 2
+
+
+def test_reading_once_is_enough():
+    stream = Windowed(OneHot()).fit(rows())
+    table = stream.read(rows(seed=1))
+    vectors = stream.partial_fit(table).transform(table)
+    np.testing.assert_array_equal(vectors, stream.transform(rows(seed=1)))
+
+
+# -- windows that are odd -----------------------------------------------------------------------
+
+STREAMS = [
+    Windowed(OneHot()),
+    Windowed(Weave(), window=2),
+    Windowed(decay=0.5),
+    UNICORN(2),
+    UNICORN(objective="paper", kernels={}),
+    StreamClusterer(2, random_state=0),
+]
+
+
+def fitted(stream):
+    from sklearn.base import clone
+
+    from tabweave.counts.couplings import kernel_family
+
+    model = clone(stream)
+    if getattr(model, "kernels", None) == {}:
+        model.set_params(kernels=kernel_family([1.0], [1]))
+    return model.fit(rows())
+
+
+def state(model):
+    embedder = vars(model).get("embedder_", model)
+    counts = embedder.counts_
+    return counts, model.n_windows_, embedder.transform(rows())
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=lambda e: repr(e)[:30])
+@pytest.mark.parametrize(
+    ("window", "named"),
+    [
+        (rows().assign(extra="new"), "extra"),
+        (rows().drop(columns="b"), "b"),
+        ({**rows().to_dict("list"), "extra": ["new"] * 60}, "extra"),
+        ([{"a": "v0", "b": "w0"}], "c"),
+        (rows().assign(c=[["x", "y"]] * 60), "c"),
+        (rows().to_numpy()[:, :2], "3 features"),
+    ],
+    ids=["new", "missing", "new in a dict", "missing in records", "sets", "narrow array"],
+)
+def test_other_columns_are_refused_and_nothing_changes(stream, window, named):
+    model = fitted(stream)
+    counts, n_windows, vectors = state(model)
+    with pytest.raises((ValueError, TypeError), match=named):
+        model.partial_fit(window)
+    after = state(model)
+    assert after[0] == counts and after[1] == n_windows
+    np.testing.assert_array_equal(after[2], vectors)
+
+
+def test_every_kind_of_frame_is_refused_alike():
+    import polars as pl
+    import pyarrow as pa
+
+    more = rows().assign(extra="new")
+    records = np.array([("v0", "w0", "x", "new")], dtype=[(n, "U9") for n in more])
+    for window in (pl.DataFrame(more.to_dict("list")), pa.Table.from_pandas(more), records):
+        with pytest.raises(ValueError, match="extra"):
+            Windowed(OneHot()).fit(rows()).partial_fit(window)
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=lambda e: repr(e)[:30])
+def test_a_window_without_rows_moves_only_the_position(stream):
+    model = fitted(stream)
+    counts, n_windows, vectors = state(model)
+    model.partial_fit(rows()[:0])
+    after = state(model)
+    assert after[0] == counts and after[1] == n_windows + 1
+    np.testing.assert_array_equal(after[2], vectors)
+
+
+@pytest.mark.parametrize("stream", STREAMS, ids=lambda e: repr(e)[:30])
+def test_new_values_and_all_missing(stream):
+    model = fitted(stream)
+    model.partial_fit(rows().assign(a="never seen"))
+    gone = pd.DataFrame({name: [None] * 5 for name in "abc"}, dtype=object)
+    model.partial_fit(gone)
+    embedder = vars(model).get("embedder_", model)
+    assert None in embedder.counts_.labels[0] and "never seen" in embedder.counts_.labels[0]
+    assert np.isfinite(embedder.transform(gone)).all()
+
+
+def test_a_stream_cannot_begin_without_rows():
+    with pytest.raises(ValueError, match="0 sample"):
+        Windowed(OneHot()).partial_fit(rows()[:0])
+
+
+def test_missing_can_be_refused():
+    schema = Schema({}, missing="error")
+    stream = Windowed(OneHot(schema=schema)).fit(rows())
+    with pytest.raises(ValueError, match=r"column 'a'.*missing"):
+        stream.partial_fit(rows().assign(a=None))
+    assert stream.n_windows_ == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decay": 1.5}, "decay"),
+        ({"decay": float("nan")}, "decay"),
+        ({"window": 0}, "window"),
+        ({"window": 2.5}, "window"),
+        ({"decay": 0.5, "window": 2}, "one of them"),
+        ({"refresh": 0}, "refresh"),
+        ({"embedder": "weave"}, "embedder"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        Windowed(**options).fit(rows())
+
+
+# -- checkpoints --------------------------------------------------------------------------------
+
+
+def test_resume_refuses_other_models(tmp_path):
+    path = tmp_path / "stream.tabweave"
+    Windowed(OneHot(), decay=0.5).fit(rows()).save(path)
+    with pytest.raises(ValueError, match=r"decay=0\.5"):
+        Windowed(OneHot(), decay=0.6).resume(path)
+    with pytest.raises(ValueError, match="embedder"):
+        Windowed(Weave(), decay=0.5).resume(path)
+    with pytest.raises(ValueError, match="of a Windowed, not of a UNICORN"):
+        UNICORN().resume(path)
+    nominal(rows()).save(path)
+    with pytest.raises(ValueError, match="holds counts, not estimator or stream"):
+        Windowed(OneHot(), decay=0.5).resume(path)
+    path.write_bytes(b"PK half a file")
+    with pytest.raises(ValueError, match="damaged"):
+        Windowed(OneHot()).resume(path)
+
+
+def test_leftovers_of_a_killed_writer_are_cleared(tmp_path):
+    left = tmp_path / "stream.tabweave.0123.part"
+    left.write_bytes(b"half")
+    other = tmp_path / "other.tabweave.0123.part"
+    other.write_bytes(b"half")
+    Windowed(OneHot()).fit(rows()).save(tmp_path / "stream.tabweave")
+    assert not left.exists() and other.exists()
+
+
+WORKER = """
+import sys
+from pathlib import Path
+import pandas as pd
+from tabweave import OneHot, Windowed
+path = Path(sys.argv[1])
+Windowed(OneHot()).fit({"a": ["x"]}).partial_fit({"a": ["x"]})  # load what is compiled first
+stream = Windowed(OneHot())
+if path.exists():
+    stream.resume(path)
+print("ready", flush=True)
+while True:
+    i = stream.n_windows_ if "embedder_" in vars(stream) else 0
+    stream.partial_fit({"a": [f"v{i}", f"v{i % 7}"], "b": ["x", "y"]})
+    stream.save(path)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_goes_on(tmp_path):
+    path = tmp_path / "stream.tabweave"
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        with process, pytest.raises(subprocess.TimeoutExpired):
+            assert process.stdout.readline() == "ready\n"
+            try:
+                process.wait(rng.random())
+            finally:
+                process.kill()
+    stream = Windowed(OneHot()).resume(path)
+    expected = [
+        {"a": v, "b": b}
+        for i in range(stream.n_windows_)
+        for v, b in ((f"v{i}", "x"), (f"v{i % 7}", "y"))
+    ]
+    assert stream.counts_ == Counts.of(expected)
+
+
+# -- scikit-learn -------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([Windowed(OneHot())])
+def test_sklearn(estimator, check):
+    check(estimator)
+
+
+# -- embedders that need whole rows ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("embedder", [HELIC(random_state=0), NonBEND(random_state=0)])
+def test_whole_rows_reach_the_embedders_that_need_them(embedder):
+    X = rows(120)
+    y = X["a"].str[-1]
+    stream = Windowed(embedder)
+    for start in range(0, 120, 40):
+        stream.partial_fit(X[start : start + 40], y[start : start + 40])
+    stream.partial_fit(X[:0], y[:0])
+    assert (stream.n_windows_, stream.n_rows_) == (4, 120)
+    whole = clone(embedder).fit(X, y)
+    assert stream.counts_ == whole.counts_
+    np.testing.assert_array_equal(stream.transform(X), whole.transform(X))
+
+
+@pytest.mark.parametrize("how", [{"decay": 0.5}, {"window": 2}, {"refresh": 3}])
+def test_embedders_of_whole_rows_cannot_forget(how):
+    with pytest.raises(ValueError, match="NonBEND learns from whole rows"):
+        Windowed(NonBEND(), **how).partial_fit(rows())

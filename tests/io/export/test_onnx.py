@@ -1,0 +1,236 @@
+"""ONNX, run: the runtime gives the vectors of ``transform``."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tabweave
+from tabweave import (
+    CDE,
+    CKML,
+    HELIC,
+    UNICORN,
+    UNTIE,
+    Column,
+    MixedEmbedder,
+    NonBEND,
+    OneHot,
+    Schema,
+    ValueMetric,
+    Weave,
+    Windowed,
+)
+
+pytest.importorskip("onnx", reason="the export extra is not installed")
+onnxruntime = pytest.importorskip("onnxruntime", reason="the export extra is not installed")
+KINDS = {"tensor(string)": object, "tensor(int64)": np.int64, "tensor(bool)": bool}
+
+
+def run(model, rows, missing=""):
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    feeds = {}
+    for entry in session.get_inputs():
+        cells, kind = rows[entry.name], KINDS.get(entry.type, np.float64)
+        if kind is object:
+            cells = [
+                missing if v is None else v if isinstance(v, str) else v.isoformat() for v in cells
+            ]
+        elif kind is np.float64:
+            cells = [np.nan if v is None else v for v in cells]
+        feeds[entry.name] = np.array(cells, dtype=kind)
+    (out,) = session.run(["vectors"], feeds)
+    return out
+
+
+def agrees(embedder, rows, **options):
+    found, expected = (
+        run(tabweave.export.onnx(embedder, **options), rows, **options),
+        embedder.transform(rows),
+    )
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+
+
+class TestRoundTrip:
+    def test_every_type(self, seen, asked, schema):
+        for n_clusters in (None, 3):
+            for name in seen:
+                if name == "Größe %s":  # bytes: see below
+                    continue
+                model = weave_of(seen, [name, "select"], n_clusters)
+                rows = {n: asked[n] for n in {name, "select"}}
+                agrees(model, rows, missing="\0")
+
+    def test_columns_without_missing_values(self):
+        rows = {
+            "t": ["a", "b", ""],
+            "i": [3, -4, 3],
+            "b": [True, False, True],
+            "f": [0.5, 1.5, 2.0],
+        }
+        model = OneHot(schema=dict.fromkeys(rows, "nominal")).fit(rows)
+        exported = tabweave.export.onnx(model)
+        types = [i.type.tensor_type.elem_type for i in exported.graph.input]
+        assert types == [8, 7, 9, 11]  # string, int64, bool, double
+        agrees(model, {"t": ["b", "new"], "i": [3, 9], "b": [True, False], "f": [2.0, 9.5]})
+
+    @pytest.mark.parametrize(
+        "embedder",
+        [
+            OneHot(dtype="float32"),
+            ValueMetric("goodall3"),
+            CKML(),
+            Weave(3, dtype="float32"),
+            UNTIE(2),
+            HELIC(random_state=0, n_pairs=100),
+            UNICORN(2),
+            NonBEND(random_state=0),
+            CDE(random_state=0),
+            Windowed(OneHot(), window=2),
+        ],
+        ids=lambda e: type(e).__name__,
+    )
+    def test_every_embedder(self, embedder, seen, asked):
+        names = ["plain", "select", "it's"]
+        part, rows = ({name: table[name] for name in names} for table in (seen, asked))
+        agrees(embedder.fit(part, [str(v) for v in seen["it's"]]), rows, missing="\0")
+
+    @pytest.mark.parametrize("numeric", ["standard", "absolute"])
+    @pytest.mark.parametrize("categorical", ["auto", Weave(2)], ids=["concat", "sum"])
+    def test_mixed_tables(self, categorical, numeric):
+        rng = np.random.default_rng(0)
+        levels = ("low", "mid", "high")
+        rows = {
+            "job": rng.choice(["cook", "clerk", "judge", None], 50).tolist(),
+            "grade": rng.choice([*levels, None], 50).tolist(),
+            "age": [400.0, *rng.normal(40, 10, 48).tolist(), float("nan")],
+        }
+        kinds = {"grade": Column("grade", "ordinal", levels=levels)}
+        model = MixedEmbedder(categorical, numeric, schema=kinds, dtype="float32").fit(rows)
+        agrees(
+            model, {**rows, "job": ["new", *rows["job"][1:]], "grade": ["?", *rows["grade"][1:]]}
+        )
+
+    def test_real_tables(self):
+        for name in ("mushroom_full", "crx"):
+            try:
+                data = tabweave.datasets.load(name, download=False)
+            except FileNotFoundError as error:
+                pytest.skip(str(error))
+            X = {c: list(data.columns[c]) for c in data.kinds}
+            mixed = "numeric" in data.kinds.values()
+            model = (MixedEmbedder() if mixed else Weave(4)).fit({c: v[::2] for c, v in X.items()})
+            agrees(model, {c: cells[:500] for c, cells in X.items()})
+
+
+def weave_of(seen, names, n_clusters):
+    part = {name: seen[name] for name in names}
+    return Weave(n_clusters, schema=dict.fromkeys(part, "nominal")).fit(part)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+FRACTIONS = st.floats(allow_nan=False).filter(lambda v: not v.is_integer())
+COLUMNS = st.one_of(
+    st.lists(TEXT | st.none(), min_size=2, max_size=6),
+    st.lists(st.integers(-(2**53), 2**53) | st.none(), min_size=2, max_size=6),
+    st.lists(FRACTIONS | st.none(), min_size=2, max_size=6),
+    st.lists(st.booleans() | st.none(), min_size=2, max_size=4),
+)
+
+
+@settings(max_examples=25)
+@given(data=st.data(), names=st.lists(TEXT, min_size=1, max_size=3, unique=True))
+def test_any_table(data, names):
+    pools = {name: data.draw(COLUMNS) for name in names}
+    seen, asked = (
+        {
+            n: data.draw(st.lists(st.sampled_from(pool), min_size=4, max_size=4))
+            for n, pool in pools.items()
+        }
+        for _ in range(2)
+    )
+    for name, cells in asked.items():  # a missing cell of an input that has no way to say so
+        if None not in seen[name] and not any(isinstance(v, str) for v in seen[name]):
+            asked[name] = [seen[name][0] if v is None else v for v in cells]
+    assume(all(any(v is not None for v in cells) for cells in seen.values()))
+    assume(all({type(v) for v in asked[n]} <= {type(v) for v in seen[n]} for n in names))
+    model = OneHot(schema=dict.fromkeys(names, "nominal")).fit(seen)
+    agrees(model, asked)
+
+
+# -- what stands for missing and unknown --------------------------------------------------------
+
+
+def test_missing_text_is_said_by_a_text():
+    model = Weave().fit({"a": ["x", "y", "", None]})
+    with pytest.raises(ValueError, match=r"column 'a' has the value '', which stands for missing"):
+        tabweave.export.onnx(model)
+    agrees(model, {"a": ["x", "", None, "new"]}, missing="<none>")
+    exported = tabweave.export.onnx(Weave().fit({"a": ["x", "y", None]}))
+    props = {p.key: p.value for p in exported.metadata_props}
+    assert props["missing"] == "" and json.loads(props["names"]) == ["a_0", "a_1"]
+
+
+def test_values_that_are_refused_are_nan():
+    schema = Schema({"a": "nominal"}, missing="error")
+    rows = {"a": ["x", "new", None]}
+    model = OneHot(schema=schema, unknown="error").fit({"a": ["x", "y"]})
+    np.testing.assert_array_equal(
+        run(tabweave.export.onnx(model), rows), [[1, 0], [np.nan] * 2, [np.nan] * 2]
+    )
+    model = OneHot(schema=schema).fit({"a": ["x", "y"]})
+    np.testing.assert_array_equal(
+        run(tabweave.export.onnx(model), rows), [[1, 0], [0.5, 0.5], [np.nan] * 2]
+    )
+
+
+def test_columns_may_be_called_anything():
+    for name in ("vectors", ""):
+        with pytest.raises(ValueError, match=f"column '{name}' cannot be an input of that name"):
+            tabweave.export.onnx(OneHot().fit({name: ["x", "y"]}))
+    agrees(OneHot().fit({"tabweave/c0_place": ["u", "v"]}), {"tabweave/c0_place": ["u", "w"]})
+
+
+def test_constant_columns_keep_their_input():
+    rows = {"a": ["x", "x"], "b": ["u", "v"]}
+    model = Weave().fit(rows)
+    assert [i.name for i in tabweave.export.onnx(model).graph.input] == ["a", "b"]
+    agrees(model, rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ({"a": [b"x", b"y"]}, "has bytes"),
+        ({"a": ["x", 1]}, r"several types \(int, str\)"),
+        ({"a": [True, 5]}, r"several types \(bool, int\)"),
+        ({"a": [2**60 + 1, 3, None]}, "no way to say missing"),
+        ({"a": [2**70 + 1, 3]}, "is no float64, and int64 does not hold the others"),
+        ({"a": ["x", "x"]}, "no dimension"),
+    ],
+    ids=str,
+)
+def test_what_has_no_input_is_refused(rows, message):
+    with pytest.raises(ValueError, match=message):
+        tabweave.export.onnx(Weave(schema={"a": "nominal"}).fit(rows))
+
+
+def test_sets_are_refused():
+    with pytest.raises(ValueError, match="column 't' holds sets"):
+        tabweave.export.onnx(OneHot(schema={"t": "set"}).fit({"t": [["a"], ["b"]]}))
+
+
+def test_file(tmp_path):
+    model = OneHot().fit({"a": ["x", "y"]})
+    exported = tabweave.export.onnx(model, tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    (out,) = session.run(None, {"a": np.array(["y"])})
+    assert out.tolist() == [[0.0, 1.0]]
+    before = (tmp_path / "m.onnx").read_bytes()
+    tabweave.export.onnx(model, tmp_path / "m.onnx")
+    assert (tmp_path / "m.onnx").read_bytes() == before
+    assert exported.producer_name == "tabweave"
+    assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]

@@ -1,0 +1,111 @@
+"""Parquet: the tables hold every value's row, and joining them by hand gives the vectors."""
+
+import json
+
+import duckdb
+import numpy as np
+import pytest
+
+import tabweave
+from tabweave import Column, MixedEmbedder, OneHot, Schema, ValueMetric, Weave
+
+
+def read(path):
+    with duckdb.connect() as connection:
+        rows = connection.execute(f"SELECT * FROM '{path}'").fetchall()
+        names = [column[0] for column in connection.description]
+        (about,) = connection.execute(
+            f"SELECT decode(value) FROM parquet_kv_metadata('{path}') WHERE decode(key) = 'tabweave'"
+        ).fetchone()
+    return rows, names, json.loads(about)
+
+
+def by_hand(path, columns):
+    """Embed rows with nothing but the file, as a user in another language would."""
+    rows, _, about = read(path)
+    tables = {}
+    for column, kind, type_, value, *vector in rows:
+        tables.setdefault(column, {})[kind, type_, value] = np.array(vector, dtype=float)
+    parts = []
+    for name, table in tables.items():
+        vectors = []
+        for cell in columns[name]:
+            shown = cell.hex() if isinstance(cell, bytes) else str(cell)
+            found = table.get(("value", type(cell).__name__, shown))
+            if cell is None:
+                found = table.get(("missing", None, None))
+            vectors.append(table["unknown", None, None] if found is None else found)
+        parts.append(np.array(vectors))
+    if about["combine"] == "sum":
+        return np.sum(parts, axis=0)
+    return np.hstack([part[:, ~np.isnan(part).all(axis=0)] for part in parts])
+
+
+@pytest.mark.parametrize("n_clusters", [None, 2], ids=["concat", "sum"])
+def test_joins_give_the_vectors(tmp_path, n_clusters):
+    rows = {
+        "it's": ["a", "b", "ü'\n", None, "a", "b"],
+        "n": [1, 2, 2, 3, 1, None],
+        "f": [0.1, 1 / 3, 0.1, 0.1, 1e300, None],
+        "mixed": ["1", 1, True, b"\x00", None, 2.5],
+        "constant": ["x"] * 6,
+    }
+    model = Weave(n_clusters, schema=dict.fromkeys(rows, "nominal")).fit(rows)
+    tabweave.export.parquet(model, tmp_path / "t.parquet")
+    asked = {name: [*cells[:4], "never", None] for name, cells in rows.items()}
+    np.testing.assert_array_equal(by_hand(tmp_path / "t.parquet", asked), model.transform(asked))
+
+
+def test_columns_types_and_names(tmp_path):
+    path = tmp_path / "it's.parquet"
+    model = OneHot(schema={"a": "nominal"}).fit({"a": ["x", 2, None]})
+    tabweave.export.parquet(model, path)
+    rows, names, about = read(str(path).replace("'", "''"))
+    assert names == ["column", "kind", "type", "value", "v0", "v1", "v2"]
+    assert [row[:4] for row in rows] == [
+        ("a", "value", "int", "2"),
+        ("a", "value", "str", "x"),
+        ("a", "missing", None, None),
+        ("a", "unknown", None, None),
+    ]
+    assert about == {"combine": "concat", "names": ["a_2", "a_x", "a_<missing>"], "numbers": []}
+
+
+def test_numbers_and_sets(tmp_path):
+    levels = ("low", "high")
+    kinds = {"grade": Column("grade", "ordinal", levels=levels), "tags": "set"}
+    rows = {
+        "tags": [["p"], ["q", "p"], ["r"]],
+        "grade": ["low", "high", None],
+        "x": [1.0, 3.0, 5.0],
+    }
+    model = MixedEmbedder(schema=kinds).fit(rows)
+    tabweave.export.parquet(model, tmp_path / "t.parquet")
+    found, _, about = read(tmp_path / "t.parquet")
+    ((name, mean, factor),) = about["numbers"]
+    assert name == "x" and mean == 3.0
+    one = model.transform({"tags": [["p"]], "grade": ["high"], "x": [4.0]})[0]
+    np.testing.assert_allclose((4.0 - mean) * factor, one[-1])
+    vectors = {(row[0], row[3]): [v for v in row[4:] if v is not None] for row in found}
+    np.testing.assert_allclose([*vectors["tags", "p"], *vectors["grade", "high"]], one[:-1])
+
+
+def test_policies_leave_rows_out(tmp_path):
+    schema = Schema({"a": "nominal"}, missing="error")
+    tabweave.export.parquet(
+        OneHot(schema=schema, unknown="error").fit({"a": ["x", "y"]}), tmp_path / "t.parquet"
+    )
+    assert {row[1] for row in read(tmp_path / "t.parquet")[0]} == {"value"}
+
+
+def test_refusal_leaves_the_old_file(tmp_path):
+    path = tmp_path / "t.parquet"
+    tabweave.export.parquet(OneHot().fit({"a": ["x", "y"]}), path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="no value table"):
+        tabweave.export.parquet(ValueMetric("jia").fit({"a": list("xyx"), "b": list("uvv")}), path)
+    with pytest.raises(ValueError, match="Unicode"):
+        tabweave.export.parquet(OneHot().fit({"a": ["\ud800", "y"]}), path)
+    assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(OSError, match="cannot write"):
+        tabweave.export.parquet(OneHot().fit({"a": ["x", "y"]}), tmp_path / "none" / "t.parquet")

@@ -1,0 +1,418 @@
+"""SQL, run: DuckDB, SQLite and PostgreSQL give the vectors of ``transform``."""
+
+import datetime as dt
+import sqlite3
+import string
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tabweave
+from tabweave import (
+    CDE,
+    CKML,
+    HELIC,
+    UNICORN,
+    UNTIE,
+    Column,
+    CoupledNumeric,
+    MixedEmbedder,
+    NonBEND,
+    OneHot,
+    Schema,
+    ValueMetric,
+    Weave,
+    Windowed,
+)
+from tabweave.embed.autoencoder import OneHotAutoencoder
+
+KEY = "row number"
+
+
+def sorted_rows(rows):
+    """Drop the key from the rows of a result, after sorting by it."""
+    out = np.array([row[1:] for row in sorted(rows)], dtype=float)
+    assert len(out)
+    return out
+
+
+def in_duckdb(embedder, rows, types=None, **options):
+    pyarrow = pytest.importorskip("pyarrow", reason="typed columns of Python values")
+    arrow = pyarrow.table({KEY: range(len(next(iter(rows.values())))), **rows})
+    with duckdb.connect() as connection:
+        connection.register("arrow", arrow)
+        casts = [f'CAST("{n}" AS {t}) AS "{n}"' for n, t in (types or {}).items()]
+        change = f"REPLACE ({', '.join(casts)})" if casts else ""
+        connection.execute(f"CREATE TABLE rows AS SELECT * {change} FROM arrow")
+        script = tabweave.export.sql(embedder, "duckdb", keep=[KEY], **options)
+        return sorted_rows(connection.execute(script).fetchall())
+
+
+def in_sqlite(embedder, rows, declared=None, **options):
+    names = ", ".join(
+        '"' + name.replace('"', '""') + f'" {(declared or {}).get(name, "")}' for name in rows
+    )
+    cells = zip(*([as_sqlite(v) for v in column] for column in rows.values()), strict=True)
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute(f'CREATE TABLE rows ("{KEY}", {names})')
+        marks = ", ".join("?" * (len(rows) + 1))
+        numbered = [(i, *row) for i, row in enumerate(cells)]
+        connection.executemany(f"INSERT INTO rows VALUES ({marks})", numbered)
+        script = tabweave.export.sql(embedder, "sqlite", keep=[KEY], **options)
+        connection.executescript(script.tables)
+        return sorted_rows(connection.execute(script.select).fetchall())
+    finally:
+        connection.close()
+
+
+def as_sqlite(value):
+    return value.isoformat() if isinstance(value, dt.date) else value
+
+
+def agrees(found, embedder, rows):
+    np.testing.assert_allclose(found, embedder.transform(rows), rtol=1e-12, atol=1e-12)
+
+
+class TestRoundTrip:
+    def test_duckdb(self, weave, asked):
+        agrees(in_duckdb(weave, asked), weave, asked)
+
+    def test_sqlite(self, weave, asked):
+        agrees(in_sqlite(weave, asked), weave, asked)
+
+    @pytest.mark.slow
+    def test_postgres(self, weave, asked, request):
+        dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="reads PostgreSQL")
+        pyarrow = pytest.importorskip("pyarrow", reason="typed columns of Python values")
+        server = request.getfixturevalue("postgres")
+        script = tabweave.export.sql(weave, "postgres", keep=[KEY], replace=True)
+        with dbapi.connect(server) as connection, connection.cursor() as cursor:
+            table = pyarrow.table({KEY: range(len(asked["plain"])), **asked})
+            cursor.adbc_ingest("rows", table, mode="replace")
+            for statement in script.tables.split(";\n"):
+                cursor.execute(statement)
+            cursor.execute(script.select)
+            agrees(sorted_rows(cursor.fetchall()), weave, asked)
+
+    @pytest.mark.parametrize(
+        "embedder",
+        [
+            OneHot(dtype="float32"),
+            ValueMetric("goodall3"),
+            ValueMetric("lin"),
+            CKML(),
+            Weave(3),
+            UNTIE(2),
+            HELIC(random_state=0, n_pairs=100),
+            UNICORN(2),
+            NonBEND(random_state=0),
+            CDE(random_state=0),
+            Windowed(OneHot(), window=2),
+        ],
+        ids=lambda e: type(e).__name__,
+    )
+    def test_every_embedder(self, embedder, seen, asked):
+        names = ["plain", "select", "it's"]
+        part = {name: seen[name] for name in names}
+        rows = {name: asked[name] for name in names}
+        embedder.fit(part, seen["it's"] and [str(v) for v in seen["it's"]])
+        for found in (in_duckdb(embedder, rows), in_sqlite(embedder, rows)):
+            np.testing.assert_allclose(found, embedder.transform(rows), rtol=1e-6, atol=1e-6)
+
+    @pytest.mark.parametrize("numeric", ["standard", "absolute"])
+    @pytest.mark.parametrize("categorical", ["auto", Weave(2)], ids=["concat", "sum"])
+    def test_mixed_tables(self, categorical, numeric):
+        rng = np.random.default_rng(0)
+        levels = ("low", "mid", "high")
+        rows = {
+            "job": rng.choice(["cook", "clerk", "judge", None], 50).tolist(),
+            "grade": rng.choice([*levels, None], 50).tolist(),
+            "age": [400.0, *rng.normal(40, 10, 47).tolist(), None, float("nan")],
+            "flat": [1.5] * 50,
+        }
+        kinds = {"grade": Column("grade", "ordinal", levels=levels)}
+        model = MixedEmbedder(categorical, numeric, schema=kinds).fit(rows)
+        new = {**rows, "job": ["new", *rows["job"][1:]], "grade": ["worse", *rows["grade"][1:]]}
+        for found in (in_duckdb(model, new), in_sqlite(model, new)):
+            agrees(found, model, new)
+
+    def test_tables_of_numbers(self):
+        rng = np.random.default_rng(0)
+        rows = {"age": [*rng.normal(40, 10, 49), None], "pay": rng.exponential(size=50).tolist()}
+        model = MixedEmbedder().fit(rows)
+        asked = {**rows, "age": [-1e6, 1e6, 40.0, *rows["age"][3:]]}
+        for found in (in_duckdb(model, asked), in_sqlite(model, asked)):
+            np.testing.assert_allclose(found, model.transform(asked), rtol=1e-6, atol=1e-6)
+        strict = MixedEmbedder(schema=Schema({}, missing="error")).fit({"pay": rows["pay"]})
+        found = in_duckdb(strict, {"pay": [1.0, None]})
+        np.testing.assert_array_equal(np.isnan(found), [[False] * 3, [True] * 3])
+
+    def test_real_tables(self):
+        for name in ("mushroom_full", "house_votes_full", "crx"):
+            try:
+                data = tabweave.datasets.load(name, download=False)
+            except FileNotFoundError as error:
+                pytest.skip(str(error))
+            X = {c: list(data.columns[c]) for c, kind in data.kinds.items()}
+            half = {c: cells[::2] for c, cells in X.items()}
+            mixed = "numeric" in data.kinds.values()
+            model = (MixedEmbedder() if mixed else Weave()).fit(half)
+            rest = {c: cells[:300] for c, cells in X.items()}
+            for found in (in_duckdb(model, rest), in_sqlite(model, rest)):
+                agrees(found, model, rest)
+
+
+# -- any name, any value ------------------------------------------------------------------------
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+COLUMNS = st.one_of(
+    st.lists(TEXT | st.none(), min_size=1, max_size=6),
+    st.lists(st.integers(-(2**63) + 1, 2**63 - 1) | st.none(), min_size=1, max_size=6),
+    st.lists(st.floats(allow_nan=False) | st.none(), min_size=1, max_size=6),
+    st.lists(st.booleans() | st.none(), min_size=1, max_size=4),
+    st.lists(st.binary(max_size=4) | st.none(), min_size=1, max_size=6),
+    st.lists(st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1)), min_size=1, max_size=4),
+    st.lists(st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2100, 1, 1)), min_size=1),
+)
+NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+
+
+@st.composite
+def tables(draw):
+    names = draw(st.lists(NAMES, min_size=1, max_size=3, unique_by=str.lower))
+    assume(KEY not in {name.lower() for name in names})
+    pools = {name: draw(COLUMNS) for name in names}
+    n = draw(st.integers(2, 8))
+    rows = [{k: draw(st.sampled_from(pool)) for k, pool in pools.items()} for _ in range(2 * n)]
+    return [{name: [row[name] for row in part] for name in names} for part in (rows[:n], rows[n:])]
+
+
+@settings(max_examples=25)
+@given(parts=tables(), n_clusters=st.sampled_from([None, 2]))
+def test_any_table(parts, n_clusters):
+    seen, asked = parts
+    embedder = Weave(n_clusters, schema=dict.fromkeys(seen, "nominal"))
+    try:
+        embedder.fit(seen)
+        width = len(embedder.get_feature_names_out())
+    except ValueError:  # fewer distinct rows than clusters
+        assume(False)
+    assume(width)
+    for run in (in_duckdb, in_sqlite):
+        np.testing.assert_allclose(run(embedder, asked), embedder.transform(asked), atol=1e-9)
+
+
+# -- types --------------------------------------------------------------------------------------
+
+
+def test_enums_and_identifiers_are_text():
+    rows = {"mood": ["ok", "bad", "ok", None]}
+    model = Weave().fit(rows)
+    agrees(in_duckdb(model, rows, {"mood": "ENUM('bad', 'ok')"}), model, rows)
+    names = ["0000007b-0000-0000-0000-000000000001", "0000007b-0000-0000-0000-000000000002"]
+    model = Weave().fit({"id": names})
+    agrees(in_duckdb(model, {"id": names[::-1]}, {"id": "UUID"}), model, {"id": names[::-1]})
+
+
+def test_moments_as_text_or_timestamp():
+    rows = {"at": ["2024-01-01T10:00:00", "2024-01-01T10:00:00.500000", None]}
+    model = OneHot().fit(rows)
+    agrees(in_duckdb(model, rows), model, rows)
+    agrees(in_duckdb(model, rows, {"at": "TIMESTAMP"}), model, rows)
+    agrees(in_duckdb(model, rows, types={"at": "VARCHAR"}), model, rows)
+    zoned = {"at": ["2024-01-01T10:00:00+00:00", "2024-01-01T11:30:00+01:00"]}
+    model = OneHot().fit(zoned)
+    agrees(in_duckdb(model, zoned, {"at": "TIMESTAMPTZ"}), model, zoned)
+
+
+def test_types_say_what_the_values_do_not():
+    model = OneHot().fit({"day": ["2024-01-01", "2024-01-02"]})
+    script = tabweave.export.sql(model, types={"day": "date"})
+    assert '"value" DATE PRIMARY KEY' in script and "DATE '2024-01-02'" in script
+    with pytest.raises(ValueError, match=r"column 'day': value '2024-01-01' is no number"):
+        tabweave.export.sql(model, types={"day": "number"})
+    with pytest.raises(ValueError, match="use one of text"):
+        tabweave.export.sql(model, types={"day": "varchar"})
+    with pytest.raises(ValueError, match=r"types names column 'days'; there are \['day'\]"):
+        tabweave.export.sql(model, types={"days": "date"})
+
+
+def test_numbers_that_are_not_a_number_are_missing():
+    rows = {"x": [0.5, 1.5, float("nan"), 2.0, None]}
+    model = Weave(schema={"x": "nominal"}).fit(rows)
+    agrees(in_duckdb(model, rows, {"x": "DOUBLE"}), model, rows)
+
+
+def test_whole_numbers_of_any_size():
+    for pool in ([2**62, 2**62 + 1, 5], [2**53, 1], [1e300, 0.5]):
+        model = OneHot(schema={"n": "nominal"}).fit({"n": pool})
+        agrees(in_sqlite(model, {"n": pool}), model, {"n": pool})
+        agrees(in_duckdb(model, {"n": pool}), model, {"n": pool})
+    model = OneHot(schema={"n": "nominal"}).fit({"n": [2**70 + 1, 3]})
+    with pytest.raises(ValueError, match=r"column 'n': \d+ is neither a 64-bit integer nor"):
+        tabweave.export.sql(model)
+
+
+def test_sqlite_tells_text_from_numbers():
+    rows = {"v": ["1", 1, 2.5, "2.5", b"1", None]}
+    model = OneHot(schema={"v": "nominal"}).fit(rows)
+    agrees(in_sqlite(model, rows), model, rows)
+    for dialect in ("duckdb", "postgres", "bigquery"):
+        with pytest.raises(ValueError, match=r"column 'v' has values of several types \(bytes, "):
+            tabweave.export.sql(model, dialect)
+    text = OneHot().fit({"v": ["1", "2"]})
+    asked = {"v": [1, 2]}  # whole numbers are not the text they were fitted with
+    agrees(in_sqlite(text, asked, {"v": "INTEGER"}), text, asked)
+
+
+def test_empty_text_may_be_missing():
+    schema = Schema({"a": "nominal"}, empty_is_missing=True)
+    rows = {"a": ["x", "", "y", None, "z"]}
+    model = Weave(schema=schema).fit({"a": ["x", "y", "y", ""]})
+    agrees(in_duckdb(model, rows), model, rows)
+    agrees(in_sqlite(model, rows), model, rows)
+
+
+# -- what has no vector -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("run", [in_duckdb, in_sqlite])
+def test_values_that_are_refused_are_null(run):
+    schema = Schema({"a": "nominal"}, missing="error")
+    rows = {"a": ["x", "new", None]}
+    found = run(OneHot(schema=schema, unknown="error").fit({"a": ["x", "y"]}), rows)
+    np.testing.assert_array_equal(np.isnan(found), [[False] * 2, [True] * 2, [True] * 2])
+    found = run(OneHot(unknown="error").fit({"a": ["x", "y", None]}), rows)
+    np.testing.assert_array_equal(found, [[1, 0, 0], [np.nan] * 3, [0, 0, 1]])
+    found = run(OneHot(schema=schema).fit({"a": ["x", "y"]}), rows)
+    np.testing.assert_array_equal(found, [[1, 0], [0.5, 0.5], [np.nan, np.nan]])
+
+
+def refused(name):
+    if name == "sets":
+        return OneHot(schema={"t": "set"}).fit({"t": [["a"], ["b"]]}), ValueError, "holds sets"
+    if name == "jia":
+        rows = {"a": list("xyx"), "b": list("uvv")}
+        return ValueMetric("jia").fit(rows), ValueError, "no value table"
+    if name == "coupled":
+        rows = {"a": list("xyxy"), "n": [1.0, 2.0, 4.0, 8.0]}
+        return MixedEmbedder(numeric="coupled").fit(rows), ValueError, "numeric='standard'"
+    if name == "numeric":
+        return (
+            CoupledNumeric().fit([[1.0, 2], [2, 1], [5, 2]]),
+            TypeError,
+            r"tabweave\.export\.save",
+        )
+    if name == "network":
+        model = OneHotAutoencoder(2, max_iter=2, random_state=0).fit([["a"], ["b"]])
+        return model, TypeError, "OneHotAutoencoder does more"
+    if name == "constant":
+        return Weave().fit({"a": ["x", "x"]}), ValueError, "no dimension"
+    return OneHot().fit({"a": ["\ud800", "x"]}), ValueError, "no valid Unicode"
+
+
+@pytest.mark.parametrize(
+    "name", ["sets", "jia", "coupled", "numeric", "network", "constant", "surrogates"]
+)
+def test_what_is_no_lookup_is_refused(name):
+    model, kind, message = refused(name)
+    with pytest.raises(kind, match=message):
+        tabweave.export.sql(model)
+
+
+def test_unfitted_and_odd_arguments():
+    from sklearn.exceptions import NotFittedError
+
+    with pytest.raises(NotFittedError):
+        tabweave.export.sql(Weave())
+    with pytest.raises(ValueError, match="dialect='mysql': use one of 'duckdb'"):
+        tabweave.export.sql(OneHot().fit({"a": ["x"]}), "mysql")
+    with pytest.raises(ValueError, match="zero character"):
+        tabweave.export.sql(OneHot().fit({"a": ["x\0", "y"]}), "postgres")
+    with pytest.raises(ValueError, match="no way to write the name"):
+        tabweave.export.sql(OneHot().fit({"a`b": ["x", "y"]}), "bigquery")
+
+
+def test_limits_of_the_systems():
+    wide = OneHot().fit([[f"{i}{j}" for i in range(70)] for j in range(2)])
+    with pytest.raises(ValueError, match=r"the query has 71 tables, sqlite takes 64"):
+        tabweave.export.sql(wide, "sqlite")
+    deep = OneHot().fit({"a": [str(i) for i in range(1700)]})
+    with pytest.raises(ValueError, match=r"has 1700 columns, postgres takes 1600"):
+        tabweave.export.sql(deep, "postgres")
+
+
+# -- text ---------------------------------------------------------------------------------------
+
+
+def test_parts_names_and_replacing():
+    model = OneHot().fit({"a b": ["x", "y"], "A_B": ["u", "v"], "A-B": ["u", "v"]})
+    script = tabweave.export.sql(
+        model, table=("main", "my rows"), prefix=("main", "m"), keep="id", replace=True
+    )
+    assert str(script) == f"{script.tables}\n{script.select};\n"
+    assert 'FROM "main"."my rows" AS t' in script.select
+    for name in ("m_a_b", "m_a_b_2", "m_a_b_3"):
+        assert f'"main"."{name}"' in script
+    with duckdb.connect() as connection:
+        columns = """1 AS id, 'x' AS "a b", 'u' AS "A_B", 'v' AS "A-B" """
+        connection.execute(f'CREATE TABLE "my rows" AS SELECT {columns}')
+        for _ in range(2):  # tables of a first run are replaced
+            found = connection.execute(script).fetchall()
+        assert found == [(1, 1, 0, 1, 0, 0, 1)]
+        connection.execute(f"CREATE VIEW vectors AS {script.select}")
+        with pytest.raises(duckdb.CatalogException):
+            connection.execute(tabweave.export.sql(model, prefix=("main", "m")))
+
+
+def test_output_names_do_not_meet():
+    model = OneHot().fit({"a": ["X", "x"], "A": ["x", "X"]})
+    script = tabweave.export.sql(model, keep=["a_x"])
+    names = [line.rpartition(" AS ")[2].strip(',"') for line in script.select.splitlines()[2:6]]
+    assert len({name.lower() for name in [*names, "a_x"]}) == 5
+
+
+def test_bigquery_text():
+    rows = {"Größe": ["it's", "a\\b\n", None], "n": [1, 2, 3], "b": [True, False, True]}
+    rows |= {"at": ["2024-01-01T10:00:00", "2024-01-02T10:00:00", None], "raw": [b"a", b"b", b"c"]}
+    kinds = dict.fromkeys(rows, "nominal")
+    script = tabweave.export.sql(
+        OneHot(schema=kinds).fit(rows), "bigquery", table="p.d.rows", prefix="d.tabweave"
+    )
+    assert "CREATE TABLE `d.tabweave_gr_e` (`value` STRING, `v0` FLOAT64, `v1` FLOAT64" in script
+    assert "('it\\'s', 0.0, 1.0, 0.0)" in script and "('a\\\\b\\x0a', 1.0" in script
+    assert "FROM `p.d.rows` AS t" in script
+    assert "ON w0.`value` = CAST(t.`Größe` AS STRING)" in script
+    assert "IF(IS_NAN(CAST(t.`n` AS FLOAT64)), NULL, CAST(t.`n` AS FLOAT64))" in script
+    assert "(TRUE, 0.0, 1.0)" in script and "FROM_HEX('61')" in script
+    assert "DATETIME '2024-01-01 10:00:00'" in script
+    plain = set(string.ascii_letters + string.digits + "_")
+    lines = [line for line in script.select.splitlines() if " AS `" in line]
+    outputs = [line.rpartition(" AS `")[2].rstrip(",").rstrip("`") for line in lines]
+    assert len(outputs) == 14
+    assert all(set(name) <= plain | set("öß") for name in outputs)
+
+
+def test_infinite_values():
+    rows = {"x": [float("inf"), float("-inf"), 0.5]}
+    model = OneHot(schema={"x": "nominal"}).fit(rows)
+    agrees(in_duckdb(model, rows), model, rows)
+    agrees(in_sqlite(model, rows), model, rows)
+    assert "CAST('-inf' AS FLOAT64)" in tabweave.export.sql(model, "bigquery")
+    assert "CAST('-infinity' AS DOUBLE PRECISION)" in tabweave.export.sql(model, "postgres")
+
+
+@pytest.mark.parametrize("run", [in_duckdb, in_sqlite])
+def test_values_in_a_bucket_are_where_transform_puts_them(run):
+    rows = {"a": [f"v{min(i % 11, 8)}" for i in range(60)], "b": ["x", "y"] * 30}
+    model = Weave().fit_counts(tabweave.count(rows, max_values={"a": 4}))
+    asked = {"a": ["v8", "v2", "never", None], "b": ["x", "y", "x", "y"]}
+    assert not np.allclose(model.transform(asked)[2], model.transform(asked)[3])
+    agrees(run(model, asked), model, asked)
+    hashed = Weave().fit_counts(tabweave.count(rows, max_values={"a": 4}, other="hash"))
+    with pytest.raises(ValueError, match="hashed buckets"):
+        tabweave.export.sql(hashed)

@@ -1,0 +1,226 @@
+"""Files come back as they were, or are refused; a failure leaves nothing behind."""
+
+import json
+import os
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from tabweave import Column, Counts, Schema, Table
+from tabweave.counts import counting as _counting
+from tabweave.io import archive as _persist
+
+LABELS = [None, True, 0, 1.5, float("inf"), "a", "", "é\n", "\ud800", b"\x00x", 10**30]
+
+
+def mixed(labels=LABELS, y=True):
+    schema = Schema(
+        {
+            "any": "nominal",
+            "size": Column("size", "ordinal", levels=("S", b"M", 3)),
+            "tags": Column("tags", "set", delimiter=";"),
+            "x": "numeric",
+        },
+        empty_is_missing=True,
+    )
+    n = len(labels)
+    rows = {"any": labels, "size": [b"M"] * n, "tags": ["p;q"] * n, "x": np.linspace(0, 1, n)}
+    return Counts.of(
+        Table.of(rows, schema), [b"c" if v is None else v for v in labels] if y else None
+    )
+
+
+class TestRoundTrip:
+    @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(st.sampled_from(LABELS), min_size=1), st.booleans())
+    def test_everything(self, tmp_path, labels, y):
+        counts = mixed(labels, y)
+        counts.save(tmp_path / "c.tabweave")
+        back = Counts.load(tmp_path / "c.tabweave")
+        assert back == counts
+        assert back.schema == counts.schema
+        assert [*map(repr, back.labels)] == [*map(repr, counts.labels)]
+        assert type(back.n) is type(counts.n)
+        assert back.pairs.dtype == counts.pairs.dtype
+
+    def test_sparse(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(_counting, "DENSE_VALUES", 3)
+        counts = mixed()
+        assert sparse.issparse(counts.pairs)
+        counts.save(tmp_path / "c.tabweave")
+        back = Counts.load(tmp_path / "c.tabweave")
+        assert sparse.issparse(back.pairs)
+        assert back == counts
+        assert back + counts == counts + counts
+
+    def test_weights_and_zero(self, tmp_path):
+        for counts in (
+            Counts(),
+            Counts.of({"a": ["u", "v"], "x": [1.0, 2.0]}, sample_weight=[0.1, 2.5]),
+        ):
+            counts.save(str(tmp_path / "c"))
+            assert Counts.load(str(tmp_path / "c")) == counts
+
+    def test_stays_usable(self, tmp_path):
+        counts = Counts.of({"a": ["u", "v"]})
+        counts.save(tmp_path / "c")
+        more = Counts.of({"a": ["w"]})
+        assert (Counts.load(tmp_path / "c") + more) - counts == more
+
+
+class TestRefusal:
+    @pytest.fixture
+    def path(self, tmp_path):
+        path = tmp_path / "c.tabweave"
+        mixed().save(path)
+        return path
+
+    def test_absent_file(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            Counts.load(tmp_path / "none")
+
+    @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 broken", b"\x93NUMPY\x01\x00"])
+    def test_foreign_bytes(self, path, content):
+        path.write_bytes(content)
+        with pytest.raises(
+            ValueError, match=r"c\.tabweave is damaged or was not written by tabweave"
+        ):
+            Counts.load(path)
+
+    def test_foreign_arrays(self, path):
+        with path.open("wb") as file:
+            np.save(file, np.arange(3))
+        with pytest.raises(ValueError, match="not written by tabweave"):
+            Counts.load(path)
+        with path.open("wb") as file:
+            np.savez(file, a=np.arange(3))
+        with pytest.raises(ValueError, match="not written by tabweave"):
+            Counts.load(path)
+
+    def test_pickles_are_not_opened(self, path):
+        with path.open("wb") as file:
+            np.savez(file, header=np.array([print], dtype=object))
+        with pytest.raises(ValueError, match="not written by tabweave"):
+            Counts.load(path)
+
+    @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.99])
+    def test_truncated(self, path, share):
+        whole = path.read_bytes()
+        path.write_bytes(whole[: int(len(whole) * share)])
+        with pytest.raises(ValueError, match="damaged"):
+            Counts.load(path)
+
+    def test_any_flipped_byte_is_noticed(self, path):
+        whole = path.read_bytes()
+        for place in range(0, len(whole), 37):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+            with pytest.raises(ValueError, match=r"c\.tabweave is damaged"):
+                Counts.load(path)
+
+    def test_without_its_seal(self, path):
+        with np.load(path) as archive:
+            arrays = {k: archive[k] for k in archive.files}
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+        with pytest.raises(ValueError, match="no seal"):
+            Counts.load(path)
+
+    def test_other_kind(self, path):
+        _persist.write(path, "tables", {}, {})
+        with pytest.raises(ValueError, match=r"c\.tabweave holds tables, not counts"):
+            Counts.load(path)
+
+    def test_newer_version(self, path):
+        self.rewrite(path, version=_persist.VERSION + 1)
+        with pytest.raises(ValueError, match="upgrade"):
+            Counts.load(path)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"version": "x"},
+            {"version": None},
+            {"labels": [["a"]]},
+            {"labels": None},
+            {"schema": {}},
+            {"schema": 3},
+            {"n": "many", "labels": 4},
+            {"classes": 5},
+        ],
+        ids=str,
+    )
+    def test_tampered_header(self, path, change):
+        self.rewrite(path, **change)
+        with pytest.raises(ValueError, match="damaged"):
+            Counts.load(path)
+
+    def test_missing_array(self, path):
+        with np.load(path) as archive:
+            arrays = {k: archive[k] for k in archive.files if k != "digits"}
+        with path.open("w+b") as file:
+            np.savez(file, **arrays)
+            _persist._seal(file)
+        with pytest.raises(ValueError, match=r"damaged: 'digits'"):
+            Counts.load(path)
+
+    @staticmethod
+    def rewrite(path, **change):
+        with np.load(path) as archive:
+            arrays = {k: archive[k] for k in archive.files}
+        header = json.loads(arrays.pop("header").tobytes()) | change
+        with path.open("w+b") as file:
+            text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+            np.savez(file, header=text, **arrays)
+            _persist._seal(file)
+
+
+class TestAtomic:
+    def test_failure_keeps_the_old_file_and_no_other(self, tmp_path, monkeypatch):
+        path = tmp_path / "c.tabweave"
+        old, new = mixed(["a"]), mixed(["b"])
+        old.save(path)
+
+        def full(file, **arrays):
+            file.write(b"half")
+            raise OSError("No space left on device")
+
+        monkeypatch.setattr(np, "savez_compressed", full)
+        with pytest.raises(OSError, match="No space"):
+            new.save(path)
+        monkeypatch.undo()
+        assert os.listdir(tmp_path) == ["c.tabweave"]
+        assert Counts.load(path) == old
+
+    def test_interrupt_leaves_nothing(self, tmp_path, monkeypatch):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(os, "replace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            mixed().save(tmp_path / "c.tabweave")
+        assert os.listdir(tmp_path) == []
+
+    def test_overwrites(self, tmp_path):
+        path = tmp_path / "c.tabweave"
+        mixed(["a"]).save(path)
+        mixed(["b"]).save(path)
+        assert Counts.load(path) == mixed(["b"])
+        assert os.listdir(tmp_path) == ["c.tabweave"]
+
+    def test_others_may_read_it_as_any_new_file(self, tmp_path):
+        mixed().save(tmp_path / "c.tabweave")
+        (tmp_path / "plain").write_text("")
+        assert (tmp_path / "c.tabweave").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+    def test_absent_folder(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            mixed().save(tmp_path / "none" / "c.tabweave")
+
+    def test_is_a_plain_archive(self, tmp_path):
+        mixed().save(tmp_path / "c.tabweave")
+        with zipfile.ZipFile(tmp_path / "c.tabweave") as archive:
+            assert "header.npy" in archive.namelist()

@@ -1,0 +1,679 @@
+"""Every estimator comes back from a file as it was; files that are none of ours are refused."""
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+import warnings
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+from sklearn.decomposition import PCA
+
+import tabweave
+from tabweave import (
+    CKML,
+    HELIC,
+    KSVD,
+    UNICORN,
+    UNTIE,
+    Column,
+    Counts,
+    CoupledNumeric,
+    DistanceHierarchy,
+    KModes,
+    MixedEmbedder,
+    NonBEND,
+    OneHot,
+    Schema,
+    SetTfidf,
+    Table,
+    ValueMetric,
+    Weave,
+    WeightedKNN,
+    Windowed,
+)
+from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
+from tabweave.counts.couplings import gaussian
+from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.io import archive as _persist
+from tabweave.io import store as _store
+from tabweave.io.codec import Decoder, Encoder
+from tabweave.sources.gbc.gbc import GBC
+from tabweave.tasks.recommend import MatrixFactorization
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+RNG = np.random.default_rng(0)
+N = 40
+ROWS = {
+    "color": RNG.choice(["red", "blue", "green", None], N).tolist(),
+    "size": RNG.choice([1, 2, 3], N).tolist(),
+    "it's": RNG.choice([True, False], N).tolist(),
+    "odd": RNG.choice([0.5, "é", b"\x00", 10**30], N).tolist(),
+}
+MORE = {name: [*cells[:5], "never seen", None] for name, cells in ROWS.items()}
+Y = RNG.choice(["u", "v"], N).tolist()
+NOMINAL = dict.fromkeys(ROWS, "nominal")
+MIXED_SCHEMA = {
+    "job": "nominal",
+    "grade": Column("grade", "ordinal", levels=("low", "mid", "high")),
+    "tags": Column("tags", "set", delimiter=";"),
+}
+MIXED = {
+    "job": RNG.choice(["cook", "clerk", None], N).tolist(),
+    "grade": RNG.choice(["low", "mid", "high", None], N).tolist(),
+    "tags": RNG.choice(["p;q", "q", "r;p"], N).tolist(),
+    "age": np.where(np.arange(N) % 7, RNG.normal(40, 9, N), np.nan),
+}
+NUMBERS = RNG.normal(size=(N, 3))
+SETS = {"tags": [["p", "q"], ["q"], ["r", "p"], ["p", "q", "r"]] * 10}
+
+
+def streamed(model):
+    for start in (0, 15, 25):
+        model.partial_fit({name: cells[start : start + 15] for name, cells in ROWS.items()})
+    return model
+
+
+def sources():
+    ids = [f"i{i}" for i in range(N)]
+    tables = {
+        "a": (ids, NUMBERS),
+        "b": {"id": ids[5:], "x": NUMBERS[5:, 0], "c": ROWS["color"][5:]},
+    }
+    graphs = {"g": {"from": ids[:-1], "to": ids[1:]}}
+    return tabweave.Sources(tables, graphs)
+
+
+# What each public estimator is fitted with; other models are here because they hold other things.
+MODELS = {
+    "CDE": lambda: tabweave.CDE(schema=NOMINAL, random_state=0).fit(ROWS),
+    "CKML": lambda: CKML(schema=NOMINAL).fit(ROWS),
+    "CoupledNumeric": lambda: CoupledNumeric(standardize=True).fit(NUMBERS),
+    "DistanceHierarchy": lambda: DistanceHierarchy(schema=MIXED_SCHEMA).fit(MIXED, Y),
+    "CoCA": lambda: tabweave.CoCA(2).fit(NUMBERS),
+    "DRDH": lambda: tabweave.DRDH(n_iter=30, schema=MIXED_SCHEMA, random_state=0).fit(MIXED),
+    "GBCClassifier": lambda: tabweave.GBCClassifier(5, random_state=0).fit(NUMBERS, Y),
+    "GBCRegressor": lambda: tabweave.GBCRegressor(5, random_state=0).fit(NUMBERS, NUMBERS[:, 0]),
+    "HELIC": lambda: HELIC(schema=NOMINAL, random_state=0, n_pairs=50).fit(ROWS, Y),
+    "HeMap": lambda: tabweave.HeMap(guard=None, random_state=0).fit(
+        NUMBERS, Y, source=(NUMBERS[:, ::-1] ** 3, Y), pairs=np.arange(N)
+    ),
+    "KModes": lambda: KModes(3, metric=OneHot(schema=NOMINAL), random_state=0).fit(ROWS),
+    "KSVD": lambda: KSVD(5, random_state=0).fit(NUMBERS),
+    "MixedEmbedder": lambda: MixedEmbedder(schema=MIXED_SCHEMA).fit(MIXED),
+    "NonBEND": lambda: NonBEND(schema=NOMINAL, random_state=0).fit(ROWS),
+    "OneHot": lambda: OneHot(schema=NOMINAL, unknown="centroid", dtype="float32").fit(ROWS),
+    "SetTfidf": lambda: SetTfidf(schema={"tags": "set"}).fit(SETS),
+    "SimilarityIndex": lambda: tabweave.SimilarityIndex(Weave(schema=NOMINAL)).fit(ROWS),
+    "UNICORN": lambda: streamed(UNICORN(2, schema=NOMINAL, decay=0.5)),
+    "UNTIE": lambda: UNTIE(2, schema=NOMINAL).fit(ROWS),
+    "ValueMetric": lambda: ValueMetric("lin", schema=NOMINAL).fit(ROWS),
+    "Weave": lambda: Weave(2, schema=Schema(NOMINAL)).fit(ROWS),
+    "WeightedKNN": lambda: WeightedKNN(3, metric=Weave(schema=NOMINAL)).fit(ROWS, Y),
+    "Windowed": lambda: streamed(Windowed(Weave(schema=NOMINAL), window=2, refresh=2)),
+    # beside the public names
+    "CCDSDC": lambda: streamed(CCDSDC(2, schema=NOMINAL, random_state=0)),
+    "CCTED": lambda: streamed(CCTED(2, schema=NOMINAL, random_state=0)),
+    "DCD": lambda: streamed(DCD(2, schema=NOMINAL, random_state=0)),
+    "StreamClusterer": lambda: streamed(
+        StreamClusterer(2, embedder=Windowed(OneHot(schema=NOMINAL)), random_state=0)
+    ),
+    "OneHotAutoencoder": lambda: OneHotAutoencoder(
+        4, schema=NOMINAL, max_iter=5, random_state=0
+    ).fit(ROWS),
+    # other insides
+    "UNICORN as printed": lambda: streamed(
+        UNICORN(schema=NOMINAL, objective="paper", kernels={"wide": partial(gaussian, width=2.0)})
+    ),
+    "jia": lambda: ValueMetric("jia", schema=NOMINAL).fit(ROWS),
+    "absolute": lambda: MixedEmbedder(numeric="absolute", schema=MIXED_SCHEMA).fit(MIXED),
+    "coupled": lambda: MixedEmbedder(numeric="coupled", schema=MIXED_SCHEMA).fit(MIXED),
+    "PCA": lambda: MixedEmbedder(numeric=PCA(1), schema=MIXED_SCHEMA).fit(MIXED),
+    "not learned yet": lambda: Weave(schema=NOMINAL).fit(ROWS).partial_fit(ROWS),
+    "a generator": lambda: KModes(
+        2, metric=OneHot(schema=NOMINAL), random_state=np.random.RandomState(3)
+    ).fit(ROWS),
+    "HeMap alone": lambda: tabweave.HeMap(random_state=0).fit(NUMBERS.repeat(3, axis=0), Y * 3),
+    "CoCA of sources": lambda: tabweave.CoCA(2).fit(sources()),
+    "GBC of sources": lambda: tabweave.GBCClassifier(5, random_state=0).fit(
+        sources(), {f"i{i}": y for i, y in enumerate(Y[:30])}
+    ),
+    "DRDH by faiss": lambda: tabweave.DRDH(
+        n_iter=30, neighbors="faiss", schema=NOMINAL, random_state=0
+    ).fit(ROWS),
+    "sparse": lambda: KSVD(4, random_state=0).fit(
+        SetTfidf(schema={"tags": "set"}).fit_transform(SETS)
+    ),
+}
+UNSAVED = {}
+ESTIMATORS = [
+    name
+    for name in tabweave.__all__
+    if inspect.isclass(cls := getattr(tabweave, name)) and issubclass(cls, BaseEstimator)
+]
+
+
+def inputs(model):
+    if (
+        isinstance(model, MixedEmbedder | DistanceHierarchy | tabweave.DRDH)
+        and "job" in model.schema_.names
+    ):
+        return MIXED
+    several = vars(model).get("boosters_") or vars(model).get("columns_") or ()
+    if "b" in several:
+        return tabweave.Sources({"a": (["i1", "new"], NUMBERS[:2])})
+    if isinstance(model, CoupledNumeric | KSVD | tabweave.HeMap | tabweave.CoCA | GBC):
+        width = model.n_features_in_
+        return NUMBERS if width == 3 else np.abs(np.random.default_rng(1).normal(size=(6, width)))
+    return SETS if isinstance(model, SetTfidf) else MORE
+
+
+def results(model):
+    """Everything that a fitted model says of rows."""
+    if isinstance(model, tabweave.SimilarityIndex):
+        return dict(model.query(MORE, 5)._asdict(), ids=model.ids_)
+    rows, out = inputs(model), {}
+    for method in ("transform", "predict", "predict_proba", "pairwise_distances"):
+        if hasattr(model, method) and (method != "transform" or not refuses(model)):
+            found = getattr(model, method)(rows)
+            out[method] = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+    return out
+
+
+def refuses(model):
+    return isinstance(model, ValueMetric) and model.measure == "jia"
+
+
+def same(a, b):
+    assert type(a) is type(b)
+    if isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype
+        np.testing.assert_array_equal(a, b, strict=True)
+    elif isinstance(a, dict):
+        assert list(a) == list(b)
+        for key in a:
+            same(a[key], b[key])
+    elif isinstance(a, list | tuple):
+        assert len(a) == len(b)
+        for x, y in zip(a, b, strict=True):
+            same(x, y)
+    elif isinstance(a, set | frozenset):
+        same(sorted(a, key=repr), sorted(b, key=repr))
+    elif isinstance(a, np.random.RandomState):
+        same(a.get_state(legacy=False), b.get_state(legacy=False))
+    elif hasattr(a, "__dict__") and not callable(a):
+        if isinstance(a, Counts):
+            assert a == b
+        same(dict(sorted(vars(a).items())), dict(sorted(vars(b).items())))
+    else:
+        assert repr(a) == repr(b)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {}
+
+
+def model_of(fitted, name):
+    if name not in fitted:
+        try:
+            fitted[name] = MODELS[name]()
+        except ImportError as error:  # an optional package
+            pytest.skip(str(error))
+    return fitted[name]
+
+
+class TestRoundTrip:
+    def test_every_public_estimator_is_here(self):
+        assert set(ESTIMATORS) <= set(MODELS) | set(UNSAVED)
+
+    @pytest.mark.parametrize("name", MODELS)
+    def test_fitted(self, fitted, name, tmp_path):
+        model = model_of(fitted, name)
+        model.save(tmp_path / "m")
+        again = tabweave.load(tmp_path / "m")
+        same(again.get_params(), model.get_params())
+        same(results(again), results(model))
+        again.save(tmp_path / "again")
+        model.save(tmp_path / "m")
+        assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+
+    @pytest.mark.parametrize("name", ESTIMATORS)
+    def test_unfitted(self, name, tmp_path):
+        model = getattr(tabweave, name)()
+        model.save(tmp_path / "m")
+        again = tabweave.load(tmp_path / "m")
+        same(vars(again), vars(model))
+
+    def test_other_objects(self, tmp_path):
+        table = Table.of(MIXED, MIXED_SCHEMA)
+        for value in (table, table.schema, Counts.of(table, Y), Weave().fit(ROWS).tables_):
+            tabweave.export.save(value, tmp_path / "v")
+            same(tabweave.load(tmp_path / "v"), value)
+
+    def test_counts_by_their_own_save(self, tmp_path):
+        counts = Counts.of(Table.of(MIXED, MIXED_SCHEMA), Y)
+        counts.save(tmp_path / "c")
+        assert tabweave.load(tmp_path / "c") == counts
+
+    def test_goes_on_learning(self, fitted, tmp_path):
+        for name in ("Weave", "HELIC", "UNICORN", "Windowed", "StreamClusterer", "MixedEmbedder"):
+            model = MODELS[name]()
+            model.save(tmp_path / "m")
+            again = tabweave.load(tmp_path / "m")
+            rows = MIXED if name == "MixedEmbedder" else ROWS
+            with_y = (Y,) if name == "HELIC" else ()
+            for each in (again, model):
+                each.partial_fit(rows, *with_y)
+            same(results(again), results(model))
+
+    def test_what_was_shared_is_shared(self, tmp_path):
+        stream = streamed(Windowed(OneHot(schema=NOMINAL)))
+        stream.save(tmp_path / "s")
+        again = tabweave.load(tmp_path / "s")
+        assert again._memory.total is again.embedder_.counts_
+
+    def test_ratings(self, tmp_path):
+        users, items = ["ann", "bob", "ann", "eve"], ["x", "x", "y", "y"]
+        model = MatrixFactorization(n_factors=2, n_iter=4, burn_in=2, random_state=0)
+        model.fit(users, items, [1.0, 2.0, 3.0, 4.0])
+        model.save(tmp_path / "m")
+        again = tabweave.load(tmp_path / "m")
+        same(again.predict(["bob", "joe"], ["y", "x"]), model.predict(["bob", "joe"], ["y", "x"]))
+
+    def test_boosters(self, tmp_path):
+        lightgbm = pytest.importorskip("lightgbm", reason="boosters are optional")
+        data = lightgbm.Dataset(NUMBERS, np.array(Y) == "u", params={"verbose": -1})
+        booster = lightgbm.train({"verbose": -1, "min_data_in_leaf": 2}, data, 5)
+        model = OneHot()
+        model.booster_ = booster
+        model.save(tmp_path / "m")
+        again = tabweave.load(tmp_path / "m")
+        same(again.booster_.predict(NUMBERS), booster.predict(NUMBERS))
+
+    @pytest.mark.slow
+    def test_same_bytes_in_every_process(self, tmp_path):
+        for package in ("faiss", "lightgbm", "openTSNE"):
+            pytest.importorskip(package, reason="some models need it")
+        code = (
+            "import sys, importlib.util as u;"
+            f"s = u.spec_from_file_location('t', {str(__file__)!r});"
+            "t = u.module_from_spec(s); s.loader.exec_module(t);"
+            "[t.MODELS[name]().save(sys.argv[1] + name) for name in t.MODELS]"
+        )
+        for seed in ("1", "2"):
+            environment = os.environ | {"PYTHONHASHSEED": seed}
+            path = str(tmp_path / seed)
+            subprocess.run([sys.executable, "-c", code, path], env=environment, check=True)
+        for name in MODELS:
+            one, two = ((tmp_path / f"{seed}{name}").read_bytes() for seed in "12")
+            assert one == two, name
+
+
+LABELS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False)
+LABELS = LABELS | st.text() | st.binary()
+MOMENTS = st.dates() | st.datetimes().map(lambda moment: moment.replace(fold=0))
+VALUES = st.recursive(
+    LABELS
+    | st.floats()
+    | st.dates()
+    | st.datetimes().map(lambda d: d.replace(fold=0))
+    | st.decimals(allow_nan=False)
+    | st.uuids(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(LABELS, inner, max_size=4)
+        | st.frozensets(LABELS, max_size=4)
+        | st.sets(LABELS, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+def through_json(value):
+    encoder = Encoder(_store._name_of)
+    text = json.dumps(encoder.encode(value, "value"))
+    decoder = Decoder(encoder.arrays, _store._found)
+    out = decoder.decode(json.loads(text))
+    assert not decoder.unused
+    return out
+
+
+@given(value=VALUES)
+def test_any_plain_value_comes_back(value):
+    same(through_json(value), value)
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((2, 0, 3)),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.array(["a", "é\n"]),
+        np.array([b"x"]),
+        np.array(["2024-01-01", "NaT"], "M8[ns]"),
+        np.array([None, "a", 3, (1, 2)], dtype=object),
+        np.array(True),
+        np.arange(10)[::2],
+    ],
+    ids=lambda a: str(a.dtype),
+)
+def test_arrays_come_back(tmp_path, array):
+    OneHot(schema=array).save(tmp_path / "m")
+    back = tabweave.load(tmp_path / "m").schema
+    same(back, array)
+    assert back.flags.f_contiguous or not array.flags.f_contiguous
+
+
+def test_scalars_and_generators_come_back():
+    values = [np.float32(0.1), np.int8(-3), np.bool_(True), np.str_("é"), np.str_(""), np.float64]
+    values += [np.dtype("f4"), np.datetime64("2024-01-01")]
+    same(through_json(values), values)
+    rng = np.random.default_rng(5)
+    assert through_json(rng).integers(2**60) == rng.integers(2**60)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole") / "m"
+    streamed(UNICORN(2, schema=NOMINAL)).save(path)
+    return path.read_bytes()
+
+
+class TestRefusal:
+    def test_code_of_your_own(self, tmp_path):
+        def mine(counts):
+            return [1 - np.eye(size) for size in counts.sizes]
+
+        model = ValueMetric(mine).fit(ROWS, Y)
+        with pytest.raises(TypeError, match=r"cannot save measure: .*mine is code of your own"):
+            model.save(tmp_path / "m")
+        with pytest.raises(TypeError, match=r"cannot save kernels\['k'\]: .*lambda"):
+            Weave(kernels={"k": lambda *_: 1}).save(tmp_path / "m")
+        assert not list(tmp_path.iterdir())
+
+    def test_classes_of_others(self, tmp_path):
+        from sklearn.ensemble import RandomForestClassifier
+
+        class Mine(OneHot):
+            pass
+
+        with pytest.raises(TypeError, match=r"Mine is none of the classes"):
+            Mine().save(tmp_path / "m")
+        with pytest.raises(TypeError, match=r"cannot save numeric: a .*RandomForestClassifier"):
+            MixedEmbedder(numeric=RandomForestClassifier()).save(tmp_path / "m")
+        with pytest.raises(TypeError, match="give an estimator"):
+            tabweave.export.save([1, 2], tmp_path / "m")
+
+    def test_what_holds_itself(self, tmp_path):
+        ring = []
+        ring.append(ring)
+        with pytest.raises(TypeError, match="holds itself"):
+            OneHot(schema=ring).save(tmp_path / "m")
+
+    def test_failure_keeps_the_old_file(self, tmp_path):
+        path = tmp_path / "m"
+        OneHot().save(path)
+        before = path.read_bytes()
+        with pytest.raises(TypeError):
+            OneHot(schema=print).save(path)
+        assert path.read_bytes() == before
+
+    def test_absent_and_foreign_files(self, tmp_path):
+        with pytest.raises(FileNotFoundError):
+            tabweave.load(tmp_path / "none")
+        with pytest.raises(IsADirectoryError):
+            tabweave.load(tmp_path)
+        for content in (
+            b"",
+            b"hello",
+            b"PK\x03\x04 broken",
+            b"\x80\x04\x95",
+            b"tabweave sha256 " * 9,
+        ):
+            (tmp_path / "f").write_bytes(content)
+            with pytest.raises(ValueError, match=r"f is damaged or was not written by tabweave"):
+                tabweave.load(tmp_path / "f")
+
+    def test_pickles_are_not_opened(self, tmp_path):
+        import pickle
+
+        class Trap:
+            def __reduce__(self):
+                return exec, ("raise SystemExit",)
+
+        (tmp_path / "f").write_bytes(pickle.dumps(Trap()))
+        with pytest.raises(ValueError, match="not written by tabweave"):
+            tabweave.load(tmp_path / "f")
+
+    def test_cut_short_anywhere(self, whole, tmp_path):
+        for i in range(50):
+            (tmp_path / "cut.tabweave").write_bytes(whole[: len(whole) * i // 50])
+            with pytest.raises(ValueError, match=r"cut\.tabweave"):
+                tabweave.load(tmp_path / "cut.tabweave")
+        (tmp_path / "cut.tabweave").write_bytes(whole[:-1])
+        with pytest.raises(ValueError, match=r"cut\.tabweave"):
+            tabweave.load(tmp_path / "cut.tabweave")
+
+    @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(data=st.data())
+    def test_any_changed_byte_is_noticed(self, whole, tmp_path, data):
+        content = bytearray(whole)
+        for _ in range(data.draw(st.integers(1, 3))):
+            place = data.draw(st.integers(0, len(whole) - 1))
+            content[place] ^= data.draw(st.integers(1, 255))
+        if content == whole:
+            return
+        (tmp_path / "odd.tabweave").write_bytes(content)
+        with pytest.raises(ValueError, match=r"odd\.tabweave"):
+            tabweave.load(tmp_path / "odd.tabweave")
+
+    def test_every_byte_of_the_seal_counts(self, whole, tmp_path):
+        for place in range(len(whole) - 100, len(whole)):
+            odd = whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :]
+            (tmp_path / "odd.tabweave").write_bytes(odd)
+            with pytest.raises(ValueError, match=r"odd\.tabweave"):
+                tabweave.load(tmp_path / "odd.tabweave")
+
+    def test_bytes_before_or_behind(self, whole, tmp_path):
+        for odd in (b"x" + whole, whole + b"x", whole + whole):
+            (tmp_path / "odd.tabweave").write_bytes(odd)
+            with pytest.raises(ValueError, match=r"odd\.tabweave"):
+                tabweave.load(tmp_path / "odd.tabweave")
+
+
+def forged(path, change):
+    """Write a file with a good seal and a bad content."""
+    Weave(schema=NOMINAL).fit(ROWS).save(path)
+    header, arrays = _persist.read(path, _store.KIND)
+    header.pop("tabweave")
+    change(header, header["value"]["object"][1], arrays)
+    _persist.write(path, _store.KIND, header, arrays)
+
+
+def put(name, value):
+    return lambda header, state, arrays: state.__setitem__(name, value)
+
+
+FORGERIES = {
+    "class": lambda h, s, a: h["value"]["object"].__setitem__(0, "os.system"),
+    "module": lambda h, s, a: h["value"]["object"].__setitem__(0, "tabweave.apps.cli.main"),
+    "function": put("schema", {"function": "builtins.eval"}),
+    "other sklearn": put("schema", {"object": ["sklearn.ensemble.RandomForestClassifier", {}]}),
+    "tag": put("schema", {"code": "1"}),
+    "two tags": put("schema", {"tuple": [], "list": []}),
+    "number": put("schema", {"same": 10**9}),
+    "negative": put("schema", {"same": -1}),
+    "method": put("transform", 3),
+    "dunder": put("__class__", "x"),
+    "name": put("a b", 1),
+    "array": put("schema", {"array": "none"}),
+    "object scalar": put("schema", {"scalar": ["|O", "00" * 8]}),
+    "sparse": put("schema", {"sparse": ["csr_array", [2, 2], []]}),
+    "counts": put("counts_", 3),
+    "tables": put("tables_", [1]),
+    "schema": put("schema_", None),
+    "width": put("n_features_in_", 99),
+    "field": lambda h, s, a: s["tables_"]["object"][1].pop("labels"),
+    "unknown field": lambda h, s, a: s["tables_"]["object"][1].__setitem__("more", 1),
+    "combine": lambda h, s, a: s["tables_"]["object"][1].__setitem__("combine", "maybe"),
+    "short table": lambda h, s, a: a.update({k: v[:1] for k, v in a.items()}),
+    "no array": lambda h, s, a: a.popitem(),
+    "one array more": lambda h, s, a: a.update(more=np.zeros(1)),
+    "no value": lambda h, s, a: h.pop("value"),
+    "deep": put("schema", eval("[" * 90 + "]" * 90)),
+}
+HARMLESS = {"deep", "schema"}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_forged_content_is_refused(tmp_path, name):
+    path = tmp_path / "forged.tabweave"
+    forged(path, FORGERIES[name])
+    before = set(sys.modules)
+    if name in HARMLESS:
+        tabweave.load(path)
+        return
+    with pytest.raises(ValueError, match=r"forged\.tabweave is damaged"):
+        tabweave.load(path)
+    assert not {m for m in set(sys.modules) - before if m.startswith(("os", "sklearn.ensemble"))}
+
+
+def test_parts_of_another_scikit_learn_are_reported(tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    with monkeypatch.context() as patch:
+        patch.setattr(_store, "_sklearn_version", lambda: "0.1")
+        MODELS["PCA"]().save(path)
+        OneHot().save(tmp_path / "plain")
+    with pytest.warns(UserWarning, match=r"parts of scikit-learn 0\.1"):
+        tabweave.load(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tabweave.load(tmp_path / "plain")
+
+
+def test_parameters_that_came_later_take_their_defaults(tmp_path):
+    forged(tmp_path / "m", lambda header, state, arrays: state.pop("smoothing"))
+    assert tabweave.load(tmp_path / "m").smoothing == Weave().smoothing
+
+
+# -- released formats ---------------------------------------------------------------------------
+
+DAYS = [
+    {"color": ["red", "blue", "red", None, "green", "blue"], "size": [1, 2, 1, 2, 3, 1]},
+    {"color": ["red", "red", "pink", "blue"], "size": [3, 1, 2, 2]},
+    {"color": ["green", None, "red"], "size": [1, 1, 3]},
+]
+DAY = {"color": ["red", "new", None], "size": [1, 3, 9]}
+KINDS = {"color": "nominal", "size": "nominal"}
+STREAMS = {
+    "windowed": lambda: Windowed(Weave(schema=KINDS), window=2, refresh=2),
+    "unicorn": lambda: UNICORN(2, schema=KINDS, decay=0.5),
+    "stream-clusterer": lambda: StreamClusterer(
+        2, embedder=Windowed(OneHot(schema=KINDS)), random_state=0
+    ),
+}
+
+
+def old_counts():
+    rows = {
+        "any": [None, True, 0, 1.5, "a", b"\x00x"],
+        "tags": ["p;q", "q", "", "p", "q;r", "p"],
+        "x": [0.5, None, 2.0, 3.25, -1.0, 1e10],
+    }
+    schema = {"any": "nominal", "tags": Column("tags", "set", delimiter=";"), "x": "numeric"}
+    return Counts.of(Table.of(rows, schema), ["u", "v", "u", "u", "v", "v"])
+
+
+class TestReleasedFormats:
+    @pytest.mark.parametrize("version", [1, 2])
+    def test_counts(self, version):
+        path = FIXTURES / f"counts-{version}.weft"
+        assert tabweave.load(path) == Counts.load(path) == old_counts()
+
+    @pytest.mark.parametrize("version", [1, 2])
+    @pytest.mark.parametrize("name", STREAMS)
+    def test_streams(self, name, version):
+        model = STREAMS[name]()
+        if name == "stream-clusterer":
+            model.set_params(recent=0)  # these files are from before rows were remembered
+        for day in DAYS:
+            model.partial_fit(day)
+        again = STREAMS[name]().resume(FIXTURES / f"{name}-{version}.weft")
+        for _ in range(2):
+            for method in ("transform", "predict"):
+                if hasattr(model, method):
+                    found, expected = (getattr(m, method)(DAY) for m in (again, model))
+                    np.testing.assert_allclose(found, expected, atol=1e-9)
+            assert again.n_windows_ == model.n_windows_
+            model.partial_fit(DAYS[0])
+            again.partial_fit(DAYS[0])
+
+    def test_old_checkpoints_say_how_to_go_on(self):
+        with pytest.raises(ValueError, match=r"make a UNICORN .* resume\("):
+            tabweave.load(FIXTURES / "unicorn-1.weft")
+
+    @pytest.mark.parametrize("name", ["unicorn", "windowed", "stream-clusterer"])
+    def test_new_checkpoints_load(self, name):
+        assert tabweave.load(FIXTURES / f"{name}-2.weft").n_windows_ == 3
+
+    @pytest.mark.parametrize("name", ["weave-2", "mixed-2", "hierarchy-2"])
+    def test_estimators(self, name):
+        rows, model = dict(ESTIMATOR_FIXTURES)[name]()
+        again = tabweave.load(FIXTURES / f"{name}.weft")
+        same(again.get_params(), model.get_params())
+        np.testing.assert_allclose(again.transform(rows), model.transform(rows), atol=1e-9)
+
+    @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(place=st.integers(0, 1314), mask=st.integers(1, 255))
+    def test_format_1_is_read_right_or_refused(self, tmp_path, place, mask):
+        whole = (FIXTURES / "counts-1.weft").read_bytes()
+        odd = whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :]
+        (tmp_path / "odd.tabweave").write_bytes(odd)
+        try:
+            assert tabweave.load(tmp_path / "odd.tabweave") == old_counts()
+        except ValueError as error:
+            assert "odd.tabweave" in str(error)
+
+
+def weave_fixture():
+    return DAY, Weave(2, schema=KINDS).fit(DAYS[0])
+
+
+def mixed_fixture():
+    rows = {"job": ["cook", "clerk", "cook", None], "age": [20.0, 31.5, None, 64.0]}
+    return rows, MixedEmbedder(n_bins=2).fit(rows)
+
+
+def hierarchy_fixture():
+    rows = {"drink": ["Latte", "Oolong", "Black tea"], "size": ["S", "L", "S"]}
+    tree = {"Coffee": ["Latte"], "Tea": ["Oolong", "Black tea"]}
+    sizes = Column("size", "ordinal", levels=("S", "M", "L"))
+    return rows, DistanceHierarchy({"drink": tree}, schema={"size": sizes}).fit(rows)
+
+
+ESTIMATOR_FIXTURES = [
+    ("weave-2", weave_fixture),
+    ("mixed-2", mixed_fixture),
+    ("hierarchy-2", hierarchy_fixture),
+]
+
+
+def write_fixtures():
+    """Write the files of the format of today; those of released formats are never rewritten."""
+    for name, make in STREAMS.items():
+        model = make()
+        for day in DAYS:
+            model.partial_fit(day)
+        model.save(FIXTURES / f"{name}-{_persist.VERSION}.weft")
+    old_counts().save(FIXTURES / f"counts-{_persist.VERSION}.weft")
+    for name, make in ESTIMATOR_FIXTURES:
+        make()[1].save(FIXTURES / f"{name}.weft")

@@ -1,0 +1,264 @@
+import io
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from tabweave import UNTIE, Counts, Weave, plots
+from tabweave.embed.hierarchy import Tree
+from tabweave.tasks.drift import drift_report
+
+RANKS = [2.7, 4.1, 3.54, 5.9]
+NAMES = ["UNTIE", "Couplings", "CDE", "COS"]
+SETS = ["zoo", "car"]
+DAYS = [Counts.of({"color": ["red", "blue"] * 40}), Counts.of({"color": ["red"] * 40})]
+STRENGTH = np.array([[1, 0.9, 0, 0.1], [0.9, 1, 0, 0], [0, 0, 1, 0.4], [0.1, 0, 0.4, 1]])
+WEIGHTS = {
+    "color": {"intra/poly1": 0.2, "inter/poly1": 0.5},
+    "size": {"inter/poly1": 0.8},
+    "id": {},
+}
+
+
+def curve(n=30):
+    return np.arange(n) / n, np.sort(np.random.default_rng(0).normal(size=n))
+
+
+DRAWINGS = {
+    "cd_diagram": lambda **ax: plots.cd_diagram(RANKS, NAMES, 1.7, **ax),
+    "column_weights": lambda **ax: plots.column_weights(WEIGHTS, **ax),
+    "convergence": lambda **ax: plots.convergence([3.0, 2.0, 1.9], **ax),
+    "coupling_graph": lambda **ax: plots.coupling_graph(STRENGTH, list("abcd"), **ax),
+    "dendrogram": lambda **ax: plots.dendrogram(Tree.of({"x": ["a", "b"], "y": ["c"]}), **ax),
+    "drift": lambda **ax: plots.drift(drift_report(*DAYS), **ax),
+    "epsilon_gamma_curve": lambda **ax: plots.epsilon_gamma_curve(
+        {"ours": curve(), "theirs": curve()}, **ax
+    ),
+    "indicator_density": lambda **ax: plots.indicator_density({"zoo": curve()[1]}, **ax),
+    "precision_curve": lambda **ax: plots.precision_curve([1, 2, 3], {"ours": [1, 0.5, 0.4]}, **ax),
+    "scatter_map": lambda **ax: plots.scatter_map(
+        np.random.default_rng(0).normal(size=(9, 2)), list("aabbccaab"), **ax
+    ),
+    "score_bars": lambda **ax: plots.score_bars({"ours": [1, 2], "theirs": [2, 3]}, SETS, **ax),
+    "sensitivity": lambda **ax: plots.sensitivity([1, 2], {"zoo": [0.7, 0.9]}, **ax),
+    "time_cost": lambda **ax: plots.time_cost([10, 100], {"ours": [1.0, 2.0]}, **ax),
+    "value_heatmap": lambda **ax: plots.value_heatmap(1 - np.eye(3), ["x", "y", "z"], **ax),
+    "weights_heatmap": lambda **ax: plots.weights_heatmap(WEIGHTS, **ax),
+}
+ALL = sorted(DRAWINGS)
+
+
+def draw(name, ax=None):
+    return DRAWINGS[name](ax=ax)
+
+
+def test_these_are_public():
+    assert set(ALL) <= set(plots.__all__)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_draws_on_its_own_figure_and_can_be_saved(name):
+    ax = draw(name)
+    ax.figure.savefig(buffer := io.BytesIO(), format="png", dpi=40)
+    assert buffer.getvalue().startswith(b"\x89PNG")
+    if "matplotlib.pyplot" in sys.modules:
+        assert sys.modules["matplotlib.pyplot"].get_fignums() == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_draws_on_the_axes_it_is_given(name):
+    ax = Figure().subplots()
+    assert draw(name, ax) is ax
+    assert ax.has_data()
+
+
+def texts(ax):
+    return {text.get_text(): text for text in ax.texts}
+
+
+def bars(ax):
+    return [tuple(line.get_xdata()) for line in ax.lines if line.get_linewidth() == 4]
+
+
+def test_cd_diagram_names_each_method_with_the_best_half_at_left():
+    shown = texts(draw("cd_diagram"))
+    assert set(shown) == {
+        "CD = 1.70", "UNTIE 2.70", "CDE 3.54", "Couplings 4.10", "COS 5.90",
+    }  # fmt: skip
+    left = [name for name, text in shown.items() if text.get_ha() == "right"]
+    assert left == ["UNTIE 2.70", "CDE 3.54"]
+
+
+def test_cd_diagram_joins_exactly_the_methods_that_do_not_differ():
+    # 2.7 to 4.1 lie within 1.7, 4.1 to 5.9 do not; the run 3.54 to 4.1 is part of the first.
+    assert bars(draw("cd_diagram")) == [(2.7, 4.1)]
+    overlapping = plots.cd_diagram([1, 2, 3, 4], list("abcd"), 1.5)
+    assert bars(overlapping) == [(1, 2), (2, 3), (3, 4)]
+    assert bars(plots.cd_diagram([1, 2, 3], list("abc"), 1.0)) == []  # at the CD they differ
+    assert bars(plots.cd_diagram([1, 2, 3], list("abc"), 5.0)) == [(1, 3)]
+
+
+def test_cd_diagram_of_a_control_marks_its_interval():
+    ax = plots.cd_diagram(RANKS, NAMES, 1.0, control=2)
+    assert bars(ax) == [pytest.approx((2.54, 4.0))]  # cut at the worst possible rank, 4
+
+
+def test_cd_scale_is_as_long_as_the_difference():
+    (scale,) = [line for line in draw("cd_diagram").lines if line.get_marker() == "|"]
+    assert np.ptp(scale.get_xdata()) == pytest.approx(1.7)
+
+
+def test_leaders_do_not_cross():
+    ax = plots.cd_diagram([1, 2, 3, 4, 5], list("abcde"), 0.5)
+    leaders = [line for line in ax.lines if len(line.get_xdata()) == 3]
+    drops = {line.get_xdata()[0]: line.get_ydata()[1] for line in leaders}
+    assert drops[1] > drops[2] > drops[3]
+    assert drops[5] > drops[4]
+
+
+def test_lines_differ_in_more_than_colour():
+    ax = plots.precision_curve([1, 2], {str(i): [i, i] for i in range(12)})
+    looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in ax.lines}
+    assert len(looks) == 12
+    greys = [
+        0.3 * r + 0.59 * g + 0.11 * b for r, g, b, _ in (line.get_color() for line in ax.lines)
+    ]
+    assert np.all(np.diff(greys) > 0)
+
+
+def test_curves_hold_the_data():
+    ax = plots.precision_curve([1, 5], {"p": [0.9, 0.4]}, ylabel="recall@k")
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[1, 0.9], [5, 0.4]])
+    assert ax.get_ylabel() == "recall@k"
+    assert draw("epsilon_gamma_curve").get_ylim()[0] == 0
+    low = plots.epsilon_gamma_curve({"a": ([0, 0.5], [-1.0, 1.0])}, nonnegative=False)
+    assert low.get_ylim()[0] < -1
+
+
+def test_scatter_groups_by_label_in_natural_order():
+    points = np.arange(8.0).reshape(4, 2)
+    ax = plots.scatter_map(points, [10, 2, 10, 2])
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["2", "10"]
+    np.testing.assert_array_equal(ax.collections[1].get_offsets(), points[[0, 2]])
+    paths = [c.get_paths()[0].vertices.shape for c in ax.collections]
+    assert paths[0] != paths[1]
+    mixed = plots.scatter_map(points, ["b", 1, "b", 1])
+    assert [t.get_text() for t in mixed.get_legend().get_texts()] == ["1", "b"]
+
+
+def test_heatmap_writes_on_dark_in_white_and_only_small_tables():
+    ax = draw("value_heatmap")
+    assert {t.get_text(): t.get_color() for t in ax.texts} == {"0": "black", "1": "white"}
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["x", "y", "z"]
+    assert not plots.value_heatmap(1 - np.eye(13), range(13)).texts
+    same = plots.value_heatmap(np.zeros((2, 2)), "ab")
+    same.figure.savefig(io.BytesIO(), format="png", dpi=40)
+
+
+def test_weights_are_columns_by_couplings_and_gaps_stay_white():
+    ax = draw("weights_heatmap")
+    shown = np.ma.filled(ax.images[0].get_array(), np.nan)
+    np.testing.assert_array_equal(shown, [[0.2, 0.5], [np.nan, 0.8], [np.nan, np.nan]])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["color", "size", "id"]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["intra/poly1", "inter/poly1"]
+
+
+def test_column_weights_add_up_couplings():
+    ax = draw("column_weights")
+    assert [bar.get_width() for bar in ax.patches] == pytest.approx([0.7, 0.8, 0])
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["color", "size", "id"]
+    assert ax.yaxis_inverted()
+    plain = plots.column_weights({"a": 1.5, "b": 0.5})
+    assert [bar.get_width() for bar in plain.patches] == [1.5, 0.5]
+
+
+def test_convergence_counts_from_one_and_names_several():
+    ax = draw("convergence")
+    np.testing.assert_array_equal(ax.lines[0].get_xydata(), [[1, 3], [2, 2], [3, 1.9]])
+    assert ax.get_legend() is None
+    both = plots.convergence({"a": [2, 1], "b": [3, 1, 0]})
+    assert [t.get_text() for t in both.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_pictures_of_fitted_embedders():
+    rows = {"a": list("uvuv"), "b": list("xxyy")}
+    untie = UNTIE(2).fit(rows)
+    assert plots.weights_heatmap(untie.weights_).images[0].get_array().shape[0] == 2
+    assert len(plots.column_weights(Weave().fit(rows).weights_).patches) == 2
+    assert plots.convergence(untie.objective_).lines
+
+
+def test_coupling_graph_draws_a_line_per_coupling_between_neighbours():
+    ax = draw("coupling_graph")
+    assert len(ax.lines) == 3  # zeros have none
+    thick = max(ax.lines, key=lambda line: line.get_linewidth())
+    ends = {tuple(thick.get_xydata()[i].round(6)) for i in (0, -1)}
+    places = dict(zip("abcd", ax.collections[0].get_offsets().round(6).tolist(), strict=True))
+    assert ends == {tuple(places["a"]), tuple(places["b"])}
+    # Strongly coupled columns stand side by side: a quarter of the circle apart.
+    assert np.linalg.norm(np.subtract(places["a"], places["b"])) == pytest.approx(2**0.5, abs=1e-5)
+    assert np.linalg.norm(np.subtract(places["c"], places["d"])) == pytest.approx(2**0.5, abs=1e-5)
+    assert len(plots.coupling_graph(STRENGTH, list("abcd"), max_lines=1).lines) == 1
+    assert not plots.coupling_graph(np.zeros((2, 2)), list("ab")).lines
+
+
+def test_time_cost_compares_with_linear_growth():
+    ax = plots.time_cost([10, 1000], {"ours": [0.5, 1.0], "theirs": [2.0, 9.0]})
+    np.testing.assert_allclose(ax.lines[-1].get_ydata(), [0.5, 50])
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+
+
+def test_sensitivity_has_a_band_of_one_deviation():
+    ax = plots.sensitivity([1, 2], {"a": [5, 6], "b": [1, 1]}, errors={"a": [1, 2]})
+    (band,) = ax.collections
+    reach = band.get_paths()[0].vertices
+    assert (reach[:, 1].min(), reach[:, 1].max()) == (4, 8)
+
+
+def test_bars_stand_side_by_side_and_differ_in_hatch():
+    ax = plots.score_bars(
+        {"ours": [1, np.nan], "theirs": [2, 3]}, SETS, errors={"ours": [0.1, 0.1], "theirs": [0, 0]}
+    )
+    ours, theirs = ax.containers[1].patches, ax.containers[3].patches
+    assert ours[0].get_x() + ours[0].get_width() == pytest.approx(theirs[0].get_x())
+    assert ours[0].get_hatch() != theirs[0].get_hatch()
+    assert np.isnan(ours[1].get_height())
+
+
+def test_density_is_one():
+    ax = plots.indicator_density({"a": np.random.default_rng(0).normal(size=200)})
+    assert np.trapezoid(*ax.lines[0].get_xydata().T[::-1]) == pytest.approx(1, abs=0.01)
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="strength has shape"):
+        plots.coupling_graph(np.eye(2), ["a"])
+    with pytest.raises(ValueError, match="'ours' must be positive"):
+        plots.time_cost([1, 2], {"ours": [0.0, 1.0]})
+    with pytest.raises(ValueError, match="'ours' has 1 scores for 2"):
+        plots.score_bars({"ours": [1]}, SETS)
+    with pytest.raises(ValueError, match="no scores"):
+        plots.score_bars({}, SETS)
+    with pytest.raises(ValueError, match="two different numbers"):
+        plots.indicator_density({"a": [1.0, 1.0]})
+    with pytest.raises(ValueError, match="no weights to draw"):
+        plots.weights_heatmap({"a": {}})
+    with pytest.raises(ValueError, match="no weights to draw"):
+        plots.column_weights({})
+    with pytest.raises(ValueError, match="the trace 'objective' is empty"):
+        plots.convergence([])
+    with pytest.raises(ValueError, match="3 names for ranks"):
+        plots.cd_diagram([1, 2], list("abc"), 1)
+    with pytest.raises(ValueError, match="cd must be positive"):
+        plots.cd_diagram([1, 2], list("ab"), 0)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        plots.cd_diagram([1, 2], list("ab"), 1, control=2)
+    with pytest.raises(ValueError, match="no curves"):
+        plots.epsilon_gamma_curve({})
+    with pytest.raises(ValueError, match="curve 'p'"):
+        plots.precision_curve([1, 2], {"p": [1]})
+    with pytest.raises(ValueError, match="reduce them to two"):
+        plots.scatter_map(np.zeros((3, 4)), list("abc"))
+    with pytest.raises(ValueError, match="2 labels"):
+        plots.value_heatmap(np.zeros((3, 3)), "ab")

@@ -1,0 +1,161 @@
+"""One value, one label: whatever library, type or chunk it came from."""
+
+import datetime as dt
+import enum
+import uuid
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabweave.rows import vocabulary as _labels
+from tabweave.rows.vocabulary import canonical
+
+plain = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(max_size=4),
+    st.binary(max_size=4),
+)
+
+
+class Color(enum.StrEnum):
+    RED = "red"
+
+
+class TestCanonical:
+    @pytest.mark.parametrize(
+        ("value", "label"),
+        [
+            (np.int8(1), 1),
+            (1.0, 1),
+            (np.float32(2.5), 2.5),
+            (np.longdouble(2.5), 2.5),
+            (-0.0, 0),
+            (2.0**70, 2**70),
+            (Decimal("3.00"), 3),
+            (Decimal("9007199254740993"), 9007199254740993),
+            (Decimal("0.5"), 0.5),
+            (True, True),
+            (np.bool_(False), False),
+            ("1", "1"),
+            (np.str_("x"), "x"),
+            (Color.RED, "red"),
+            (np.bytes_(b"x"), b"x"),
+            (10**40, 10**40),
+            (float("inf"), float("inf")),
+            (dt.date(2020, 1, 2), "2020-01-02"),
+            (np.datetime64("2020-01-02"), "2020-01-02"),
+            (dt.datetime(2020, 1, 2, 3), "2020-01-02T03:00:00"),
+            (np.datetime64("2020-01-02T03", "ns"), "2020-01-02T03:00:00"),
+            (pd.Timestamp("2020-01-02T03"), "2020-01-02T03:00:00"),
+            (np.datetime64(1, "ns"), "1970-01-01T00:00:00.000000001"),
+            (pd.Timestamp(1), "1970-01-01T00:00:00.000000001"),
+            (np.datetime64("2020-01"), "2020-01"),
+            (dt.time(1, 2), "01:02:00"),
+            (dt.timedelta(days=1), "1 day, 0:00:00"),
+            (np.timedelta64(24, "h"), "1 day, 0:00:00"),
+            (pd.Timedelta(days=1), "1 day, 0:00:00"),
+            (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+            (pd.Period("2020-01", "M"), "2020-01"),
+            (pd.Interval(0, 1), "(0, 1]"),
+        ],
+        ids=repr,
+    )
+    def test_values(self, value, label):
+        found = canonical(value)
+        assert (type(found), found) == (type(label), label)
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            None,
+            float("nan"),
+            np.nan,
+            np.float32("nan"),
+            pd.NA,
+            pd.NaT,
+            Decimal("NaN"),
+            np.datetime64("NaT"),
+            np.timedelta64("NaT"),
+            Decimal("sNaN"),
+        ],
+        ids=repr,
+    )
+    def test_missing(self, value):
+        assert canonical(value) is None
+
+    @pytest.mark.parametrize(
+        "value",
+        [1j, [1], (1,), {1}, {"a": 1}, object(), np.array([1]), bytearray(b"x"), int],
+        ids=lambda v: type(v).__name__,
+    )
+    def test_no_category(self, value):
+        with pytest.raises(TypeError, match="cannot be a category"):
+            canonical(value)
+
+    def test_a_decimal_does_not_turn_into_infinity(self):
+        with pytest.raises(ValueError, match="1E\\+400"):
+            canonical(Decimal("1E400"))
+
+    @given(plain)
+    def test_is_idempotent(self, value):
+        label = canonical(value)
+        assert _labels.identity(canonical(label)) == _labels.identity(label)
+
+
+class TestOrder:
+    def test_by_type_then_value_then_missing(self):
+        labels = ["b", None, 2, b"a", True, 1.5, "a", False, -1]
+        sorted_ = [labels[i] for i in _labels.order(labels)]
+        assert [*map(repr, sorted_)] == [
+            *map(repr, [False, True, -1, 1.5, 2, "a", "b", b"a", None])
+        ]
+
+    def test_by_level(self):
+        labels = ["L", None, "S", "M"]
+        assert [labels[i] for i in _labels.order(labels, ("S", "M", "L"))] == ["S", "M", "L", None]
+
+    @given(st.lists(plain), st.randoms(use_true_random=False))
+    def test_ignores_arrival(self, labels, random):
+        labels = _labels.union([canonical(v) for v in labels])
+        shuffled = random.sample(labels, len(labels))
+        assert [labels[i] for i in _labels.order(labels)] == [
+            shuffled[i] for i in _labels.order(shuffled)
+        ]
+
+
+class TestSets:
+    def test_positions_tell_true_from_one(self):
+        assert _labels.positions([True, 1, "1"], [1, "1", True, 0]).tolist() == [1, 2, 0, 3]
+
+    def test_union_keeps_first_appearance(self):
+        assert [*map(repr, _labels.union([1, "a"], [True, "a", None]))] == [
+            *("1", "'a'", "True", "None")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("n", "name"),
+    [
+        (0, "uint8"),
+        (256, "uint8"),
+        (257, "uint16"),
+        (65536, "uint16"),
+        (65537, "uint32"),
+        (2**32 + 1, "uint64"),
+    ],
+)
+def test_code_type_is_the_smallest(n, name):
+    assert _labels.code_type(n) == name
+
+
+@given(plain)
+def test_json_round_trip(value):
+    label = canonical(value)
+    assert _labels.identity(_labels.from_json(_labels.to_json(label))) == _labels.identity(label)

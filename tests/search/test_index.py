@@ -1,0 +1,590 @@
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import tabweave
+from tabweave import (
+    CKML,
+    HELIC,
+    Column,
+    DistanceHierarchy,
+    MixedEmbedder,
+    OneHot,
+    SimilarityIndex,
+    Table,
+    ValueMetric,
+    Weave,
+)
+from tabweave.datasets import make_coupled
+from tabweave.search import graph
+
+FAISS = "faiss is not installed"
+
+
+def categories(n=300, columns=4, values=5, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, values, (n, columns))
+    codes[:, 1] = np.where(rng.random(n) < 0.6, codes[:, 0], codes[:, 1])
+    return {f"c{j}": [f"v{v}" for v in codes[:, j]] for j in range(columns)}
+
+
+def mixed(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "job": rng.choice(["cook", "clerk", "judge", None], n).tolist(),
+        "age": np.where(rng.random(n) < 0.1, np.nan, rng.integers(18, 70, n)).tolist(),
+        "pay": rng.lognormal(size=n).tolist(),
+        "grade": rng.choice(["low", "mid", "high"], n).tolist(),
+        "tags": [set(rng.choice(["a", "b", "c", "d"], rng.integers(1, 3))) for _ in range(n)],
+    }
+
+
+MIXED = {"grade": Column("grade", "ordinal", levels=("low", "mid", "high")), "tags": "set"}
+
+
+def part(rows, chosen):
+    return {name: [cells[i] for i in chosen] for name, cells in rows.items()}
+
+
+def row_of(rows, i):
+    return {name: cells[i] for name, cells in rows.items()}
+
+
+def brute(distances, k, allowed=None):
+    """The k smallest entries of each row, by distance, then by place, in plain Python."""
+    out = []
+    for row in distances.tolist():
+        places = range(len(row)) if allowed is None else np.flatnonzero(allowed).tolist()
+        out.append(sorted(places, key=lambda j: (row[j], j))[:k])
+    return np.array(out)
+
+
+def assert_nearest(found, distances, k):
+    """Ids and distances are those of the k smallest entries, up to rounding among ties."""
+    expected = np.sort(distances, axis=1)[:, :k]
+    np.testing.assert_allclose(found.distances, expected, rtol=1e-9, atol=1e-9)
+    of_ids = np.take_along_axis(distances, found.ids, axis=1)
+    np.testing.assert_allclose(of_ids, found.distances, rtol=1e-9, atol=1e-9)
+    assert all(len(set(ids)) == k for ids in found.ids.tolist())
+
+
+EMBEDDERS = {
+    "onehot": (OneHot(), categories),
+    "weave": (Weave(), categories),
+    "weave, summed": (Weave(2), categories),
+    "ckml": (CKML(), categories),
+    "goodall3": (ValueMetric("goodall3"), categories),
+    "mixed": (MixedEmbedder(schema=MIXED), mixed),
+    "mixed, absolute": (MixedEmbedder(numeric="absolute", schema=MIXED), mixed),
+    "mixed, coupled": (MixedEmbedder(numeric="coupled", schema=MIXED), mixed),
+    "mixed, summed": (MixedEmbedder(Weave(2), schema=MIXED), mixed),
+    "hierarchy": (DistanceHierarchy(schema=MIXED), mixed),
+}
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+def test_exact_neighbours_are_those_of_all_distances(name):
+    embedder, draw = EMBEDDERS[name]
+    rows, asked = draw(), draw(40, seed=1)
+    index = SimilarityIndex(embedder).fit(rows)
+    assert_nearest(index.query(asked, 7), index.embedder_.pairwise_distances(asked, rows), 7)
+    assert not hasattr(embedder, "counts_")
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize(("metric", "name"), [("l1", "cityblock"), ("l2", "euclidean")])
+@pytest.mark.parametrize("embedder", ["weave", "mixed", "hierarchy"])
+def test_metric_and_backend_of_the_vectors(backend, metric, name, embedder):
+    if backend != "exact":
+        pytest.importorskip("faiss", reason=FAISS)
+    embedder, draw = EMBEDDERS[embedder]
+    rows, asked = draw(), draw(30, seed=1)
+    index = SimilarityIndex(embedder, metric=metric, backend=backend).fit(rows)
+    vectors = index.embedder_.transform(rows)
+    assert_nearest(index.query(asked, 5), cdist(index.embedder_.transform(asked), vectors, name), 5)
+
+
+def test_any_transformer_will_do():
+    rng = np.random.default_rng(0)
+    X, asked = rng.normal(size=(150, 6)), rng.normal(size=(9, 6))
+    model = make_pipeline(StandardScaler(), PCA(3)).fit(X)
+    index = SimilarityIndex(model).fit(X[:100]).add(X[100:])
+    assert_nearest(index.query(asked, 4), cdist(model.transform(asked), model.transform(X)), 4)
+    found = index.query(asked, 4, where={"x0": lambda x: x > 0})
+    assert (X[found.ids, 0] > 0).all()
+    share = index.explain(asked[0], found.ids[0, 0])
+    assert share == {"(all columns)": pytest.approx(found.distances[0, 0] ** 2)}
+
+
+def test_without_an_embedder_the_table_decides():
+    assert isinstance(SimilarityIndex().fit(categories()).embedder_, Weave)
+    assert isinstance(SimilarityIndex().fit(part(mixed(), range(50))).embedder_, MixedEmbedder)
+
+
+def test_classes_reach_the_embedder():
+    rows = categories()
+    index = SimilarityIndex(HELIC()).fit(rows, rows["c2"])
+    assert index.embedder_.counts_.classes == ("v0", "v1", "v2", "v3", "v4")
+
+
+# -- ties and order -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["hamming", "one-hot"])
+def test_ties_are_ordered_by_arrival(metric):
+    rows, asked = categories(values=3), categories(50, values=3, seed=1)
+    embedder = OneHot() if metric == "one-hot" else ValueMetric("hamming")
+    index = SimilarityIndex(embedder).fit(rows)
+    distances = index.embedder_.pairwise_distances(asked, rows)
+    for k in (1, 2, 10, 300):
+        np.testing.assert_array_equal(index.query(asked, k).ids, brute(distances, k))
+    keep = np.array([v != "v0" for v in rows["c0"]])
+    found = index.query(asked, 20, where={"c0": ["v1", "v2"]})
+    np.testing.assert_array_equal(found.ids, brute(distances, 20, keep))
+
+
+def test_same_answer_however_rows_arrive_and_queries_are_cut():
+    rows, asked = categories(), categories(70, seed=1)
+    embedder = Weave().fit(rows)
+    whole = SimilarityIndex(embedder).fit(rows)
+    pieces = SimilarityIndex(embedder)
+    for start in range(0, 300, 60):
+        pieces.add(part(rows, range(start, start + 60)))
+        pieces.query(row_of(asked, 0), 3)
+    a, b = whole.query(asked, 12), pieces.query(asked, 12)
+    np.testing.assert_array_equal(a.ids, b.ids)
+    np.testing.assert_array_equal(a.distances, b.distances)
+    for i in range(0, 70, 9):
+        alone = whole.query(row_of(asked, i), 12)
+        np.testing.assert_array_equal(alone.ids[0], a.ids[i])
+        np.testing.assert_array_equal(alone.distances[0], a.distances[i])
+
+
+def test_values_that_arrive_later_are_unknown_to_the_embedder():
+    rows = categories()
+    embedder = Weave().fit(rows)
+    index = SimilarityIndex(embedder).fit(rows)
+    odd = {"c0": ["new", None], "c1": ["v1", "v2"], "c2": ["v1", "v2"], "c3": ["v0", "other"]}
+    index.add(odd, ids=[1000, 1001])
+    both = {name: rows[name] + odd[name] for name in rows}
+    distances = embedder.pairwise_distances(odd, both)
+    found = index.query(odd, 5)
+    np.testing.assert_allclose(found.distances, np.sort(distances, axis=1)[:, :5], atol=1e-9)
+    assert found.ids[0, 0] == 1000
+    strict = SimilarityIndex(Weave(unknown="error")).fit(rows)
+    with pytest.raises(ValueError, match="'c0': value 'new' was not seen in fit"):
+        strict.add(part(odd, [0]))
+    with pytest.raises(ValueError, match="'c0': value 'new' was not seen in fit"):
+        strict.query(row_of(odd, 0))
+    assert len(strict) == 300
+    with pytest.raises(ValueError, match="'c0': value 'new' was not seen in fit"):
+        SimilarityIndex(strict.embedder_).fit(odd)
+
+
+# -- some columns -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+def test_a_partial_row_is_compared_by_its_columns(name):
+    embedder, draw = EMBEDDERS[name]
+    rows = draw(60)
+    index = SimilarityIndex(embedder).fit(rows)
+    names = ["c2", "c0"] if draw is categories else ["age", "pay", "grade", "tags"]
+    asked = {name: row_of(draw(1, seed=5), 0)[name] for name in names}
+    found = index.query(asked, 60)
+    for id, distance in zip(found.ids[0][::7], found.distances[0][::7], strict=True):
+        shares = index.explain(asked, id)
+        assert set(shares) == set(names)
+        root = 1 if name in ("goodall3", "hierarchy") else 2
+        assert sum(shares.values()) == pytest.approx(distance**root, abs=1e-9)
+        if "summed" in name or "coupled" in name:
+            continue  # columns are mixed there: see the test below
+        full = row_of(rows, id) | asked
+        expected = index.embedder_.explain(full, row_of(rows, id))
+        assert shares == pytest.approx({name: expected[name] for name in names}, abs=1e-9)
+        assert sum(expected.values()) == pytest.approx(sum(shares.values()), abs=1e-9)
+
+
+def test_a_partial_row_of_summed_tables_sums_its_own_columns():
+    rows = categories(50)
+    index = SimilarityIndex(Weave(2)).fit(rows)
+    tables = index.embedder_.tables_
+    found = index.query({"c1": "v2", "c3": "v0"}, 50)
+    for id, distance in zip(found.ids[0], found.distances[0], strict=True):
+        apart = 0
+        for name, value in (("c1", "v2"), ("c3", "v0")):
+            a = tables.names.index(name)
+            known = list(tables.labels[a])
+            apart += tables.tables[a][known.index(value)]
+            apart -= tables.tables[a][known.index(rows[name][id])]
+        assert distance == pytest.approx(np.linalg.norm(apart), abs=1e-9)
+
+
+def test_partial_rows_that_make_no_sense():
+    index = SimilarityIndex(OneHot()).fit(categories())
+    with pytest.raises(ValueError, match="column 'colour' is not in the index; there are 'c0'"):
+        index.query({"c0": "v1", "colour": "red"})
+    with pytest.raises(ValueError, match="row 1 has no 'c1'"):
+        index.query([{"c0": "v1", "c1": "v1"}, {"c0": "v2"}])
+    with pytest.raises(ValueError, match="expecting 4 features"):
+        index.query(["v1", "v2"])
+    extra = SimilarityIndex(OneHot().fit({"c0": ["v1", "v2"]})).fit(categories())
+    with pytest.raises(ValueError, match="none of the columns 'c0'"):
+        extra.query({"c1": "v1"})
+    coupled = SimilarityIndex(MixedEmbedder(numeric="coupled", schema=MIXED)).fit(mixed())
+    with pytest.raises(ValueError, match="'pay' is not given, but the numeric columns"):
+        coupled.query({"age": 30.0})
+
+
+# -- filters ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize(
+    ("where", "passes"),
+    [
+        ({"job": "cook"}, lambda r: r["job"] == "cook"),
+        (
+            {"job": ["cook", "judge"], "pay": lambda x: x < 1},
+            lambda r: r["pay"] < 1 and r["job"] in ("cook", "judge"),
+        ),
+        ({"job": None}, lambda r: r["job"] is None),
+        ({"job": lambda v: v.startswith("c")}, lambda r: (r["job"] or "").startswith("c")),
+        ({"age": [30, 40, None]}, lambda r: r["age"] in (30, 40) or r["age"] != r["age"]),
+        ({"tags": ["a", "b"]}, lambda r: bool(r["tags"] & {"a", "b"})),
+        ({"tags": lambda v: v > "c"}, lambda r: "d" in r["tags"]),
+        ({"grade": "high"}, lambda r: r["grade"] == "high"),
+    ],
+)
+def test_filters(backend, where, passes):
+    if backend != "exact":
+        pytest.importorskip("faiss", reason=FAISS)
+    rows, asked = mixed(), mixed(12, seed=1)
+    index = SimilarityIndex(MixedEmbedder(schema=MIXED), backend=backend).fit(rows)
+    keep = np.flatnonzero([passes(row_of(rows, i)) for i in range(200)])
+    assert 3 < len(keep) < 190
+    k = min(8, len(keep))
+    distances = index.embedder_.pairwise_distances(asked, part(rows, keep))
+    found = index.query(asked, 8, where=where)
+    np.testing.assert_array_equal(found.ids, keep[brute(distances, k)])
+    everything = index.query(asked, 10**6, where=where).ids
+    assert everything.shape == (12, len(keep))
+    assert set(everything[0].tolist()) == set(keep.tolist())
+
+
+def test_a_filter_may_leave_nothing():
+    found = SimilarityIndex(OneHot()).fit(categories()).query(categories(3), where={"c0": "none"})
+    assert found.ids.shape == found.distances.shape == (3, 0)
+
+
+def test_filters_on_columns_that_the_embedder_does_not_know():
+    rows = mixed()
+    index = SimilarityIndex(OneHot().fit({"job": rows["job"]})).fit(rows)
+    found = index.query({"job": "cook"}, 5, where={"pay": lambda x: x > 2})
+    assert all(rows["pay"][i] > 2 for i in found.ids[0])
+    assert index.query({"job": "cook", "pay": 3.0}, 5).ids.shape == (1, 5)  # known, and no matter
+    with pytest.raises(ValueError, match="column 'age' is missing"):
+        index.add({"job": ["cook"]})
+
+
+def test_bad_filters():
+    index = SimilarityIndex(MixedEmbedder(schema=MIXED)).fit(mixed())
+    row = row_of(mixed(), 0)
+    with pytest.raises(ValueError, match="where names column 'shade', which is not there"):
+        index.query(row, where={"shade": "red"})
+    with pytest.raises(TypeError, match="give a mapping"):
+        index.query(row, where=["job"])
+    with pytest.raises(TypeError, match="'pay' = 'much', but it is a numeric column"):
+        index.query(row, where={"pay": "much"})
+    with pytest.raises(ValueError, match="condition on column 'job' failed at"):
+        index.query(row, where={"job": lambda v: v < 3})
+    with pytest.raises(ValueError, match="'pay' must turn an array of numbers into an array"):
+        index.query(row, where={"pay": lambda v: True})
+
+
+# -- adding and removing ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize("few", [0, 10_000])
+def test_removed_rows_are_never_found(backend, few, monkeypatch):
+    if backend != "exact":
+        pytest.importorskip("faiss", reason=FAISS)
+    monkeypatch.setattr(graph, "_FEW", few)  # 0: rebuilds happen
+    rows, asked = categories(600, 6), categories(20, 6, seed=1)
+    embedder = Weave().fit(rows)
+    names = np.array([f"row {i}" for i in range(600)])
+    index = SimilarityIndex(embedder, backend=backend, breadth=600)
+    index.fit(part(rows, range(300)), ids=names[:300])
+    rng = np.random.default_rng(0)
+    alive = np.zeros(600, bool)
+    alive[:300] = True
+    distances = embedder.pairwise_distances(asked, rows)
+    for start in (300, 400, 500):
+        gone = rng.choice(np.flatnonzero(alive), 90, replace=False)
+        index.remove(names[gone])
+        alive[gone] = False
+        index.add(part(rows, range(start, start + 100)), ids=names[start : start + 100])
+        alive[start : start + 100] = True
+        found = index.query(asked, 9)
+        expected = np.sort(distances[:, alive], axis=1)[:, :9]
+        np.testing.assert_allclose(found.distances, expected, atol=1e-9)
+        assert np.isin(found.ids, names[alive]).all()
+        assert set(index.ids_) == set(names[alive])
+        assert len(index) == alive.sum()
+
+
+def test_ids():
+    rows = categories(5)
+    index = SimilarityIndex(OneHot()).fit(rows)
+    assert index.ids_.tolist() == [0, 1, 2, 3, 4]
+    index.remove([1, 3]).add(part(rows, [1]))
+    assert index.ids_.tolist() == [0, 2, 4, 5]
+    index.add(part(rows, [3]), ids=[3]).add(part(rows, [0]), ids=np.array([40], np.uint8))
+    index.add(part(rows, [0]))
+    assert index.ids_.tolist() == [0, 2, 4, 5, 3, 40, 41]
+    index.remove(40).remove({41, 0}).add(row_of(rows, 0), ids=50).remove(np.int64(50))
+    assert index.ids_.tolist() == [2, 4, 5, 3]
+    with pytest.raises(KeyError, match="id 40 was removed"):
+        index.remove(40)
+    with pytest.raises(KeyError, match="id 77 is not in the index"):
+        index.remove([2, 77])
+    assert 2 in index.ids_
+    with pytest.raises(KeyError, match="id 'b' is not in the index"):
+        index.remove("b")
+    with pytest.raises(KeyError, match="id 0 was removed"):
+        index.explain(row_of(rows, 0), 0)
+    with pytest.raises(ValueError, match="given twice"):
+        index.remove([2, 2])
+
+
+def test_bad_ids():
+    rows = categories(3)
+    index = SimilarityIndex(OneHot())
+    with pytest.raises(ValueError, match="id 'a' appears twice"):
+        index.fit(rows, ids=["a", "b", "a"])
+    with pytest.raises(ValueError, match="2 ids for 3 rows"):
+        index.fit(rows, ids=[1, 2])
+    with pytest.raises(TypeError, match="whole numbers or text"):
+        index.fit(rows, ids=[1.5, 2.5, 3.5])
+    with pytest.raises(TypeError, match="all of one kind, not int, str"):
+        index.fit(rows, ids=[1, "b", "c"])
+    assert len(index) == 0
+    index.fit(rows, ids=["a", "b", "c"])
+    assert set(index.explain(row_of(rows, 0), index.ids_[1])) == set(rows)
+    with pytest.raises(ValueError, match="id 'b' is in the index already"):
+        index.add(part(rows, [0]), ids=["b"])
+    with pytest.raises(ValueError, match="have text as ids"):
+        index.add(part(rows, [0]))
+    with pytest.raises(TypeError, match="ids of this index are text, not whole numbers"):
+        index.add(part(rows, [0]), ids=[7])
+    assert index.ids_.tolist() == ["a", "b", "c"]
+
+
+def test_empty_and_too_small():
+    rows = categories(3)
+    index = SimilarityIndex(OneHot())
+    with pytest.raises(Exception, match="not fitted"):
+        index.query(rows)
+    with pytest.raises(ValueError, match="minimum of 1"):
+        index.fit({"c0": []})
+    index.fit(rows)
+    with pytest.raises(ValueError, match="k=4, but the index has 3 rows"):
+        index.query(rows, 4)
+    for k in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match="k="):
+            index.query(rows, k)
+    index.remove([0, 1, 2])
+    with pytest.raises(ValueError, match="the index is empty"):
+        index.query(rows, 1)
+    assert index.add(rows).query(rows, 1).ids.tolist() == [[3], [4], [5]]
+
+
+def test_bad_parameters():
+    rows = categories(3)
+    for bad in ({"backend": "annoy"}, {"metric": "cosine"}, {"links": 1}, {"breadth": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(bad))}="):
+            SimilarityIndex(OneHot(), **bad).fit(rows)
+    with pytest.raises(TypeError, match="has no transform"):
+        SimilarityIndex("weave").fit(rows)
+    with pytest.raises(ValueError, match="do not add up"):
+        SimilarityIndex(ValueMetric("lin")).fit(rows)
+
+
+def test_rows_in_every_form():
+    rows = categories()
+    index = SimilarityIndex(OneHot()).fit(rows)
+    expected = index.query(part(rows, [7, 8]), 5).ids
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    frame = pandas.DataFrame(part(rows, [7, 8]))
+    forms = [
+        frame,
+        polars.DataFrame(part(rows, [7, 8])),
+        [row_of(rows, 7), row_of(rows, 8)],
+        [list(row_of(rows, 7).values()), list(row_of(rows, 8).values())],
+        frame.to_numpy(),
+        Table.of(frame),
+    ]
+    for form in forms:
+        np.testing.assert_array_equal(index.query(form, 5).ids, expected)
+    for one in (row_of(rows, 7), frame.iloc[0], list(row_of(rows, 7).values())):
+        np.testing.assert_array_equal(index.query(one, 5).ids, expected[:1])
+
+
+# -- the graph ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def large():
+    data = make_coupled(6100, 8, 8, 12, coupling=0.6, heterogeneity=0.5, random_state=0)
+    return {name: cells.tolist() for name, cells in data.columns.items()}
+
+
+def test_graph_finds_nearly_all_and_distances_are_exact(large):
+    pytest.importorskip("faiss", reason=FAISS)
+    rows, asked = part(large, range(6000)), part(large, range(6000, 6100))
+    embedder = Weave().fit(rows)
+    exact = SimilarityIndex(embedder).fit(rows)
+    graph = SimilarityIndex(embedder, backend="faiss-hnsw", breadth=48).fit(rows)
+    a, b = exact.query(asked, 10), graph.query(asked, 10)
+    assert (b.distances <= a.distances[:, -1:]).mean() > 0.97
+    everything = exact.query(asked, 6000)
+    for i in range(100):
+        of_id = dict(zip(everything.ids[i].tolist(), everything.distances[i].tolist(), strict=True))
+        assert b.distances[i].tolist() == [of_id[id] for id in b.ids[i].tolist()]
+    again = SimilarityIndex(embedder, backend="faiss-hnsw", breadth=48).fit(rows).query(asked, 10)
+    np.testing.assert_array_equal(again.ids, b.ids)
+    wide = graph.set_params(breadth=600).query(asked, 10)
+    np.testing.assert_array_equal(wide.distances, a.distances)
+    np.testing.assert_array_equal(wide.ids, a.ids)
+
+
+def test_graph_with_late_removed_and_filtered_rows(large):
+    pytest.importorskip("faiss", reason=FAISS)
+    asked = part(large, range(6000, 6100))
+    embedder = Weave().fit(large)
+    both = []
+    for backend in ("exact", "faiss-hnsw"):
+        index = SimilarityIndex(embedder, backend=backend, breadth=400)
+        index.fit(part(large, range(5000))).add(part(large, range(5000, 6000)))
+        index.remove(range(0, 6000, 5))
+        both.append(index)
+    assert both[1]._graph.n_nodes < len(both[1]._ready()._view().heads)  # late nodes are outside
+    broad, narrow = {"c0": lambda v: v != "v0"}, {"c0": "v1", "c1": "v1"}
+    for where in (None, broad, narrow):
+        a, b = (index.query(asked, 10, where=where) for index in both)
+        np.testing.assert_array_equal(a.ids, b.ids)
+        np.testing.assert_array_equal(a.distances, b.distances)
+
+
+def test_graph_of_many_copies(large):
+    pytest.importorskip("faiss", reason=FAISS)
+    few = part(large, list(range(40)) * 30)
+    index = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(few)
+    exact = SimilarityIndex(OneHot()).fit(few)
+    a, b = index.query(few, 70), exact.query(few, 70)
+    np.testing.assert_array_equal(a.ids, b.ids)
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize("n", [1, 5])
+def test_rows_that_are_all_the_same(backend, n):
+    if backend != "exact":
+        pytest.importorskip("faiss", reason=FAISS)
+    rows = {"a": ["x"] * n, "b": [None] * n}
+    found = SimilarityIndex(Weave(), backend=backend).fit(rows).query(rows, n)
+    assert found.ids.tolist() == [list(range(n))] * n
+    assert not found.distances.any()
+
+
+def test_auto_takes_a_graph_when_there_are_many_rows(large, monkeypatch):
+    pytest.importorskip("faiss", reason=FAISS)
+    index = SimilarityIndex(OneHot(), backend="auto").fit(part(large, range(400)))
+    assert index.backend_ == "exact"
+    monkeypatch.setattr(graph, "_AUTO", 300)
+    assert index.backend_ == "faiss-hnsw"
+    assert index.query(part(large, [0]), 1).distances[0, 0] == 0
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["exact", "faiss-hnsw", "faiss-flat"])
+@pytest.mark.parametrize("name", ["weave", "goodall3", "mixed", "hierarchy"])
+def test_save_and_load(backend, name, tmp_path):
+    if backend != "exact":
+        pytest.importorskip("faiss", reason=FAISS)
+    embedder, draw = EMBEDDERS[name]
+    rows, asked = draw(), draw(20, seed=1)
+    ids = [f"№ {i}" for i in range(len(next(iter(rows.values()))))]
+    index = SimilarityIndex(embedder, backend=backend).fit(rows, ids=ids).remove(ids[3:9])
+    expected = index.query(asked, 6)
+    index.save(tmp_path / "rows.index")
+    assert [p.name for p in tmp_path.iterdir()] == ["rows.index"]
+    loads = (SimilarityIndex.load, tabweave.load)
+    for again in [load(tmp_path / "rows.index") for load in loads] + [
+        pickle.loads(pickle.dumps(index)),
+        copy.deepcopy(index),
+    ]:
+        found = again.query(asked, 6)
+        np.testing.assert_array_equal(found.ids, expected.ids)
+        np.testing.assert_array_equal(found.distances, expected.distances)
+        again.add(part(rows, [3]), ids=["№ 3"]).remove("№ 0")
+        assert len(again) == len(index)
+    assert index.query(asked, 6).ids.tolist() == expected.ids.tolist()
+
+
+def test_other_transformers_are_saved_with_their_vectors(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    index = SimilarityIndex(StandardScaler()).fit(X)
+    index.save(tmp_path / "i")
+    again = SimilarityIndex.load(tmp_path / "i")
+    np.testing.assert_array_equal(again.query(X, 3).distances, index.query(X, 3).distances)
+    odd = SimilarityIndex(make_pipeline(Foreign())).fit(X)
+    with pytest.raises(TypeError, match="Foreign"):
+        odd.save(tmp_path / "j")
+    assert not (tmp_path / "j").exists()
+
+
+class Foreign(StandardScaler):
+    pass
+
+
+def test_damaged_and_foreign_files(tmp_path):
+    pytest.importorskip("faiss", reason=FAISS)
+    index = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(categories())
+    path = tmp_path / "i"
+    index.save(path)
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[: len(whole) // 2], whole[:900] + b"x" + whole[901:], b""):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="i is damaged"):
+            SimilarityIndex.load(path)
+    OneHot().fit(categories()).save(path)
+    with pytest.raises(ValueError, match="holds a OneHot, not a SimilarityIndex"):
+        SimilarityIndex.load(path)
+    with pytest.raises(FileNotFoundError):
+        SimilarityIndex.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("what", ["links", "codes", "alive", "offsets"])
+def test_files_whose_parts_do_not_fit_are_refused(what, tmp_path):
+    pytest.importorskip("faiss", reason=FAISS)
+    index = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(categories())
+    if what == "links":
+        index._graph.links[5] = 10**6
+    elif what == "offsets":
+        index._graph.offsets[3] = 10**9
+    elif what == "codes":
+        index._stored.table.columns[0].codes[0] = 77
+    else:
+        object.__setattr__(index._stored, "alive", np.ones(3, bool))
+    index.save(tmp_path / "i")
+    with pytest.raises(ValueError, match="i is damaged: "):
+        SimilarityIndex.load(tmp_path / "i")

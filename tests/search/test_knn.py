@@ -1,0 +1,223 @@
+import math
+import time
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tabweave import OneHot, Schema
+from tabweave.embed.value_metric import ValueMetric
+from tabweave.search.knn import WeightedKNN
+
+WEIGHTS = {
+    "none": lambda d: 1.0,
+    "exp": lambda d: 1 / math.e**d,
+    "log": lambda d: 1 / (math.log(d + 1) + 1),
+    "org": lambda d: 1 / (d + 1),
+    "pow": lambda d: 1 / (d**2 + 1),
+    "sqrt": lambda d: 1 / (d**0.5 + 1),
+}
+
+
+def draw(n=200, m=4, values=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, values, (n, m))
+    y = (X[:, 0] + X[:, 1] + rng.integers(0, 2, n)) % 3
+    return X, np.array(["u", "v", "w"])[y]
+
+
+def brute_votes(D, y, classes, k, weight, ties):
+    """Votes by explicit loops over the full distance matrix."""
+    out = []
+    for row in D.tolist():
+        order = sorted(range(len(row)), key=lambda j: (row[j], j))
+        edge = row[order[k - 1]] * (1 + 1e-9)
+        chosen = [j for j in order if row[j] <= edge] if ties == "all" else order[:k]
+        votes = [sum(weight(row[j]) for j in chosen if y[j] == c) for c in classes]
+        out.append([v / sum(votes) for v in votes])
+    return np.array(out)
+
+
+@pytest.mark.parametrize("ties", ["all", "first"])
+@pytest.mark.parametrize("weights", list(WEIGHTS))
+def test_equals_explicit_loops(weights, ties):
+    X, y = draw()
+    for metric in ("hamming", "of", OneHot()):
+        for k in (1, 5):
+            model = WeightedKNN(k, metric=metric, weights=weights, ties=ties).fit(X[:150], y[:150])
+            D = model.metric_.pairwise_distances(X[150:], X[:150])
+            wanted = brute_votes(D, y, model.classes_, k, WEIGHTS[weights], ties)
+            np.testing.assert_allclose(model.predict_proba(X[150:]), wanted, atol=1e-12)
+
+
+def test_table_2_of_004():
+    from tabweave.search.kernels import weight_of
+
+    for kind, f in enumerate(WEIGHTS.values()):
+        for d in (0.0, 0.3, 1.0, 7.5):
+            assert weight_of(d, kind, 0.0) == pytest.approx(f(d))
+
+
+@pytest.mark.parametrize("metric", ["hamming", "goodall3", "vdm", "lin", OneHot()])
+@pytest.mark.parametrize("weights", ["none", "exp"])
+def test_row_order_never_matters(metric, weights):
+    if metric == "vdm":
+        pytest.importorskip("tabweave.measures.supervised")
+    X, y = draw(n=300, m=7, values=5, seed=1)
+    shuffle = np.random.default_rng(0).permutation(250)
+    model = WeightedKNN(3, metric=metric, weights=weights).fit(X[:250], y[:250])
+    other = WeightedKNN(3, metric=metric, weights=weights).fit(X[:250][shuffle], y[:250][shuffle])
+    assert np.array_equal(model.predict_proba(X[250:]), other.predict_proba(X[250:]))
+    assert np.array_equal(model.predict(X[250:]), other.predict(X[250:]))
+
+
+@pytest.mark.parametrize("metric", ["hamming", "of", "lin", OneHot()])
+def test_kneighbors_equals_sorting_all_distances(metric):
+    X, y = draw(n=400, values=3, seed=2)
+    model = WeightedKNN(7, metric=metric).fit(X[:300], y[:300])
+    distances, indices = model.kneighbors(X[300:])
+    D = model.metric_.pairwise_distances(X[300:], X[:300])
+    wanted = np.argsort(D, axis=1, kind="stable")[:, :7]
+    assert np.array_equal(indices, wanted)
+    np.testing.assert_allclose(distances, np.take_along_axis(D, wanted, axis=1), atol=1e-12)
+    assert np.array_equal(model.kneighbors(X[300:], 2, return_distance=False), wanted[:, :2])
+
+
+@pytest.mark.parametrize("values", [2, 30])
+def test_kneighbors_of_the_training_rows_leaves_them_out(values):
+    X, y = draw(n=120, values=values, seed=3)
+    model = WeightedKNN(4).fit(X, y)
+    distances, indices = model.kneighbors()
+    D = model.metric_.pairwise_distances(X)
+    np.fill_diagonal(D, np.inf)
+    assert np.array_equal(indices, np.argsort(D, axis=1, kind="stable")[:, :4])
+    np.testing.assert_array_equal(distances, np.take_along_axis(D, indices, axis=1))
+
+
+def test_blocks_do_not_change_results(monkeypatch):
+    X, y = draw(n=300, m=6, values=5, seed=4)
+    model = WeightedKNN(3, weights="org", metric="of").fit(X, y)
+    whole, near = model.predict_proba(X), model.kneighbors(X)
+    monkeypatch.setattr("tabweave.search.knn._BLOCK", 700)
+    assert np.array_equal(model.predict_proba(X), whole)
+    for a, b in zip(model.kneighbors(X), near, strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_equal_votes_go_to_the_first_class():
+    model = WeightedKNN(2).fit([["a"], ["b"], ["c"]], ["z", "y", "x"])
+    assert model.predict([["a"], ["?"]]).tolist() == ["x", "x"]
+    assert model.predict_proba([["?"]]).tolist() == [[1 / 3] * 3]
+
+
+def test_exp_far_away_from_everything():
+    X, y = draw()
+    metric = ValueMetric(lambda counts: [1e4 * (1 - np.eye(n)) for n in counts.sizes])
+    shares = WeightedKNN(3, metric=metric, weights="exp").fit(X, y).predict_proba([["new"] * 4])
+    assert np.isfinite(shares).all() and shares.sum() == pytest.approx(1)
+
+
+def test_missing_and_unknown_values():
+    rows = [["a", None], ["a", None], ["b", "x"], ["b", "y"]]
+    model = WeightedKNN(1).fit(rows, [0, 0, 1, 1])
+    assert model.predict([["b", None], ["a", "new"], ["new", None]]).tolist() == [0, 0, 0]
+    strict = WeightedKNN(1, metric=ValueMetric(unknown="error")).fit(rows, [0, 0, 1, 1])
+    with pytest.raises(ValueError, match="column 'x0': value 'new' was not seen"):
+        strict.predict([["new", "x"]])
+
+
+def test_sets_go_through_the_metric():
+    rows = {"tags": [["a", "b"], ["a"], ["c"], ["c", "d"], ["a", "b"]]}
+    model = WeightedKNN(1, metric=OneHot()).fit(rows, [0, 0, 1, 1, 0])
+    assert model.predict({"tags": [["b", "a"], ["d"], ["c", "c"]]}).tolist() == [0, 1, 1]
+    D = model.metric_.pairwise_distances(rows)
+    np.testing.assert_allclose(model.kneighbors(rows, 3)[0], np.sort(D, axis=1)[:, :3], atol=1e-12)
+
+
+def test_many_values_go_through_the_metric(monkeypatch):
+    X, y = draw()
+    wanted = WeightedKNN(3, metric=OneHot()).fit(X, y).predict_proba(X)
+    monkeypatch.setattr("tabweave.search.metric._LARGEST_TABLES", 10)
+    np.testing.assert_allclose(WeightedKNN(3, metric=OneHot()).fit(X, y).predict_proba(X), wanted)
+
+
+def test_schema_and_fitted_metrics():
+    X, y = draw()
+    metric = ValueMetric("of").fit(X)
+    assert WeightedKNN(metric=metric).fit(X[:100], y[:100]).metric_ is metric
+    frame = {"a": [1.5, 2.5, 1.5], "b": ["x", "y", "y"]}
+    named = WeightedKNN(1, schema=Schema({"b": "nominal"})).fit(frame, [0, 1, 1])
+    assert named.predict(frame).tolist() == [0, 1, 1]
+    with pytest.raises(ValueError, match="give the schema to the metric"):
+        WeightedKNN(1, metric=OneHot(), schema={"a": "nominal"}).fit(frame, [0, 1, 1])
+
+
+def test_score_and_classes():
+    X, y = draw(seed=5)
+    model = WeightedKNN(1).fit(X, y)
+    assert model.classes_.tolist() == ["u", "v", "w"]
+    assert model.score(X, y) == (model.predict(X) == y).mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({"n_neighbors": 0}, "n_neighbors=0: use a whole number >= 1"),
+        ({"n_neighbors": 5}, "n_neighbors=5, but there are n_samples=4 training rows"),
+        ({"weights": "distance"}, "weights='distance': use one of none, exp"),
+        ({"ties": "random"}, "ties='random'"),
+        ({"metric": "euclid"}, "no measure 'euclid'"),
+    ],
+)
+def test_bad_parameters(args, message):
+    rows = [["a"], ["b"], ["c"], ["d"]]
+    with pytest.raises(ValueError, match=message):
+        WeightedKNN(**{"n_neighbors": 1} | args).fit(rows, [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0, 0, 0], "one class only"),
+        ([0, 1], "y has 2 labels for 3 rows"),
+        ([0, 1, np.nan], "Input y contains NaN or infinity: row 2"),
+        (["a", None, "b"], "y of row 1 is missing"),
+        (None, "requires y to be passed"),
+        ([0.5, 1.7, 2.2], "continuous"),
+    ],
+)
+def test_bad_classes(y, message):
+    with pytest.raises(ValueError, match=message):
+        WeightedKNN(1).fit([["a"], ["b"], ["c"]], y)
+
+
+def test_bad_queries():
+    model = WeightedKNN(1).fit([["a"], ["b"]], [0, 1])
+    with pytest.raises(ValueError, match="n_neighbors=3, but there are n_samples=2"):
+        model.kneighbors([["a"]], 3)
+    with pytest.raises(ValueError, match="n_samples=1 training rows"):
+        model.kneighbors(None, 2)
+    with pytest.raises(ValueError, match="2 features"):
+        model.predict([["a", "b"]])
+
+
+@parametrize_with_checks([WeightedKNN(), WeightedKNN(3, weights="exp", ties="first", metric="of")])
+def test_sklearn(estimator, check):
+    check(estimator)
+
+
+def test_structured_arrays_have_names():
+    X = np.array([(1, "x"), (2, "y")], dtype=[("a", "i4"), ("b", "U1")])
+    assert WeightedKNN(1).fit(X, [0, 1]).predict(X).tolist() == [0, 1]
+
+
+@pytest.mark.slow
+def test_a_column_of_many_values():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 3000, 30_000), rng.integers(0, 4, (30_000, 3))])
+    y = rng.integers(0, 2, 30_000)
+    start = time.perf_counter()
+    model = WeightedKNN(1).fit(X, y)
+    assert time.perf_counter() - start < 20  # 0.5 s on an idle core; it took minutes
+    distances, _ = model.kneighbors(X[:50], 1)
+    assert not distances.any()

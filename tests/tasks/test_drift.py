@@ -1,0 +1,168 @@
+"""Drift reports: exact tests, false alarms at their level, changed columns first."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tabweave import Counts, Table
+from tabweave.plots import drift as draw
+from tabweave.tasks.drift import chi_square, drift_report, homogeneity
+
+
+def sample(rng, n=400, columns=12, changed=()):
+    """Columns in pairs that depend on each other; a changed one gets other shares."""
+    out = {}
+    for j in range(columns):
+        values = 3 + j % 5
+        p = np.arange(1, values + 1) / np.arange(1, values + 1).sum()
+        x = rng.choice(values, n, p=p[::-1] if j in changed else p)
+        if j % 2 and j not in changed:
+            x = np.where(rng.random(n) < 0.5, out[f"c{j - 1}"] % values, x)
+        out[f"c{j}"] = x
+    return out
+
+
+def counts(columns):
+    return Counts.of(Table.of(columns, numbers="nominal"))
+
+
+# -- the test -----------------------------------------------------------------------------------
+
+
+def test_moments_are_those_of_all_tables():
+    pooled, n_after = np.array([3, 2, 1]), 3
+    tables, weights = [], []
+    for drawn in product(*(range(c + 1) for c in pooled)):
+        if sum(drawn) == n_after:
+            tables.append([pooled - drawn, drawn])
+            law = stats.multivariate_hypergeom(pooled, n_after)
+            weights.append(law.pmf(drawn))
+    statistic, mean, variance = homogeneity(np.array(tables).transpose(1, 2, 0))
+    weights = np.array(weights)
+    assert mean[0] == pytest.approx(weights @ statistic)
+    assert variance[0] == pytest.approx(weights @ statistic**2 - mean[0] ** 2)
+
+
+def test_statistic_is_pearsons():
+    table = np.array([[10, 20, 5], [15, 10, 9]])
+    expected = stats.chi2_contingency(table, correction=False)
+    found, p, _ = chi_square(table, 20_000, np.random.default_rng(0))
+    assert found == pytest.approx(expected.statistic)
+    assert p == pytest.approx(expected.pvalue, abs=0.01)
+
+
+def test_p_values_are_exact_where_chi_square_is_not():
+    """Half the values occur once: the asymptotic test would cry wolf, this one may not."""
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for _ in range(200):
+        x = rng.integers(120, size=100)
+        table = np.array([np.bincount(part, minlength=120) for part in (x[:50], x[50:])])
+        alarms += chi_square(table, 99, rng)[1] <= 0.05
+    assert alarms <= stats.binom.ppf(0.999, 200, 0.05)
+
+
+# -- the report ---------------------------------------------------------------------------------
+
+
+def test_changed_columns_come_first():
+    hits = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        changed = set(rng.choice(12, 2, replace=False).tolist())
+        before, after = counts(sample(rng)), counts(sample(rng, changed=changed))
+        report = drift_report(before, after, couplings=False, n_draws=999)
+        hits += {f.name for f in report.columns[:2]} == {f"c{j}" for j in changed}
+    assert hits >= 95
+
+
+def test_false_alarms_stay_at_the_level():
+    columns = couplings = 0
+    for seed in range(100):
+        rng = np.random.default_rng(1000 + seed)
+        report = drift_report(
+            counts(sample(rng, columns=6)), counts(sample(rng, columns=6)), n_draws=1999
+        )
+        columns += bool(report.changed)
+        couplings += bool(report.changed_couplings)
+    most = stats.binom.ppf(0.999, 100, 0.05)
+    assert columns <= most and couplings <= most
+
+
+def test_a_coupling_that_breaks_is_found():
+    rng = np.random.default_rng(0)
+    before, after = sample(rng, columns=6), sample(rng, columns=6)
+    rng.shuffle(after["c3"])  # the same shares, no longer tied to c2
+    report = drift_report(counts(before), counts(after))
+    assert report.couplings[0].name == "c2 × c3"
+    assert report.changed_couplings == ["c2 × c3"] and not report.changed
+
+
+def test_new_and_vanished_values_and_column_order():
+    before = counts({"a": ["x"] * 50 + ["y"] * 50, "b": ["u"] * 100})
+    after = counts({"b": ["u"] * 60, "a": ["x"] * 30 + ["z"] * 30})
+    report = drift_report(before, after)
+    assert report.changed == ["a"]
+    assert set(report.columns[0].values) <= {"x", "y", "z"}
+    assert report.columns[1].p_value == 1.0
+
+
+def test_numbers_and_sets():
+    rng = np.random.default_rng(0)
+    kinds = {"x": "numeric", "s": "set"}
+
+    def table(shift, p):
+        sets = [[v for v in "pqr" if rng.random() < p] or ["none"] for _ in range(200)]
+        return Counts.of(Table.of({"x": rng.normal(shift, 1, 200), "s": sets}, kinds))
+
+    same = drift_report(table(0, 0.5), table(0, 0.5))
+    assert not same.changed
+    assert set(drift_report(table(0, 0.5), table(1, 0.9)).changed) == {"x", "s"}
+
+
+def test_decayed_counts_are_compared_too():
+    rng = np.random.default_rng(0)
+    before = counts(sample(rng)).scaled(0.5)
+    report = drift_report(before, counts(sample(rng, changed={4})), couplings=False)
+    assert report.changed == ["c4"]
+
+
+def test_same_seed_same_report_and_it_prints():
+    rng = np.random.default_rng(0)
+    pair = counts(sample(rng)), counts(sample(rng, changed={1}))
+    assert drift_report(*pair) == drift_report(*pair)
+    assert "c1" in str(drift_report(*pair)).splitlines()[1]
+
+
+def test_adjusted_values_are_holms():
+    rng = np.random.default_rng(0)
+    report = drift_report(counts(sample(rng)), counts(sample(rng)), couplings=False)
+    p = [f.p_value for f in report.columns]
+    expected = np.minimum(np.maximum.accumulate([q * (12 - i) for i, q in enumerate(p)]), 1)
+    np.testing.assert_allclose([f.adjusted for f in report.columns], expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: Counts(), "empty"),
+        (lambda c: counts({"other": [1, 2]}), "column 'c0'"),
+    ],
+)
+def test_bad_input(change, message):
+    before = counts(sample(np.random.default_rng(0)))
+    with pytest.raises(ValueError, match=message):
+        drift_report(before, change(before))
+    with pytest.raises(ValueError, match="level"):
+        drift_report(before, before, level=2)
+
+
+def test_plot_marks_what_changed():
+    rng = np.random.default_rng(0)
+    report = drift_report(counts(sample(rng)), counts(sample(rng, changed={4})))
+    ax = draw(report, n_couplings=3)
+    assert ax.get_yticklabels()[0].get_text() == "c4"
+    assert len(ax.patches) == 15
+    assert ax.patches[0].get_facecolor()[0] < 0.5 < ax.patches[11].get_facecolor()[0]

@@ -131,7 +131,7 @@ def test_bad_input():
             describe(rows, method=silent)
     with pytest.raises(ValueError, match="method='best'"):
         describe(rows, method="best")
-    with pytest.raises(TypeError, match="use a name"):
+    with pytest.raises(TypeError, match="expected method to be a name or an embedder of tabweave, got 3"):
         describe(rows, method=3)
     with pytest.raises(ValueError, match="n_neighbors=0"):
         describe(rows, n_neighbors=0)

@@ -5,10 +5,9 @@ from scipy.spatial.distance import cdist, squareform
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Column, Counts, Table
-from tabweave.blocks.trees import dissimilarity
 from tabweave.datasets import car
 from tabweave.embed.hierarchy import DistanceHierarchy
-from tabweave.embed.hierarchy.tree import from_linkage
+from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage
 
 DRINKS = {"coffee": ["latte", "mocha"], "tea": ["oolong"]}
 ROWS = {
@@ -101,7 +100,7 @@ def test_missing_and_unknown():
 def test_a_leaf_that_is_not_in_the_tree():
     with pytest.raises(ValueError, match="column 'drink': value 'water' is not in its tree; add"):
         DistanceHierarchy({"drink": DRINKS}).fit({"drink": ["latte", "water"]})
-    with pytest.raises(ValueError, match="trees names column 'food', which is no nominal"):
+    with pytest.raises(ValueError, match="expected trees of nominal or set columns .'drink'., got one of 'food'"):
         DistanceHierarchy({"food": DRINKS}).fit({"drink": ["latte", "mocha"]})
 
 
@@ -138,7 +137,7 @@ def test_batches_give_the_same_trees():
 )
 def test_bad_parameters(bad, error):
     (name,) = bad
-    with pytest.raises(error, match=f"{name}="):
+    with pytest.raises(error, match=f"The '{name}' parameter of DistanceHierarchy must be"):
         DistanceHierarchy(**bad).fit(ROWS)
 
 

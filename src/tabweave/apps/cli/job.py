@@ -230,7 +230,7 @@ def listed(text: str | None) -> tuple[str, ...]:
 
 def _warn(table: Any) -> None:
     """Say which columns tell rows apart without telling what they are."""
-    from tabweave.apps.report.parts import read
+    from tabweave.apps.report.reading import read
 
     for name, why in read(table, None).left_out.items():
         _warn_of(name, why)

@@ -62,11 +62,11 @@ class Laid:
 
 def projected(embedder: Any, table: Any, dims: int, name: str) -> Then:
     """Return the embedder, then the first principal axes of the rows; fewer if fewer vary."""
-    from tabweave.apps.report.parts import Axes
+    from tabweave.apps.report.rows import Axes
 
     vectors = embedder.transform(table)
     axes = Axes.of(vectors, np.ones(len(vectors)), dims)
-    return Then(embedder, axes.place, [f"{name}{i}" for i in range(axes.axes.shape[1])])
+    return Then(embedder, axes.project, [f"{name}{i}" for i in range(axes.axes.shape[1])])
 
 
 def write_rows(

@@ -17,18 +17,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave._compat import StrOptions, require
-from tabweave.blocks.block import Block
+from tabweave.blocks.block import Block, label_column
 from tabweave.blocks.distances import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import in_memory
-from tabweave.rows.table import Codes, Schema, Table
+from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 
-class Estimator(Storable, BaseEstimator):
+class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
     """Base of every estimator: declared parameters, and one file that holds it.
 
     A subclass lists what each parameter may be in ``_parameter_constraints``, in scikit-learn's
@@ -89,7 +89,7 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
         )
 
 
-class Embedder(TabularInput, TransformerMixin, Estimator):
+class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     """Base of all that make a row of blocks of a row: vectors, distances, explanations follow.
 
     A subclass counts rows (``_start`` the first, ``_hold`` all so far), learns from the counts in
@@ -253,7 +253,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):
             names = [n for n in self.schema_.names if self.schema_[n].kind != "numeric"]
             raise KeyError(f"expected a categorical column, one of {names}, got {column!r}")
         labels = self._labels(column)
-        found = parts[0].pairs(Codes(np.zeros(0, np.uint8), list(labels)))
+        found = parts[0].pairs(label_column(labels))
         return labelled(np.sqrt(found) if parts[0].root else found, column, labels)
 
     def _labels(self, column: str) -> tuple[Label, ...]:

@@ -1,7 +1,7 @@
 """Block: what one column, or a group of columns, contributes to the vector of a row.
 
-The result of an embedder is a block, often a row of them (:class:`Blocks`, itself a block). Vectors,
-distances, kernels, explanations, search, exports and reports ask blocks and nothing else.
+The result of an embedder is a block, often a row of them (:class:`Blocks`, a block itself).
+Vectors, distances, explanations, search, exports and reports ask blocks and nothing else.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tabweave.blocks.distances import cdist_squared, inner_products
+from tabweave.blocks.distances import cdist_squared, inner_products, summed_differences
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown
 
-Array = np.ndarray[Any, Any]
-Writer = Callable[[slice, Array], None]  # writes the coordinates of some rows into an array
+Writer = Callable[[slice, np.ndarray], None]  # writes the coordinates of some rows into an array
 
 
 class Block(ABC):
@@ -63,7 +62,7 @@ class Block(ABC):
     # -- what a subclass says --------------------------------------------------------------
 
     @abstractmethod
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Read the block's columns of a table; return what writes the coordinates of its rows."""
 
     @abstractmethod
@@ -90,7 +89,7 @@ class Block(ABC):
             )
         return None if absent else self
 
-    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, Array]:
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return what each column brings to the coordinates; they add up to them."""
         return {self.names[0]: self.coordinates(table, unknown=unknown)}
 
@@ -100,10 +99,10 @@ class Block(ABC):
         self,
         table: Table,
         *,
-        out: Array | None = None,
+        out: np.ndarray | None = None,
         dtype: Any = np.float64,
         unknown: Unknown = "centroid",
-    ) -> Array:
+    ) -> np.ndarray:
         """Return the coordinates of each row of a table, optionally into a given array.
 
         Parameters
@@ -124,17 +123,19 @@ class Block(ABC):
             out = np.empty(shape, _checked_type(dtype))
         elif _checked_type(out.dtype) and out.shape != shape:
             raise ValueError(f"expected out to have shape {shape}, got {out.shape}")
-        target: Array = out
+        target: np.ndarray = out
         write = self.writer(table, target.dtype, unknown)
         rows = row_blocks(len(target), target.shape[1] * target.itemsize)
         in_threads(lambda some: write(some, target[some]), rows)
         return target
 
-    def summands(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> Array:
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
         """Return what adds up over blocks between the rows of A and of B (or A)."""
         left = self.coordinates(A, unknown=unknown)
         right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
-        return between(left, right, self.power)
+        return summed_differences(left, right, self.power)
 
     def distances(
         self,
@@ -143,12 +144,12 @@ class Block(ABC):
         *,
         squared: bool = False,
         unknown: Unknown = "centroid",
-    ) -> Array:
+    ) -> np.ndarray:
         """Return the distances between rows; ``squared`` leaves out the root."""
         out = np.maximum(self.summands(A, B, unknown), 0)
         return np.sqrt(out, out=out) if self.root and not squared else out
 
-    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> Array:
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the inner products between rows."""
         if self.power != 2:
             raise ValueError(
@@ -161,7 +162,7 @@ class Block(ABC):
 
     def shares(
         self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
-    ) -> dict[str, Array]:
+    ) -> dict[str, np.ndarray]:
         """Return each column's share in what adds up between row i of A and row i of B.
 
         Where columns are mixed (summed, or through a transformer) a share may be negative: the
@@ -182,28 +183,30 @@ class Block(ABC):
             return {name: share for shares in found for name, share in shares.items()}
         ours, theirs = (self.split(rows, unknown) for rows in (A, B))
         differences = {name: ours[name] - theirs[name] for name in ours}
-        total: Array = np.sum(list(differences.values()), axis=0)
+        total = np.sum(list(differences.values()), axis=0)
         towards = np.sign(total) if (power or self.power) == 1 else total
         return {name: (own * towards).sum(axis=1) for name, own in differences.items()}
 
     # -- values ----------------------------------------------------------------------------
 
-    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> Array:
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the coordinates of a column's labels, and those of an unknown value last."""
         raise TypeError(f"expected a block of values, got {type(self).__name__}")
 
-    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> Array:
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return what :meth:`between` compares, for each label of a column."""
         return self.points(column, unknown)[:-1]
 
-    def between(self, left: Array, right: Array) -> Array:
+    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return what adds up between located labels."""
-        return between(left, right, self.power)
+        return summed_differences(left, right, self.power)
 
-    def pairs(self, column: Codes | Sets) -> Array:
+    def pairs(self, column: Codes | Sets) -> np.ndarray:
         """Return what adds up between any two labels of a column."""
         points = self.points(column)[:-1]
-        return cdist_squared(points, points) if self.power == 2 else between(points, points, 1)
+        if self.power == 1:
+            return summed_differences(points, points, 1)
+        return cdist_squared(points, points)
 
 
 class Blocks(Block):
@@ -227,7 +230,7 @@ class Blocks(Block):
             raise ValueError(f"expected blocks of one power, got {self.blocks}")
         ((self.power, self.root),) = kinds
 
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Let each block write its coordinates beside those of the one before."""
         writers = [block.writer(table, dtype, unknown) for block in self.blocks]
         return row_writer(writers, [block.width for block in self.blocks])
@@ -250,15 +253,17 @@ class Blocks(Block):
         kept = [part for block in self.blocks if (part := block.only(chosen)) is not None]
         return Blocks(kept) if kept else None
 
-    def summands(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> Array:
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
         """Return the sum over blocks of what adds up."""
         return self._sum(A, B, (block.summands(A, B, unknown) for block in self.blocks))
 
-    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> Array:
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the sum over blocks of their inner products."""
         return self._sum(A, B, (block.kernel(A, B, unknown) for block in self.blocks))
 
-    def _sum(self, A: Table, B: Table | None, found: Iterable[Array]) -> Array:
+    def _sum(self, A: Table, B: Table | None, found: Iterable[np.ndarray]) -> np.ndarray:
         out = np.zeros((A.n_rows, A.n_rows if B is None else B.n_rows))
         for one in found:
             out += one
@@ -278,9 +283,9 @@ class Lookup:
 
     column: str
     labels: tuple[Label, ...]  # without missing
-    rows: Array
-    missing: Array | None
-    unknown: Array | None
+    rows: np.ndarray
+    missing: np.ndarray | None
+    unknown: np.ndarray | None
 
     @property
     def width(self) -> int:
@@ -299,9 +304,9 @@ class Line:
     column: str
     mean: float
     factor: float
-    missing: Array | None
-    curves: Array | None = None
-    bends: Array | None = None
+    missing: np.ndarray | None
+    curves: np.ndarray | None = None
+    bends: np.ndarray | None = None
 
     @property
     def width(self) -> int:
@@ -327,17 +332,12 @@ Step = Lookup | Line | Sum
 # -- what blocks have in common ------------------------------------------------------------------
 
 
-def between(left: Array, right: Array, power: int) -> Array:
-    """Return the sums of ``|x - y| ** power`` between two sets of points, by differences."""
-    from scipy.spatial.distance import cdist
-
-    if not left.shape[1]:
-        return np.zeros((len(left), len(right)))
-    found: Array = cdist(left, right, "cityblock" if power == 1 else "sqeuclidean")
-    return found
+def label_column(labels: Iterable[Label]) -> Codes:
+    """Return labels as a column without rows, for what is asked of labels alone."""
+    return Codes(np.zeros(0, np.uint8), list(labels))
 
 
-def value_writer(column: Codes | Sets, points: Array, dtype: np.dtype[Any]) -> Writer:
+def value_writer(column: Codes | Sets, points: np.ndarray, dtype: np.dtype) -> Writer:
     """Return what writes the point of each cell's value, or the mean of the points of a set.
 
     ``points`` are those of the column's labels, and the point of an empty set last.
@@ -346,7 +346,7 @@ def value_writer(column: Codes | Sets, points: Array, dtype: np.dtype[Any]) -> W
 
     typed = np.ascontiguousarray(points, dtype)
 
-    def write(some: slice, out: Array) -> None:
+    def write(some: slice, out: np.ndarray) -> None:
         if isinstance(column, Codes):
             kernels.put_rows(column.codes[some], typed, out)
             return
@@ -362,7 +362,7 @@ def row_writer(writers: Sequence[Writer], widths: Sequence[int]) -> Writer:
     ends = np.cumsum(widths).tolist()
     spans = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
 
-    def write(some: slice, out: Array) -> None:
+    def write(some: slice, out: np.ndarray) -> None:
         for one, span in zip(writers, spans, strict=True):
             one(some, out[:, span])
 
@@ -370,14 +370,14 @@ def row_writer(writers: Sequence[Writer], widths: Sequence[int]) -> Writer:
 
 
 def sum_writer(
-    columns: Sequence[Codes | Sets], points: Sequence[Array], dtype: np.dtype[Any]
+    columns: Sequence[Codes | Sets], points: Sequence[np.ndarray], dtype: np.dtype
 ) -> Writer:
     """Return what adds up the points of the cells of several columns."""
     from tabweave.blocks import kernels
 
     typed = [np.ascontiguousarray(own, dtype) for own in points]
 
-    def write(some: slice, out: Array) -> None:
+    def write(some: slice, out: np.ndarray) -> None:
         out[:] = 0
         for column, own in zip(columns, typed, strict=True):
             if isinstance(column, Codes):
@@ -389,7 +389,7 @@ def sum_writer(
     return write
 
 
-def _checked_type(dtype: Any) -> np.dtype[Any]:
+def _checked_type(dtype: Any) -> np.dtype:
     found = np.dtype(dtype)
     if found not in (np.float32, np.float64):
         raise ValueError(f"expected vectors to be float32 or float64, got {found}")

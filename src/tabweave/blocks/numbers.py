@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from tabweave.blocks.block import Array, Block, Line, Lookup, Step, Writer
+from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column
 from tabweave.counts.counts import Counts
-from tabweave.rows.table import Numbers, Table
+from tabweave.rows.table import Codes, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
@@ -40,7 +40,7 @@ class Standard(Block):
     mean, factor : ndarray
         What is taken from each column's numbers, and what the rest is multiplied by.
     inertia : float
-        The variance of the coordinates, before ``scale``.
+        The variance of the coordinates of all columns together, before ``scale``.
     scale : float
         What all coordinates are multiplied by.
     levels : mapping of str to tuple
@@ -48,8 +48,8 @@ class Standard(Block):
     """
 
     names: list[str]
-    mean: Array
-    factor: Array
+    mean: np.ndarray
+    factor: np.ndarray
     inertia: float
     scale: float = 1.0
     levels: Levels = field(default_factory=dict)
@@ -57,13 +57,11 @@ class Standard(Block):
     each: ClassVar[int] = 1  # coordinates of a column
 
     @classmethod
-    def of(cls, moments: Moments, names: Sequence[str], weights: Array) -> Self:
+    def of(cls, moments: Moments, names: Sequence[str], weights: np.ndarray) -> Self:
         """Standardise columns by their moments; a column that does not vary says nothing."""
         mean, factor = standardised(moments)
         inertia = float(weights[factor > 0].sum())
-        return cls(
-            names=list(names), mean=mean, factor=factor * np.sqrt(weights), inertia=inertia
-        )
+        return cls(names=list(names), mean=mean, factor=factor * np.sqrt(weights), inertia=inertia)
 
     @property
     def width(self) -> int:
@@ -86,21 +84,34 @@ class Standard(Block):
         chosen = [j for j, name in enumerate(self.names) if name in kept]
         return self._of(chosen) if chosen else None
 
+    @property
+    def by_value(self) -> bool:
+        """Whether there is one column, of grades."""
+        return len(self.names) == 1 and self.names[0] in self.levels
+
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the points of the grades of the one column there is, and the mean last."""
+        (name,) = self.names
+        ranks = ranks_of(column, name, self.levels[name], unknown)
+        out = np.empty((len(ranks) + 1, self.each))
+        self._put(0, np.append(ranks, np.nan), out)
+        return out
+
     def _of(self, chosen: list[int]) -> Self:
         names = [self.names[j] for j in chosen]
         return replace(self, names=names, mean=self.mean[chosen], factor=self.factor[chosen])
 
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Read the numbers of a table."""
         numbers = [numbers_of(table, name, self.levels, unknown) for name in self.names]
 
-        def write(rows: slice, out: Array) -> None:
+        def write(rows: slice, out: np.ndarray) -> None:
             for j, values in enumerate(numbers):
                 self._put(j, values[rows], out[:, j * self.each : (j + 1) * self.each])
 
         return write
 
-    def _put(self, j: int, values: Array, out: Array) -> None:
+    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         scaled = (values - self.mean[j]) * self.factor[j] * self.scale
         out[:, 0] = np.where(np.isnan(scaled), 0, scaled)
 
@@ -112,12 +123,10 @@ class Standard(Block):
         ]
 
     def _graded(self, j: int, unknown: Unknown) -> Lookup:
-        labels = self.levels[self.names[j]]
-        rows = np.empty((len(labels) + 1, self.each))
-        self._put(j, np.append(np.arange(float(len(labels))), np.nan), rows)
-        middle = rows[-1]
-        odd = None if unknown == "error" else middle
-        return Lookup(self.names[j], tuple(labels), rows[:-1], middle, odd)
+        levels = self.levels[self.names[j]]
+        points = self._of([j]).points(label_column(levels))
+        odd = None if unknown == "error" else points[-1]
+        return Lookup(self.names[j], tuple(levels), points[:-1], points[-1], odd)
 
     def _line(self, j: int) -> Line:
         factor = float(self.factor[j]) * self.scale
@@ -136,13 +145,13 @@ class Absolute(Standard):
         What the curves of each column are multiplied by.
     """
 
-    rows: Array
-    height: Array
+    rows: np.ndarray
+    height: np.ndarray
 
     each: ClassVar[int] = WIDTH
 
     @classmethod
-    def of(cls, moments: Moments, names: Sequence[str], weights: Array) -> Self:
+    def of(cls, moments: Moments, names: Sequence[str], weights: np.ndarray) -> Self:
         """Take curves as high as the columns weigh; of normal numbers, their inertia."""
         mean, factor = standardised(moments)
         height = np.where(factor > 0, np.sqrt(weights), 0)
@@ -162,12 +171,12 @@ class Absolute(Standard):
     def _of(self, chosen: list[int]) -> Self:
         return replace(super()._of(chosen), height=self.height[chosen])
 
-    def _put(self, j: int, values: Array, out: Array) -> None:
+    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         from tabweave.blocks.kernels import put_curves
 
         put_curves(values, self.mean[j], self.factor[j], KNOTS[0], self._curves(j), out)
 
-    def _curves(self, j: int) -> Array:
+    def _curves(self, j: int) -> np.ndarray:
         return self.rows * (self.height[j] * self.scale)
 
     def _line(self, j: int) -> Line:
@@ -201,7 +210,7 @@ class Transformed(Block):
     """
 
     names: list[str]
-    mean: Array
+    mean: np.ndarray
     transformer: Any
     width: int
     inertia: float
@@ -219,10 +228,11 @@ class Transformed(Block):
         inertia = float(vectors.var(axis=0).sum())
         return replace(empty, width=vectors.shape[1], inertia=inertia)
 
-    def _numbers(self, table: Table, unknown: Unknown) -> Array:
+    def _numbers(self, table: Table, unknown: Unknown) -> np.ndarray:
         columns = [numbers_of(table, name, self.levels, unknown) for name in self.names]
-        rows: Array = np.stack(columns, axis=1)
-        return rows if hasattr(self.transformer, "parts") else np.where(np.isnan(rows), self.mean, rows)
+        rows = np.stack(columns, axis=1)
+        reads_gaps = hasattr(self.transformer, "parts")
+        return rows if reads_gaps else np.where(np.isnan(rows), self.mean, rows)
 
     def feature_names(self) -> list[str]:
         """Return the names that the transformer gives, or numbers."""
@@ -232,16 +242,16 @@ class Transformed(Block):
             return [f"numeric{i}" for i in range(self.width)]
         return [str(name) for name in names]
 
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Transform the numbers of a table, all at once."""
         vectors = np.asarray(self.transformer.transform(self._numbers(table, unknown)))
 
-        def write(rows: slice, out: Array) -> None:
+        def write(rows: slice, out: np.ndarray) -> None:
             out[:] = vectors[rows] * self.scale
 
         return write
 
-    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, Array]:
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return what each column brings, where the transformer says so; else all in one."""
         if not hasattr(self.transformer, "parts"):
             return {"(numeric)": self.coordinates(table, unknown=unknown)}
@@ -257,22 +267,28 @@ class Transformed(Block):
         )
 
 
-def numbers_of(table: Table, name: str, levels: Levels, unknown: Unknown) -> Array:
+def numbers_of(table: Table, name: str, levels: Levels, unknown: Unknown) -> np.ndarray:
     """Return a column's numbers, or the ranks of its grades; NaN where missing or unknown."""
     data = table[name]
     if isinstance(data, Numbers):
         return data.values
-    rank = positions(levels[name], data.labels).astype(float)
-    odd = rank == len(levels[name])
+    return ranks_of(data, name, levels[name], unknown)[data.codes]
+
+
+def ranks_of(
+    column: Codes | Sets, name: str, levels: Sequence[Label], unknown: Unknown
+) -> np.ndarray:
+    """Return the rank of each label of a column among its levels; NaN for one that is none."""
+    rank = positions(levels, column.labels).astype(float)
+    odd = rank == len(levels)
     for i in np.flatnonzero(odd) if unknown == "error" else ():
-        if data.labels[i] is not None and (data.codes == i).any():
+        if column.labels[i] is not None and (column.codes == i).any():
             raise ValueError(
-                f"column {name!r}: expected one of its levels {list(levels[name])}, got "
-                f"{data.labels[i]!r}; add it to the levels, or use unknown='centroid'"
+                f"column {name!r}: expected one of its levels {list(levels)}, got "
+                f"{column.labels[i]!r}; add it to the levels, or use unknown='centroid'"
             )
     rank[odd] = np.nan
-    found: Array = rank[data.codes]
-    return found
+    return rank
 
 
 def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float, float]:
@@ -283,11 +299,13 @@ def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float,
     rank = positions(levels[name], labels).astype(float)
     weight = counts.value_counts[counts.span(name)]
     known = rank < len(levels[name])
+    if not known.any():
+        return 0, 0.0, 0.0
     ranks = Table.of({name: rank[known]}, {name: "numeric"})
-    return Counts.of(ranks, sample_weight=weight[known]).moments(name) if known.any() else (0, 0.0, 0.0)
+    return Counts.of(ranks, sample_weight=weight[known]).moments(name)
 
 
-def standardised(moments: Moments) -> tuple[Array, Array]:
+def standardised(moments: Moments) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and one over the deviation, 0 for a column that does not vary."""
     mean = np.array([mean if n else 0.0 for n, mean, _ in moments])
     variance = np.array([v if n else 0.0 for n, _, v in moments])
@@ -297,7 +315,7 @@ def standardised(moments: Moments) -> tuple[Array, Array]:
 # -- the curves ---------------------------------------------------------------------------------
 
 
-def curves() -> Array:
+def curves() -> np.ndarray:
     """Return the coordinates at the knots; in them normal numbers have mean 0 and inertia 1."""
     edges = np.concatenate([[-np.inf], (KNOTS[1:] + KNOTS[:-1]) / 2, [np.inf]])
     share = np.diff(ndtr(edges))
@@ -309,11 +327,10 @@ def curves() -> Array:
     vectors = vectors * np.sign(vectors[-1])  # an eigenvector has no sign of its own
     rows = vectors * np.sqrt(values) / root[:, None]
     seen = along(rows, ndtri((np.arange(_NORMAL) + 0.5) / _NORMAL))
-    centred: Array = (rows - seen.mean(axis=0)) / np.sqrt(seen.var(axis=0).sum())
-    return centred
+    return (rows - seen.mean(axis=0)) / np.sqrt(seen.var(axis=0).sum())
 
 
-def along(rows: Array, z: Array) -> Array:
+def along(rows: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the points of curves, straight between the knots and beyond the outer ones."""
     from tabweave.blocks.kernels import put_curves
 
@@ -322,11 +339,11 @@ def along(rows: Array, z: Array) -> Array:
     return out
 
 
-def bent(rows: Array) -> Array:
+def bent(rows: np.ndarray) -> np.ndarray:
     """Return the same curves as sums, for systems that have no cells: see :func:`terms`."""
     return np.linalg.solve(terms(KNOTS), rows)
 
 
-def terms(z: Array) -> Array:
+def terms(z: np.ndarray) -> np.ndarray:
     """Return ``|z - bend|`` for each inner knot, ``z`` and 1: any curve is a sum of them."""
     return np.column_stack([np.abs(z[:, None] - BENDS), z, np.ones(len(z))])

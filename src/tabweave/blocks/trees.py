@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tabweave.blocks.block import Array, Block, Line, Lookup, Step, Writer, value_writer
+from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column, value_writer
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, canonical, identity, positions
 
@@ -46,7 +46,7 @@ class _OfValues(_OfTree):
 
     by_value = True
 
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Look up the points of a table's labels."""
         data = table[self.column]
         return value_writer(data, self.points(data, unknown), dtype)
@@ -69,8 +69,8 @@ class TreeBlock(_OfValues):
     """
 
     tree: Tree
-    kept: Array
-    centroid: Array
+    kept: np.ndarray
+    centroid: np.ndarray
     column: str = ""
 
     @property
@@ -82,9 +82,9 @@ class TreeBlock(_OfValues):
         """Return the column's name with a number for each edge."""
         return [f"{self.column}_{i}" for i in range(self.width)]
 
-    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> Array:
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the points of labels, and that of an unknown value last; missing is the root."""
-        out: Array = np.tile(self.centroid, (len(column.labels) + 1, 1))
+        out: np.ndarray = np.tile(self.centroid, (len(column.labels) + 1, 1))
         for i, label in enumerate(column.labels):
             node = self.tree.nearest(label)
             if node is None and label is None:
@@ -95,9 +95,8 @@ class TreeBlock(_OfValues):
                 check_in_tree(self.column, column, i)
         return out
 
-    def _point(self, node: int) -> Array:
-        found: Array = self.tree.embed([(node, float(self.tree.depths[node]))])[0, self.kept]
-        return found
+    def _point(self, node: int) -> np.ndarray:
+        return self.tree.embed([(node, float(self.tree.depths[node]))])[0, self.kept]
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
         """Return a lookup of the tree's nodes; a tree that reads paths has no end of values."""
@@ -111,7 +110,7 @@ class TreeBlock(_OfValues):
         kinds = {type(self.tree.names[leaf]) for leaf in self.tree.leaves} - {type(None)}
         own = (label for label in self.tree.names if type(label) in kinds)
         labels = tuple(label for label in own if self.tree.is_unique(label))
-        points = self.points(Codes(np.zeros(0, np.uint8), [*labels, None]))
+        points = self.points(label_column([*labels, None]))
         odd = None if unknown == "error" else points[-1]
         return [Lookup(self.column, labels, points[:-2], points[-2], odd)]
 
@@ -121,23 +120,22 @@ class LevelBlock(_OfValues):
     """An ordinal column: levels at even steps from 0 to 1; missing lies at their mean."""
 
     levels: tuple[Label, ...]
-    centroid: Array
+    centroid: np.ndarray
     width: int = 1
     column: str = ""
 
-    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> Array:
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the points of labels, and that of an unknown or missing value last."""
         index = positions(self.levels, column.labels)
         for i in np.flatnonzero(index == len(self.levels)) if unknown == "error" else ():
             if column.labels[i] is not None:
                 check_in_tree(self.column, column, i)
         line = np.append(np.arange(len(self.levels)) / max(len(self.levels) - 1, 1), self.centroid)
-        out: Array = np.append(line[index], self.centroid)[:, None]
-        return out
+        return np.append(line[index], self.centroid)[:, None]
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
         """Return a lookup of the levels."""
-        points = self.points(Codes(np.zeros(0, np.uint8), list(self.levels)))
+        points = self.points(label_column(self.levels))
         middle = points[-1]
         odd = None if unknown == "error" else middle
         return [Lookup(self.column, self.levels, points[:-1], middle, odd)]
@@ -153,18 +151,17 @@ class LineBlock(_OfTree):
     width: int = 1
     column: str = ""
 
-    def values(self, numbers: Array) -> Array:
+    def values(self, numbers: np.ndarray) -> np.ndarray:
         """Return the point of each number."""
         span = self.high - self.low
         filled = np.where(np.isnan(numbers), self.mean, numbers)
-        out: Array = (filled - self.low) / span if span > 0 else np.zeros(len(numbers))
-        return out
+        return (filled - self.low) / span if span > 0 else np.zeros(len(numbers))
 
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Read the numbers of a table."""
         numbers = table[self.column].values
 
-        def write(rows: slice, out: Array) -> None:
+        def write(rows: slice, out: np.ndarray) -> None:
             out[:, 0] = self.values(numbers[rows])
 
         return write
@@ -212,8 +209,8 @@ class Tree:
     '((Latte:1,Black_coffee:1)Coffee:1,(Black_tea:1,Oolong:1)Tea:1)Any;'
     """
 
-    parents: Array
-    weights: Array
+    parents: np.ndarray
+    weights: np.ndarray
     names: tuple[Label, ...]
     separator: str = SEPARATOR
 
@@ -244,9 +241,9 @@ class Tree:
         return f"Tree({len(self)} nodes, {len(self.leaves)} leaves)"
 
     @cached_property
-    def depths(self) -> Array:
+    def depths(self) -> np.ndarray:
         """Distance of every node from the root."""
-        out: Array = np.zeros(len(self))
+        out: np.ndarray = np.zeros(len(self))
         for i in range(1, len(self)):
             out[i] = out[self.parents[i]] + self.weights[i]
         return out
@@ -367,7 +364,7 @@ class Tree:
 
     # -- coordinates -----------------------------------------------------------------------
 
-    def embed(self, points: Sequence[tuple[int, float]]) -> Array:
+    def embed(self, points: Sequence[tuple[int, float]]) -> np.ndarray:
         """Return one coordinate per edge (node by node, without the root) of each point."""
         out = np.zeros((len(points), len(self)))
         for row, (node, offset) in zip(out, points, strict=True):

@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 
 from tabweave.blocks.block import (
-    Array,
     Block,
     Blocks,
     Lookup,
@@ -57,9 +56,9 @@ class ValueTables(Block):
     """
 
     vocabulary: Vocabulary
-    tables: list[Array]
+    tables: list[np.ndarray]
     combine: Literal["concat", "sum"] = "concat"
-    repair: Array = field(default_factory=lambda: np.zeros(0))
+    repair: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if self.combine not in ("concat", "sum"):
@@ -72,7 +71,7 @@ class ValueTables(Block):
     @classmethod
     def from_features(
         cls,
-        features: Sequence[Array],
+        features: Sequence[np.ndarray],
         counts: Counts,
         *,
         combine: Literal["concat", "sum"] = "concat",
@@ -95,7 +94,7 @@ class ValueTables(Block):
         return cls(counts.vocabulary, tables, combine, np.zeros(len(tables)))
 
     @classmethod
-    def from_grams(cls, grams: Sequence[Array], counts: Counts) -> ValueTables:
+    def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
         """Build from one Gram matrix per column; an indefinite one is repaired, and said so."""
         factored = [gram_factor(gram) for gram in grams]
         out = cls.from_features([rows for rows, _ in factored], counts, compact=False)
@@ -154,13 +153,13 @@ class ValueTables(Block):
         table: Table,
         *,
         dtype: Any = np.float64,
-        out: Array | None = None,
+        out: np.ndarray | None = None,
         unknown: Unknown = "centroid",
-    ) -> Array:
+    ) -> np.ndarray:
         """Return the vector of each row of a table, optionally into a given array."""
         return self.coordinates(table, out=out, dtype=dtype, unknown=unknown)
 
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Look up the rows of a table's labels; concatenate or add up those of its cells."""
         columns = self.vocabulary.find(table)
         rows = self._rows(table, unknown)
@@ -169,30 +168,31 @@ class ValueTables(Block):
         writers = [value_writer(c, own, dtype) for c, own in zip(columns, rows, strict=True)]
         return row_writer(writers, self.widths)
 
-    def summands(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> Array:
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
         """Return the squared distances between rows, by lookup where columns allow it."""
         return self._pairwise(A, B, unknown, cdist_squared)
 
-    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> Array:
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the inner products between rows, by lookup where columns allow it."""
         return self._pairwise(A, B, unknown, inner_products)
 
-    def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, entry: Any) -> Array:
+    def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, entry: Any) -> np.ndarray:
         B = A if B is None else B
         columns = (*self.vocabulary.find(A), *self.vocabulary.find(B))
         if self.combine == "sum" or any(isinstance(column, Sets) for column in columns):
             left = self.coordinates(A, unknown=unknown)
-            found: Array = entry(left, left if B is A else self.coordinates(B, unknown=unknown))
-            return found
+            return entry(left, left if B is A else self.coordinates(B, unknown=unknown))
         left_codes = self.codes(A, unknown=unknown)
         right_codes = left_codes if B is A else self.codes(B, unknown=unknown)
-        tables: list[tuple[int, Array]] = []
-        vectors: list[tuple[int, Array]] = []
+        tables: list[tuple[int, np.ndarray]] = []
+        vectors: list[tuple[int, np.ndarray]] = []
         for a, rows in enumerate(self.tables):
             (tables if len(rows) <= _LOOKUP_VALUES else vectors).append((a, rows))
         lookups = [entry(rows, rows) for _, rows in tables]
         chosen = [a for a, _ in tables]
-        out: Array = np.zeros((A.n_rows, B.n_rows))
+        out: np.ndarray = np.zeros((A.n_rows, B.n_rows))
         if chosen:
             out = lookup_sum(
                 [left_codes[a] for a in chosen], [right_codes[a] for a in chosen], lookups
@@ -203,7 +203,7 @@ class ValueTables(Block):
                 out[part] += entry(rows[left_codes[a][part]], rows[right_codes[a]])
         return out
 
-    def contributions(self, A: Table, B: Table) -> Array:
+    def contributions(self, A: Table, B: Table) -> np.ndarray:
         """Return each column's share in the squared distance of row i of A and row i of B.
 
         The shares of a row add up to the squared distance. Under ``sum`` a share may be negative:
@@ -211,24 +211,23 @@ class ValueTables(Block):
         """
         return np.stack(list(self.shares(A, B).values()), axis=1)
 
-    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, Array]:
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return what each column adds to the sum, or brings on its own."""
         alone = {name: self._single(name) for name in self.names}
         return {name: one.coordinates(table, unknown=unknown) for name, one in alone.items()}
 
     # -- values ----------------------------------------------------------------------------
 
-    def codes(self, table: Table, *, unknown: Unknown = "centroid") -> list[Array]:
+    def codes(self, table: Table, *, unknown: Unknown = "centroid") -> list[np.ndarray]:
         """Return the codes of a table's single-valued columns in this vocabulary."""
         return self.vocabulary.codes(table, unknown)
 
-    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> Array:
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the rows of the labels of the one column there is, and the unknown row last."""
         index = value_index(self.vocabulary, column, unknown)
-        rows: Array = self.tables[0][np.append(index, len(self.tables[0]) - 1)]
-        return rows
+        return self.tables[0][np.append(index, len(self.tables[0]) - 1)]
 
-    def _rows(self, table: Table, unknown: Unknown) -> list[Array]:
+    def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""
         found = self.vocabulary.positions(table, unknown)
         return [
@@ -307,7 +306,7 @@ class Dissimilarities(Block):
     def __init__(
         self,
         vocabulary: Vocabulary,
-        tables: Callable[[], list[Array]],
+        tables: Callable[[], list[np.ndarray]],
         vectors: Callable[[], ValueTables],
     ) -> None:
         self.vocabulary = vocabulary
@@ -332,7 +331,7 @@ class Dissimilarities(Block):
         """Return the lookups of the vectors."""
         return self.vectors().export(unknown)
 
-    def writer(self, table: Table, dtype: np.dtype[Any], unknown: Unknown) -> Writer:
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
         """Look up the vectors."""
         return self.vectors().writer(table, dtype, unknown)
 
@@ -341,7 +340,7 @@ class Dissimilarities(Block):
         tables = self.tables()
         return [self._single(a, table) for a, table in enumerate(tables)]
 
-    def _single(self, a: int, table: Array) -> Dissimilarities:
+    def _single(self, a: int, table: np.ndarray) -> Dissimilarities:
         alone = self.vocabulary.select([self.names[a]])
         return Dissimilarities(alone, lambda: [table], lambda: self.vectors().select(alone.names))
 
@@ -351,19 +350,21 @@ class Dissimilarities(Block):
         chosen = [part for part in self.parts() if part.names[0] in kept]
         return Blocks(chosen) if chosen else None
 
-    def summands(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> Array:
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
         """Return the sums of dissimilarities between rows."""
         ours = self.vocabulary.codes(A, unknown)
         theirs = ours if B is None or B is A else self.vocabulary.codes(B, unknown)
         return lookup_sum(ours, theirs, self.tables())
 
-    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> Array:
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the inner products between the vectors."""
         return self.vectors().kernel(A, B, unknown)
 
     def shares(
         self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
-    ) -> dict[str, Array]:
+    ) -> dict[str, np.ndarray]:
         """Return each column's dissimilarity; under a power of your own, that of the vectors."""
         if power is not None:
             return self.vectors().shares(A, B, power=power, unknown=unknown)
@@ -373,20 +374,19 @@ class Dissimilarities(Block):
 
     # -- values ----------------------------------------------------------------------------
 
-    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> Array:
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the vectors of the labels of the one column there is, the unknown one last."""
         return self.vectors().points(column, unknown)
 
-    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> Array:
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the index of each label of a column in the one table there is."""
         return value_index(self.vocabulary, column, unknown)
 
-    def between(self, left: Array, right: Array) -> Array:
+    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return the dissimilarities of labels, by their index."""
-        entries: Array = self.tables()[0][np.ix_(left, right)]
-        return entries
+        return self.tables()[0][np.ix_(left, right)]
 
-    def pairs(self, column: Codes | Sets) -> Array:
+    def pairs(self, column: Codes | Sets) -> np.ndarray:
         """Return the dissimilarities of the labels of a column."""
         index = self.locate(column)
         return self.between(index, index)
@@ -395,7 +395,7 @@ class Dissimilarities(Block):
 _LOOKUP_VALUES = 1024
 
 
-def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) -> Array:
+def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) -> np.ndarray:
     """Return where the labels of a column stand among the values of the one column there is."""
     ((name, known),) = zip(vocabulary.names, vocabulary.labels, strict=True)
     index = positions(known, column.labels)
@@ -405,8 +405,8 @@ def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) 
 
 
 def lookup_sum(
-    left: Sequence[Array], right: Sequence[Array], tables: Sequence[Array]
-) -> Array:
+    left: Sequence[np.ndarray], right: Sequence[np.ndarray], tables: Sequence[np.ndarray]
+) -> np.ndarray:
     """Return the matrix with entries ``sum_a tables[a][left[a][i], right[a][j]]``."""
     from tabweave.blocks.kernels import sum_of_lookups
 
@@ -414,7 +414,7 @@ def lookup_sum(
     return sum_of_lookups(left, right, [np.asarray(t, np.float64) for t in tables], out)
 
 
-def compacted(features: Array) -> Array:
+def compacted(features: np.ndarray) -> np.ndarray:
     """Return rows with the same pairwise distances in at most V - 1 dimensions.
 
     The singular vectors of the centred features: rotating and shifting changes no distance, and
@@ -429,7 +429,7 @@ def compacted(features: Array) -> Array:
     return u[:, keep] * s[keep]
 
 
-def gram_factor(gram: Array) -> tuple[Array, float]:
+def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
     """Return rows whose inner products are the centred Gram, and how much had to be repaired.
 
     Negative eigenvalues, which no set of vectors can have, are set to 0; the second result is the

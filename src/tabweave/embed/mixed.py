@@ -28,7 +28,7 @@ from tabweave.embed.weave import Weave
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label
 
-_NUMERIC = {"standard": Standard, "absolute": Absolute}
+_NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolute}
 
 
 class MixedEmbedder(Embedder):
@@ -220,9 +220,9 @@ class MixedEmbedder(Embedder):
             factor = self._factor("categorical", len(valued), inertia)
             self.tables_ = replace(tables, tables=[factor * rows for rows in tables.tables])
         if "numeric_" not in vars(self):  # else a transformer, which was fitted on rows
-            kind = _NUMERIC[self._resolved()] if numbered else None
             moments = [moments_of(self.counts_, name, levels) for name in numbered]
             weights = class_weights(self.counts_, numbered)
+            kind = _NUMERIC[self._resolved()] if numbered else None
             self.numeric_ = kind.of(moments, numbered, weights) if kind else None
         inertia = 0.0 if self.numeric_ is None else self.numeric_.inertia
         self.numeric_scale_ = self._factor("numeric", len(numbered), inertia)
@@ -286,7 +286,7 @@ class MixedEmbedder(Embedder):
             raise ValueError(f"{self.categorical!r} gives rows no vectors; use another embedder")
         for block, weight in {} if isinstance(self.weights, str) else self.weights.items():
             known = block in ("categorical", "numeric")
-            if not known or not isinstance(weight, Real) or not weight >= 0:
+            if not known or not isinstance(weight, Real) or not float(weight) >= 0:
                 raise ValueError(
                     "expected weights of 'categorical' and 'numeric' to be numbers >= 0, got "
                     f"{block!r}: {weight!r}"

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block, Step, Writer, between
+from tabweave.blocks.block import Block, Step, Writer
+from tabweave.blocks.distances import summed_differences
 from tabweave.rows.distinct import take_rows
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Unknown
@@ -72,7 +73,7 @@ class Space:
         """Return what adds up between located labels."""
         if self.own:
             return block.between(asked, stored)
-        return between(asked, stored, self.power)
+        return summed_differences(asked, stored, self.power)
 
     def line(self, table: Table) -> np.ndarray:
         """Return the coordinates of the blocks that are not looked up, row by row."""

@@ -114,6 +114,9 @@ class TestRoundTrip:
             model, {**rows, "job": ["new", *rows["job"][1:]], "grade": ["?", *rows["grade"][1:]]}
         )
 
+    def test_hierarchies(self, hierarchy):
+        agrees(*hierarchy)
+
     def test_real_tables(self):
         for name in ("mushroom_full", "crx"):
             try:

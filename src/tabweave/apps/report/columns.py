@@ -10,7 +10,8 @@ import numpy as np
 from tabweave.apps.report.html import rounded, shown
 from tabweave.apps.report.reading import Reading
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block, between
+from tabweave.blocks.block import Block, label_column
+from tabweave.blocks.distances import summed_differences
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage
@@ -91,9 +92,7 @@ MOST_VALUES = 30
 MOST_COLUMNS = 40
 
 
-def describe_values(
-    model: Embedder, counts: Counts, weights: dict[str, float]
-) -> dict[str, Any]:
+def describe_values(model: Embedder, counts: Counts, weights: dict[str, float]) -> dict[str, Any]:
     """Return, per categorical column of two values or more, distances and tree of its values.
 
     Columns that count more come first; of a column the most frequent values are taken, in the
@@ -113,8 +112,8 @@ def _column(block: Block, counts: Counts, name: str) -> dict[str, Any]:
     tree = from_linkage(dissimilarity(own, name), labels, "average")
     order, merges = unrolled(tree)
     labels = tuple(labels[i] for i in order)
-    points = block.points(Codes(np.zeros(0, np.uint8), list(labels)))[:-1]
-    distances = between(points, points, block.power)
+    points = block.points(label_column(labels))[:-1]
+    distances = summed_differences(points, points, block.power)
     return {
         "column": name,
         "labels": [shown(label) for label in labels],

@@ -17,8 +17,8 @@ import tabweave
 from tabweave.apps.methods import EMBEDDERS
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
 from tabweave.apps.report.columns import describe_columns, describe_couplings, describe_values
-from tabweave.apps.report.notes import describe_warnings
 from tabweave.apps.report.html import page
+from tabweave.apps.report.notes import describe_warnings
 from tabweave.apps.report.reading import Reading, read
 from tabweave.apps.report.rows import (
     MAP_COLUMNS,
@@ -61,8 +61,8 @@ def describe(
         The column to be explained, by name, or its value for each row. The embedding does not see
         it (unless the method learns from classes); colours, clusters and warnings do.
     method : str or embedder, default="auto"
-        What rows are compared by: "auto" (:class:`~tabweave.MixedEmbedder`), the name of an embedder
-        in lower case, the name of a measure, or an embedder, fitted anew on X.
+        What rows are compared by: "auto" (:class:`~tabweave.MixedEmbedder`), the name of an
+        embedder in lower case, the name of a measure, or an embedder, fitted anew on X.
     n_neighbors : int, default=5
         How many neighbours of a row are shown.
     rows : int or sequence of int, optional

@@ -15,7 +15,7 @@ import numpy as np
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, select, take
-from tabweave.blocks.block import between
+from tabweave.blocks.distances import summed_differences
 from tabweave.rows.distinct import canonical_codes, distinct_rows
 from tabweave.rows.table import Codes, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label
@@ -192,9 +192,7 @@ def _joined(data: Sets, n_rows: int) -> Codes:
 class Nearest:
     """Keeps the nearest distinct rows of some queries while blocks of rows go by."""
 
-    def __init__(
-        self, queries: np.ndarray, vectors: np.ndarray, k: int, power: int = 2
-    ) -> None:
+    def __init__(self, queries: np.ndarray, vectors: np.ndarray, k: int, power: int = 2) -> None:
         self.queries, self.vectors, self.k, self.power = queries, vectors, k, power
         self.distances = np.full((len(queries), 0), np.inf)
         self.numbers = np.zeros((len(queries), 0), int)
@@ -203,7 +201,7 @@ class Nearest:
         """Take a block of rows into account."""
         if not len(self.queries):
             return
-        found = between(self.vectors, vectors, self.power)
+        found = summed_differences(self.vectors, vectors, self.power)
         found = found if self.power == 1 else np.sqrt(found)
         found[self.queries[:, None] == numbers] = np.inf  # a row is no neighbour of itself
         distances = np.hstack([self.distances, found])

@@ -1,4 +1,4 @@
-"""DRDH: a map of mixed rows, from distance hierarchies through t-SNE. [Huang and Hsu]
+"""DRDH: a map of mixed rows, from distance hierarchies through t-SNE (Huang and Hsu).
 
 Trees make rows comparable (:class:`DistanceHierarchy`), their nearest neighbours are found by
 tree distance, openTSNE lays them out. The paper's n × n matrix is never formed, and new rows are

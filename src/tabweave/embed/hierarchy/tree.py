@@ -1,4 +1,4 @@
-"""DistanceHierarchy: mixed rows by the trees of their values. [Huang and Hsu]
+"""DistanceHierarchy: mixed rows by the trees of their values (Huang and Hsu).
 
 Every categorical column gets a tree, given by hand or grown from the classes (or, without labels,
 from the other columns); numbers and grades lie on a line. Rows become vectors whose Manhattan
@@ -15,7 +15,7 @@ import numpy as np
 
 from tabweave._compat import StrOptions
 from tabweave.base import Embedder, counted_schema, require_rows
-from tabweave.blocks.block import Block, Blocks
+from tabweave.blocks.block import Block, Blocks, label_column
 from tabweave.blocks.trees import LevelBlock, LineBlock, Tree, TreeBlock
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import partners, shares
@@ -210,7 +210,7 @@ def check_leaves(column: str, tree: Tree, labels: Sequence[Label]) -> None:
         if label is not None and tree.nearest(label) is None:
             raise ValueError(
                 f"column {column!r}: value {label!r} is not in its tree; add it, or write it as a "
-                f"path below a node of the tree (A{tree.separator}{label})"
+                f"path below a node of the tree (A{tree.separator}{label!s})"
             )
 
 
@@ -261,7 +261,7 @@ def _seen(counts: Counts, name: str) -> tuple[Codes, np.ndarray]:
     """Return a column's values as a column without rows, and how often each was seen."""
     labels = counts.labels[counts.names.index(name)]
     share = counts.value_counts[counts.span(name)].astype(float)
-    return Codes(np.zeros(0, np.uint8), list(labels)), share
+    return label_column(labels), share
 
 
 # -- trees from counts ---------------------------------------------------------------------------

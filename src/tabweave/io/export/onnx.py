@@ -80,7 +80,7 @@ class _Graph:
         self.helper, self.proto = package.helper, package.TensorProto
         self.arrays = package.numpy_helper
         self.plan, self.missing = plan, missing
-        columns = [part.column for part in (*plan.lookups, *plan.lines)]
+        columns = [p.column for p in plan.lookups] + [p.column for p in plan.lines]
         self.stem = "tabweave/"  # of inner names, which must not be those of inputs
         while any(column.startswith(self.stem) for column in columns):
             self.stem += "/"

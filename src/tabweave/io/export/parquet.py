@@ -31,8 +31,8 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
 
     Notes
     -----
-    Under the key ``tabweave`` the file says how rows are combined ("concat" or "sum"), how numbers of
-    a mixed table are scaled (``z = (x - mean) * factor``), and what the dimensions are called. With
+    Under the key ``tabweave`` the file says how rows are combined ("concat" or "sum"), how numbers
+    are scaled (``z = (x - mean) * factor``), and what the dimensions are called. With
     ``numeric="absolute"`` each column of numbers has ``curves``: how often each dimension takes
     ``|z - bend|`` for each of the ``bends``, ``z``, and 1. A missing number has z = 0, unless
     ``missing`` names its column with another dimension.

@@ -29,7 +29,9 @@ class Plan:
         """Every table of values, those that are summed too."""
         out: list[Lookup] = []
         for step in self.steps:
-            out += step.steps if isinstance(step, Sum) else [step] if isinstance(step, Lookup) else []
+            out += (
+                step.steps if isinstance(step, Sum) else [step] if isinstance(step, Lookup) else []
+            )
         return out
 
     @property

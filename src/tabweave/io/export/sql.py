@@ -88,7 +88,8 @@ def sql(
     --------
     >>> import tabweave
     >>> rows = {"color": ["red", "blue"]}
-    >>> print(tabweave.export.sql(tabweave.OneHot().fit(rows), "sqlite", table="paints", keep=["id"]))
+    >>> model = tabweave.OneHot().fit(rows)
+    >>> print(tabweave.export.sql(model, "sqlite", table="paints", keep=["id"]))
     CREATE TABLE "tabweave_color" ("value" PRIMARY KEY, "v0" REAL, "v1" REAL);
     INSERT INTO "tabweave_color" VALUES
     ('blue', 1.0, 0.0),
@@ -225,7 +226,7 @@ class _Writer:
         if kind == "number":
             return self._without_nan(cell)
         if kind in ("text", "date", "timestamp", "timestamptz"):
-            # Enums, dates and identifiers are text in tabweave; moments are often text in databases.
+            # Enums, dates and identifiers are text in tabweave; datetimes often are in databases.
             return f"CAST({cell} AS {TYPES[self.dialect][kind]})"
         return cell
 

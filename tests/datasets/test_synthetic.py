@@ -91,7 +91,7 @@ def test_missing_rate():
     knobs=st.tuples(*[st.floats(0, 1)] * 4),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_knobs_give_a_valid_table(n, columns, values, clusters, knobs, seed):
     names = ("coupling", "heterogeneity", "drift", "missing")
     kwargs = dict(zip(names, knobs, strict=True))

@@ -82,7 +82,7 @@ def brute_force(rows, max_subset):
     return held
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(ROWS, st.sampled_from([1, 2, 3, None]))
 def test_equals_brute_force(rows, max_subset):
     rows = as_columns(rows)
@@ -100,7 +100,7 @@ def count(rows):
     return TermCounts.of(Table.of(as_columns(rows), {"tags": "set", "kind": "nominal"}), 3)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(ROWS, ROWS, ROWS)
 def test_counts_are_a_monoid(a, b, c):
     A, B, C, whole = (count(rows) for rows in (a, b, c, a + b))
@@ -109,7 +109,7 @@ def test_counts_are_a_monoid(a, b, c):
     assert TermCounts() + A == A + TermCounts() == A
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(ROWS, ROWS)
 def test_chunks_and_sums_equal_the_whole(a, b):
     schema = {"tags": "set", "kind": "nominal"}
@@ -123,7 +123,7 @@ def test_chunks_and_sums_equal_the_whole(a, b):
         assert abs(other.transform(as_columns(a)) - whole.transform(as_columns(a))).nnz == 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(ROWS, ROWS, st.sampled_from([1, 2, None]))
 def test_inverse_is_exact_even_for_new_rows(a, b, max_subset):
     """Terms of every row weigh 0 and are found again all the same."""
@@ -163,7 +163,7 @@ def test_min_df_and_max_terms():
         SetTfidf(min_df=9).fit(rows)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(ROWS, st.integers(1, 12))
 def test_max_terms_keeps_the_most_frequent(rows, max_terms):
     full = SetTfidf(3, schema={"tags": "set"}).fit(as_columns(rows))

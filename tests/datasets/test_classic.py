@@ -83,7 +83,7 @@ def test_krkopt_knows_a_mate_and_a_capture():
 
 
 def test_monks_refuses_a_fourth_problem():
-    with pytest.raises(ValueError, match="problem=4"):
+    with pytest.raises(ValueError, match="expected problem 1, 2 or 3, got 4"):
         datasets.monks(4)
 
 

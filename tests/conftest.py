@@ -46,3 +46,14 @@ class Calls(Counter):
 def calls():
     """Count calls: ``with calls() as work: ...``, then ``work.of("eigh")``."""
     return Calls
+
+
+@pytest.fixture
+def watermelons():
+    """Table 2.1 of the thesis [Zhu 2019]."""
+    root = ["straight", "straight", "curled", "slightly curled", "curled", "slightly curled"]
+    return {
+        "texture": ["clear", "blurry", "blurry", "clear", "blurry", "clear"],
+        "color": ["white", "yellow", "yellow", "green", "green", "black"],
+        "root shape": root,
+    }

@@ -14,35 +14,27 @@ from tabweave.embed.numeric import CoupledNumeric
 from tabweave.embed.numeric.coupled import powers
 from tabweave.measures.ckml import inter_kernel, intra_kernel
 
-# Table 2.1
-WATERMELONS = {
-    "texture": ["clear", "blurry", "blurry", "clear", "blurry", "clear"],
-    "color": ["white", "yellow", "yellow", "green", "green", "black"],
-    "root shape": [
-        "straight", "straight", "curled", "slightly curled", "curled", "slightly curled",
-    ],
-}  # fmt: skip
 SWEETNESS = ["low", "low", "low", "low", "high", "high"]
 
 
 @pytest.fixture
-def counts():
-    return Counts.of(Table.of(WATERMELONS), SWEETNESS)
+def counts(watermelons):
+    return Counts.of(Table.of(watermelons), SWEETNESS)
 
 
 def at(counts, column, value):
-    """Return the place of a value in its column."""
+    """Return the index of a value in its column."""
     return counts.labels[counts.names.index(column)].index(value)
 
 
-def test_values_3_2(counts):
+def test_values_3_2(counts, watermelons):
     values = {v for labels in counts.labels for v in labels}
     assert values == {
         "clear", "blurry", "white", "yellow", "green", "black", "straight", "curled",
         "slightly curled",
     }  # fmt: skip
     assert set(counts.labels[0]) == {"clear", "blurry"}
-    assert WATERMELONS["root shape"][1] == "straight"
+    assert watermelons["root shape"][1] == "straight"
 
 
 def test_objects_of_values_and_classes_definitions_3_1_and_3_2(counts):

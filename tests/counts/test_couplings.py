@@ -24,14 +24,6 @@ from tabweave.counts.couplings import (
     symmetric_uncertainty,
 )
 
-WATERMELONS = {
-    "texture": ["clear", "blurry", "blurry", "clear", "blurry", "clear"],
-    "color": ["white", "yellow", "yellow", "green", "green", "black"],
-    "root shape": [
-        "straight", "straight", "curled", "slightly curled", "curled", "slightly curled",
-    ],
-}  # fmt: skip
-
 
 def rows_of(seed, n=50, sizes=(3, 4, 5)):
     rng = np.random.default_rng(seed)
@@ -43,8 +35,8 @@ def full(points):
     return matrix + np.outer(points.left, points.right)
 
 
-def test_the_watermelons_7_2_2():
-    counts = Counts.of(Table.of(WATERMELONS))
+def test_the_watermelons_7_2_2(watermelons):
+    counts = Counts.of(Table.of(watermelons))
     yellow = counts.labels[1].index("yellow")
     points = couplings.inter(counts, 1)
     others = [v for b in (0, 2) for v in counts.labels[b]]

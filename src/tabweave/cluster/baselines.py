@@ -260,8 +260,8 @@ class CCTED(ProfileClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **ProfileClusterer._parameter_constraints,
         "threshold": [Interval(Real, None, None, closed="neither")],
+        **ProfileClusterer._parameter_constraints,
     }
 
     def __init__(

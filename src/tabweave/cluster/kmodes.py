@@ -78,7 +78,7 @@ class KModes(
     metric_ : ValueEmbedder
         The fitted metric.
     n_features_in_, feature_names_in_ : int, ndarray
-        Number and names of the columns.
+        How many columns there are, and their names.
 
     Notes
     -----

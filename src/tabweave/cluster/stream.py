@@ -85,8 +85,8 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         "embedder": [HasMethods(["fit", "partial_fit", "transform"]), None],
         "method": [StrOptions({"kmeans", "kmodes"})],
         "recent": [Interval(Integral, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(

@@ -115,7 +115,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         Parameters
         ----------
         X : frame, array, mapping of columns or list of dicts
-            The rows.
+            The rows, of numbers only.
         y : ignored
         """
         self.__dict__.pop("moments_", None)

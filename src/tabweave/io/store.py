@@ -55,6 +55,7 @@ _CLASSES = {
     "published.gbc": "GBCClassifier GBCRegressor",
     "published.hemap": "HeMap",
     "published.unicorn": "Prior",
+    "rows.vocabulary": "Vocabulary",
     "rows.table": "Codes Column Numbers Schema Sets Table",
     "search.graph": "Graph",
     "search.index": "SimilarityIndex",

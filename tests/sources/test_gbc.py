@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from tabweave import GBCClassifier, GBCRegressor, Sources, published
+from tabweave import GBCClassifier, GBCRegressor, Sources
 from tabweave.sources.gbc.objective import Logistic
 from tabweave.sources.gbc.prediction import ClassSmoother
 
@@ -255,17 +255,6 @@ def test_categories_missing_values_and_unknown_categories():
     model.fit(Sources({"t": frame}), dict(enumerate(y[:200].tolist())))
     new = {"id": [1, 2, 3, 4], "color": ["blue", "red", "violet", None], "size": [0.0] * 4}
     assert model.predict(Sources({"t": new})).tolist() == ["no", "yes", "no", "no"]
-
-
-def test_as_published_sources_weigh_by_training_loss():
-    tables, y = drawn(noise=("noise",))
-    model = published.GBCClassifier(20, consensus=0.1, connectivity=0, params=ONE_THREAD)
-    model.fit(Sources(tables), dict(enumerate(y[:150].tolist())))
-    losses = np.array(list(model.history_[-1]["training_loss"].values()))
-    expected = np.exp(-losses) / np.exp(-losses).sum()
-    assert list(model.source_weights_.values()) == pytest.approx(expected)
-    # The erratum: by training loss the noise is taken for knowledge.
-    assert model.source_weights_["noise"] > 0.1
 
 
 @pytest.mark.slow

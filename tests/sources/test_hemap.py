@@ -14,7 +14,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from tabweave import HeMap, Sources, published
-from tabweave.published.hemap import at_random
 from tabweave.sources.hemap import alignment, guard
 from tabweave.sources.hemap import transfer as outputs
 from tabweave.sources.hemap.transfer import (
@@ -216,9 +215,6 @@ def test_clusters_meet_by_class():
 def test_rank_alignment_repeats_the_shorter_evenly():
     i, j = alignment.by_rank(np.arange(3), np.arange(6))
     assert i.tolist() == [0, 0, 1, 1, 2, 2] and j.tolist() == [0, 1, 2, 3, 4, 5]
-    T, S = np.zeros((5, 1)), np.zeros((7, 1))
-    i, j = at_random(None, None, None, T, S, np.random.RandomState(0))
-    assert len(i) == len(j) == 7 and set(j) == set(range(7)) and set(i) == set(range(5))
 
 
 # -- selection and bridges ----------------------------------------------------------------------

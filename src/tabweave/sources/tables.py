@@ -165,7 +165,7 @@ def check_one_kind(named: Sequence[tuple[str, np.ndarray]]) -> None:
                 )
 
 
-def _kind(value: Any) -> int:
+def _kind(value: Any) -> float:
     return identity(value)[0]
 
 

@@ -165,8 +165,8 @@ def check_one_kind(named: Sequence[tuple[str, np.ndarray]]) -> None:
                 )
 
 
-def _kind(value: Any) -> float:
-    return identity(value)[0]
+def _kind(value: Any) -> int:
+    return int(identity(value)[0])
 
 
 def _one_of_each(ids: np.ndarray) -> list[Any]:

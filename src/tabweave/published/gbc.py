@@ -54,9 +54,9 @@ class _Published(gbc.GBC):
         params: dict[str, Any] | None = None,
         random_state: Any = None,
     ) -> None:
-        self.n_rounds = n_rounds
         self.consensus = consensus
         self.connectivity = connectivity
+        self.n_rounds = n_rounds
         self.params = params
         self.random_state = random_state
 

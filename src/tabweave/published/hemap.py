@@ -88,17 +88,7 @@ class HeMap(hemap.HeMap):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, source: Any = None) -> Self:  # type: ignore[override]
-        """Learn from target rows and from the source.
-
-        Parameters
-        ----------
-        X : array or frame of numbers
-            Target rows, with or without labels.
-        y : array-like
-            Their classes or numbers; None or NaN where a row has none.
-        source : (rows, outputs), optional
-            Rows of other columns, and a class or number for each.
-        """
+        """Learn as :meth:`tabweave.HeMap.fit` does, without pairs."""
         return super().fit(X, y, source)
 
     def _alignment(self, target: Target) -> tuple[str, Align, int]:

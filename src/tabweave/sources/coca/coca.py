@@ -138,7 +138,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             return super()._upgraded(state)
         # A file of the time when a parameter chose the published algorithm.
         kept = {k: v for k, v in state.items() if k not in ("weights",)}
-        return import_module("tabweave.published").CoCA, kept
+        return import_module("tabweave.published").CoCA._upgraded(kept)
 
     # -- learning --------------------------------------------------------------------------
 

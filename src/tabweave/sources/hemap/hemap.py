@@ -167,7 +167,7 @@ class HeMap(Estimator):
             return super()._upgraded(state)
         # A file of the time when a parameter chose the published algorithm.
         kept = {k: v for k, v in state.items() if k not in ("alignment", "guard", "selection")}
-        return import_module("tabweave.published").HeMap, kept
+        return import_module("tabweave.published").HeMap._upgraded(kept)
 
     # -- learning --------------------------------------------------------------------------
 

@@ -56,7 +56,13 @@ ROOMS = ("cluster", "datasets", "engines", "evaluate", "export", "measures", "pl
 DEEP = ("Gibbs", "OneHotAutoencoder", "VI")
 # What is gone, and why: a name ("room.name"), a parameter ("Name(parameter)"), a member
 # ("Name.member"), or a golden ("golden: name").
-LOST: dict[str, str] = {}
+LOST: dict[str, str] = {
+    "engines.is_spread": "is_distributed: spread meant five things",
+    "engines.known_columns": "fitted_columns: the columns of fit, with the types they had then",
+    "engines.in_memory": "read_with_classes: it reads; rows.frames.in_memory tells",
+    "engines.count_for(known)": "fitted: the counts of fit",
+    "engines.Estimate.refuse": "check: it raises if the estimate does not fit",
+}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from tabweave._compat import require
 from tabweave.blocks.distances import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
+from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import fold_known
@@ -190,7 +190,7 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     def _read(self, X: Any, schema: Schema) -> Table:
         known = schema is vars(self).get("schema_")
         if is_source(X):
-            X = read(X, columns=known_columns(X, self.counts_) if known else None)
+            X = read(X, fitted=self.counts_ if known else None)
         table = Table.of(X, schema, numbers="nominal")
         self._refuse_numeric(table.schema)
         if known:
@@ -225,7 +225,7 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         A Dask or Spark frame gives another, of vectors; for files larger than memory see
         :func:`tabweave.engines.transform`.
         """
-        if is_spread(X):
+        if is_distributed(X):
             return vectors_of(self, X)
         table = self._read_known(X)
         return self.tables_.gather(table, dtype=np.dtype(self.dtype), unknown=self._policy())

@@ -139,7 +139,9 @@ def test_paths_that_are_not_there(tmp_path):
         count(tmp_path / "nowhere.csv")
     with pytest.raises(FileNotFoundError, match="no file matches"):
         Weave().fit(f"{tmp_path}/*.parquet")
-    with pytest.raises(ValueError, match=r"expected a file, got sqlite://...: .*\(address, query\)"):
+    with pytest.raises(
+        ValueError, match=r"expected a file, got sqlite://...: .*\(address, query\)"
+    ):
         count("sqlite:///rows.db")
     with pytest.raises(ValueError, match="does not say what it is"):
         count(write(tmp_path / "rows.data", "a,b\n1,2\n"))
@@ -188,7 +190,7 @@ def test_arguments_that_make_no_sense(tmp_path):
         count(path, columns="a")
     with pytest.raises(ValueError, match="engine='spark' does not read files"):
         count(path, engine="spark")
-    with pytest.raises(ValueError, match="engine: expected one of .*, got 'fast'"):
+    with pytest.raises(ValueError, match=r"engine: expected one of .*, got 'fast'"):
         count(path, engine="fast")
     with pytest.raises(TypeError, match="expected the name of a column as y, got list"):
         count(path, y=[1])

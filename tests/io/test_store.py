@@ -408,7 +408,9 @@ class TestRefusal:
 
         with pytest.raises(TypeError, match=r"expected a class that files hold, got .*Mine"):
             Mine().save(tmp_path / "m")
-        with pytest.raises(TypeError, match=r"cannot save numeric: expected .*RandomForestClassifier"):
+        with pytest.raises(
+            TypeError, match=r"cannot save numeric: expected .*RandomForestClassifier"
+        ):
             MixedEmbedder(numeric=RandomForestClassifier()).save(tmp_path / "m")
         with pytest.raises(TypeError, match="give an estimator"):
             tabweave.export.save([1, 2], tmp_path / "m")

@@ -145,7 +145,8 @@ def estimate(
     Parameters
     ----------
     source, columns, y, schema, numbers, max_values
-        As in :func:`tabweave.count`, which refuses to start when the estimate is above what is free.
+        As in :func:`tabweave.count`, which does not start when the estimate is above what is
+        free.
 
     Returns
     -------

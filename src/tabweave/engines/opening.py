@@ -234,7 +234,7 @@ def read(source: Any, *, columns: Any = None, fitted: Counts | None = None) -> A
 
 
 def read_with_classes(X: Any, y: Any) -> tuple[Any, Any]:
-    """Read a source into memory, y too if it names a column; rows that are there stay as they are."""
+    """Read a source into memory, y too if it names a column; rows in memory stay as they are."""
     if not is_source(X):
         return X, y
     names, cells, _ = columns_of(read(X))

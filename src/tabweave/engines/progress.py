@@ -59,7 +59,7 @@ def progress_reporter(
 
 @contextmanager
 def progress_bar() -> Iterator[ProgressCallback]:
-    """Give a function for ``progress`` that draws a bar on standard error, and removes it at the end.
+    """Give a function for ``progress`` that draws on standard error; what it drew goes at the end.
 
     Examples
     --------

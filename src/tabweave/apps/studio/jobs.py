@@ -40,7 +40,7 @@ class Job:
     pipe: Any
     name: str = field(default_factory=lambda: secrets.token_hex(8))
     state: str = "running"  # then done, failed or cancelled
-    progress: Progress = Progress("starting", 0.0, 1.0, "")
+    progress: Progress = field(default_factory=lambda: Progress("starting", 0.0, 1.0, ""))
     error: str = ""
     started: float = field(default_factory=time.monotonic)
     ended: float = 0.0

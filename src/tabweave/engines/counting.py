@@ -22,7 +22,7 @@ from tabweave.rows.cells import objects
 from tabweave.rows.distinct import joined_column
 from tabweave.rows.frames import columns_of
 from tabweave.rows.table import Codes, Column, Schema, Sets, Table
-from tabweave.rows.vocabulary import Label, Rule, fold, identity, rules_of
+from tabweave.rows.vocabulary import Label, Rule, fold, identity
 
 _KINDS = {
     "text": "nominal",
@@ -122,7 +122,7 @@ def count_for(source: Any, y: str | None, schema: Schema, fitted: Counts) -> Cou
     opened, _ = open_fitted(source, fitted, [y] if y else [])
     columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
     reading, names = reading_of(opened, columns, y, schema, "nominal")
-    reading = replace(reading, rules=rules_of(fitted.names, fitted.labels))
+    reading = replace(reading, rules=fitted.vocabulary.buckets)
     counts = opened.run(CountRows(reading, opened.n_rows), names)
     if counts.schema is None:
         raise ValueError(

@@ -21,6 +21,7 @@ from tabweave.engines.frames import (
 from tabweave.engines.source import BATCH_ROWS, Source, declared_types, family
 from tabweave.rows.cells import objects
 from tabweave.rows.frames import columns_of
+from tabweave.rows.vocabulary import Bucket
 
 ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "dask", "spark")
 _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)\s", re.I)
@@ -147,7 +148,7 @@ def _fitted_types(source: Source, counts: Counts) -> dict[str, str]:
     """Return the types of the columns whose cells look otherwise than they did in fit."""
     out = {}
     for name, labels in zip(counts.names, counts.labels, strict=True):
-        fitted = {type(label) for label in labels} - {type(None)}
+        fitted = {type(label) for label in labels} - {type(None), Bucket}
         found = family(source.types.get(name, ""))
         if fitted == {str} and found in ("number", "bool"):
             out[name] = "VARCHAR"

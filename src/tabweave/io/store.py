@@ -52,6 +52,7 @@ _CLASSES = {
     "embed.windowed": "Memory Windowed",
     "measures.register": "Measure",
     "published.unicorn": "Prior",
+    "rows.vocabulary": "Vocabulary",
     "rows.table": "Codes Column Numbers Schema Sets Table",
     "search.graph": "Graph",
     "search.index": "SimilarityIndex",

@@ -61,6 +61,8 @@ LOST: dict[str, str] = {
     "engines.known_columns": "fitted_columns: the columns of fit, with the types they had then",
     "engines.in_memory": "read_with_classes: it reads; rows.frames.in_memory tells",
     "engines.count_for(known)": "fitted: the counts of fit",
+    "count(progress)": "None, or a function of a Progress; True drew, as progress_bar() does now",
+    "engines.transform(progress)": "None, or a function of a Progress, as in count",
     "engines.Estimate.refuse": "check: it raises if the estimate does not fit",
 }
 

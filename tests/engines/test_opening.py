@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tabweave import OneHot, count
-from tabweave.engines import duck, files, open_source, read, transform
+from tabweave import OneHot, Table, Weave, count
+from tabweave.engines import duck, files, open_source, opening, read, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 
@@ -84,3 +84,18 @@ def test_parquet_is_cast_by_duckdb_and_arrow_is_not(files, tmp_path):
 def test_a_source_says_what_it_is(path):
     assert repr(open_source(path)) == f"CsvSource({str(path)!r}, 2 columns)"
     assert duck.open_sql("SELECT 1 AS a").choose(y="a") == ["a"]
+
+
+def test_rows_in_memory_never_enter_the_engines(rows, monkeypatch):
+    """Rows in memory are told at once; what a source is, is looked at for all else."""
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    plain = rows.drop_columns(["class"]).slice(0, 50)
+    columns = plain.to_pydict()
+    frames = [plain, plain.to_pandas(), polars.from_arrow(plain), columns, plain.to_pylist()]
+    frames += [list(zip(*columns.values(), strict=True)), np.column_stack(list(columns.values()))]
+    frames += [Table.of(plain, numbers="nominal")]
+    monkeypatch.setattr(opening, "kind_of", None)
+    for frame in frames:
+        weave = Weave().fit(frame)
+        weave.partial_fit(frame)
+        assert weave.transform(frame).shape[0] == 50

@@ -349,7 +349,7 @@ def bucket_rules(tally: Tally, max_values: Mapping[str, int], other: str) -> dic
         if other == "hash":
             rules[name] = most
         else:
-            # Equal counts are settled by the order of values, never by that of arrival.
+            # Of equal counts the first by value stays, never the first to arrive.
             values.sort(key=lambda v: (-seen[v], v))
             rules[name] = frozenset(values[: most - 1])
     return rules

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.counts.merging import DENSE_VALUES
 from tabweave.counts.counts import Counts
+from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets, Table
 
 _PAIR_BYTES = 120  # of a sparse pair while two sums of counts become one
@@ -32,7 +32,7 @@ class Estimate:
     pairs : int
         About how many pairs of values occur.
     bytes : int
-        About how much memory counting takes at its peak, batches apart.
+        About how much memory counting takes at its peak, beside the batches.
     available : int or None
         How much memory is free, if the system says so.
     """

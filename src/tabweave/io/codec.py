@@ -256,7 +256,7 @@ def _index(value: Any) -> int:
     return value
 
 
-# -- Objects taken apart and put together again: a state of named parts, for files
+# -- Objects as a state of named parts, and back
 
 # Attributes that are made from the others: search trees, compiled and closed.
 _REGROWN = {("sklearn.neighbors._kd_tree", "_tree"), ("sklearn.neighbors._ball_tree", "_tree")}

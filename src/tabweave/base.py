@@ -21,7 +21,7 @@ from tabweave.blocks.block import Block, label_column
 from tabweave.blocks.distances import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
+from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Schema, Table
@@ -87,6 +87,25 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
             "input_features should have length equal to number of features "
             f"({len(known)}), got {len(given)}"
         )
+
+
+def check_categorical(estimator: Any, schema: Schema | None) -> None:
+    """Raise for a numeric column, which an estimator of categories does not read."""
+    for column in schema.numeric if schema is not None else ():
+        raise ValueError(
+            f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
+            "declare it nominal, or leave it out"
+        )
+
+
+def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
+    """Read rows as the rows of fit were read, columns checked as scikit-learn does."""
+    if not isinstance(X, Mapping | list | tuple | Table):
+        _check_feature_names(estimator, X, reset=False)
+    table = Table.of(X, estimator.schema_, numbers=numbers)
+    if table.schema.names != estimator.schema_.names:
+        raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")
+    return table
 
 
 class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -171,8 +190,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def _read(self, X: Any, schema: Schema) -> Table:
         known = schema is vars(self).get("schema_")
         if not in_memory(X) and is_source(X):
-            seen = self.counts_.select(schema.names) if known else None
-            X = read(X, columns=None if seen is None else known_columns(X, seen))
+            X = read(X, fitted=self.counts_.select(schema.names) if known else None)
         table = Table.of(X, schema, numbers=self._numbers)
         self._check_kinds(table.schema)
         return self.counts_.vocabulary.fold(table) if known else table
@@ -212,7 +230,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "counts_")
         self.learn()
-        if not in_memory(X) and is_spread(X):
+        if not in_memory(X) and is_distributed(X):
             return vectors_of(self, X)
         table = self._read_fitted(X)
         dtype = np.dtype(self.dtype)
@@ -349,6 +367,9 @@ class ValueEmbedder(Embedder):
         """The value tables."""
         return self.tables_
 
+    def _check_kinds(self, schema: Schema) -> None:
+        check_categorical(self, schema)
+
     def _count_rows(self, X: Any, y: Any, sample_weight: Any) -> Counts:
         """Count the first rows, wherever they are."""
         if not in_memory(X) and is_source(X):
@@ -368,17 +389,10 @@ class ValueEmbedder(Embedder):
         self._require_classes(y)
         schema = Schema.of(self.schema) if known.schema is None else known.schema
         counts = count_for(X, y if isinstance(y, str) else None, schema, known)
-        self._check_kinds(counted_schema(counts))
+        check_categorical(self, counts.schema)
         if self._uses_classes:
             return counts
         return replace(counts, classes=None, class_pairs=None, class_n=None)
-
-    def _check_kinds(self, schema: Schema) -> None:
-        for column in schema.numeric:
-            raise ValueError(
-                f"column {column.name!r} is numeric; {type(self).__name__} reads categories: "
-                "declare it nominal, or leave it out"
-            )
 
     # -- values ----------------------------------------------------------------------------
 

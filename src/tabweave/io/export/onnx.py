@@ -10,7 +10,7 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.blocks.block import Line, Lookup, Step, Sum
-from tabweave.io.archive import replacing
+from tabweave.io.atomic import replacing
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.export.sql import is_float
 

@@ -21,7 +21,7 @@ from tabweave.rows.table import Schema
 KIND = "estimator"
 # Room → classes that files may hold.
 _CLASSES = {
-    "blocks.numbers": "Absolute Standard",
+    "blocks.numbers": "Absolute Standard Transformed",
     "blocks.trees": "LevelBlock LineBlock Tree TreeBlock",
     "blocks.value_tables": "ValueTables",
     "cluster.baselines": "CCDSDC CCTED DCD",
@@ -37,7 +37,7 @@ _CLASSES = {
     "embed.helic.solver": "PairSample Pairs",
     "embed.hierarchy.drdh": "DRDH",
     "embed.hierarchy.tree": "DistanceHierarchy",
-    "embed.mixed": "MixedEmbedder Numbering Transformed",
+    "embed.mixed": "MixedEmbedder Numbering",
     "embed.nonbend.model": "Fit Prior Rows",
     "embed.nonbend.nonbend": "NonBEND",
     "embed.numeric.coupled": "CoupledModel CoupledNumeric PowerMoments",

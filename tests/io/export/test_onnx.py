@@ -114,6 +114,9 @@ class TestRoundTrip:
             model, {**rows, "job": ["new", *rows["job"][1:]], "grade": ["?", *rows["grade"][1:]]}
         )
 
+    def test_hierarchies(self, hierarchy):
+        agrees(*hierarchy)
+
     def test_whole_tables(self, whole_tables):
         for X in whole_tables:
             model = MixedEmbedder() if "n0" in X else Weave(4)

@@ -19,6 +19,7 @@ from tabweave import (
     UNTIE,
     Column,
     CoupledNumeric,
+    DistanceHierarchy,
     MixedEmbedder,
     NonBEND,
     OneHot,
@@ -122,6 +123,11 @@ class TestRoundTrip:
         embedder.fit(part, seen["it's"] and [str(v) for v in seen["it's"]])
         for found in (in_duckdb(embedder, rows), in_sqlite(embedder, rows)):
             np.testing.assert_allclose(found, embedder.transform(rows), rtol=1e-6, atol=1e-6)
+
+    def test_hierarchies(self, hierarchy):
+        model, rows = hierarchy
+        for found in (in_duckdb(model, rows), in_sqlite(model, rows)):
+            agrees(found, model, rows)
 
     @pytest.mark.parametrize("numeric", ["standard", "absolute"])
     @pytest.mark.parametrize("categorical", ["auto", Weave(2)], ids=["concat", "sum"])
@@ -295,6 +301,9 @@ def refused(name):
     if name == "coupled":
         rows = {"a": list("xyxy"), "n": [1.0, 2.0, 4.0, 8.0]}
         return MixedEmbedder(numeric="coupled").fit(rows), ValueError, "numeric='standard'"
+    if name == "paths":
+        model = DistanceHierarchy({"a": ["x/y", "x/z"]}).fit({"a": ["x/y"]})
+        return model, ValueError, "reads any path below its nodes, which no lookup can list"
     if name == "numeric":
         return (
             CoupledNumeric().fit([[1.0, 2], [2, 1], [5, 2]]),
@@ -310,7 +319,7 @@ def refused(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["sets", "jia", "coupled", "numeric", "network", "constant", "surrogates"]
+    "name", ["sets", "jia", "coupled", "paths", "numeric", "network", "constant", "surrogates"]
 )
 def test_what_is_no_lookup_is_refused(name):
     model, kind, message = refused(name)

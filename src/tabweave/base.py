@@ -86,6 +86,25 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
         )
 
 
+def check_categorical(estimator: Any, schema: Schema | None) -> None:
+    """Raise for a numeric column, which an estimator of categories does not read."""
+    for column in schema.numeric if schema is not None else ():
+        raise ValueError(
+            f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
+            "declare it nominal, or leave it out"
+        )
+
+
+def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
+    """Read rows as the rows of fit were read, columns checked as scikit-learn does."""
+    if not isinstance(X, Mapping | list | tuple | Table):
+        _check_feature_names(estimator, X, reset=False)
+    table = Table.of(X, estimator.schema_, numbers=numbers)
+    if table.schema.names != estimator.schema_.names:
+        raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")
+    return table
+
+
 class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     """Base of the embedders: rows are counted once, learning sees counts only.
 
@@ -200,7 +219,7 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
         self._require_classes(y)
         schema = Schema.of(self.schema) if known.schema is None else known.schema
         counts = count_for(X, y if isinstance(y, str) else None, schema, known)
-        self._refuse_numeric(counts.schema)
+        check_categorical(self, counts.schema)
         if self._uses_classes:
             return counts
         return replace(counts, classes=None, class_pairs=None, class_n=None)
@@ -232,17 +251,10 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
         if not in_memory(X) and is_source(X):
             X = read(X, columns=known_columns(X, self.counts_) if known else None)
         table = Table.of(X, schema, numbers="nominal")
-        self._refuse_numeric(table.schema)
+        check_categorical(self, table.schema)
         if known:
             table = self.counts_.vocabulary.fold(table)
         return table
-
-    def _refuse_numeric(self, schema: Schema | None) -> None:
-        for column in schema.numeric if schema is not None else ():
-            raise ValueError(
-                f"column {column.name!r} is numeric; {type(self).__name__} reads categories: "
-                "declare it nominal, or leave it out"
-            )
 
     def _read_fitted(self, X: Any) -> Table:
         """Read rows under the schema of fit, columns checked as scikit-learn does."""

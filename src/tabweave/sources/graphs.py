@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.counts.spectra import fix_signs
 from tabweave.rows.cells import numbers
 from tabweave.rows.frames import columns_of
 from tabweave.sources.tables import check_unique, plain, read_ids
@@ -155,7 +156,5 @@ def spectral(matrix: sp.csr_array, n_components: int) -> np.ndarray:
         # A fixed start, so that the same graph gives the same coordinates.
         start = np.random.default_rng(0).random(n)
         values, vectors = eigsh(normal, k=k, which="LA", v0=start)
-    vectors = vectors[:, np.argsort(-values)[:k]]
-    largest = np.abs(vectors).argmax(axis=0)
-    vectors = vectors * np.sign(vectors[largest, np.arange(k)])
+    vectors = fix_signs(vectors[:, np.argsort(-values)[:k]])
     return np.asarray(scale @ vectors) * np.sqrt(n)

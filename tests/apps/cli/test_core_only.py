@@ -26,7 +26,7 @@ def bare(tmp_path_factory):
     def run(*words, cwd):
         return subprocess.run(
             [sys.executable, "-S", "-c", start + "from tabweave.apps.cli import main; main()", *words],
-            cwd=cwd, capture_output=True, text=True, timeout=300, env=os.environ | PLAIN,
+            cwd=cwd, capture_output=True, text=True, timeout=600, env=os.environ | PLAIN,
         )  # fmt: skip
 
     return run

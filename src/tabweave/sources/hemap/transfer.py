@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import eigh, solve
 from sklearn.cluster import KMeans
 
+from tabweave.counts.spectra import fix_signs
 from tabweave.sources.hemap import alignment
 
 _FOLDS = 3
@@ -326,8 +327,7 @@ def embed(F: Factor, n_components: int) -> Embedding:
     values, V = values[kept], V[:, kept]
     if size == F.Z.shape[1]:
         V = np.vstack([F.Z @ (F.a[:, None] * V), F.Z @ (F.b[:, None] * V)]) / np.sqrt(values)
-    largest = np.abs(V).argmax(axis=0)
-    V = V * np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
+    V = fix_signs(V)
     return Embedding(V[: len(F.Z)], V[len(F.Z) :], values)
 
 

@@ -63,6 +63,13 @@ LOST: dict[str, str] = {
     "GBCRegressor.taught_": "self_trained_, what it is",
     "HeMap(selection)": "source rows are always selected: no constructor has nine parameters",
     "Sources.places": "Sources.index, what it gives",
+    "engines.is_spread": "is_distributed: spread meant five things",
+    "engines.known_columns": "fitted_columns: the columns of fit, with the types they had then",
+    "engines.in_memory": "read_with_classes: it reads; rows.frames.in_memory tells",
+    "engines.count_for(known)": "fitted: the counts of fit",
+    "count(progress)": "None, or a function of a Progress; True drew, as progress_bar() does now",
+    "engines.transform(progress)": "None, or a function of a Progress, as in count",
+    "engines.Estimate.refuse": "check: it raises if the estimate does not fit",
 }
 
 

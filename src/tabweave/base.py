@@ -19,7 +19,7 @@ from tabweave._compat import StrOptions, require
 from tabweave.blocks.distances import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
+from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Schema, Table
@@ -249,7 +249,7 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
     def _read(self, X: Any, schema: Schema) -> Table:
         known = schema is vars(self).get("schema_")
         if not in_memory(X) and is_source(X):
-            X = read(X, columns=known_columns(X, self.counts_) if known else None)
+            X = read(X, fitted=self.counts_ if known else None)
         table = Table.of(X, schema, numbers="nominal")
         check_categorical(self, table.schema)
         if known:
@@ -279,7 +279,7 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
         """
         check_is_fitted(self, "counts_")
         self.learn()
-        if not in_memory(X) and is_spread(X):
+        if not in_memory(X) and is_distributed(X):
             return vectors_of(self, X)
         table = self._read_fitted(X)
         return self.tables_.gather(table, dtype=np.dtype(self.dtype), unknown=self._policy())

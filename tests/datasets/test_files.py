@@ -114,10 +114,17 @@ def test_file_without_rows(tmp_path):
     assert data.n_rows == 0 and data.X.shape == (0, 2)
 
 
-@pytest.mark.parametrize("text", ["", "a,a,class\n1,2,x\n", "a,,class\n1,2,x\n"])
-def test_header_must_name_every_column_once(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the first line is empty"),
+        ("a,a,class\n1,2,x\n", "name every column once"),
+        ("a,,class\n1,2,x\n", "name every column once"),
+    ],
+)
+def test_header_must_name_every_column_once(tmp_path, text, why):
     write(tmp_path, "odd", text)
-    with pytest.raises(ValueError, match="name every column once"):
+    with pytest.raises(ValueError, match=why):
         load("odd", tmp_path)
 
 
@@ -126,7 +133,7 @@ def test_ragged_file_and_plain_text_are_refused(tmp_path):
     with pytest.raises(ValueError, match="ragged"):
         load("ragged", tmp_path)
     (tmp_path / "plain.csv.gz").write_text("a,class\n1,x\n")
-    with pytest.raises(ValueError, match="not a gzip"):
+    with pytest.raises(ValueError, match="expected a gzip file"):
         load("plain", tmp_path)
 
 

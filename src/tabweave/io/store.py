@@ -15,7 +15,7 @@ from typing import Any
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.io.archive import DAMAGE, read, write
-from tabweave.io.codec import Decoder, Encoder
+from tabweave.io.codec import Decoder, Encoder, Outdated
 from tabweave.rows.table import Schema
 
 KIND = "estimator"
@@ -227,6 +227,8 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
         _check(value)
     except ImportError:
         raise  # an optional package that the model needs: it says which
+    except Outdated as error:
+        raise ValueError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     written, here = header["sklearn"], _sklearn_version()

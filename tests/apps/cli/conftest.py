@@ -34,7 +34,7 @@ def process(*arguments, cwd, stdin=None, **env):
 
 
 def called(*arguments, cwd, stdin=None):
-    """Run ``tabweave`` in this process: the same path through the code, without the start of one."""
+    """Run ``tabweave`` in this process: the same way through the code, without starting one."""
     from tabweave.apps.cli import app
 
     before = Path.cwd()

@@ -74,7 +74,8 @@ def test_three_shells_ask_in_their_own_way(folder):
 
 
 def test_nothing_heavy_loads_before_a_command_runs():
-    code = "import sys, tabweave.apps.cli; print({'numpy', 'pandas', 'duckdb', 'matplotlib'} & {*sys.modules})"
+    heavy = {"numpy", "pandas", "duckdb", "matplotlib"}
+    code = f"import sys, tabweave.apps.cli; print({heavy} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.stdout.strip() == "set()", done.stderr
 

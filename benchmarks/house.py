@@ -69,6 +69,8 @@ LOST: dict[str, str] = {
     "engines.count_for(known)": "fitted: the counts of fit",
     "count(progress)": "None, or a function of a Progress; True drew, as progress_bar() does now",
     "engines.transform(progress)": "None, or a function of a Progress, as in count",
+    "KSVD(progress)": "None, or a function of a Progress, as in count",
+    "recommend.MatrixFactorization(verbose)": "progress, a function of a Progress, as in count",
     "engines.Estimate.refuse": "check: it raises if the estimate does not fit",
 }
 

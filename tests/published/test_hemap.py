@@ -8,13 +8,14 @@ from sklearn.datasets import load_digits
 import tabweave
 from tabweave import published
 from tabweave.published.hemap import at_random
+from tabweave.sources.hemap.transfer import Scaled
 
 FILES = Path(__file__).parents[1] / "fixtures" / "house" / "files"
 
 
 def test_every_row_of_both_tables_is_aligned():
     T, S = np.zeros((5, 1)), np.zeros((7, 1))
-    i, j = at_random(None, None, None, T, S, np.random.RandomState(0))
+    i, j = at_random(Scaled(None, None, None, T, S, np.random.RandomState(0)))
     assert len(i) == len(j) == 7 and set(j) == set(range(7)) and set(i) == set(range(5))
 
 

@@ -163,9 +163,13 @@ def test_bad_ratings_are_named():
         make_ratings(2, 2, 5)
 
 
-def test_progress_goes_to_standard_error(capsys):
-    MatrixFactorization(2, n_iter=10, burn_in=1, verbose=True).fit([0, 1], [0, 1], [3, 4])
-    assert "sweep 10 of 10" in capsys.readouterr().err
+def test_progress_of_every_sweep(capsys):
+    seen = []
+    model = MatrixFactorization(2, n_iter=3, burn_in=1, progress=seen.append)
+    model.fit([0, 1], [0, 1], [3, 4])
+    assert [(p.done, p.total, p.unit) for p in seen] == [(i, 3, "sweeps") for i in (1, 2, 3)]
+    assert seen[-1].note == f"error {model.rmse_[-1]:.4f}"
+    assert capsys.readouterr().err == ""
 
 
 def test_movielens_files(tmp_path):

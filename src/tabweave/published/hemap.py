@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from tabweave.sources.hemap import hemap
 from tabweave.sources.hemap.alignment import Aligned, by_rank
 from tabweave.sources.hemap.guard import Verdict
-from tabweave.sources.hemap.transfer import Align, Options, Source, Target
+from tabweave.sources.hemap.transfer import Align, Options, Scaled, Source, Target
 
 
 class HeMap(hemap.HeMap):
@@ -98,13 +96,6 @@ class HeMap(hemap.HeMap):
         return Verdict(False, "as published, the source is used untested", {})
 
 
-def at_random(
-    options: Options,
-    target: Target,
-    source: Source,
-    T: np.ndarray,
-    S: np.ndarray,
-    rng: np.random.RandomState,
-) -> Aligned:
+def at_random(given: Scaled) -> Aligned:
     """Align rows at random, as the thesis does when it fills up the smaller table."""
-    return by_rank(rng.permutation(len(T)), rng.permutation(len(S)))
+    return by_rank(given.rng.permutation(len(given.T)), given.rng.permutation(len(given.S)))

@@ -8,7 +8,6 @@ item, rating) and groups. Goes out: expected ratings. :func:`find_groups` makes 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -24,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder, seed_of
 from tabweave.embed.nonbend.nonbend import NonBEND
+from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.rows.vocabulary import canonical
 
 __all__ = [
@@ -58,8 +58,8 @@ class MatrixFactorization(Estimator):
         Whether predictions stay in the range of the ratings seen.
     random_state : int, RandomState or None
         Seed of the sampler.
-    verbose : bool, default=False
-        Whether to report every tenth sweep on standard error.
+    progress : callable, optional
+        Called with a :class:`~tabweave.engines.Progress` after each sweep; its note is the error.
 
     Attributes
     ----------
@@ -91,8 +91,9 @@ class MatrixFactorization(Estimator):
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "clip": ["boolean"],
         "random_state": ["random_state"],
-        "verbose": ["boolean"],
+        "progress": [callable, None],
     }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class MatrixFactorization(Estimator):
         burn_in: int = 20,
         clip: bool = True,
         random_state: Any = None,
-        verbose: bool = False,
+        progress: ProgressCallback | None = None,
     ) -> None:
         self.n_factors = n_factors
         self.precision = precision
@@ -111,7 +112,7 @@ class MatrixFactorization(Estimator):
         self.burn_in = burn_in
         self.clip = clip
         self.random_state = random_state
-        self.verbose = verbose
+        self.progress = progress
 
     def fit(
         self,
@@ -144,6 +145,7 @@ class MatrixFactorization(Estimator):
         u, v = self.users_.index(users), self.items_.index(items)
         rows = Ratings.of(u, v, ratings - self.mean_, len(self.users_.names))
         columns = Ratings.of(v, u, ratings - self.mean_, len(self.items_.names))
+        report = progress_reporter(self.progress, "sweeps", self.n_iter)
         errors = []
         for sweep in range(self.n_iter):
             for side, other, own in (
@@ -156,8 +158,7 @@ class MatrixFactorization(Estimator):
             if sweep >= self.burn_in:
                 self.users_.keep()
                 self.items_.keep()
-            if self.verbose and (sweep + 1) % 10 == 0:
-                print(f"sweep {sweep + 1} of {self.n_iter}: {errors[-1]:.4f}", file=sys.stderr)
+            report("sampling", sweep + 1, f"error {errors[-1]:.4f}")
         self.rmse_ = np.array(errors)
         return self
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import comb, factorial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import betainc
@@ -194,7 +194,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         out = np.empty((table.n_rows, model.map.shape[1]), np.dtype(self.dtype))
-        factor = 1 / model.spread if self.standardize else np.ones(len(model.spread))
+        factor = 1 / model.deviation if self.standardize else np.ones(len(model.deviation))
         for start in range(0, len(out), _BLOCK):
             rows = slice(start, start + _BLOCK)
             extended = self._extended(stacked(table, rows), model)
@@ -207,7 +207,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
         check_is_fitted(self, "moments_")
         table, model = self._read(X, fitted=True), self.learn()._model
         extended = self._extended(stacked(table), model).reshape(table.n_rows, -1, self.max_power)
-        factor = 1 / model.spread if self.standardize else np.ones(len(model.spread))
+        factor = 1 / model.deviation if self.standardize else np.ones(len(model.deviation))
         step = int(self.max_power)
         weights = model.map * factor
         return np.stack(
@@ -282,9 +282,11 @@ def stacked(table: Table, rows: slice = slice(None)) -> np.ndarray:
     return np.stack([column.values[rows] for column in columns], axis=1)
 
 
-class CoupledModel(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class CoupledModel:
     """What is learned from moments."""
 
+    _renamed: ClassVar[dict[str, str]] = {"spread": "deviation"}
     correlations: np.ndarray
     p_values: np.ndarray
     map: np.ndarray  # powers to coordinates
@@ -292,7 +294,7 @@ class CoupledModel(NamedTuple):
     unit: np.ndarray
     mean: np.ndarray  # of each power
     centre: np.ndarray  # of each coordinate
-    spread: np.ndarray
+    deviation: np.ndarray  # of each coordinate, 1 where it does not vary
 
 
 def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: float) -> CoupledModel:
@@ -316,8 +318,8 @@ def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: flo
     covariance = cross / np.maximum(moments.n - 1, 1)[:, :, None, None]
     covariance = covariance.transpose(0, 2, 1, 3).reshape(m * L, m * L)
     variance = np.maximum(np.einsum("ki,kl,li->i", A, covariance, A, optimize=True), 0)
-    spread = np.where(variance > 0, np.sqrt(variance), 1)
-    return CoupledModel(R, P, A, origin, unit, mean, mean.ravel() @ A, spread)
+    deviation = np.where(variance > 0, np.sqrt(variance), 1)
+    return CoupledModel(R, P, A, origin, unit, mean, mean.ravel() @ A, deviation)
 
 
 def correlations(cross: np.ndarray, own: np.ndarray) -> np.ndarray:

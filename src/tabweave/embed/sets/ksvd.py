@@ -7,7 +7,6 @@ row becomes a sum of few atoms, which compress it, describe it, and feed classif
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -22,6 +21,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator
 from tabweave.embed.sets.pursuit import code_errors, energies, one_blas_thread, pursue, stopping
+from tabweave.engines.progress import ProgressCallback, progress_reporter
 
 _FORGET = 2.0  # how fast partial_fit lets go of what older dictionaries coded
 _STALLED = 1e-6  # relative fall of the error below which learning stops
@@ -57,8 +57,8 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         Most turns, trials included; fit stops before when nothing lowers the error any more.
     random_state : int, RandomState or None
         Seed of the first atoms, which are signals.
-    progress : bool or callable, default=False
-        True prints a line per turn; a callable gets (turn, error).
+    progress : callable, optional
+        Called with a :class:`~tabweave.engines.Progress` after each turn; its note is the error.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         "update": [StrOptions({"approx", "exact"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
-        "progress": ["boolean", callable],
+        "progress": [callable, None],
     }
 
     def __init__(
@@ -114,7 +114,7 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         update: str = "approx",
         max_iter: int = 30,
         random_state: Any = None,
-        progress: bool | Callable[[int, float], object] = False,
+        progress: ProgressCallback | None = None,
     ) -> None:
         self.n_atoms = n_atoms
         self.n_nonzero = n_nonzero
@@ -124,6 +124,10 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.max_iter = max_iter
         self.random_state = random_state
         self.progress = progress
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        return super()._upgraded(state | {"progress": None})  # False when it could print
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the atoms of signals.
@@ -139,11 +143,12 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         by_error = stopping(self.n_nonzero, self.error, self.n_atoms)[1] > 0
         learner = Learner(X, self._pursue, by_error, self.update == "exact")
         atoms = first_atoms(X, self.n_atoms, check_random_state(self.random_state))
+        report = progress_reporter(self.progress, "turns", self.max_iter)
         trace = []
         for turn, state in enumerate(learner.run(atoms, self.max_iter)):
             trace.append((state.error, state.codes.nnz))
             if turn:
-                self._tell(turn, state.error**0.5)
+                report("K-SVD", turn, f"error {state.error**0.5:.6g}")
         self.n_iter_ = turn
         self.error_trace_ = np.sqrt([error for error, _ in trace])
         self.size_trace_ = np.array([size for _, size in trace]) / X.shape[0]
@@ -173,7 +178,8 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         unused = np.flatnonzero(self._overlaps.diagonal() == 0)
         atoms = refit(self.components_, self._overlaps, self._sums)
         self._keep(replaced(X, atoms, unused, errors, energies(X)))
-        self._tell(self.n_iter_, float(self.error_trace_[-1]))
+        report = progress_reporter(self.progress, "batches")
+        report("K-SVD", self.n_iter_, f"error {self.error_trace_[-1]:.6g}")
         return self
 
     def _read(self, X: Any, *, reset: bool) -> Any:
@@ -195,12 +201,6 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             overlaps, sums = overlaps + keep * self._overlaps, sums + keep * self._sums
         self._overlaps: np.ndarray = overlaps
         self._sums: np.ndarray = sums
-
-    def _tell(self, turn: int, error: float) -> None:
-        if callable(self.progress):
-            self.progress(turn, error)
-        elif self.progress:
-            print(f"K-SVD, turn {turn}: error {error:.6g}", file=sys.stderr, flush=True)
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the codes of signals, one row each, as a sparse array."""

@@ -54,7 +54,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
     ----------
     max_subset : int or None, default=2
         Largest subsets that are terms: 1 for elements, 2 for pairs, too, None for all 2ⁿ − 1 as
-        printed. A cell that would make more than 2²⁰ terms is refused.
+        published. A cell that would make more than 2²⁰ terms is refused.
     min_df : int or float, default=1
         Terms of fewer rows (or of a smaller share of rows, if a float) are dropped.
     max_terms : int, optional

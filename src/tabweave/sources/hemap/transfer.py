@@ -16,8 +16,6 @@ from sklearn.cluster import KMeans
 from tabweave.counts.spectra import fix_signs
 from tabweave.sources.hemap import alignment
 
-Align = Callable[..., alignment.Aligned]  # of (options, target, source, T, S, rng)
-
 _FOLDS = 3
 _RIDGE = 1e-3  # of the mean square of a column: columns may outnumber rows
 _RANK = 1e-10
@@ -54,6 +52,20 @@ class Options(NamedTuple):
     theta: float
     scale: bool
     seed: int
+
+
+class Scaled(NamedTuple):
+    """What an alignment looks at: both tables, their scaled rows T and S, a source of chance."""
+
+    options: Options
+    target: Target
+    source: Source
+    T: np.ndarray
+    S: np.ndarray
+    rng: np.random.RandomState
+
+
+Align = Callable[[Scaled], alignment.Aligned]
 
 
 class Side(NamedTuple):
@@ -135,7 +147,7 @@ def _project(
     frames = Frame.of(target.X, options.scale), Frame.of(source.X, options.scale)
     T, S = frames[0].apply(target.X), frames[1].apply(source.X)
     clusters, C_T, C_S = _partitions(options, T, source, rng)
-    i, j = options.align(options, target, source, T, S, rng)
+    i, j = options.align(Scaled(options, target, source, T, S, rng))
     features_T, features_S = np.hstack([T, C_T]), np.hstack([S, C_S])
     for remaining in range(options.rounds, -1, -1):
         F = Factor.of(T[i], S[j], C_T[i], C_S[j], options.beta, options.theta)
@@ -170,36 +182,28 @@ def _indicators(means: KMeans, Z: np.ndarray) -> np.ndarray:
 # -- alignments ---------------------------------------------------------------------------------
 
 
-def align(
-    how: str,
-    options: Options,
-    target: Target,
-    source: Source,
-    T: np.ndarray,
-    S: np.ndarray,
-    rng: np.random.RandomState,
-) -> alignment.Aligned:
-    """Align by "pairs", "pc", "score" or "cluster"; T and S are the scaled rows."""
+def align(how: str, given: Scaled) -> alignment.Aligned:
+    """Align by "pairs", "pc", "score" or "cluster"."""
+    options, target, source, T, S, rng = given
     if how == "pairs":
         assert target.pairs is not None
         rows = np.flatnonzero(target.pairs >= 0)
         return rows, target.pairs[rows]
     if how == "score":
-        return alignment.nearest(*_scores(options, target, source, T, S))
+        return alignment.nearest(*_scores(given))
     codes = shared_codes(target.y, target.labeled, source.v, options.numeric, source.numeric)
     if how == "pc":
         return alignment.by_components(T, S, codes)
     return alignment.by_clusters(T, S, codes, rng)
 
 
-def _scores(
-    options: Options, target: Target, source: Source, T: np.ndarray, S: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _scores(given: Scaled) -> tuple[np.ndarray, np.ndarray]:
     """Return what a learner of each table's own makes of its rows: a rank, or p(class|row).
 
     Source rows are scored by learners that did not see them. Classes of other names are compared
     by how frequent they are.
     """
+    options, target, source, T, S, _ = given
     labeled = T[target.labeled]
     ours = options.make(len(labeled)).fit(labeled, target.y)
     v = np.unique(source.v, return_inverse=True)[1] if options.numeric else source.v

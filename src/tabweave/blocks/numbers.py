@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from tabweave.counts.counts import Counts
+from tabweave.io.register import storable
 from tabweave.rows.table import Table
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
@@ -23,6 +24,7 @@ WIDTH = 3
 _NORMAL = 10_000  # quantiles that stand for a normal column
 
 
+@storable
 class Absolute:
     """Numbers in curves of their standardised value; a missing one lies at the mean."""
 
@@ -102,6 +104,7 @@ def standardised(counts: Counts, names: Sequence[str]) -> tuple[np.ndarray, np.n
     return mean, np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1)), 0)
 
 
+@storable
 class Standard:
     """Numbers with mean 0 and variance 1, times a weight; a missing one lies at the mean."""
 

@@ -11,12 +11,14 @@ import numpy as np
 
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import partners, shares
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Numbers, Table
 from tabweave.rows.vocabulary import Label, canonical, identity, positions
 
 _MOST_VALUES = 10_000  # of a column whose tree is grown: the dissimilarities take V² numbers
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TreeBlock:
     """A nominal or set column: one coordinate per edge that has a length."""
@@ -44,6 +46,7 @@ class TreeBlock:
         return out
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class LevelBlock:
     """An ordinal column: levels at even steps from 0 to 1."""
@@ -62,6 +65,7 @@ class LevelBlock:
         return np.append(line[place], self.centroid)[:, None]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class LineBlock:
     """A numeric column: the range of fit is 0 to 1, a missing number lies at the mean."""
@@ -194,6 +198,7 @@ class Point(NamedTuple):
     offset: float
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A rooted tree with a weight on every edge.

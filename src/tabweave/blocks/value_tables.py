@@ -16,12 +16,14 @@ import numpy as np
 
 from tabweave.blocks.distances import cdist_squared, inner_products
 from tabweave.counts.counts import Counts
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import Label, positions
 
 Unknown = Literal["centroid", "error"]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ValueTables:
     """One table of rows per categorical column.

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from tabweave.base import remember_names, require_rows
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of, scores, shares
 from tabweave.embed.windowed import refuse_new_columns
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.rows.table import Schema, Table
 
@@ -123,6 +124,7 @@ class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
 MAX_ITER = 50  # alternations per window
 
 
+@storable
 class CCDSDC(ProfileClusterer):
     """Cluster a categorical stream with drifting concepts by optimisation; a baseline.
 
@@ -226,6 +228,7 @@ def uncertainty(places: np.ndarray, labels: np.ndarray, k: int, size: int) -> fl
 # -- CCTED: clusters of time-evolving categories by rough membership [Cao et al. 2010]
 
 
+@storable
 class CCTED(ProfileClusterer):
     """Cluster a categorical stream that evolves; a baseline.
 
@@ -314,6 +317,7 @@ def window_difference(
 # -- DCD: clusters of concept-drifting categories by node importance [Chen, Chen, Lin 2009]
 
 
+@storable
 class DCD(ProfileClusterer):
     """Cluster a categorical stream with drifting concepts; a baseline.
 

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import TabularInput, ValueEmbedder
 from tabweave.counts.counts import _checked_weight
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.rows.distinct import distinct_rows
 from tabweave.rows.table import Table
@@ -31,6 +32,7 @@ from tabweave.rows.vocabulary import Label, positions
 from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
 
 
+@storable
 class KModes(
     Storable,
     TabularInput,
@@ -264,6 +266,7 @@ CENTERS = ("mode", "medoid", "distribution")
 UNKNOWN = "<unknown>"
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Layout:
     """The values of all columns end to end, an unknown one last in each, and their tables.

@@ -30,6 +30,7 @@ from tabweave.counts.merging import (
 from tabweave.counts.merging import noise as merging_noise
 from tabweave.counts.moments import DIGITS, add_up, carry, exact, mean_and_variance
 from tabweave.io.archive import read, schema_from_json, schema_to_json, write
+from tabweave.io.register import storable
 from tabweave.rows.cells import numbers
 from tabweave.rows.table import Codes, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, from_json, order, positions, to_json, union
@@ -37,6 +38,7 @@ from tabweave.rows.vocabulary import Label, from_json, order, positions, to_json
 Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Counts:
     """How often values, pairs of values, and values with classes occur.

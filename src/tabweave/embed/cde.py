@@ -18,8 +18,10 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import symmetric_uncertainty
+from tabweave.embed.register import embedder
 
 
+@embedder("cde", "value clusters at many resolutions", "Jian, Cao, Pang, Lu & Gao 2017")
 class CDE(ValueEmbedder):
     """Embed categorical rows by the clusters that their values belong to.
 

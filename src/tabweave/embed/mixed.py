@@ -30,7 +30,9 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import centred_product
 from tabweave.embed.numeric import CoupledNumeric
+from tabweave.embed.register import embedder
 from tabweave.embed.weave import Weave
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label, positions
@@ -39,6 +41,13 @@ _BLOCKS = ("categorical", "numeric")
 _NUMERIC = ("auto", "standard", "absolute", "coupled")
 
 
+@embedder(
+    "auto",
+    "Weave for categories, numbers scaled, balanced",
+    "tabweave",
+    reads="mixed",
+    page="mixed",
+)
 class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
     """Embed rows of mixed columns, in one Euclidean space that ``explain`` can take apart.
 
@@ -302,6 +311,7 @@ def _text(value: Any) -> bool:
 BINNED = " (binned)"
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Numbering:
     """How each numeric and ordinal column becomes numbers and bins: learned from the first rows."""
@@ -420,6 +430,7 @@ def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
     return (1 + ties / ties.mean()) / 2 if ties.sum() > 0 else np.ones(len(names))
 
 
+@storable
 class Transformed:
     """Numbers through a transformer that was fitted on them; gaps are filled with the mean."""
 

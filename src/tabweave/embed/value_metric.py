@@ -19,10 +19,19 @@ from tabweave.blocks.distances import cdist_squared
 from tabweave.blocks.value_tables import ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import refuse_many_values, refuse_sets
-from tabweave.measures.register import MEASURES, Measure, find, occurrences
+from tabweave.embed.register import embedder
+from tabweave.measures.frequency import occurrences
+from tabweave.measures.register import MEASURES, Measure, find
 from tabweave.rows.table import Table
 
 
+@embedder(
+    "value_metric",
+    "rows compared by any measure of values",
+    "Boriah, Chandola & Kumar 2008; Zhu 2019, ch. 2",
+    offered="python",
+    page="measures",
+)
 class ValueMetric(ValueEmbedder):
     """Compare rows by a dissimilarity of their values.
 
@@ -33,9 +42,10 @@ class ValueMetric(ValueEmbedder):
     Parameters
     ----------
     measure : str or callable, default="hamming"
-        A name of ``tabweave.measures.list_measures()``, or a function from :class:`~tabweave.Counts` to a
-        list with one V × V array of dissimilarities per column. A function sees the classes if
-        ``y`` is given to ``fit``; of the named measures some need ``y`` and the others ignore it.
+        A name of ``tabweave.measures.list_measures()``, or a function from
+        :class:`~tabweave.Counts` to a list with one V × V array of dissimilarities per column. A
+        function sees the classes if ``y`` is given to ``fit``; of the named measures some need
+        ``y`` and the others ignore it.
     schema : Schema or mapping of column to kind, optional
         What the columns are; undeclared ones are inferred. Set-valued columns are refused.
     unknown : {"centroid", "error"}, default="centroid"

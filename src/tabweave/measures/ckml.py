@@ -1,4 +1,4 @@
-"""cKML, equation by equation: how far apart values are by frequency and by company [Zhu 2019, 4.2]."""
+"""cKML, equation by equation: distances of values by frequency and company [Zhu 2019, 4.2]."""
 
 from __future__ import annotations
 

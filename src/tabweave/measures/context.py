@@ -85,9 +85,10 @@ def ahmad(counts: Counts) -> list[np.ndarray]:
 def dilca(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.22): ``d² = Σ_{k∈context} Σ_{q∈V_k} (p(q|v) - p(q|w))² / Σ_{k∈context} |V_k|``.
 
-    The context is that of the column, chosen by symmetric uncertainty (:func:`tabweave.counts.couplings.context`)
-    once, not per value. As the thesis prints it, probabilities are conditioned on the compared
-    value; Ienco et al. condition on the context's value. A column without context has distance 0.
+    The context is that of the column, chosen by symmetric uncertainty
+    (:func:`tabweave.counts.couplings.context`) once, not per value. As the thesis prints it,
+    probabilities are conditioned on the compared value; Ienco et al. condition on the context's
+    value. A column without context has distance 0.
     """
     chosen = context(symmetric_uncertainty(counts))
     out = []

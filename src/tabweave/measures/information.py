@@ -19,9 +19,10 @@ from scipy.special import xlogy
 
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import frequencies
-from tabweave.measures.register import complements, induced, measure, occurrences, on_match
+from tabweave.measures.frequency import complements, induced, occurrences, on_match
+from tabweave.measures.register import measure
 
-_BORIAH = "Boriah, Chandola, Kumar 2008, Table 2"
+_BORIAH = "Boriah, Chandola & Kumar 2008, Table 2"
 Ratio = tuple[list[np.ndarray], list[np.ndarray]]
 
 

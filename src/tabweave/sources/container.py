@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.io.register import storable
 from tabweave.rows.vocabulary import Label
 from tabweave.sources.graphs import adjacency, read_graph, spectral
 from tabweave.sources.graphs import links as graphs_links
@@ -31,6 +32,7 @@ from tabweave.sources.tables import (
 )
 
 
+@storable
 class Sources:
     """Tables and graphs about the same things, each of them possibly incomplete.
 

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.io.register import storable
 from tabweave.rows.cells import numbers
 from tabweave.rows.frames import columns_of
 from tabweave.sources.tables import plain, read_ids, refuse_repeated
 
 
+@storable
 class Edges(NamedTuple):
     """A graph as it was given: its nodes' ids, its edges between them, whether directed."""
 

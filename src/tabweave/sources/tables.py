@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.io.register import storable
 from tabweave.rows.cells import categories
 from tabweave.rows.frames import _listed, columns_of
 from tabweave.rows.table import Codes, Numbers, Table
@@ -18,6 +19,7 @@ from tabweave.rows.vocabulary import Label, identity, positions
 Matrix: TypeAlias = Any  # a float ndarray or a csr_array; both are indexed alike
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Block:
     """One table: the place of each row among all ids, its cells as floats, its columns."""
@@ -203,6 +205,7 @@ def union(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return out
 
 
+@storable
 class Places:
     """Where each id stands: ``places(ids)`` gives positions, -1 for an id that is not known."""
 

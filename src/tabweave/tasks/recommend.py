@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder
 from tabweave.embed.nonbend.nonbend import NonBEND
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.rows.vocabulary import canonical
 
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 
+@storable
 class MatrixFactorization(Storable, BaseEstimator):
     """Bayesian probabilistic matrix factorisation with one prior per group.
 
@@ -187,6 +189,7 @@ class MatrixFactorization(Storable, BaseEstimator):
             raise ValueError(f"precision={self.precision!r}: use a number above 0")
 
 
+@storable
 @dataclass(eq=False)
 class Side:
     """The users or the items: names, groups, factors and the priors of the groups."""

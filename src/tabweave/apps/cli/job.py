@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tabweave.apps.cli.app import Misuse, note
 from tabweave.apps.cli.show import progress
-from tabweave.apps.methods import MEASURES, build, check
+from tabweave.apps.methods import build, check
 
 
 @dataclass(frozen=True)
@@ -255,9 +255,6 @@ def _cell(cells: Any, place: int) -> Any:
 
 # -- Learning without reading a table into memory, where the method and the table allow it
 
-_COUNTED = {"weave", "onehot", "untie", "ckml", "cde", "unicorn", *MEASURES}
-
-
 def learned(job: Job) -> Any:
     """Return a fitted embedder without reading all rows at a time, or None if rows are needed."""
     from tabweave.engines import open_source
@@ -269,9 +266,10 @@ def learned(job: Job) -> Any:
         check_columns([*embedder.schema_.names, *beside], types)
         return embedder
     names = job.chosen(types)
-    if job.method not in _COUNTED or job.kinds or not _all_values([types[n] for n in names]):
+    if job.kinds or not _all_values([types[n] for n in names]):
         return None
-    return _from_counts(job, names)
+    embedder = build(job.method, mixed=False, kinds=None, seed=job.seed)
+    return _from_counts(embedder, job, names) if _counted(embedder) else None
 
 
 def _all_values(types: list[str]) -> bool:
@@ -281,10 +279,16 @@ def _all_values(types: list[str]) -> bool:
     return all(family(kind) in ("text", "truth") for kind in types)
 
 
-def _from_counts(job: Job, names: list[str]) -> Any:
+def _counted(embedder: Any) -> bool:
+    """Say whether counts of the values are all that an embedder needs."""
+    from tabweave.base import ValueEmbedder
+
+    return isinstance(embedder, ValueEmbedder) and not embedder._needs_rows
+
+
+def _from_counts(embedder: Any, job: Job, names: list[str]) -> Any:
     import tabweave
 
-    embedder = build(job.method, mixed=False, kinds=None, seed=job.seed)
     with progress("counting") as advance:
         classes = job.target if embedder._uses_classes else None
         counts = tabweave.count(job.source, columns=names, y=classes, progress=advance)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.apps.methods import SUPERVISED
+from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
 
 AT_ONCE = 2
@@ -148,7 +148,7 @@ def read(path: str, method: str, target: str | None) -> Any:
     from tabweave import Table, engines
     from tabweave.apps.report.parts import read as read_rows
 
-    classes = {target: "nominal"} if method in SUPERVISED and target else None
+    classes = {target: "nominal"} if learns_from_classes(method) and target else None
     return read_rows(Table.of(engines.read(path), classes), target)
 
 
@@ -180,7 +180,7 @@ def _run(pipe: Any, path: str, method: str, target: str | None, folder: Path) ->
 
     tell("reading", 0.0)
     reading = read(path, method, target)
-    if method in SUPERVISED and reading.target:
+    if learns_from_classes(method) and reading.target:
         _check_classes(reading.table[reading.target], reading.target)
     description, model = look_at(reading, method, (5, None, 0), tell)
     if model is None:

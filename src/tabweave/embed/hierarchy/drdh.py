@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from tabweave._compat import require
 from tabweave.base import remember_names
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
+from tabweave.embed.register import embedder
 from tabweave.io.store import Storable
 from tabweave.search.scan import Rows, TreeIndex, jobs, placed
 
@@ -26,6 +27,14 @@ _MANY = 60_000  # rows from which neighbours are found through faiss, where it i
 _FEW = 5_000  # new rows up to which each is placed on its own, whatever else is in the batch
 
 
+@embedder(
+    "drdh",
+    "values on trees, laid out in two dimensions",
+    "Huang & Hsu",
+    reads="mixed",
+    offered="shell",
+    page="distance-hierarchy",
+)
 class DRDH(Storable, TransformerMixin, BaseEstimator):
     """Draw mixed rows on a map, so that rows near in their trees are near on it.
 

@@ -20,11 +20,20 @@ from tabweave._compat import require
 from tabweave.base import TabularInput, _one_row, check_input_features, remember_names, require_rows
 from tabweave.blocks.trees import Tree, TreeBlock, dissimilarity, edges, gather, learn
 from tabweave.counts.counts import Counts
+from tabweave.embed.register import embedder
 from tabweave.io.store import Storable
 from tabweave.rows.table import Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label, canonical, identity
 
 
+@embedder(
+    "hierarchy",
+    "values on trees, from classes if there is a target",
+    "Huang & Hsu",
+    reads="mixed",
+    offered="shell",
+    page="distance-hierarchy",
+)
 class DistanceHierarchy(Storable, TabularInput, TransformerMixin, BaseEstimator):
     """Embed rows so that Manhattan distance is the sum of their columns' tree distances.
 

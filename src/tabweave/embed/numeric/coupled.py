@@ -19,12 +19,22 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave.base import remember_names, require_rows
+from tabweave.embed.register import embedder
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.rows.table import Schema, Table
 
 _BLOCK = 1 << 15
 
 
+@embedder(
+    "coupled",
+    "auto, with numbers through their couplings",
+    "Wang, She & Cao 2013",
+    reads="numbers",
+    offered="shell",
+    page="coupled-numeric",
+)
 class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
     """Represent numeric rows by the couplings within and between columns.
 
@@ -291,6 +301,7 @@ _LONGEST = 8e307  # of a number: differences of two must be finite
 _LARGEST = 1e150  # of a power: products of two must stay below the end of float64
 
 
+@storable
 class CoupledModel(NamedTuple):
     """What is learned from moments."""
 
@@ -397,6 +408,7 @@ def refuse_extremes(values: np.ndarray, names: list[str]) -> None:
 _MOMENT_BLOCK = 1 << 14
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class PowerMoments:
     """Centred moments of the powers 1...L of m columns, each pair over the rows that have both.

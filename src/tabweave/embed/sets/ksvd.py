@@ -18,12 +18,21 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from tabweave.embed.register import embedder
 from tabweave.embed.sets.pursuit import code_errors, energies, one_blas_thread, pursue, stopping
 from tabweave.io.store import Storable
 
 _FORGET = 2.0  # how fast partial_fit lets go of what older dictionaries coded
 
 
+@embedder(
+    "ksvd",
+    "rows as sums of a few learned atoms",
+    "Aharon, Elad & Bruckstein 2006; Menon, Nair, Srindhya & Kaimal 2013",
+    reads="numbers",
+    offered="python",
+    page="sparse",
+)
 class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Learn a dictionary by K-SVD and code rows with few of its atoms.
 

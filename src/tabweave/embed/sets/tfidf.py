@@ -19,6 +19,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave.base import TabularInput, check_input_features, remember_names, require_rows
+from tabweave.embed.register import embedder
 from tabweave.embed.sets.terms import (
     ColumnTerms,
     Found,
@@ -28,11 +29,20 @@ from tabweave.embed.sets.terms import (
     row_blocks,
     walk,
 )
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.rows.table import Codes, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, positions
 
 
+@embedder(
+    "tfidf",
+    "the subsets of set-valued cells as weighted terms",
+    "Menon, Nair, Srindhya & Kaimal 2013",
+    reads="sets",
+    offered="python",
+    page="sparse",
+)
 class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
     """Weigh the elements of set-valued cells, and their combinations, by rarity.
 
@@ -291,6 +301,7 @@ def _is_whole(value: Any) -> bool:
 # -- The terms that are kept: choosing them from counts, finding them in cells, undoing that
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Terms after pruning: per column, where each column's terms start, and rows of each."""

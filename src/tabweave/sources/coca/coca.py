@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.sources.coca import spectrum
 from tabweave.sources.coca.views import (
@@ -35,6 +36,7 @@ from tabweave.sources.tables import Places
 _RANK = 10  # principal components by which a source is judged: fixed, so that fits are nested
 
 
+@storable
 class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Embed ids of many sources by collective component analysis.
 

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from tabweave.base import TabularInput, remember_names, require_rows
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import canonical
@@ -218,6 +219,7 @@ class GBC(Storable, TabularInput, BaseEstimator):
 # -- What GBCClassifier and GBCRegressor share: parameters, fit, and fused scores of new rows
 
 
+@storable
 class GBCClassifier(ClassifierMixin, GBC):
     """Classify what several tables and graphs know about, each of them in part.
 
@@ -343,6 +345,7 @@ class GBCClassifier(ClassifierMixin, GBC):
         return float((self.predict(X)[places] == labels).mean())
 
 
+@storable
 class GBCRegressor(RegressorMixin, GBC):
     """Predict a number from several tables and graphs, each of them incomplete.
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.io.register import storable
 from tabweave.sources.gbc.objective import Loss, source_weights
 from tabweave.sources.gbc.smoothing import Lean, Smoother
 from tabweave.sources.gbc.team import WARM_UP, Binned, Team
@@ -220,6 +221,7 @@ SHRUNK = (1.0, 0.5, 0.25)
 EVIDENCE = 2.0  # standard errors by which a source must beat the constant
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Fusion:
     """Weights of the sources (sum 1) and the scale of their weighted mean."""

@@ -21,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.sources.hemap.alignment import ALIGNMENTS
 from tabweave.sources.hemap.guard import Verdict, judge, too_risky
@@ -33,6 +34,7 @@ def _gives_probabilities(model: HeMap) -> bool:
     return hasattr(model._estimator(_NEIGHBORS), "predict_proba")
 
 
+@storable
 class HeMap(Storable, BaseEstimator):
     """A learner that borrows labels from a source with other columns, or says why it does not.
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import eigh, solve
 from sklearn.cluster import KMeans
 
+from tabweave.io.register import storable
 from tabweave.sources.hemap import alignment
 
 _ROUNDS = 3
@@ -46,6 +47,7 @@ class Options(NamedTuple):
     seed: int
 
 
+@storable
 class Side(NamedTuple):
     """How the rows of one table are projected."""
 
@@ -63,6 +65,7 @@ class Side(NamedTuple):
         return self.features(X) @ self.W
 
 
+@storable
 class Transfer:
     """A fitted transfer: target rows in, predictions out.
 
@@ -233,6 +236,7 @@ _RIDGE = 1e-3  # of the mean square of a column: columns may outnumber rows
 _RANK = 1e-10
 
 
+@storable
 class Frame(NamedTuple):
     """Where a table is centred, and the unit of each column; rows then have mean square 1."""
 

@@ -50,7 +50,7 @@ def test_equations_8_1_to_8_5_are_merged_counts():
 
 def test_default_has_weaves_couplings_of_accumulated_counts_under_its_own_weights():
     parts = windows()
-    stream, weave = streamed(parts), Weave().fit(np.vstack(parts))
+    stream, weave = streamed(parts).learn(), Weave().fit(np.vstack(parts))
     whole = Table.of(np.vstack(parts), numbers="nominal")
     for name in stream.weights_:
         a, b = (m.value_distances(name) ** 2 / m.weights_[name] for m in (stream, weave))
@@ -211,7 +211,7 @@ def test_the_paper_looks_at_the_objects_of_the_last_window():
 def test_paper_descends_and_resumes_to_the_bit(tmp_path):
     parts = windows(3, 60)
     options = {"objective": "paper", "delta": 0.5, "kernels": FEW}
-    stream = streamed(parts[:2], **options)
+    stream = streamed(parts[:2], **options).learn()
     assert stream.objective_[-1] < stream.objective_[0]
     assert set(stream.weights_["x0"]) >= {"intra/gauss0.5", "inter/poly1"}
     stream.save(tmp_path / "u")
@@ -225,7 +225,7 @@ def test_paper_descends_and_resumes_to_the_bit(tmp_path):
 def test_delta_pulls_towards_the_last_representation():
     parts = windows(2, 80)
     free, held = (streamed(parts, objective="paper", kernels=FEW, delta=d) for d in (0, 50))
-    assert free.objective_ != held.objective_
+    assert free.learn().objective_ != held.learn().objective_
 
 
 def test_resume_keeps_history_and_drift(tmp_path):

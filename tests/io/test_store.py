@@ -46,7 +46,7 @@ from tabweave.embed import EMBEDDERS
 from tabweave.embed.autoencoder import OneHotAutoencoder
 from tabweave.io import archive as _persist
 from tabweave.io import store as _store
-from tabweave.io.codec import Decoder, Encoder
+from tabweave.io.codec import Decoder, Encoder, state_of
 from tabweave.sources.gbc.gbc import GBC
 from tabweave.tasks.recommend import MatrixFactorization
 
@@ -217,7 +217,7 @@ def same(a, b):
     elif hasattr(a, "__dict__") and not callable(a):
         if isinstance(a, Counts):
             assert a == b
-        same(dict(sorted(vars(a).items())), dict(sorted(vars(b).items())))
+        same(*(dict(sorted(state_of(part).items())) for part in (a, b)))
     else:
         assert repr(a) == repr(b)
 
@@ -535,7 +535,7 @@ FORGERIES = {
     "tables": put("tables_", [1]),
     "schema": put("schema_", None),
     "width": put("n_features_in_", 99),
-    "field": lambda h, s, a: s["tables_"]["object"][1].pop("labels"),
+    "field": lambda h, s, a: s["tables_"]["object"][1].pop("tables"),
     "unknown field": lambda h, s, a: s["tables_"]["object"][1].__setitem__("more", 1),
     "combine": lambda h, s, a: s["tables_"]["object"][1].__setitem__("combine", "maybe"),
     "short table": lambda h, s, a: a.update({k: v[:1] for k, v in a.items()}),

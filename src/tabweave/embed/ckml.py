@@ -144,14 +144,14 @@ class CKML(ValueEmbedder):
         if self.repair:
             return super().value_distances(column)
         check_is_fitted(self, "counts_")
-        i = self.counts_._index(column)
+        i = self.counts_.vocabulary.index(column)
         return self._labelled(i, np.sqrt(self.squares_[i][:-1, :-1]))
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
         """Say why two rows are apart: each column's share in their squared distance."""
         if self.repair:
             return super().explain(a, b)
-        codes = [self.tables_.codes(self._read_known(_one_row(row))) for row in (a, b)]
+        codes = [self.tables_.codes(self._read_fitted(_one_row(row))) for row in (a, b)]
         return {
             name: float(square[i[0], j[0]])
             for name, square, i, j in zip(self.tables_.names, self.squares_, *codes, strict=True)

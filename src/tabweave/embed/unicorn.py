@@ -18,7 +18,7 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
-from tabweave.counts.merging import spread
+from tabweave.counts.merging import expand
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, dependence, mean_one, placed, woven
 from tabweave.embed.windowed import Memory, Resumable, check_forgetting, refuse_new_columns
@@ -26,7 +26,7 @@ from tabweave.engines import in_memory
 from tabweave.io.register import storable
 from tabweave.published.unicorn import Prior, learn
 from tabweave.rows.table import Schema
-from tabweave.rows.vocabulary import union
+from tabweave.rows.vocabulary import Vocabulary, union
 
 HISTORY = 100  # windows that history_ looks back
 SMOOTHING = 5.0
@@ -163,7 +163,7 @@ class UNICORN(Resumable, ValueEmbedder):
         check_forgetting(self.decay, None)
         X, y = in_memory(X, y)
         refuse_new_columns(X, self.schema_)
-        table = self._read_known(X)
+        table = self._read_fitted(X)
         memory = self._memory.add(table, None, sample_weight, decay=self.decay)
         if table.n_rows:
             self._prior = self._as_prior()
@@ -176,7 +176,7 @@ class UNICORN(Resumable, ValueEmbedder):
         """Keep what Eq. (8.18) aligns the next representation with."""
         if self.objective != "paper":
             return None
-        return Prior(self.counts_, self.tables_)
+        return Prior(self.counts_, self.learn().tables_)
 
     def _note(self, n_rows: int) -> Self:
         entry = {
@@ -240,9 +240,10 @@ def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:
     Taken over the values of the new window, those that count more than before. A value that was
     not known has turned altogether.
     """
-    labels = [union(a, b) for a, b in zip(after.labels, before.labels, strict=True)]
-    column = np.repeat(np.arange(len(labels)), [len(values) for values in labels])
-    old, new = (spread(c, labels, None) for c in (before, after))
+    both = zip(after.labels, before.labels, strict=True)
+    vocabulary = Vocabulary(after.vocabulary.names, tuple(tuple(union(a, b)) for a, b in both))
+    column = np.repeat(np.arange(len(vocabulary)), vocabulary.sizes)
+    old, new = (expand(c, vocabulary) for c in (before, after))
     c_old, c_new = (np.asarray(pairs.diagonal(), np.float64) for pairs in (old, new))
     f_old, f_new = c_old / before.n, c_new / after.n
     p_old, p_new = (given(p, c, column) for p, c in ((old, c_old), (new, c_new)))
@@ -250,8 +251,8 @@ def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:
     length = np.sqrt((f_old**2 + _row_sums(p_old, p_old)) * (f_new**2 + _row_sums(p_new, p_new)))
     turned = 1 - np.minimum(dot / np.where(length > 0, length, 1), 1)
     met = c_new > decay * c_old * (1 + 1e-9)
-    share = np.bincount(column, met, len(labels))
-    by_column = np.bincount(column, met * turned, len(labels)) / np.where(share > 0, share, 1)
+    share = np.bincount(column, met, len(vocabulary))
+    by_column = np.bincount(column, met * turned, len(vocabulary)) / np.where(share > 0, share, 1)
     overall = float(turned[met].mean()) if met.any() else 0.0
     return Change(overall, dict(zip(after.names, by_column.tolist(), strict=True)))
 

@@ -305,7 +305,7 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
         """Read a window under the schema of the stream: do it once to learn and to transform."""
         check_is_fitted(self, "embedder_")
         refuse_new_columns(X, self.embedder_.schema_)
-        return self.embedder_._read_known(X)
+        return self.embedder_._read_fitted(X)
 
     def _check(self) -> None:
         check_forgetting(self.decay, self.window)

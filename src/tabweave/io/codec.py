@@ -21,6 +21,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from tabweave._compat import require
+from tabweave.rows.vocabulary import Bucket
 
 _PLAIN = (type(None), bool, int, float, str)
 _TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
@@ -31,6 +32,11 @@ _TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "decimal": (decimal.Decimal, str, decimal.Decimal),
     "uuid": (uuid.UUID, str, uuid.UUID),
     "dtype": (np.dtype, lambda d: d.str, np.dtype),
+    "bucket": (
+        Bucket,
+        lambda b: f"{b.number}/{b.total}",
+        lambda t: Bucket(*map(int, t.split("/"))),
+    ),
 }
 _OF_TYPE = {entry[0]: tag for tag, entry in _TEXT.items()}
 _SPARSE = {
@@ -275,6 +281,9 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     for name in state:
         if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
+    upgraded = getattr(cls, "_upgraded", None)  # of classes whose fields changed since some file
+    if upgraded is not None:
+        state = upgraded(state)
     if dataclasses.is_dataclass(cls):
         return _restored_data(cls, state)
     if issubclass(cls, tuple):

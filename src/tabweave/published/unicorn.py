@@ -16,7 +16,7 @@ from scipy import sparse
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
-from tabweave.counts.merging import spread
+from tabweave.counts.merging import expand
 from tabweave.io.register import storable
 from tabweave.published.untie import Features, printed_features
 from tabweave.rows.vocabulary import positions
@@ -49,7 +49,7 @@ class Prior:
             header, {k.removeprefix("prior."): v for k, v in arrays.items() if "prior." in k}
         )
         rows = [arrays[f"table{i}"] for i in range(len(counts.names))]
-        return cls(counts, ValueTables(counts.names, counts.labels, rows))
+        return cls(counts, ValueTables(counts.vocabulary, rows))
 
 
 def learn(
@@ -86,7 +86,7 @@ def window_scatter(counts: Counts, prior: Prior | None, decay: float) -> tuple[n
     if prior is not None and decay:
         kept = prior.counts.scaled(decay)
         if all(set(a) <= set(b) for a, b in zip(kept.labels, counts.labels, strict=True)):
-            older = spread(kept, counts.labels, None)
+            older = expand(kept, counts.vocabulary)
             pairs = pairs - (older.toarray() if sparse.issparse(older) else older)
             n = n - float(kept.n)
     c = np.diagonal(pairs)

@@ -331,7 +331,7 @@ def test_without_column_weights():
         np.testing.assert_allclose(mean / mean[0, 0], (a + b * ratio) / (a + b * ratio)[0, 0])
     for settings, grams in (("none", plain), ("shrunk", shrunk)):
         embedder = NonBEND(n_fits=1, column_weights=settings, random_state=0).fit(X)
-        expected = ValueTables.from_grams(grams, model.counts_).gather(model._read_known(X))
+        expected = ValueTables.from_grams(grams, model.counts_).gather(model._read_fitted(X))
         np.testing.assert_allclose(embedder.pairwise_distances(X), cdist(expected, expected))
 
 

@@ -163,7 +163,7 @@ class HELIC(ValueEmbedder):
         if "counts_" not in vars(self):
             return self.fit(X, y, sample_weight)
         X, y = in_memory(X, y)
-        table, y = self._read_known(X), _as_cells(y)
+        table, y = self._read_fitted(X), _as_cells(y)
         more = self._count(table, y, sample_weight)
         counts = self.counts_ + more
         self._keep_pairs(table, y, sample_weight, more)

@@ -54,8 +54,9 @@ class TableModel(ValueEmbedder):
     def _judge(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         from tabweave.embed.nonbend.kernels import assign
 
-        table = self._read_known(X)
-        self.tables_._places(table, self._policy())
+        table = self._read_fitted(X)
+        self.learn()
+        self.counts_.vocabulary.positions(table, self._policy())
         sizes = self.weights_ * float(self.counts_.n)
         blocks = []
         for theta in self.theta_:
@@ -66,7 +67,7 @@ class TableModel(ValueEmbedder):
 
     def sample(self, n: int = 1, random_state: Any = None) -> dict[str, np.ndarray]:
         """Eqs. (5.14), (5.5): draw new rows, as a mapping of column to values."""
-        check_is_fitted(self, "counts_")
+        self.learn()
         if not isinstance(n, Integral) or n < 0:
             raise ValueError(f"n={n!r}: use a whole number of rows")
         rng = check_random_state(random_state)
@@ -88,8 +89,8 @@ class TableModel(ValueEmbedder):
 
         An array with one axis per column, its values in the order of ``counts_.labels``.
         """
-        check_is_fitted(self, "counts_")
-        chosen = [self.counts_._index(c) for c in columns or self.counts_.names]
+        self.learn()
+        chosen = [self.counts_.vocabulary.index(c) for c in columns or self.counts_.names]
         if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > _MOST_CELLS:
             raise ValueError(
                 f"the distribution of {len(chosen)} columns has more than {_MOST_CELLS:,} cells; "
@@ -106,7 +107,7 @@ class TableModel(ValueEmbedder):
         From the empirical distribution of the rows to the estimated one; by Theorem 5.2 it falls
         to 0 as rows are added.
         """
-        table = self._read_known(X)
+        table = self._read_fitted(X)
         _, inverse = distinct_rows(list(locate(table, self.counts_, shift=1).T))
         share = np.bincount(inverse)[inverse] / table.n_rows
         return float(np.mean(np.log(share) - self.score_samples(table)))
@@ -233,7 +234,7 @@ class NonBEND(TableModel):
         if "_distinct" not in vars(self):
             raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
         X, y = in_memory(X, y)
-        table = self._read_known(X)
+        table = self._read_fitted(X)
         more = Counts.of(table, sample_weight=sample_weight)
         counts = self.counts_ + more
         if more.schema is not None:

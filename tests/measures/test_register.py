@@ -123,7 +123,9 @@ def test_nothing_to_compare_is_no_error(name, rows):
 
 
 def test_a_name_is_registered_once():
-    with pytest.raises(ValueError, match=r"expected one measure named 'hamming', got two: .*frequency\.hamming"):
+    with pytest.raises(
+        ValueError, match=r"expected one measure named 'hamming', got two: .*frequency\.hamming"
+    ):
         measure("hamming", "", "")(lambda counts: [])
 
 

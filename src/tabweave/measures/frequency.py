@@ -209,7 +209,7 @@ def complements(similarities: Sequence[np.ndarray]) -> list[np.ndarray]:
 def induced(similarities: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Return d(v, w) = (S(v, v) + S(w, w)) / 2 − S(v, w), for matches of unequal worth.
 
-    1 − S would set a row apart from itself. Here what a match is worth becomes what losing it
+    With 1 − S a row would differ from itself. Here what a match is worth becomes what losing it
     costs, half for each of the two values; as with the distance that a kernel induces, d is 0 on
     the diagonal, and it is not negative whenever no mismatch is worth more than the mean of the
     two matches. Where every mismatch is worth 0 (or a sum of one term per value), d is a star:

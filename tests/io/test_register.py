@@ -59,7 +59,7 @@ def test_rooms_give_modules_and_what_they_declare():
     assert tabweave.measures.frequency.of is MEASURES["of"].function
     for room in (tabweave.embed, tabweave.measures):
         with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
-            room.Nothing
+            _ = room.Nothing
 
 
 @pytest.fixture

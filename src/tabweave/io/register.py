@@ -9,7 +9,7 @@ alone), the modules are imported instead. Imports nothing of the package, and no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
@@ -175,7 +175,8 @@ def _spec(name: str) -> ModuleSpec | None:
     top, *parts = name.split(".")
     if top != PACKAGE or not all(part.isidentifier() for part in parts):
         return None
-    path, found, at = import_module(PACKAGE).__path__, None, PACKAGE
+    path: Sequence[str] | None = import_module(PACKAGE).__path__
+    found, at = None, PACKAGE
     for part in parts:
         at = f"{at}.{part}"
         found = PathFinder.find_spec(at, path) if path is not None else None

@@ -20,7 +20,7 @@ SHORT = {"export": "io.export", "report": "apps.report", "studio": "apps.studio"
 
 def run(code):
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
     ).stdout
 
 

@@ -22,7 +22,7 @@ from tabweave.counts.merging import expand
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, dependence, mean_one, placed, woven
 from tabweave.embed.windowed import Memory, Resumable, check_forgetting, refuse_new_columns
-from tabweave.engines import in_memory
+from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
 from tabweave.published.unicorn import Prior, learn
 from tabweave.rows.table import Schema
@@ -137,7 +137,7 @@ class UNICORN(Resumable, ValueEmbedder):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start a stream with its first window."""
         check_forgetting(self.decay, None)
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table = self._read(X, Schema.of(self.schema))
         super().fit(table, y, sample_weight)
         return self._begin(table.n_rows)
@@ -161,7 +161,7 @@ class UNICORN(Resumable, ValueEmbedder):
         if "_memory" not in vars(self):
             return self.fit(X, y, sample_weight)
         check_forgetting(self.decay, None)
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         refuse_new_columns(X, self.schema_)
         table = self._read_fitted(X)
         memory = self._memory.add(table, None, sample_weight, decay=self.decay)

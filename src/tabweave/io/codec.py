@@ -168,9 +168,9 @@ class Decoder:
             return _simple(body).type
         if tag == "same":
             return self._seen[_index(body)]
-        place = len(self._seen)
+        number = len(self._seen)
         self._seen.append(None)
-        self._seen[place] = out = self._compound(tag, body)
+        self._seen[number] = out = self._compound(tag, body)
         return out
 
     def _compound(self, tag: str, body: Any) -> Any:
@@ -222,7 +222,7 @@ class Decoder:
         if tag == "function":
             return self._found(body)
         if tag != "object":
-            raise ValueError(f"{tag!r} is no kind of object")
+            raise ValueError(f"expected a kind of object, got {tag!r}")
         name, state = body
         return restored(self._found(name), {k: self.decode(v) for k, v in state.items()})
 
@@ -238,7 +238,7 @@ def _refusal(value: Any) -> str:
         return f"{name} is code of your own, and files hold none; use one of tabweave's by name"
     kind = type(value)
     return (
-        f"a {kind.__module__}.{kind.__qualname__} is none of the classes that files hold; "
+        f"expected a class that files hold, got {kind.__module__}.{kind.__qualname__}; "
         "remove it, or save the parts"
     )
 
@@ -246,17 +246,17 @@ def _refusal(value: Any) -> str:
 def _simple(text: str) -> np.dtype:
     dtype = np.dtype(text)
     if dtype.hasobject or dtype.kind == "V":
-        raise ValueError(f"{dtype} is no type of a number or text")
+        raise ValueError(f"expected the type of a number or text, got {dtype}")
     return dtype
 
 
 def _index(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no index")
+        raise ValueError(f"expected an index, got {value!r}")
     return value
 
 
-# -- Objects taken apart and put together again: a state of named parts, for files
+# -- Objects as a state of named parts, and back
 
 # Attributes that are made from the others: search trees, compiled and closed.
 _REGROWN = {("sklearn.neighbors._kd_tree", "_tree"), ("sklearn.neighbors._ball_tree", "_tree")}
@@ -268,16 +268,25 @@ def state_of(value: Any) -> dict[str, Any]:
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if hasattr(value, "_asdict"):
         return value._asdict()
-    own = getattr(
-        type(value), "_tabweave_state", None
-    )  # of classes that leave out what they derive
-    if own is not None:
+    own = getattr(type(value), "_tabweave_state", None)
+    if own is not None:  # of classes that leave out what they derive
         return own(value)
     return {k: v for k, v in vars(value).items() if (type(v).__module__, k) not in _REGROWN}
 
 
+class Outdated(ValueError):
+    """A file holds what its class had once and has no more."""
+
+
 def restored(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of a class with this state; a state it cannot have is an error."""
+    """Return an object of a class with this state; a state it cannot have is an error.
+
+    A class says what it was like before: ``_renamed`` maps the names of former attributes to those
+    of today, ``_retired`` the names of former constructor parameters to the one value that does
+    what the class does now.
+    """
+    renamed = _declared(cls, "_renamed")
+    state = {renamed.get(name, name): value for name, value in state.items()}
     for name in state:
         if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
@@ -291,6 +300,7 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     if issubclass(cls, BaseEstimator):
         # Parameters that the class has got since the file was written keep their defaults.
         parameters = set(cls._get_param_names())
+        state = _without_retired(cls, state, parameters)
         out = cls(**{name: value for name, value in state.items() if name in parameters})
         vars(out).update((k, v) for k, v in state.items() if k not in parameters)
         if "_fit_method" in state:
@@ -299,6 +309,38 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     out = cls.__new__(cls)
     vars(out).update(state)
     return out
+
+
+def _declared(cls: Any, attribute: str) -> dict[str, Any]:
+    """Return what a class and its bases declare together under one name."""
+    out: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        out |= vars(base).get(attribute, {})
+    return out
+
+
+def _without_retired(cls: Any, state: dict[str, Any], parameters: set[str]) -> dict[str, Any]:
+    """Drop the parameters that an estimator of ours has no more, if they changed nothing."""
+    if not cls.__module__.startswith("tabweave."):
+        return state
+    retired = _declared(cls, "_retired")
+    out = {}
+    for name, value in state.items():
+        if name in parameters or name.startswith("_") or name.endswith("_"):
+            out[name] = value
+        elif name not in retired or not _equal(value, retired[name]):
+            raise Outdated(
+                f"{cls.__name__} was saved with {name}={value!r}, a parameter that it has no more; "
+                "fit one of today's parameters, or read the file with the tabweave that wrote it"
+            )
+    return out
+
+
+def _equal(a: Any, b: Any) -> bool:
+    try:
+        return bool(a == b)
+    except ValueError:  # an array, which no retired parameter had as its default
+        return False
 
 
 def _regrow(model: Any) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from os import PathLike
 from typing import Any
 
@@ -18,7 +19,7 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.io import register
 from tabweave.io.archive import DAMAGE, read, write
-from tabweave.io.codec import Decoder, Encoder
+from tabweave.io.codec import Decoder, Encoder, Outdated
 from tabweave.rows.table import Schema
 
 KIND = "estimator"
@@ -60,19 +61,22 @@ _FORMER = {
     "weft.onehot": "embed.onehot",
     "weft.recommend": "tasks.recommend",
     "weft.sources": "sources.coca.coca sources.container sources.gbc.gbc sources.hemap.hemap",
-    "weft.sources._blocks": "sources.tables",
     "weft.sources._coca_views": "sources.coca.views",
-    "weft.sources._gbc_fusion": "sources.gbc.validation",
+    "weft.sources._gbc_fusion": "sources.gbc.prediction",
     "weft.sources._graphs": "sources.graphs",
     "weft.sources._hemap_projection": "sources.hemap.transfer",
     "weft.sources._hemap_transfer": "sources.hemap.transfer",
-    "weft.sources._ids": "sources.tables",
     "weft.sparse": "embed.sets.ksvd embed.sets.tfidf",
     "weft.sparse._terms": "embed.sets.terms",
     "weft.sparse._vocabulary": "embed.sets.tfidf",
     "weft.table": "rows.table",
     "weft.tables": "blocks.value_tables",
     "weft.windows": "embed.windowed",
+}
+# Classes that have another name now.
+_RENAMED = {
+    "weft.sources._blocks.Block": "tabweave.sources.tables.SourceTable",
+    "weft.sources._ids.Places": "tabweave.sources.tables.IdIndex",
 }
 # Of scikit-learn, what is made of plain values and arrays.
 _SKLEARN = {
@@ -173,6 +177,8 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
         _check(value)
     except ImportError:
         raise  # an optional package that the model needs: it says which
+    except Outdated as error:
+        raise ValueError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     written, here = header["sklearn"], _sklearn_version()
@@ -194,17 +200,12 @@ def _found(name: str) -> Any:
     if name in _of_sklearn():
         module, _, attribute = name.rpartition(".")
         return getattr(import_module(module), attribute)
-    for candidate in _candidates(name):
-        for entry in register.module(candidate):
-            if entry.attribute == name.rpartition(".")[2] and entry.decorator in register.STORED:
-                return entry.load()
+    module, _, attribute = _RENAMED.get(name, name).rpartition(".")
+    former = [f"tabweave.{room}" for room in _FORMER.get(module, "").split()]
+    for entry in chain.from_iterable(map(register.module, former or [module])):
+        if entry.attribute == attribute and entry.decorator in register.STORED:
+            return entry.load()
     raise ValueError(f"it holds a {name}, which this tabweave does not know; upgrade it")
-
-
-def _candidates(name: str) -> list[str]:
-    """Return the modules in which the class of a name may be."""
-    former = name.rpartition(".")[0]
-    return [f"tabweave.{module}" for module in _FORMER.get(former, "").split()] or [former]
 
 
 def _name_of(value: Any) -> str | None:

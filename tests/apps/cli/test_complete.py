@@ -87,7 +87,7 @@ HEAVY = "{'numpy', 'pandas', 'duckdb', 'matplotlib'} & {*sys.modules}"
 )
 def test_nothing_heavy_loads(code):
     code = f"import sys; {code}; print({HEAVY})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
     assert done.stdout.splitlines()[-1] == "set()", done.stderr
 
 
@@ -106,7 +106,7 @@ def test_a_real_bash_completes_a_column(folder):
     path = f"{tabweave.parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         ["bash", "--norc", "--noprofile", "-ic", script], cwd=folder, capture_output=True,
-        text=True, env=os.environ | PLAIN | {"PATH": path}, timeout=120, stdin=subprocess.DEVNULL,
+        text=True, env=os.environ | PLAIN | {"PATH": path}, timeout=600, stdin=subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip
     assert "complete -o default -F _tabweave_completion tabweave" in done.stdout

@@ -1,4 +1,4 @@
-"""``tabweave embed``: the vectors are those of the library, whatever the rows come from or go to."""
+"""``tabweave embed``: the vectors of the library, whatever the rows come from or go to."""
 
 import json
 import stat
@@ -10,8 +10,8 @@ from scipy.spatial.distance import pdist
 import tabweave
 from tabweave.apps.methods import embedders, learns_from_classes, offered
 from tabweave.base import ValueEmbedder
-from tabweave.engines import read
 from tabweave.embed import EMBEDDERS
+from tabweave.engines import read
 from tabweave.measures import MEASURES
 
 from .conftest import called, process

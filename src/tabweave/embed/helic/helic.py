@@ -36,7 +36,7 @@ from tabweave.embed.helic.solver import (
     weighted_table,
 )
 from tabweave.embed.register import embedder
-from tabweave.engines import in_memory
+from tabweave.engines import read_with_classes
 from tabweave.rows.table import Schema, Table
 
 _LARGEST_KEPT = 1 << 20  # blocks of a column larger than this are built twice, not kept
@@ -145,7 +145,7 @@ class HELIC(ValueEmbedder):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and their classes; a weight of 2 is the same as having a row twice."""
         self._check()
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
         y = _as_cells(y)
@@ -162,7 +162,7 @@ class HELIC(ValueEmbedder):
         """
         if "counts_" not in vars(self):
             return self.fit(X, y, sample_weight)
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table, y = self._read_fitted(X), _as_cells(y)
         more = self._count(table, y, sample_weight)
         counts = self.counts_ + more

@@ -25,7 +25,7 @@ from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
 from tabweave.embed.register import embedder
-from tabweave.engines import in_memory
+from tabweave.engines import read_with_classes
 from tabweave.rows.distinct import distinct_rows
 from tabweave.rows.table import Schema
 
@@ -217,7 +217,7 @@ class NonBEND(TableModel):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
         counts = Counts.of(table, sample_weight=sample_weight)
@@ -233,7 +233,7 @@ class NonBEND(TableModel):
             return self.fit(X, y, sample_weight)
         if "_distinct" not in vars(self):
             raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table = self._read_fitted(X)
         more = Counts.of(table, sample_weight=sample_weight)
         counts = self.counts_ + more

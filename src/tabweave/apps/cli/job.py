@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 
 from tabweave.apps.cli.app import Misuse, note
 from tabweave.apps.cli.show import progress
-from tabweave.apps.methods import MEASURES, build, check
-
-_COUNTED = {"weave", "onehot", "untie", "ckml", "cde", "unicorn", *MEASURES}
+from tabweave.apps.methods import build, check
 
 
 class Learned(NamedTuple):
@@ -128,10 +126,10 @@ class Job:
             check_columns([*embedder.schema_.names, *beside], self.source.types)
             return embedder
         names = self.names
-        if self.method not in _COUNTED or self.kinds or not self._all_values(names):
+        if self.kinds or not self._all_values(names):
             return None
         embedder = build(self.method, mixed=False, kinds=None, seed=self.seed)
-        return self._fitted_to_counts(embedder, names)
+        return self._fitted_to_counts(embedder, names) if _counted(embedder) else None
 
     def _all_values(self, names: list[str]) -> bool:
         """Say whether columns hold single values, and no numbers, as far as their types tell."""
@@ -262,6 +260,13 @@ def _kind(name: str, text: str, cells: Any) -> Any:
     if kind == "set" and detail:
         return Column(name, "set", delimiter=detail)
     return Column(name, kind)  # type: ignore[arg-type]
+
+
+def _counted(embedder: Any) -> bool:
+    """Say whether counts of the values are all that an embedder needs."""
+    from tabweave.base import ValueEmbedder
+
+    return isinstance(embedder, ValueEmbedder) and not embedder._needs_rows
 
 
 def _warn(table: Any) -> None:

@@ -13,7 +13,7 @@ import _protocols as protocols
 from tabweave import CDE, CKML, HELIC, UNTIE, Counts, OneHot, ValueMetric, ValueTables, Weave
 from tabweave.base import ValueEmbedder
 from tabweave.counts import couplings
-from tabweave.measures.ckml import published_roots
+from tabweave.measures.coupled import published_roots
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,12 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.autoencoder import OneHotAutoencoder as OneHotAutoencoder
     from tabweave.embed.cde import CDE as CDE
     from tabweave.embed.ckml import CKML as CKML
+    from tabweave.embed.coupled_numeric import CoupledNumeric as CoupledNumeric
     from tabweave.embed.helic.helic import HELIC as HELIC
     from tabweave.embed.hierarchy import DRDH as DRDH
     from tabweave.embed.hierarchy import DistanceHierarchy as DistanceHierarchy
     from tabweave.embed.mixed import MixedEmbedder as MixedEmbedder
     from tabweave.embed.nonbend.nonbend import NonBEND as NonBEND
-    from tabweave.embed.numeric import CoupledNumeric as CoupledNumeric
     from tabweave.embed.onehot import OneHot as OneHot
     from tabweave.embed.sets import KSVD as KSVD
     from tabweave.embed.sets import SetTfidf as SetTfidf

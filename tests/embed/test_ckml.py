@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Counts, Table
 from tabweave.embed.ckml import CKML
-from tabweave.measures.ckml import inter_kernel, published_roots, published_squares
+from tabweave.measures.coupled import inter_kernel, published_roots, published_squares
 
 VARIANTS = ("object", "intra", "inter")
 # v and w meet the same value only, so z(v, w) = 0; but z(v, u) = 3/4 and z(w, u) = 2/3.
@@ -260,7 +260,9 @@ def test_sets_are_means_and_need_repair():
 
 
 def test_bad_variant_is_named():
-    with pytest.raises(ValueError, match="expected variant 'object', 'intra' or 'inter', got 'intre'"):
+    with pytest.raises(
+        ValueError, match="expected variant 'object', 'intra' or 'inter', got 'intre'"
+    ):
         CKML("intre").fit([["a", "b"]])
 
 

@@ -66,7 +66,10 @@ def test_types_of_many_files_and_of_json(tmp_path):
         (tmp_path / f"{i}.csv").write_text(f"a,b\n{i}.50,x\n")
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
     many = open_source(f"{tmp_path}/*.csv")
-    assert many.guessed and read(many.retyped({"a": "VARCHAR"}))["a"].to_pylist() == ["1.50", "2.50"]
+    assert many.guessed and read(many.retyped({"a": "VARCHAR"}))["a"].to_pylist() == [
+        "1.50",
+        "2.50",
+    ]
     lines = open_source(tmp_path / "rows.jsonl")
     assert lines.is_text and not lines.guessed
     assert read(lines.retyped({"a": "DOUBLE"}))["a"].to_pylist() == [1.0, 2.0]

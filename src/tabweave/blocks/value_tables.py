@@ -21,11 +21,12 @@ from tabweave.blocks.block import (
     Step,
     Sum,
     Writer,
+    cdist_squared,
+    inner_products,
     row_writer,
     sum_writer,
     value_writer,
 )
-from tabweave.blocks.distances import cdist_squared, inner_products
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Sets, Table

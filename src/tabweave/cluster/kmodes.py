@@ -23,8 +23,7 @@ from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.counts.counts import _checked_weight
 from tabweave.io.register import storable
-from tabweave.rows.distinct import distinct_rows
-from tabweave.rows.table import Table
+from tabweave.rows.table import Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions
 from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
-from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.block import cdist_squared
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of
 from tabweave.embed.windowed import Memory, Resumable, refuse_new_columns
 from tabweave.io.register import storable

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder, _one_row
-from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
@@ -22,7 +22,7 @@ from tabweave.counts.couplings import (
     symmetric_uncertainty,
 )
 from tabweave.embed.register import embedder
-from tabweave.measures.ckml import (
+from tabweave.measures.coupled import (
     Variant,
     column_couplings,
     column_weights,

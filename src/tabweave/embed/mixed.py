@@ -23,7 +23,7 @@ from tabweave.blocks.numbers import Absolute, Standard, Transformed, moments_of,
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import centred_product
-from tabweave.embed.numeric import CoupledNumeric
+from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import Weave
 from tabweave.io.register import storable

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Self
 
 from tabweave.io.register import storable
 from tabweave.sources.hemap import hemap
-from tabweave.sources.hemap.alignment import Aligned, by_rank
 from tabweave.sources.hemap.guard import Verdict
-from tabweave.sources.hemap.transfer import Align, Options, Scaled, Source, Target
+from tabweave.sources.hemap.transfer import Align, Aligned, Options, Scaled, Source, Target, by_rank
 
 
 @storable

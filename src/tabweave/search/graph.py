@@ -16,8 +16,7 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.io.register import storable
-from tabweave.rows.distinct import take_rows
-from tabweave.rows.table import Table
+from tabweave.rows.table import Table, take_rows
 from tabweave.search.space import Space
 from tabweave.search.stored import Stored, View, everywhere
 

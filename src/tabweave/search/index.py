@@ -24,9 +24,8 @@ from tabweave.embed.weave import Weave
 from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.io.store import load as store_load
-from tabweave.rows.distinct import take_rows
 from tabweave.rows.frames import columns_of
-from tabweave.rows.table import Column, Numbers, Schema, Table
+from tabweave.rows.table import Column, Numbers, Schema, Table, take_rows
 from tabweave.search.graph import BACKENDS, Cache
 from tabweave.search.space import HIDDEN, Space, space_of
 from tabweave.search.stored import Stored, matching

@@ -13,8 +13,16 @@ from typing import Any
 import numpy as np
 
 from tabweave.io.register import storable
-from tabweave.rows.distinct import _ranks, distinct_rows, joined_column, take_rows
-from tabweave.rows.table import Codes, Numbers, Sets, Table
+from tabweave.rows.table import (
+    Codes,
+    Numbers,
+    Sets,
+    Table,
+    _ranks,
+    distinct_rows,
+    joined_column,
+    take_rows,
+)
 from tabweave.rows.vocabulary import Label, canonical, positions
 from tabweave.search.scan import _joined
 from tabweave.search.space import HIDDEN, Space, chunks

@@ -123,7 +123,7 @@ def _preview(embedder: Any, table: Any) -> None:
     """Show the first rows, where a terminal would be flooded by all of them."""
     import numpy as np
 
-    from tabweave.rows.distinct import take_rows
+    from tabweave.rows.table import take_rows
 
     names = list(embedder.get_feature_names_out())
     vectors = embedder.transform(take_rows(table, np.arange(min(_PREVIEW, table.n_rows))))

@@ -239,6 +239,6 @@ def distance_of(embedder: Any, table: Any, a: int, b: int) -> float:
 def _two(table: Any, a: int, b: int) -> list[Any]:
     import numpy as np
 
-    from tabweave.rows.distinct import take_rows
+    from tabweave.rows.table import take_rows
 
     return [take_rows(table, np.array([row])) for row in (a, b)]

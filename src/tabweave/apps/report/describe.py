@@ -28,7 +28,6 @@ from tabweave.apps.report.rows import (
 from tabweave.base import Embedder
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
-from tabweave.embed.value_metric import ValueMetric
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.atomic import replacing
 from tabweave.measures import MEASURES

@@ -205,7 +205,7 @@ def _check_classes(data: Any, target: str) -> None:
 
 def _keep_vectors(model: Any, features: Any, folder: Path) -> None:
     """Write the vectors block by block, so that they are never in memory at once."""
-    from tabweave.rows.distinct import take_rows
+    from tabweave.rows.table import take_rows
 
     n, width = features.n_rows, len(model.get_feature_names_out())
     if n * width > MOST_NUMBERS:

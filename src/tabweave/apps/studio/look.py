@@ -14,7 +14,7 @@ from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.jobs import Job, read
 from tabweave.apps.studio.program import program
 from tabweave.io.atomic import replacing
-from tabweave.rows.distinct import take_rows
+from tabweave.rows.table import take_rows
 
 DOWNLOADS = {
     "vectors.csv": "text/csv",

@@ -24,8 +24,7 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import frequencies
 from tabweave.io.register import storable
-from tabweave.rows.distinct import distinct_rows
-from tabweave.rows.table import Codes, Table
+from tabweave.rows.table import Codes, Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions, union
 
 

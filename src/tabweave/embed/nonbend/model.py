@@ -11,8 +11,7 @@ from scipy.special import gammaln
 
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.distinct import distinct_rows
-from tabweave.rows.table import Codes, Table
+from tabweave.rows.table import Codes, Table, distinct_rows
 from tabweave.rows.vocabulary import positions
 
 

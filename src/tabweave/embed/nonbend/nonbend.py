@@ -15,7 +15,6 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder, remember_names, require_rows
 from tabweave.blocks.value_tables import ValueTables
@@ -26,8 +25,7 @@ from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
 from tabweave.embed.register import embedder
 from tabweave.engines import read_with_classes
-from tabweave.rows.distinct import distinct_rows
-from tabweave.rows.table import Schema
+from tabweave.rows.table import Schema, distinct_rows
 
 _MOST_CELLS = 10_000_000
 

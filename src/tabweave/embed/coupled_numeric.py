@@ -81,7 +81,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
 
     Examples
     --------
-    >>> from tabweave.embed.numeric import CoupledNumeric
+    >>> from tabweave.embed.coupled_numeric import CoupledNumeric
     >>> rows = {"length": [1.4, 1.5, 4.7, 4.5], "width": [0.2, 0.2, 1.4, 1.5]}
     >>> model = CoupledNumeric(2, scale=None).fit(rows)
     >>> model.intra("width").round(3)

@@ -57,12 +57,20 @@ DEEP = ("Gibbs", "OneHotAutoencoder", "VI")
 # What is gone, and why: a name ("room.name"), a parameter ("Name(parameter)"), a member
 # ("Name.member"), or a golden ("golden: name").
 LOST: dict[str, str] = {
+    "GBCClassifier(form)": "the published algorithm is a class of tabweave.published",
+    "GBCClassifier.taught_": "self_trained_, what it is",
+    "GBCRegressor(form)": "the published algorithm is a class of tabweave.published",
+    "GBCRegressor.taught_": "self_trained_, what it is",
+    "HeMap(selection)": "source rows are always selected: no constructor has nine parameters",
+    "Sources.places": "Sources.index, what it gives",
     "engines.is_spread": "is_distributed: spread meant five things",
     "engines.known_columns": "fitted_columns: the columns of fit, with the types they had then",
     "engines.in_memory": "read_with_classes: it reads; rows.frames.in_memory tells",
     "engines.count_for(known)": "fitted: the counts of fit",
     "count(progress)": "None, or a function of a Progress; True drew, as progress_bar() does now",
     "engines.transform(progress)": "None, or a function of a Progress, as in count",
+    "KSVD(progress)": "None, or a function of a Progress, as in count",
+    "recommend.MatrixFactorization(verbose)": "progress, a function of a Progress, as in count",
     "engines.Estimate.refuse": "check: it raises if the estimate does not fit",
 }
 

@@ -1,14 +1,15 @@
-"""ValueEmbedder: the one template of every method that learns from counts and ends as a lookup.
+"""Estimator, Embedder, ValueEmbedder: the templates of every method, from the general down.
 
-rows → Table → Counts → ``_learn`` → ValueTables → vectors, distances, kernels, explanations.
-A method is a subclass with a constructor and ``_learn``; keep this file small.
+rows → Table → Counts → learning → blocks → vectors, distances, kernels, explanations. An
+:class:`Embedder` is all that follows from its blocks; a :class:`ValueEmbedder` learns value tables
+from counts: a method is a subclass with a constructor and ``_learn``. Keep this file small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -16,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave._compat import StrOptions, require
+from tabweave.blocks.block import Block, label_column
 from tabweave.blocks.distances import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
@@ -23,6 +25,7 @@ from tabweave.engines import count_for, is_distributed, is_source, read, vectors
 from tabweave.io.store import Storable
 from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Schema, Table
+from tabweave.rows.vocabulary import Label
 
 
 class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
@@ -86,12 +89,31 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
         )
 
 
-class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
-    """Base of the embedders: rows are counted once, learning sees counts only.
+def check_categorical(estimator: Any, schema: Schema | None) -> None:
+    """Raise for a numeric column, which an estimator of categories does not read."""
+    for column in schema.numeric if schema is not None else ():
+        raise ValueError(
+            f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
+            "declare it nominal, or leave it out"
+        )
 
-    A subclass implements ``_learn(counts) -> ValueTables`` and assigns what else it learned to
-    attributes ending in ``_``. ``partial_fit`` only counts: learning waits for :meth:`learn`, or
-    for the first method that needs what is learned.
+
+def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
+    """Read rows as the rows of fit were read, columns checked as scikit-learn does."""
+    if not isinstance(X, Mapping | list | tuple | Table):
+        _check_feature_names(estimator, X, reset=False)
+    table = Table.of(X, estimator.schema_, numbers=numbers)
+    if table.schema.names != estimator.schema_.names:
+        raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")
+    return table
+
+
+class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
+    """Base of all that make a row of blocks of a row: vectors, distances, explanations follow.
+
+    A subclass counts rows (``_start`` the first, ``_hold`` all so far), learns from the counts in
+    ``_learn_all``, and says in :attr:`blocks_` what it learned. ``partial_fit`` only counts:
+    learning waits for :meth:`learn`, or for the first method that needs what is learned.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -100,9 +122,194 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
         "dtype": [StrOptions({"float32", "float64"}), type, np.dtype],
     }
 
+    _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"  # what undeclared ones are
     _uses_classes: ClassVar[bool] = False  # whether y is counted
+    _has_vectors: ClassVar[bool] = True  # whether distances are those of vectors, at least nearly
+
+    schema: Any
+    unknown: Any
+    dtype: Any
+    counts_: Counts
+    schema_: Schema
+
+    @property
+    def blocks_(self) -> Block:
+        """What the columns contribute to a row."""
+        raise NotImplementedError(f"{type(self).__name__} must say what its blocks are")
+
+    def _learn_all(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must learn from its counts")
+
+    # -- learning --------------------------------------------------------------------------
+
+    def learn(self) -> Self:
+        """Learn from the rows seen so far, unless that was done already.
+
+        ``transform`` and the other methods call it; call it yourself before you look at learned
+        attributes after ``partial_fit``.
+        """
+        check_is_fitted(self, "counts_")
+        if not vars(self).get("_learned"):
+            before = set(vars(self))
+            try:
+                self._learn_all()
+            finally:
+                self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
+        return self
+
+    def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
+        """Keep the first counts, and what they say of the columns."""
+        seen = counted_schema(counts)
+        self.schema_ = seen if schema is None else schema
+        self._hold(counts)
+        remember_names(self, self.schema_)
+        return self
+
+    def _hold(self, counts: Counts) -> Self:
+        """Keep counts and drop what was learned from older ones."""
+        for name in vars(self).get("_learned", ()):
+            self.__dict__.pop(name, None)
+        self._learned = ()
+        self.counts_ = counts
+        return self
+
+    def _require_classes(self, y: Any) -> None:
+        if self._uses_classes and y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when the attribute is absent; says what to do, learns nothing.
+        waits = "counts_" in vars(self) and not vars(self).get("_learned")
+        hint = "; rows were added since it last learned: call learn() first" if waits else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def _read(self, X: Any, schema: Schema) -> Table:
+        known = schema is vars(self).get("schema_")
+        if not in_memory(X) and is_source(X):
+            X = read(X, fitted=self.counts_.select(schema.names) if known else None)
+        table = Table.of(X, schema, numbers=self._numbers)
+        self._check_kinds(table.schema)
+        return self.counts_.vocabulary.fold(table) if known else table
+
+    def _check_kinds(self, schema: Schema) -> None:
+        """Raise for columns that the embedder cannot read."""
+
+    def _read_fitted(self, X: Any) -> Table:
+        """Read rows under the schema of fit, columns checked as scikit-learn does."""
+        check_is_fitted(self, "counts_")
+        if hasattr(X, "columns") and not isinstance(X, Table):
+            _check_feature_names(self, X, reset=False)
+        table = self._read(X, self.schema_)
+        # A warning, and only for what can be read at all; a structured array has names.
+        if isinstance(X, np.ndarray) and X.dtype.names is None:
+            _check_feature_names(self, X, reset=False)
+        if isinstance(X, Table) and X.schema.names != self.schema_.names:
+            raise ValueError(f"the table has columns {X.schema.names}, not {self.schema_.names}")
+        return table
+
+    def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
+        left = self._read_fitted(X)
+        return left, None if Y is None else self._read_fitted(Y)
+
+    def _policy(self) -> Any:
+        if self.unknown not in ("centroid", "error"):
+            raise ValueError(f"expected unknown to be 'centroid' or 'error', got {self.unknown!r}")
+        return self.unknown
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the vector of each row; learns nothing.
+
+        A Dask or Spark frame gives another, of vectors; for files larger than memory see
+        :func:`tabweave.engines.transform`.
+        """
+        check_is_fitted(self, "counts_")
+        self.learn()
+        if not in_memory(X) and is_distributed(X):
+            return vectors_of(self, X)
+        table = self._read_fitted(X)
+        dtype = np.dtype(self.dtype)
+        return self.blocks_.coordinates(table, dtype=dtype, unknown=self._policy())
+
+    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the distances between the rows of X and of Y (or X)."""
+        left, right = self._read_pair(X, Y)
+        return self.learn().blocks_.distances(left, right, unknown=self._policy())
+
+    def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
+        """Return the inner products between the rows of X and of Y (or X)."""
+        left, right = self._read_pair(X, Y)
+        return self.learn().blocks_.kernel(left, right, self._policy())
+
+    def explain(self, a: Any, b: Any) -> dict[str, float]:
+        """Say why two rows are apart: each column's share in their distance.
+
+        The shares add up to the distance, squared where it is Euclidean. Where columns are mixed
+        (a projection, coupled numbers) a share may be negative: that column's difference points
+        against the total one.
+
+        Parameters
+        ----------
+        a, b : dict, sequence or one-row frame
+            The two rows.
+        """
+        left, right = (self._read_fitted(_one_row(row)) for row in (a, b))
+        shares = self.learn().blocks_.shares(left, right, unknown=self._policy())
+        order = [name for name in self.schema_.names if name in shares]
+        return {name: shares[name].item() for name in dict.fromkeys([*order, *shares])}
+
+    def value_distances(self, column: str) -> Any:
+        """Return the distances between the values of a column, as a labelled pandas frame."""
+        block = self.learn().blocks_.only([column])
+        parts = [] if block is None else block.parts()
+        if len(parts) != 1 or not parts[0].by_value:
+            names = [n for n in self.schema_.names if self.schema_[n].kind != "numeric"]
+            raise KeyError(f"expected a categorical column, one of {names}, got {column!r}")
+        labels = self._labels(column)
+        found = parts[0].pairs(label_column(labels))
+        return labelled(np.sqrt(found) if parts[0].root else found, column, labels)
+
+    def _labels(self, column: str) -> tuple[Label, ...]:
+        return self.counts_.labels[self.counts_.vocabulary.index(column)]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each dimension of :meth:`transform`."""
+        self.learn()
+        check_input_features(self, input_features)
+        return np.asarray(self.blocks_.feature_names(), dtype=object)
+
+    # -- what a page says of it ------------------------------------------------------------
+
+    def _title(self) -> str:
+        return type(self).__name__
+
+    def _column_weights(self) -> dict[str, float]:
+        """Return how much each column counts, where the embedder has learned that."""
+        weights = vars(self).get("weights_")
+        plain = isinstance(weights, dict) and all(isinstance(w, float) for w in weights.values())
+        return dict(weights) if plain and weights else {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self._uses_classes
+        return tags
+
+
+class ValueEmbedder(Embedder):
+    """Base of the embedders: rows are counted once, learning sees counts only.
+
+    A subclass implements ``_learn(counts) -> ValueTables`` and assigns what else it learned to
+    attributes ending in ``_``. ``partial_fit`` only counts: learning waits for :meth:`learn`, or
+    for the first method that needs what is learned.
+    """
+
+    _numbers = "nominal"
     _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
-    _has_vectors: ClassVar[bool] = True  # whether each value is a place of its own
 
     def __init__(
         self, *, schema: Any = None, unknown: str = "centroid", dtype: str = "float64"
@@ -152,34 +359,16 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
         self._start(counts)
         return self.learn()
 
-    def learn(self) -> Self:
-        """Learn from the rows seen so far, unless that was done already.
-
-        ``transform`` and the other methods call it; call it yourself before you look at learned
-        attributes after ``partial_fit``.
-        """
-        check_is_fitted(self, "counts_")
-        if not vars(self).get("_learned"):
-            before = set(vars(self))
-            try:
-                self._learn_all()
-            finally:
-                self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
-        return self
-
     def _learn_all(self) -> None:
         self.tables_ = self._learn(self.counts_)
 
-    def _start(self, counts: Counts) -> Self:
-        """Keep the first counts, and what they say of the columns."""
-        if counts.schema is None:
-            raise ValueError(
-                "these counts are empty: there is no row, or the weight of every row is zero"
-            )
-        self._hold(counts)
-        self.schema_ = counts.schema
-        remember_names(self, counts.schema)
-        return self
+    @property
+    def blocks_(self) -> Block:
+        """The value tables."""
+        return self.tables_
+
+    def _check_kinds(self, schema: Schema) -> None:
+        check_categorical(self, schema)
 
     def _count_rows(self, X: Any, y: Any, sample_weight: Any) -> Counts:
         """Count the first rows, wherever they are."""
@@ -200,114 +389,15 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
         self._require_classes(y)
         schema = Schema.of(self.schema) if known.schema is None else known.schema
         counts = count_for(X, y if isinstance(y, str) else None, schema, known)
-        self._refuse_numeric(counts.schema)
+        check_categorical(self, counts.schema)
         if self._uses_classes:
             return counts
         return replace(counts, classes=None, class_pairs=None, class_n=None)
 
-    def _require_classes(self, y: Any) -> None:
-        if self._uses_classes and y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None"
-            )
-
-    def _hold(self, counts: Counts) -> Self:
-        """Keep counts and drop what was learned from older ones."""
-        for name in vars(self).get("_learned", ()):
-            self.__dict__.pop(name, None)
-        self._learned = ()
-        self.counts_ = counts
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        # Only reached when the attribute is absent; says what to do, learns nothing.
-        waits = "counts_" in vars(self) and not vars(self).get("_learned")
-        hint = "; rows were added since it last learned: call learn() first" if waits else ""
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
-
-    # -- reading ---------------------------------------------------------------------------
-
-    def _read(self, X: Any, schema: Schema) -> Table:
-        known = schema is vars(self).get("schema_")
-        if not in_memory(X) and is_source(X):
-            X = read(X, fitted=self.counts_ if known else None)
-        table = Table.of(X, schema, numbers="nominal")
-        self._refuse_numeric(table.schema)
-        if known:
-            table = self.counts_.vocabulary.fold(table)
-        return table
-
-    def _refuse_numeric(self, schema: Schema | None) -> None:
-        for column in schema.numeric if schema is not None else ():
-            raise ValueError(
-                f"column {column.name!r} is numeric; {type(self).__name__} reads categories: "
-                "declare it nominal, or leave it out"
-            )
-
-    def _read_fitted(self, X: Any) -> Table:
-        """Read rows under the schema of fit, columns checked as scikit-learn does."""
-        check_is_fitted(self, "counts_")
-        if hasattr(X, "columns") and not isinstance(X, Table):
-            _check_feature_names(self, X, reset=False)
-        table = self._read(X, self.schema_)
-        # A warning, and only for what can be read at all; a structured array has names.
-        if isinstance(X, np.ndarray) and X.dtype.names is None:
-            _check_feature_names(self, X, reset=False)
-        if isinstance(X, Table) and X.schema.names != self.schema_.names:
-            raise ValueError(f"the table has columns {X.schema.names}, not {self.schema_.names}")
-        return table
-
-    # -- using -----------------------------------------------------------------------------
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row; learns nothing.
-
-        A Dask or Spark frame gives another, of vectors; for files larger than memory see
-        :func:`tabweave.engines.transform`.
-        """
-        check_is_fitted(self, "counts_")
-        self.learn()
-        if not in_memory(X) and is_distributed(X):
-            return vectors_of(self, X)
-        table = self._read_fitted(X)
-        return self.tables_.gather(table, dtype=np.dtype(self.dtype), unknown=self._policy())
-
-    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the distances between the rows of X and of Y (or X)."""
-        pair = self._read_pair(X, Y)
-        return self.learn().tables_.distances(*pair)
-
-    def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the inner products between the rows of X and of Y (or X)."""
-        pair = self._read_pair(X, Y)
-        return self.learn().tables_.kernel(*pair)
-
-    def explain(self, a: Any, b: Any) -> dict[str, float]:
-        """Say why two rows are apart: each column's share in their squared distance.
-
-        Parameters
-        ----------
-        a, b : dict, sequence or one-row frame
-            The two rows.
-        """
-        left, right = self._read_pair(_one_row(a), _one_row(b))
-        assert right is not None
-        shares = self.learn().tables_.contributions(left, right)[0]
-        return dict(zip(self.tables_.names, shares.tolist(), strict=True))
-
-    def value_distances(self, column: str) -> Any:
-        """Return the distances between the values of a column, as a labelled pandas frame."""
-        self.learn()
-        i = self.counts_.vocabulary.index(column)
-        rows = self.tables_.tables[i][:-1]
-        return self._labelled(i, np.sqrt(cdist_squared(rows, rows)))
+    # -- values ----------------------------------------------------------------------------
 
     def _labelled(self, column: int, distances: np.ndarray) -> Any:
-        pandas = require("pandas", "frames")
-        index = pandas.Index(
-            self.counts_.labels[column], dtype=object, name=self.counts_.names[column]
-        )
-        return pandas.DataFrame(distances, index=index, columns=index)
+        return labelled(distances, self.counts_.names[column], self.counts_.labels[column])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Return what distances are made of: per column a table over its values, unknown last.
@@ -322,34 +412,25 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
             )
         return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
 
-    def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
-        left = self._read_fitted(X)
-        right = None if Y is None else self._read_fitted(Y)
-        if self._policy() == "error":
-            for table in (left, right):
-                if table is not None:
-                    self._codes(table)
-        return left, right
-
     def _codes(self, table: Table) -> list[np.ndarray]:
         """Return the codes of rows in the vocabulary of fit, unknown last; needs no vector."""
         return self.counts_.vocabulary.codes(table, self._policy())
 
-    def _policy(self) -> Any:
-        if self.unknown not in ("centroid", "error"):
-            raise ValueError(f"expected unknown to be 'centroid' or 'error', got {self.unknown!r}")
-        return self.unknown
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return a name for each dimension of :meth:`transform`."""
-        self.learn()
-        check_input_features(self, input_features)
-        return np.asarray(self.tables_.feature_names(), dtype=object)
+def counted_schema(counts: Counts) -> Schema:
+    """Return the columns of counts; raise if nothing was counted."""
+    if counts.schema is None:
+        raise ValueError(
+            "these counts are empty: there is no row, or the weight of every row is zero"
+        )
+    return counts.schema
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = self._uses_classes
-        return tags
+
+def labelled(distances: np.ndarray, name: str, labels: Sequence[Label]) -> Any:
+    """Return distances between values as a pandas frame."""
+    pandas = require("pandas", "frames")
+    index = pandas.Index(labels, dtype=object, name=name)
+    return pandas.DataFrame(distances, index=index, columns=index)
 
 
 def _one_row(row: Any) -> Any:

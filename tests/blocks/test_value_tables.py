@@ -132,7 +132,7 @@ class TestGather:
         np.testing.assert_array_equal(small(combine).gather(Table.of(ROWS), out=single), wanted)
 
     def test_array_of_the_wrong_shape_or_type(self):
-        with pytest.raises(ValueError, match=r"out has shape \(2, 4\), not \(3, 4\)"):
+        with pytest.raises(ValueError, match=r"expected out to have shape \(3, 4\), got \(2, 4\)"):
             small().gather(Table.of(ROWS), out=np.empty((2, 4)))
         for dtype in ("int64", "float16", "U5"):
             with pytest.raises(ValueError, match="float32 or float64"):

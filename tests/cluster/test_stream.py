@@ -1,33 +1,20 @@
-"""Clusters on streams: ids that stay, centres that move with the representation, the baselines."""
+"""Clusters on streams: ids that stay, and centres that move with the representation."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import xlogy
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import UNICORN, OneHot, Weave, Windowed
-from tabweave.cluster import CCDSDC, CCTED, DCD, KModes, StreamClusterer
-from tabweave.cluster.baselines import importance, uncertainty, window_difference
-from tabweave.cluster.profiles import Vocabulary, empty
+from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
 from tabweave.cluster.stream import match
-from tabweave.datasets import load
-from tabweave.evaluate import clustering_f
-from tabweave.rows.table import Table
+from tabweave.datasets import led24
+from tabweave.evaluate import clustering_f, stream_windows
+
+from .conftest import groups
 
 BASELINES = [CCDSDC, CCTED, DCD]
 ALL = [StreamClusterer, *BASELINES]
-
-
-def groups(n=90, seed=0, k=3, noise=0.1, columns=5):
-    """Rows of k groups that each prefer a value of their own in every column."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % k
-    rng.shuffle(y)
-    cells = np.where(
-        rng.random((n, columns)) < noise, rng.integers(k, size=(n, columns)), y[:, None]
-    )
-    return pd.DataFrame(cells.astype(str), columns=[f"c{j}" for j in range(columns)]), y
 
 
 # -- ids that stay ------------------------------------------------------------------------------
@@ -173,61 +160,6 @@ def test_an_embedder_without_a_memory_resumes_too(tmp_path):
     np.testing.assert_array_equal(stream.partial_fit(X).labels_, again.partial_fit(X).labels_)
 
 
-# -- profiles -----------------------------------------------------------------------------------
-
-
-def test_vocabulary_grows_and_carries():
-    first, second = Table.of({"a": ["x", "y"]}), Table.of({"a": ["z", "x"]})
-    small = empty(first).grown(first)
-    large = small.grown(second)
-    assert large.labels == (("x", "y", "z"),)
-    np.testing.assert_array_equal(large.spread(np.array([[2.0, 3, 0]]), small), [[2, 3, 0, 0]])
-    assert small.places(second).tolist() == [[2], [0]]  # z is unknown to it
-    assert isinstance(large, Vocabulary)
-
-
-# -- baselines ----------------------------------------------------------------------------------
-
-
-def test_importance_by_hand():
-    profiles, sizes = np.array([[4.0, 0, 2], [0, 3, 3]]), np.array([4.0, 3])
-    found = importance(profiles, sizes)
-    p = np.array([2 / 5, 3 / 5])
-    shared = 1 + xlogy(p, p).sum() / np.log(2)
-    np.testing.assert_allclose(found, [[1, 0, 0.5 * shared], [0, 1, 1 * shared]])
-
-
-def test_window_difference_is_the_mean_of_rough_memberships():
-    rng = np.random.default_rng(0)
-    one, two = rng.integers(3, size=(40, 2)), rng.integers(1, 4, size=(40, 2))
-    both = np.vstack([one, two])
-    terms = []
-    for a in range(2):
-        for x in both[:, a]:
-            members = [(one[:, a] == x).sum(), (two[:, a] == x).sum()]
-            terms.append(abs(members[0] - members[1]) / sum(members))
-    shifted = [np.bincount((part + np.array([0, 4])).ravel(), minlength=8) for part in (one, two)]
-    assert window_difference(*shifted, 2, 40, 40) == pytest.approx(np.mean(terms))
-
-
-def test_uncertainty_is_zero_for_clusters_of_one_mind():
-    places = np.array([[0, 2], [0, 2], [1, 3]])
-    assert uncertainty(places, np.array([0, 0, 1]), 2, 4) == pytest.approx(0)
-    assert uncertainty(places, np.zeros(3, int), 1, 4) > 0
-
-
-@pytest.mark.parametrize("cls", BASELINES)
-def test_a_new_concept_is_detected(cls):
-    stream = cls(3, random_state=0)
-    for seed in range(3):
-        stream.partial_fit(groups(seed=seed)[0])
-        assert not stream.drifted_
-    other, y = groups(seed=7)
-    stream.partial_fit("other " + other)
-    assert stream.drifted_
-    assert clustering_f(y, stream.labels_) > 0.9
-
-
 @pytest.mark.parametrize("cls", ALL)
 def test_odd_windows(cls):
     X, _ = groups()
@@ -254,21 +186,9 @@ def test_bad_parameters(cls):
         cls(2).fit(groups()[0][:0])
 
 
-def test_one_window_of_a_baseline_is_k_modes():
-    X, _ = groups()
-    stream = DCD(3, random_state=0).fit(X)
-    labels = KModes(3, random_state=0).fit(X).labels_
-    assert clustering_f(labels, stream.labels_) == 1
-
-
 @pytest.mark.slow
 def test_led24_as_published():
-    try:
-        data = load("led24")
-    except (FileNotFoundError, ValueError) as error:
-        pytest.skip(f"needs the data set led24: {error}")
-    from tabweave.evaluate import stream_windows
-
+    data = led24(3200, random_state=0)
     stream, scores = StreamClusterer(10, random_state=0), []
     for window in stream_windows(data.y, window_size=250, mix="plain", random_state=0):
         scores.append(clustering_f(data.y[window], stream.partial_fit(data.X[window]).labels_))

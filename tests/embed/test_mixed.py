@@ -5,7 +5,8 @@ from sklearn.base import clone
 from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave import HELIC, NonBEND, OneHot, Table, ValueMetric, Weave
+import tabweave
+from tabweave import HELIC, Counts, NonBEND, OneHot, Table, ValueMetric, Weave
 from tabweave.embed.mixed import MixedEmbedder, Numbering, binned, quantile_edges
 from tabweave.embed.numeric import CoupledNumeric
 from tabweave.rows.table import Column
@@ -115,7 +116,7 @@ def test_missing_and_unknown(rows):
     strict = MixedEmbedder(schema=SCHEMA, unknown="error").fit(rows)
     with pytest.raises(ValueError, match="column 'job': value 'pilot' was not seen in fit"):
         strict.transform([one(rows, 9, job="pilot")])
-    with pytest.raises(ValueError, match="column 'grade': value 'top' is no level"):
+    with pytest.raises(ValueError, match=r"column 'grade': expected one of its levels.*'top'"):
         strict.transform([one(rows, 9, grade="top")])
 
 
@@ -147,11 +148,12 @@ def test_batches(rows):
     edges = model._numbering.edges
     model.partial_fit(halves[1])
     assert model._numbering.edges is edges and model.counts_.n == 200
-    mean, scale = model.numeric_.mean, model.numeric_.factor
+    assert not hasattr(model, "numeric_")  # nothing is learned yet
+    mean, scale = model.learn().numeric_.mean, model.numeric_.factor
     whole = MixedEmbedder(schema=SCHEMA).fit(rows)
     np.testing.assert_allclose(mean, whole.numeric_.mean, rtol=1e-15)
     np.testing.assert_allclose(scale, whole.numeric_.factor, rtol=1e-14)
-    with pytest.raises(ValueError, match="partial_fit knows numeric='standard' and 'absolute'"):
+    with pytest.raises(ValueError, match="numeric='coupled' learns from all rows at once"):
         MixedEmbedder(numeric="coupled").fit(rows).partial_fit(rows)
 
 
@@ -215,3 +217,92 @@ def test_a_measure_without_vectors_is_refused():
     rows = {"job": ["cook", "clerk", "cook"], "town": ["u", "u", "v"], "age": [1.0, 2.0, 3.0]}
     with pytest.raises(ValueError, match=r"jia.*no vectors"):
         MixedEmbedder(ValueMetric("jia")).fit(rows)
+
+
+# -- what every embedder can do -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"categorical": Weave(2)}, {"numeric": "coupled"}], ids=str
+)
+def test_kernels_are_inner_products(rows, options):
+    model = MixedEmbedder(schema=SCHEMA, **options).fit(rows)
+    E = model.transform(rows)
+    np.testing.assert_allclose(model.pairwise_kernel(rows), E @ E.T, atol=1e-9)
+
+
+def test_distances_of_values(rows):
+    model = MixedEmbedder(schema=SCHEMA).fit(rows)
+    base = one(rows, 9)
+    for column, a, b in (("job", "cook", "judge"), ("grade", "low", "high"), ("tags", "a", "c")):
+        left, right = ({**base, column: [v] if column == "tags" else v} for v in (a, b))
+        expected = np.sqrt(model.explain(left, right)[column])
+        assert model.value_distances(column).loc[a, b] == pytest.approx(expected)
+    assert list(model.value_distances("grade").index) == list(LEVELS)
+    for name in ("pay", "nobody"):
+        with pytest.raises(KeyError, match=f"expected a categorical column, .* got '{name}'"):
+            model.value_distances(name)
+
+
+def test_unknown_values_are_refused_by_every_method(rows):
+    strict = MixedEmbedder(schema=SCHEMA, unknown="error").fit(rows)
+    odd = one(rows, 9, job="pilot")
+    for method in (strict.pairwise_distances, strict.pairwise_kernel):
+        with pytest.raises(ValueError, match="'job': value 'pilot' was not seen"):
+            method([odd])
+    with pytest.raises(ValueError, match="'job': value 'pilot' was not seen"):
+        strict.explain(odd, odd)
+
+
+def test_learning_waits_and_survives_a_file(rows, tmp_path):
+    halves = [{name: column[i::2] for name, column in rows.items()} for i in range(2)]
+    model = MixedEmbedder(schema=SCHEMA).fit(halves[0]).partial_fit(halves[1])
+    assert not hasattr(model, "tables_") and not hasattr(model, "blocks_")
+    with pytest.raises(AttributeError, match="call learn"):
+        model.blocks_  # noqa: B018
+    model.save(tmp_path / "waiting")
+    again = tabweave.load(tmp_path / "waiting")
+    np.testing.assert_array_equal(again.transform(rows), model.transform(rows))
+
+
+def test_counts_of_batches_add_up(rows):
+    first, second = ({n: c[i::2] for n, c in rows.items()} for i in range(2))
+    one_batch = MixedEmbedder(schema=SCHEMA).partial_fit(first)
+    both = MixedEmbedder(schema=SCHEMA).partial_fit(first).partial_fit(second)
+    late = both.counts_ - one_batch.counts_
+    merged = one_batch.fit_counts(late + one_batch.counts_)
+    np.testing.assert_array_equal(merged.transform(rows), both.transform(rows))
+
+
+@pytest.mark.parametrize("numeric", ["auto", "absolute"])
+def test_counts_of_plain_rows_suffice_without_bins(rows, numeric):
+    plain = MixedEmbedder(numeric=numeric, n_bins=1, schema=SCHEMA)
+    fitted = clone(plain).fit(rows)
+    table = Table.of(rows, SCHEMA)
+    counted = clone(plain).fit_counts(Counts.of(table))
+    np.testing.assert_allclose(counted.transform(rows), fitted.transform(rows), atol=1e-12)
+    more, twice = counted.partial_fit(rows), fitted.partial_fit(rows)
+    assert more.counts_.n == 400
+    np.testing.assert_allclose(more.transform(rows), twice.transform(rows), atol=1e-12)
+
+
+def test_counts_that_are_too_little(rows):
+    counts = Counts.of(Table.of(rows, SCHEMA))
+    with pytest.raises(ValueError, match="column 'pay': n_bins=5 needs its numbers"):
+        MixedEmbedder(schema=SCHEMA).fit_counts(counts)
+    with pytest.raises(ValueError, match="numeric='coupled' learns from all rows at once"):
+        MixedEmbedder(numeric="coupled", n_bins=1).fit_counts(counts)
+    with pytest.raises(ValueError, match="NonBEND learns from whole rows"):
+        MixedEmbedder(NonBEND(), n_bins=1).fit_counts(counts)
+    with pytest.raises(ValueError, match="these counts are empty"):
+        MixedEmbedder().fit_counts(Counts())
+
+
+def test_rows_in_files(rows, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    names = ["job", "pay", "age"]
+    frame = pandas.DataFrame({name: rows[name] for name in names})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    model = MixedEmbedder().fit(tmp_path / "rows.csv")
+    np.testing.assert_allclose(model.transform(frame), MixedEmbedder().fit_transform(frame))
+    np.testing.assert_allclose(model.transform(tmp_path / "rows.csv"), model.transform(frame))

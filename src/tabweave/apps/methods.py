@@ -90,6 +90,6 @@ def build(
         offered = {"schema": kinds, "n_clusters": n_clusters, "random_state": seed}
         known = maker().get_params(deep=False)
         chosen = maker(**{k: v for k, v in offered.items() if k in known and v is not None})
-    if mixed and hasattr(chosen, "fit_counts"):
+    if mixed and getattr(chosen, "_numbers", None) == "nominal":
         return tabweave.MixedEmbedder(chosen.set_params(schema=None), schema=kinds)
     return chosen

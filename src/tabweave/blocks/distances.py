@@ -1,4 +1,4 @@
-"""Squared distances and inner products of rows, whatever their width."""
+"""Distances and inner products of rows, whatever their width."""
 
 from __future__ import annotations
 
@@ -33,6 +33,15 @@ def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         near = np.argwhere(out[part] <= _NEAR * lengths)
         _by_differences(out[part], near, x[part], y)
     return out
+
+
+def summed_differences(x: np.ndarray, y: np.ndarray, power: int) -> np.ndarray:
+    """Return the sums of ``|x - y| ** power`` (1 or 2): each pair alone, whatever is beside it."""
+    from scipy.spatial.distance import cdist
+
+    if not x.shape[1]:
+        return np.zeros((len(x), len(y)))
+    return cdist(x, y, "cityblock" if power == 1 else "sqeuclidean")
 
 
 def inner_products(x: np.ndarray, y: np.ndarray) -> np.ndarray:

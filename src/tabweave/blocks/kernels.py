@@ -1,4 +1,4 @@
-"""Compiled loops behind :class:`tabweave.blocks.value_tables.ValueTables`. Importing this module loads numba."""
+"""Compiled loops behind the blocks. Importing this module loads numba."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import numpy as np
-from numba import njit
 
-from tabweave.counts.counting import GROUP, group_columns, n_threads
+from tabweave.counts.counting import compiled, group_columns, n_threads
 
 _BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
 _ROWS = 1 << 12
 
 
-@njit(nogil=True, cache=True)
-def put_rows(codes, table, out):
+@compiled
+def put_rows(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Set ``out[i] = table[codes[i]]``."""
     for i in range(len(codes)):
         code = codes[i]
@@ -25,8 +24,8 @@ def put_rows(codes, table, out):
             out[i, j] = table[code, j]
 
 
-@njit(nogil=True, cache=True)
-def add_rows(codes, table, out):
+@compiled
+def add_rows(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Add ``table[codes[i]]`` to ``out[i]``."""
     for i in range(len(codes)):
         code = codes[i]
@@ -34,8 +33,10 @@ def add_rows(codes, table, out):
             out[i, j] += table[code, j]
 
 
-@njit(nogil=True, cache=True)
-def add_means(starts, codes, table, empty, out):
+@compiled
+def add_means(
+    starts: np.ndarray, codes: np.ndarray, table: np.ndarray, empty: np.ndarray, out: np.ndarray
+) -> None:
     """Add the mean of each set's rows to ``out[i]``; ``empty`` stands for the empty set."""
     for i in range(len(starts) - 1):
         size = starts[i + 1] - starts[i]
@@ -47,8 +48,40 @@ def add_means(starts, codes, table, empty, out):
                 out[i, j] += table[codes[k], j] / size
 
 
-@njit(nogil=True, cache=True)
-def _sum_lookups(left, right, starts, widths, tables, joint, out):
+@compiled
+def put_curves(
+    values: np.ndarray,
+    mean: float,
+    factor: float,
+    lowest: float,
+    rows: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Set ``out[i]`` to the point of ``(values[i] - mean) * factor`` on curves; NaN is 0.
+
+    ``rows`` are the points at whole numbers from ``lowest`` up; beyond them the last piece goes on.
+    """
+    last = len(rows) - 2.0
+    for i in range(len(values)):
+        z = (values[i] - mean) * factor
+        if math.isnan(z):
+            z = 0.0
+        cell = int(min(max(math.floor(z - lowest), 0.0), last))
+        step = z - lowest - cell
+        for d in range(rows.shape[1]):
+            out[i, d] = rows[cell, d] + step * (rows[cell + 1, d] - rows[cell, d])
+
+
+@compiled
+def _sum_lookups(
+    left: np.ndarray,
+    right: np.ndarray,
+    starts: np.ndarray,
+    widths: np.ndarray,
+    tables: np.ndarray,
+    joint: np.ndarray,
+    out: np.ndarray,
+) -> None:
     """Add up, for each pair of rows, one table entry per group of columns."""
     n_groups = len(widths)
     lookup = np.empty(joint.max(), tables.dtype)
@@ -93,19 +126,19 @@ def sum_of_lookups(
     flat = np.concatenate([np.ascontiguousarray(t).ravel() for t in tables])
     begin = np.concatenate([[0], np.cumsum([t.size for t in tables])])
     n_left, n_right = out.shape
-    places = np.zeros((len(groups) * longest, n_left), np.uint32)
+    index = np.zeros((len(groups) * longest, n_left), np.uint32)
     joined = np.zeros((len(groups), n_right), np.uint32)
     for g, group in enumerate(groups):
         for c, column in enumerate(group):
             widths[g, c], starts[g, c] = sizes[column], begin[column]
-            places[g * longest + c] = left[column]
+            index[g * longest + c] = left[column]
             joined[g] = joined[g] * np.uint32(sizes[column]) + right[column]
     joint = np.where(widths > 0, widths, 1).prod(axis=1)
 
     def work(block: tuple[slice, slice]) -> None:
         rows, columns = block
         part = np.ascontiguousarray(joined[:, columns])
-        _sum_lookups(places[:, rows], part, starts, widths, flat, joint, out[rows, columns])
+        _sum_lookups(index[:, rows], part, starts, widths, flat, joint, out[rows, columns])
 
     # Enough right rows at a time to repay building the joint tables, few enough for the cache.
     in_threads(work, list(product(_blocks(n_left, 256), _blocks(n_right, _ROWS))))
@@ -129,34 +162,3 @@ def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
         return
     with ThreadPoolExecutor(n_threads()) as pool:
         list(pool.map(work, blocks))
-
-
-__all__ = [
-    "GROUP",
-    "add_means",
-    "add_rows",
-    "in_threads",
-    "put_rows",
-    "row_blocks",
-    "sum_of_lookups",
-]
-
-
-# -- Compiled loop behind :mod:`tabweave.blocks.numbers`. Importing this module loads numba
-
-
-@njit(nogil=True, cache=True)
-def put_curves(values, mean, factor, lowest, rows, out):
-    """Set ``out[i]`` to the point of ``(values[i] - mean) * factor`` on curves; NaN is 0.
-
-    ``rows`` are the points at whole numbers from ``lowest`` up; beyond them the last piece goes on.
-    """
-    last = len(rows) - 2.0
-    for i in range(len(values)):
-        z = (values[i] - mean) * factor
-        if math.isnan(z):
-            z = 0.0
-        cell = int(min(max(math.floor(z - lowest), 0.0), last))
-        step = z - lowest - cell
-        for d in range(rows.shape[1]):
-            out[i, d] = rows[cell, d] + step * (rows[cell + 1, d] - rows[cell, d])

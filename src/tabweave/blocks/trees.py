@@ -1,194 +1,189 @@
-"""What a hierarchy makes of each column: a tree's edges, or a line, as coordinates."""
+"""Trees as blocks: a value is a point of a tree, a grade or a number a point of a line.
+
+One coordinate per edge (its weight, where the edge lies on the way from the root) makes the sum of
+absolute differences equal to the distance in the tree, exactly. A :class:`Tree` is read here as
+people write it; what grows one from data is in :mod:`tabweave.embed.hierarchy`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import partners, shares
-from tabweave.rows.table import Codes, Numbers, Table
-from tabweave.rows.vocabulary import Label, canonical, identity, positions
+from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column, value_writer
+from tabweave.rows.table import Codes, Sets, Table
+from tabweave.rows.vocabulary import Label, Unknown, canonical, identity, positions
 
-_MOST_VALUES = 10_000  # of a column whose tree is grown: the dissimilarities take V² numbers
+SEPARATOR = "/"
+Edge = tuple[Label, int, float]  # name, number of the parent, weight
+
+
+class _OfTree(Block):
+    """A block of one column whose distances are sums of absolute differences."""
+
+    power = 1
+    root = False
+    column: str
+
+    @property
+    def names(self) -> list[str]:
+        """The column."""
+        return [self.column]
+
+    def feature_names(self) -> list[str]:
+        """Return the column's name."""
+        return [self.column]
+
+
+class _OfValues(_OfTree):
+    """One whose points are those of values: a set is the mean of its elements."""
+
+    by_value = True
+
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Look up the points of a table's labels."""
+        data = table[self.column]
+        return value_writer(data, self.points(data, unknown), dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class TreeBlock:
-    """A nominal or set column: one coordinate per edge that has a length."""
+class TreeBlock(_OfValues):
+    """A nominal or set column: one coordinate per edge that has a length.
+
+    Attributes
+    ----------
+    tree : Tree
+        The tree of its values.
+    kept : ndarray
+        The edges that have a length.
+    centroid : ndarray
+        The point of an unknown value.
+    column : str
+        The column.
+    """
 
     tree: Tree
     kept: np.ndarray
     centroid: np.ndarray
+    column: str = ""
 
     @property
     def width(self) -> int:
         """Number of coordinates."""
         return len(self.kept)
 
-    def rows(self, labels: Sequence[Label], column: str, unknown: str) -> np.ndarray:
-        """Return the coordinates of labels, and those of an unknown value last."""
-        out = np.tile(self.centroid, (len(labels) + 1, 1))
-        for i, label in enumerate(labels):
+    def feature_names(self) -> list[str]:
+        """Return the column's name with a number for each edge."""
+        return [f"{self.column}_{i}" for i in range(self.width)]
+
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the points of labels, and that of an unknown value last; missing is the root."""
+        out: np.ndarray = np.tile(self.centroid, (len(column.labels) + 1, 1))
+        for i, label in enumerate(column.labels):
             node = self.tree.nearest(label)
             if node is None and label is None:
-                node = 0  # nothing is known: the root
+                node = 0  # all that is known of it
             if node is not None:
-                out[i] = self.tree.embed([(node, self.tree.depths[node])])[0, self.kept]
+                out[i] = self._point(node)
             elif unknown == "error":
-                _refuse(column, label)
+                check_in_tree(self.column, column, i)
         return out
+
+    def _point(self, node: int) -> np.ndarray:
+        return self.tree.embed([(node, float(self.tree.depths[node]))])[0, self.kept]
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return a lookup of the tree's nodes; a tree that reads paths has no end of values."""
+        if self.tree.separator:
+            raise ValueError(
+                f"column {self.column!r}: its tree reads any path below its nodes, which no lookup "
+                "can list; build it with Tree.of(..., separator=''), or keep the model with "
+                "tabweave.export.save"
+            )
+        # The name of an inner node that is of another type than every leaf is nobody's value.
+        kinds = {type(self.tree.names[leaf]) for leaf in self.tree.leaves} - {type(None)}
+        own = (label for label in self.tree.names if type(label) in kinds)
+        labels = tuple(label for label in own if self.tree.is_unique(label))
+        points = self.points(label_column([*labels, None]))
+        odd = None if unknown == "error" else points[-1]
+        return [Lookup(self.column, labels, points[:-2], points[-2], odd)]
 
 
 @dataclass(frozen=True, eq=False)
-class LevelBlock:
-    """An ordinal column: levels at even steps from 0 to 1."""
+class LevelBlock(_OfValues):
+    """An ordinal column: levels at even steps from 0 to 1; missing lies at their mean."""
 
     levels: tuple[Label, ...]
     centroid: np.ndarray
     width: int = 1
+    column: str = ""
 
-    def rows(self, labels: Sequence[Label], column: str, unknown: str) -> np.ndarray:
-        """Return the places of labels, and that of an unknown or missing value last."""
-        place = positions(self.levels, labels)
-        for label, here in zip(labels, place, strict=True):
-            if here == len(self.levels) and label is not None and unknown == "error":
-                _refuse(column, label)
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the points of labels, and that of an unknown or missing value last."""
+        index = positions(self.levels, column.labels)
+        for i in np.flatnonzero(index == len(self.levels)) if unknown == "error" else ():
+            if column.labels[i] is not None:
+                check_in_tree(self.column, column, i)
         line = np.append(np.arange(len(self.levels)) / max(len(self.levels) - 1, 1), self.centroid)
-        return np.append(line[place], self.centroid)[:, None]
+        return np.append(line[index], self.centroid)[:, None]
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return a lookup of the levels."""
+        points = self.points(label_column(self.levels))
+        middle = points[-1]
+        odd = None if unknown == "error" else middle
+        return [Lookup(self.column, self.levels, points[:-1], middle, odd)]
 
 
 @dataclass(frozen=True, eq=False)
-class LineBlock:
+class LineBlock(_OfTree):
     """A numeric column: the range of fit is 0 to 1, a missing number lies at the mean."""
 
     low: float
     high: float
     mean: float
     width: int = 1
+    column: str = ""
 
     def values(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the place of each number."""
+        """Return the point of each number."""
         span = self.high - self.low
         filled = np.where(np.isnan(numbers), self.mean, numbers)
         return (filled - self.low) / span if span > 0 else np.zeros(len(numbers))
 
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Read the numbers of a table."""
+        numbers = table[self.column].values
 
-Block = TreeBlock | LevelBlock | LineBlock
+        def write(rows: slice, out: np.ndarray) -> None:
+            out[:, 0] = self.values(numbers[rows])
 
+        return write
 
-def learn(counts: Counts, ranges: dict[str, tuple[float, float]], trees: dict[str, Tree]) -> list:
-    """Return the block of every column, in the order of the schema."""
-    out: list[Block] = []
-    schema: Any = counts.schema
-    for column in schema.columns:
-        if column.kind == "numeric":
-            out.append(_line(counts, column.name, *ranges[column.name]))
-            continue
-        labels = counts.labels[counts.names.index(column.name)]
-        share = counts.value_counts[counts.span(column.name)].astype(float)
-        if column.kind == "ordinal":
-            levels = column.levels or tuple(v for v in labels if v is not None)
-            known = [v is not None for v in labels]
-            block = LevelBlock(levels, np.full(1, 0.5))
-            if any(known):
-                places = block.rows(labels, column.name, "centroid")[:-1, 0]
-                block = LevelBlock(
-                    levels, np.atleast_1d(np.average(places[known], weights=share[known]))
-                )
-            out.append(block)
-            continue
-        tree = trees[column.name]
-        kept = np.flatnonzero(tree.weights[1:] > 0)
-        rows = TreeBlock(tree, kept, np.zeros(len(kept))).rows(labels, column.name, "centroid")
-        out.append(TreeBlock(tree, kept, share @ rows[:-1] / share.sum()))
-    return out
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return the line; one without a range is 0 everywhere."""
+        span = self.high - self.low
+        factor = 1 / span if span > 0 else 0.0
+        return [Line(self.column, self.low, factor, self.values(np.full(1, np.nan)))]
 
 
-def _line(counts: Counts, name: str, low: float, high: float) -> LineBlock:
-    if low > high:  # no number was seen
-        return LineBlock(0.0, 0.0, 0.0)
-    if not np.isfinite(high - low):
-        raise ValueError(f"column {name!r} spans {low:g} to {high:g}, beyond float64; scale it")
-    return LineBlock(low, high, counts.moments(name)[1])
-
-
-def gather(table: Table, blocks: Sequence[Block], unknown: str, dtype: np.dtype) -> np.ndarray:
-    """Return the coordinates of each row of a table."""
-    from tabweave.blocks import kernels
-
-    starts = edges(blocks)
-    out = np.zeros((table.n_rows, starts[-1]), dtype)
-    sources: list[tuple[slice, Any, Any]] = []
-    for (column, data), block, a, b in zip(table, blocks, starts[:-1], starts[1:], strict=True):
-        if isinstance(data, Numbers):
-            out[:, a] = block.values(data.values)  # type: ignore[union-attr]
-        else:
-            rows = block.rows(data.labels, column.name, unknown)  # type: ignore[union-attr]
-            sources.append((slice(a, b), data, np.ascontiguousarray(rows, dtype)))
-
-    def fill(block: slice) -> None:
-        for span, data, rows in sources:
-            if isinstance(data, Codes):
-                kernels.put_rows(data.codes[block], rows, out[block, span])
-            else:
-                around = data.starts[block.start : block.stop + 1]
-                kernels.add_means(around, data.codes, rows[:-1], rows[-1], out[block, span])
-
-    kernels.in_threads(fill, kernels.row_blocks(len(out), out.shape[1] * out.itemsize))
-    return out
-
-
-def edges(blocks: Sequence[Block]) -> np.ndarray:
-    """Return where the coordinates of each column start; their number comes last."""
-    return np.concatenate([[0], np.cumsum([block.width for block in blocks])]).astype(int)
-
-
-def dissimilarity(counts: Counts, column: str) -> np.ndarray:
-    """Eq. (11): ``d(A, B) = Σ_D |p(D|A) - p(D|B)|`` over the classes D.
-
-    Without classes the values of each other categorical column are the probes, and the columns
-    are averaged; without other columns all values are equally far apart.
-    """
-    from scipy.spatial.distance import cdist
-
-    a = counts.names.index(column)
-    n_values = int(counts.sizes[a])
-    if n_values > _MOST_VALUES:
+def check_in_tree(name: str, column: Codes | Sets, i: int) -> None:
+    """Raise for a label that rows have and no tree knows."""
+    if (column.codes == i).any():
         raise ValueError(
-            f"column {column!r} has {n_values} values, too many to grow a tree from; give it one "
-            "by hand, or group its values"
+            f"column {name!r}: value {column.labels[i]!r} is not in its tree and was not seen in "
+            "fit; add it, write it as a path below a node of the tree, or use unknown='centroid'"
         )
-    if counts.class_pairs is not None:
-        probes = [counts.class_pairs[counts.span(a)]]
-    else:
-        probes = [block for _, block in partners(counts, a)]
-    if not probes:
-        return 1 - np.eye(n_values)
-    total = np.zeros((n_values, n_values))
-    for block in probes:
-        confidence = shares(block)
-        total += cdist(confidence, confidence, "cityblock")
-    np.fill_diagonal(total, 0)
-    return total / len(probes)
-
-
-def _refuse(column: str, label: Label) -> None:
-    raise ValueError(
-        f"column {column!r}: value {label!r} is not in its tree and was not seen in fit; add it, "
-        "write it as a path below a known node, or use unknown='centroid'"
-    )
-
-
-SEPARATOR = "/"
 
 
 class Point(NamedTuple):
-    """A place in a tree: the node it lies at or above, and its distance from the root."""
+    """A point of a tree: the node it lies at or above, and its distance from the root."""
 
     anchor: Label
     offset: float
@@ -235,8 +230,6 @@ class Tree:
         root : default="Any"
             Name of the root, where there are several first nodes in a mapping or in paths.
         """
-        from tabweave.embed.hierarchy.tree import read_tree
-
         return tree if isinstance(tree, Tree) else read_tree(tree, separator, root)
 
     # -- shape -----------------------------------------------------------------------------
@@ -250,7 +243,7 @@ class Tree:
     @cached_property
     def depths(self) -> np.ndarray:
         """Distance of every node from the root."""
-        out = np.zeros(len(self))
+        out: np.ndarray = np.zeros(len(self))
         for i in range(1, len(self)):
             out[i] = out[self.parents[i]] + self.weights[i]
         return out
@@ -269,7 +262,7 @@ class Tree:
         return [i for i, below in enumerate(self.children) if not below]
 
     @cached_property
-    def _places(self) -> dict[Any, list[int]]:
+    def _nodes(self) -> dict[Any, list[int]]:
         out: dict[Any, list[int]] = {}
         for i, name in enumerate(self.names):
             out.setdefault(identity(name), []).append(i)
@@ -292,7 +285,7 @@ class Tree:
     def find(self, value: Any) -> int | None:
         """Return the node of a value: by name, else by path; None if it is not in the tree."""
         label = canonical(value)
-        met = self._places.get(identity(label), [])
+        met = self._nodes.get(identity(label), [])
         if len(met) == 1:
             return met[0]
         if len(met) > 1:
@@ -301,6 +294,10 @@ class Tree:
                 f"{self.path(met[0])!r}"
             )
         return self._paths.get(label) if isinstance(label, str) and self.separator else None
+
+    def is_unique(self, label: Label) -> bool:
+        """Tell whether one node has this name."""
+        return len(self._nodes.get(identity(label), ())) == 1
 
     def nearest(self, value: Any) -> int | None:
         """Return the node of a value, or its nearest known ancestor if the value is a path."""
@@ -398,3 +395,152 @@ def _newick_name(name: Label) -> str:
     if any(c in "()[]{}:;,'\"/\\_" or not c.isprintable() for c in text):
         return "'" + text.replace("'", "''") + "'"
     return text.replace(" ", "_")
+
+
+# -- trees as people write them ------------------------------------------------------------------
+
+
+def read_tree(tree: Any, separator: str, root: Label) -> Tree:
+    """Return a tree from a nested mapping, a table of parents, or paths."""
+    if isinstance(tree, Mapping):
+        edges = _from_parents(_parent_rows(tree)) if _is_parents(tree) else _from_nested(tree, root)
+    elif isinstance(tree, str) or not isinstance(tree, Iterable):
+        raise TypeError(f"tree {tree!r}: give a nested mapping, a table of parents, or paths")
+    else:
+        rows = list(tree)
+        if rows and all(isinstance(row, str) for row in rows):
+            edges = _from_paths(rows, separator, root)
+        else:
+            edges = _from_parents(rows)
+    if len(edges) < 2:
+        raise ValueError(f"tree {tree!r} has no edge; a tree needs a root and a leaf")
+    names, parents, weights = zip(*edges, strict=True)
+    return Tree(np.array(parents), np.array(weights, float), tuple(names), separator)
+
+
+def _weight(weight: Any, name: Any) -> float:
+    if not isinstance(weight, Real) or isinstance(weight, bool) or not isfinite(weight):
+        raise TypeError(f"node {name!r}: the weight of its edge is {weight!r}, not a number")
+    if weight < 0:
+        raise ValueError(
+            f"node {name!r}: the weight of its edge is {weight}; distances need weights >= 0"
+        )
+    return float(weight)
+
+
+def _is_parents(tree: Mapping[Any, Any]) -> bool:
+    """Tell a table of parents from a nested mapping: its values name nodes."""
+    return any(
+        isinstance(v, str) or (isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], str))
+        for v in tree.values()
+    )
+
+
+def _parent_rows(tree: Mapping[Any, Any]) -> list[tuple[Any, ...]]:
+    return [(c, *p) if isinstance(p, tuple) else (c, p) for c, p in tree.items()]
+
+
+def _from_nested(tree: Any, root: Label) -> list[Edge]:
+    if len(tree) == 1:
+        name, below = next(iter(tree.items()))
+        if isinstance(below, Mapping) or (isinstance(below, Sequence) and not _weighted(below)):
+            root, tree = canonical(name), below
+    edges: list[Edge] = [(root, -1, 0.0)]
+    waiting: list[tuple[Any, int]] = [(tree, 0)]
+    while waiting:
+        below, parent = waiting.pop(0)
+        items = below.items() if isinstance(below, Mapping) else ((leaf, None) for leaf in below)
+        met: set[Any] = set()
+        for name, rest in items:
+            label = canonical(name)
+            if identity(label) in met:
+                raise ValueError(f"node {label!r} hangs twice from {edges[parent][0]!r}")
+            met.add(identity(label))
+            weight, children = _nested_value(rest, label)
+            edges.append((label, parent, weight))
+            if children is not None:
+                waiting.append((children, len(edges) - 1))
+    return edges
+
+
+def _weighted(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Real)
+
+
+def _nested_value(value: Any, name: Label) -> tuple[float, Any]:
+    """Return (weight of the edge, what hangs below or None) of one entry of a nested mapping."""
+    if value is None:
+        return 1.0, None
+    if _weighted(value):
+        return _weight(value[0], name), value[1]
+    if isinstance(value, Mapping | list | tuple | set | frozenset):
+        return 1.0, sorted(value, key=str) if isinstance(value, set | frozenset) else value
+    return _weight(value, name), None
+
+
+def _from_paths(paths: Sequence[str], separator: str, root: Label) -> list[Edge]:
+    split = [path.split(separator) for path in paths]
+    for path, parts in zip(paths, split, strict=True):
+        if not all(parts):
+            raise ValueError(f"path {path!r} has an empty part; write it as A{separator}B")
+    if len({parts[0] for parts in split}) == 1 and all(len(parts) > 1 for parts in split):
+        root, split = split[0][0], [parts[1:] for parts in split]
+    edges: list[Edge] = [(root, -1, 0.0)]
+    number: dict[tuple[str, ...], int] = {(): 0}
+    for depth in range(1, max(map(len, split)) + 1):  # parents before their children
+        for parts in split:
+            key = tuple(parts[:depth])
+            if len(key) == depth and key not in number:
+                number[key] = len(edges)
+                edges.append((key[-1], number[key[:-1]], 1.0))
+    return edges
+
+
+def _from_parents(rows: Sequence[Any]) -> list[Edge]:
+    """Read rows (child, parent[, weight]); the root has no parent, or is nobody's child."""
+    parent: dict[Any, Any] = {}
+    weight: dict[Any, float] = {}
+    name: dict[Any, Label] = {}
+    for row in rows:
+        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) not in (2, 3):
+            raise TypeError(f"row {row!r}: write (child, parent) or (child, parent, weight)")
+        child, above = canonical(row[0]), canonical(row[1])
+        key, up = identity(child), identity(above)
+        if key in parent and parent[key] != up:
+            raise ValueError(f"node {child!r} has two parents, {parent[key][1]!r} and {above!r}")
+        name[key] = child
+        if above is not None:
+            name.setdefault(up, above)
+            parent[key] = up
+            weight[key] = _weight(row[2] if len(row) == 3 else 1.0, child)
+    roots = [key for key in name if key not in parent]
+    if len(roots) > 1:
+        shown = ", ".join(repr(name[key]) for key in roots[:5])
+        raise ValueError(f"the tree has {len(roots)} roots, {shown}; give them one parent")
+    _check_cycles(parent, name)
+    edges: list[Edge] = [(name[roots[0]], -1, 0.0)]
+    below: dict[Any, list[Any]] = {}
+    for key, up in parent.items():
+        below.setdefault(up, []).append(key)
+    waiting = [(roots[0], 0)]
+    while waiting:
+        up, number = waiting.pop(0)
+        for key in below.get(up, []):
+            edges.append((name[key], number, weight[key]))
+            waiting.append((key, len(edges) - 1))
+    return edges
+
+
+def _check_cycles(parent: dict[Any, Any], name: dict[Any, Label]) -> None:
+    safe: set[Any] = set()
+    for start in name:
+        trail: dict[Any, None] = {}
+        key = start
+        while key in parent and key not in safe:
+            if key in trail:
+                loop = [*list(trail)[list(trail).index(key) :], key]
+                shown = " -> ".join(str(name[k]) for k in loop)
+                raise ValueError(f"the tree has a cycle: {shown}; every node needs a way to a root")
+            trail[key] = None
+            key = parent[key]
+        safe.update(trail)

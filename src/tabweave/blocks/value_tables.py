@@ -8,20 +8,39 @@ V - 1 dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from tabweave.blocks.block import (
+    Block,
+    Blocks,
+    Lookup,
+    Step,
+    Sum,
+    Writer,
+    row_writer,
+    sum_writer,
+    value_writer,
+)
 from tabweave.blocks.distances import cdist_squared, inner_products
 from tabweave.counts.counts import Counts
 from tabweave.rows.table import Codes, Sets, Table
-from tabweave.rows.vocabulary import Label, Unknown, Vocabulary, buckets_from_text
+from tabweave.rows.vocabulary import (
+    Bucket,
+    Label,
+    Unknown,
+    Vocabulary,
+    buckets_from_text,
+    check_seen,
+    positions,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class ValueTables:
+class ValueTables(Block):
     """One table of rows per categorical column.
 
     Attributes
@@ -108,28 +127,26 @@ class ValueTables:
         return [table.shape[1] for table in self.tables]
 
     @property
-    def n_features(self) -> int:
+    def width(self) -> int:
         """Number of dimensions of an object."""
         return max(self.widths, default=0) if self.combine == "sum" else sum(self.widths)
+
+    @property
+    def n_features(self) -> int:
+        """Number of dimensions of an object, under its older name."""
+        return self.width
 
     def feature_names(self) -> list[str]:
         """Return a name for each dimension of an object."""
         if self.combine == "sum":
-            return [f"dim{i}" for i in range(self.n_features)]
+            return [f"dim{i}" for i in range(self.width)]
         return [
             f"{name}_{i}"
             for name, width in zip(self.names, self.widths, strict=True)
             for i in range(width)
         ]
 
-    def select(self, names: Sequence[str]) -> ValueTables:
-        """Return the tables of some columns, in the order given."""
-        chosen = [self.vocabulary.index(name) for name in names]
-        repair = self.repair[chosen] if len(self.repair) else self.repair
-        tables = [self.tables[a] for a in chosen]
-        return ValueTables(self.vocabulary.select(names), tables, self.combine, repair)
-
-    # -- looking up ------------------------------------------------------------------------
+    # -- rows ------------------------------------------------------------------------------
 
     def gather(
         self,
@@ -140,66 +157,42 @@ class ValueTables:
         unknown: Unknown = "centroid",
     ) -> np.ndarray:
         """Return the vector of each row of a table, optionally into a given array."""
-        from tabweave.blocks import kernels
+        return self.coordinates(table, out=out, dtype=dtype, unknown=unknown)
 
-        dtype = np.dtype(dtype if out is None else out.dtype)
-        if dtype not in (np.float32, np.float64):
-            raise ValueError(f"vectors are float32 or float64, not {dtype}")
-        if out is None:
-            out = np.empty((table.n_rows, self.n_features), dtype)
-        elif out.shape != (table.n_rows, self.n_features):
-            raise ValueError(f"out has shape {out.shape}, not {(table.n_rows, self.n_features)}")
-        sources = [
-            (column, rows.astype(out.dtype))
-            for column, rows in zip(
-                self.vocabulary.find(table), self._rows(table, unknown), strict=True
-            )
-        ]
-        starts = [0] * len(sources)
-        if self.combine == "concat":
-            starts = [0, *np.cumsum(self.widths)[:-1].tolist()]
-        put = kernels.put_rows if self.combine == "concat" else kernels.add_rows
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Look up the rows of a table's labels; concatenate or add up those of its cells."""
+        columns = self.vocabulary.find(table)
+        rows = self._rows(table, unknown)
+        if self.combine == "sum":
+            return sum_writer(columns, rows, dtype)
+        writers = [value_writer(c, own, dtype) for c, own in zip(columns, rows, strict=True)]
+        return row_writer(writers, self.widths)
 
-        def fill(block: slice) -> None:
-            if self.combine == "sum" or any(isinstance(c, Sets) for c, _ in sources):
-                out[block] = 0
-            for (column, rows), start in zip(sources, starts, strict=True):
-                target = out[block, start : start + rows.shape[1]]
-                if isinstance(column, Codes):
-                    put(column.codes[block], rows, target)
-                else:
-                    edges = column.starts[block.start : block.stop + 1]
-                    kernels.add_means(edges, column.codes, rows[:-1], rows[-1], target)
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
+        """Return the squared distances between rows, by lookup where columns allow it."""
+        return self._pairwise(A, B, unknown, cdist_squared)
 
-        kernels.in_threads(fill, kernels.row_blocks(len(out), out.shape[1] * out.itemsize))
-        return out
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the inner products between rows, by lookup where columns allow it."""
+        return self._pairwise(A, B, unknown, inner_products)
 
-    def distances(self, A: Table, B: Table | None = None, *, squared: bool = False) -> np.ndarray:
-        """Return the Euclidean distances between rows, by lookup where columns allow it."""
-        out = self._pairwise(A, B, cdist_squared)
-        np.maximum(out, 0, out=out)
-        return out if squared else np.sqrt(out, out=out)
-
-    def kernel(self, A: Table, B: Table | None = None) -> np.ndarray:
-        """Return the inner products between rows."""
-        return self._pairwise(A, B, inner_products)
-
-    def _pairwise(self, A: Table, B: Table | None, entry: Any) -> np.ndarray:
+    def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, entry: Any) -> np.ndarray:
         B = A if B is None else B
-        found = (*self.vocabulary.find(A), *self.vocabulary.find(B))
-        sets = any(isinstance(column, Sets) for column in found)
-        if self.combine == "sum" or sets:
-            left = self.gather(A)
-            return entry(left, left if B is A else self.gather(B))
-        left_codes = self.codes(A)
-        right_codes = left_codes if B is A else self.codes(B)
+        columns = (*self.vocabulary.find(A), *self.vocabulary.find(B))
+        if self.combine == "sum" or any(isinstance(column, Sets) for column in columns):
+            left = self.coordinates(A, unknown=unknown)
+            return entry(left, left if B is A else self.coordinates(B, unknown=unknown))
+        left_codes = self.codes(A, unknown=unknown)
+        right_codes = left_codes if B is A else self.codes(B, unknown=unknown)
         tables: list[tuple[int, np.ndarray]] = []
         vectors: list[tuple[int, np.ndarray]] = []
         for a, rows in enumerate(self.tables):
             (tables if len(rows) <= _LOOKUP_VALUES else vectors).append((a, rows))
         lookups = [entry(rows, rows) for _, rows in tables]
         chosen = [a for a, _ in tables]
-        out = np.zeros((A.n_rows, B.n_rows))
+        out: np.ndarray = np.zeros((A.n_rows, B.n_rows))
         if chosen:
             out = lookup_sum(
                 [left_codes[a] for a in chosen], [right_codes[a] for a in chosen], lookups
@@ -216,30 +209,199 @@ class ValueTables:
         The shares of a row add up to the squared distance. Under ``sum`` a share may be negative:
         the column's difference points against the total one.
         """
-        parts = []
-        for name, rows in zip(self.names, self.tables, strict=True):
-            alone = ValueTables(self.vocabulary.select([name]), [rows], "concat")
-            parts.append(alone.gather(A) - alone.gather(B))
-        if self.combine == "concat":
-            return np.stack([(part**2).sum(axis=1) for part in parts], axis=1)
-        total = np.sum(parts, axis=0)
-        return np.stack([(part * total).sum(axis=1) for part in parts], axis=1)
+        return np.stack(list(self.shares(A, B).values()), axis=1)
+
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """Return what each column adds to the sum, or brings on its own."""
+        alone = {name: self._single(name) for name in self.names}
+        return {name: one.coordinates(table, unknown=unknown) for name, one in alone.items()}
+
+    # -- values ----------------------------------------------------------------------------
 
     def codes(self, table: Table, *, unknown: Unknown = "centroid") -> list[np.ndarray]:
         """Return the codes of a table's single-valued columns in this vocabulary."""
         return self.vocabulary.codes(table, unknown)
 
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the rows of the labels of the one column there is, and the unknown row last."""
+        index = value_index(self.vocabulary, column, unknown)
+        return self.tables[0][np.append(index, len(self.tables[0]) - 1)]
+
     def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""
+        found = self.vocabulary.positions(table, unknown)
         return [
             rows[np.append(index, len(rows) - 1)]
-            for rows, index in zip(
-                self.tables, self.vocabulary.positions(table, unknown), strict=True
-            )
+            for rows, index in zip(self.tables, found, strict=True)
         ]
+
+    # -- columns ---------------------------------------------------------------------------
+
+    def select(self, names: Sequence[str]) -> ValueTables:
+        """Return the tables of some columns, in the order given."""
+        chosen = [self.vocabulary.index(name) for name in names]
+        repair = self.repair[chosen] if len(self.repair) else self.repair
+        tables = [self.tables[a] for a in chosen]
+        return ValueTables(self.vocabulary.select(names), tables, self.combine, repair)
+
+    def only(self, names: Iterable[str]) -> ValueTables | None:
+        """Return what is left if some columns count only."""
+        kept = set(names) & set(self.names)
+        return self.select([name for name in self.names if name in kept]) if kept else None
+
+    @property
+    def by_value(self) -> bool:
+        """Whether there is one column, whose values have points of their own."""
+        return len(self.tables) == 1
+
+    def parts(self) -> list[Block]:
+        """Return the tables of each column, unless they are summed."""
+        if self.combine == "sum" or len(self.tables) == 1:
+            return [self]
+        return [self._single(name) for name in self.names]
+
+    def _single(self, name: str) -> ValueTables:
+        return replace(self.select([name]), combine="concat")
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return a lookup for each column, or their sum."""
+        steps = [self._lookup(a, unknown) for a in range(len(self.tables))]
+        return [Sum(tuple(steps))] if self.combine == "sum" else list(steps)
+
+    def _lookup(self, a: int, unknown: Unknown) -> Lookup:
+        name, labels, rows = self.names[a], self.labels[a], self.tables[a]
+        rule = self.vocabulary.buckets.get(name)
+        if isinstance(rule, int):
+            raise ValueError(
+                f"column {name!r} was counted in hashed buckets, which no lookup can name; count "
+                "it with other='frequency', or keep the embedder with tabweave.export.save"
+            )
+        odd = None if unknown == "error" else rows[-1]
+        missing = rows[labels.index(None)] if None in labels else odd
+        if rule is not None:  # as in transform: what is not named is in the bucket
+            odd = rows[labels.index(Bucket())]
+        known = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
+        return Lookup(name, tuple(labels[i] for i in known), rows[known], missing, odd)
+
+
+class Dissimilarities(Block):
+    """Columns compared by tables over their values, where vectors say it nearly at best.
+
+    Distances are sums of table entries, without a root. Coordinates are those of ``vectors``.
+
+    Parameters
+    ----------
+    vocabulary : Vocabulary
+        The columns and their values.
+    tables : callable
+        Returns, per column, the dissimilarities of its values, an unknown one last; called when
+        first needed, and may raise.
+    vectors : callable
+        Returns the value tables of the vectors.
+    """
+
+    names: list[str]
+    root = False
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        tables: Callable[[], list[np.ndarray]],
+        vectors: Callable[[], ValueTables],
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.names = list(vocabulary.names)
+        self.tables, self.vectors = tables, vectors
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return self.vectors().width
+
+    @property
+    def by_value(self) -> bool:
+        """Whether there is one column."""
+        return len(self.names) == 1
+
+    def feature_names(self) -> list[str]:
+        """Return a name for each dimension of the vectors."""
+        return self.vectors().feature_names()
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return the lookups of the vectors."""
+        return self.vectors().export(unknown)
+
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Look up the vectors."""
+        return self.vectors().writer(table, dtype, unknown)
+
+    def parts(self) -> list[Block]:
+        """Return each column on its own."""
+        tables = self.tables()
+        return [self._single(a, table) for a, table in enumerate(tables)]
+
+    def _single(self, a: int, table: np.ndarray) -> Dissimilarities:
+        alone = self.vocabulary.select([self.names[a]])
+        return Dissimilarities(alone, lambda: [table], lambda: self.vectors().select(alone.names))
+
+    def only(self, names: Iterable[str]) -> Block | None:
+        """Return what is left if some columns count only."""
+        kept = set(names)
+        chosen = [part for part in self.parts() if part.names[0] in kept]
+        return Blocks(chosen) if chosen else None
+
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
+        """Return the sums of dissimilarities between rows."""
+        ours = self.vocabulary.codes(A, unknown)
+        theirs = ours if B is None or B is A else self.vocabulary.codes(B, unknown)
+        return lookup_sum(ours, theirs, self.tables())
+
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the inner products between the vectors."""
+        return self.vectors().kernel(A, B, unknown)
+
+    def shares(
+        self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
+    ) -> dict[str, np.ndarray]:
+        """Return each column's dissimilarity; under a power of your own, that of the vectors."""
+        if power is not None:
+            return self.vectors().shares(A, B, power=power, unknown=unknown)
+        codes = (self.vocabulary.codes(rows, unknown) for rows in (A, B))
+        pairs = zip(self.names, self.tables(), *codes, strict=True)
+        return {name: table[i, j] for name, table, i, j in pairs}
+
+    # -- values ----------------------------------------------------------------------------
+
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the vectors of the labels of the one column there is, the unknown one last."""
+        return self.vectors().points(column, unknown)
+
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the index of each label of a column in the one table there is."""
+        return value_index(self.vocabulary, column, unknown)
+
+    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the dissimilarities of labels, by their index."""
+        return self.tables()[0][np.ix_(left, right)]
+
+    def pairs(self, column: Codes | Sets) -> np.ndarray:
+        """Return the dissimilarities of the labels of a column."""
+        index = self.locate(column)
+        return self.between(index, index)
 
 
 _LOOKUP_VALUES = 1024
+
+
+def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) -> np.ndarray:
+    """Return where the labels of a column stand among the values of the one column there is."""
+    ((name, known),) = zip(vocabulary.names, vocabulary.labels, strict=True)
+    index = positions(known, column.labels)
+    if unknown == "error":
+        check_seen(name, index == len(known), column)
+    return index
 
 
 def lookup_sum(

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder, _one_row
 from tabweave.blocks.distances import cdist_squared
-from tabweave.blocks.value_tables import ValueTables, lookup_sum
+from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import refuse_many_values, refuse_sets
 from tabweave.measures.register import MEASURES, Measure, find, occurrences
@@ -168,6 +168,14 @@ class ValueMetric(ValueEmbedder):
         return self._scaled().tables
 
     @property
+    def blocks_(self) -> Dissimilarities:
+        """The dissimilarities, and the vectors beside them."""
+        self._refuse_pairwise("row of blocks")
+        return Dissimilarities(
+            self.counts_.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
+        )
+
+    @property
     def distortion_(self) -> np.ndarray:
         """How far the vectors of each column are off."""
         return self._scaled().distortion[0]
@@ -233,6 +241,10 @@ class ValueMetric(ValueEmbedder):
             lookups = self.lookups()[0]
             shares = np.array([table[pair] for table, pair in zip(lookups, pairs, strict=True)])
         return dict(zip(self.counts_.names, shares.tolist(), strict=True))
+
+    def _title(self) -> str:
+        named = isinstance(self.measure, str)
+        return f"ValueMetric({self.measure!r})" if named else "ValueMetric"
 
     def value_distances(self, column: str) -> Any:
         """Return the dissimilarities of the values of a column, as a labelled pandas frame."""

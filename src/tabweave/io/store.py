@@ -21,7 +21,7 @@ from tabweave.rows.table import Schema
 KIND = "estimator"
 # Room → classes that files may hold.
 _CLASSES = {
-    "blocks.numbers": "Absolute Standard",
+    "blocks.numbers": "Absolute Standard Transformed",
     "blocks.trees": "LevelBlock LineBlock Tree TreeBlock",
     "blocks.value_tables": "ValueTables",
     "cluster.baselines": "CCDSDC CCTED DCD",
@@ -37,7 +37,7 @@ _CLASSES = {
     "embed.helic.solver": "PairSample Pairs",
     "embed.hierarchy.drdh": "DRDH",
     "embed.hierarchy.tree": "DistanceHierarchy",
-    "embed.mixed": "MixedEmbedder Numbering Transformed",
+    "embed.mixed": "MixedEmbedder Numbering",
     "embed.nonbend.model": "Fit Prior Rows",
     "embed.nonbend.nonbend": "NonBEND",
     "embed.numeric.coupled": "CoupledModel CoupledNumeric PowerMoments",
@@ -51,6 +51,9 @@ _CLASSES = {
     "embed.weave": "Weave",
     "embed.windowed": "Memory Windowed",
     "measures.register": "Measure",
+    "published.coca": "CoCA",
+    "published.gbc": "GBCClassifier GBCRegressor",
+    "published.hemap": "HeMap",
     "published.unicorn": "Prior",
     "rows.vocabulary": "Vocabulary",
     "rows.table": "Codes Column Numbers Schema Sets Table",
@@ -62,12 +65,12 @@ _CLASSES = {
     "sources.coca.coca": "CoCA",
     "sources.coca.views": "View",
     "sources.container": "Sources",
-    "sources.tables": "Block Places",
     "sources.gbc.gbc": "GBCClassifier GBCRegressor",
-    "sources.gbc.validation": "Fusion",
+    "sources.gbc.prediction": "Fusion",
     "sources.graphs": "Edges",
     "sources.hemap.hemap": "HeMap",
     "sources.hemap.transfer": "Frame Side Transfer",
+    "sources.tables": "IdIndex SourceTable",
     "tasks.recommend": "MatrixFactorization Side",
 }
 # The rooms that classes lived in before they moved here, so that older files still load.
@@ -108,19 +111,22 @@ _FORMER = {
     "weft.onehot": "embed.onehot",
     "weft.recommend": "tasks.recommend",
     "weft.sources": "sources.coca.coca sources.container sources.gbc.gbc sources.hemap.hemap",
-    "weft.sources._blocks": "sources.tables",
     "weft.sources._coca_views": "sources.coca.views",
-    "weft.sources._gbc_fusion": "sources.gbc.validation",
+    "weft.sources._gbc_fusion": "sources.gbc.prediction",
     "weft.sources._graphs": "sources.graphs",
     "weft.sources._hemap_projection": "sources.hemap.transfer",
     "weft.sources._hemap_transfer": "sources.hemap.transfer",
-    "weft.sources._ids": "sources.tables",
     "weft.sparse": "embed.sets.ksvd embed.sets.tfidf",
     "weft.sparse._terms": "embed.sets.terms",
     "weft.sparse._vocabulary": "embed.sets.tfidf",
     "weft.table": "rows.table",
     "weft.tables": "blocks.value_tables",
     "weft.windows": "embed.windowed",
+}
+# Classes that have another name now.
+_RENAMED = {
+    "weft.sources._blocks.Block": "tabweave.sources.tables.SourceTable",
+    "weft.sources._ids.Places": "tabweave.sources.tables.IdIndex",
 }
 # Of scikit-learn, what is made of plain values and arrays.
 _SKLEARN = {
@@ -263,6 +269,7 @@ def _found(name: str) -> Any:
     """Return the class or function of a name in a file; import nothing that is not registered."""
     if name.startswith("measure "):
         return import_module("tabweave.measures").MEASURES[name.removeprefix("measure ")].function
+    name = _RENAMED.get(name, name)
     known = _register().get(name) or _former_names().get(name)
     if known is None:
         raise ValueError(f"it holds a {name}, which this tabweave does not know; upgrade it")

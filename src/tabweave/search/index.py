@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import TabularInput, ValueEmbedder, remember_names, require_rows
+from tabweave.base import Embedder, TabularInput, remember_names, require_rows
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.weave import Weave
 from tabweave.io.store import Storable
@@ -27,7 +27,7 @@ from tabweave.rows.distinct import take_rows
 from tabweave.rows.frames import columns_of
 from tabweave.rows.table import Column, Numbers, Schema, Table
 from tabweave.search.graph import BACKENDS, Cache
-from tabweave.search.space import HIDDEN, NATIVE, Space, space_of
+from tabweave.search.space import HIDDEN, Space, space_of
 from tabweave.search.stored import Stored, matching
 
 _METRICS = ("auto", "l2", "l1")
@@ -138,7 +138,7 @@ class SimilarityIndex(Storable, TabularInput, BaseEstimator):
         stored = Stored.of(table, ids)
         self.embedder_, self._stored, self._graph = embedder, stored, None
         self._cache = Cache(self, space, stored)
-        if isinstance(embedder, NATIVE):
+        if isinstance(embedder, Embedder):
             remember_names(self, embedder.schema_)
         else:
             remember_names(self, table.schema.select(_shown(table)))
@@ -322,9 +322,8 @@ def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
     if _is_fitted(embedder):
         return embedder, _table(embedder, X)
     embedder = clone(embedder)
-    if isinstance(embedder, NATIVE):
-        numbers: Any = "nominal" if isinstance(embedder, ValueEmbedder) else "numeric"
-        X = Table.of(X, Schema.of(embedder.schema), numbers=numbers)
+    if isinstance(embedder, Embedder):
+        X = Table.of(X, Schema.of(embedder.schema), numbers=embedder._numbers)
         require_rows(X)
     embedder.fit(X, y)
     return embedder, _table(embedder, X)
@@ -340,7 +339,7 @@ def _is_fitted(embedder: Any) -> bool:
 
 def _table(embedder: Any, X: Any) -> Table:
     """Read the first rows: the embedder's columns as it reads them, others as they look."""
-    if not isinstance(embedder, NATIVE):
+    if not isinstance(embedder, Embedder):
         return with_vectors(embedder, X, Table.of(X))
     known = embedder.schema_
     if isinstance(X, Table) or names_of(X) is None or not known.named:
@@ -368,7 +367,7 @@ def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
 
 def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
     """Read rows to be added: all columns of the first ones must be there."""
-    if isinstance(embedder, NATIVE):
+    if isinstance(embedder, Embedder):
         return _checked(Table.of(_as_rows(X), schema), schema)
     shown = [name for name in schema.names if not name.startswith(HIDDEN)]
     return with_vectors(embedder, X, Table.of(X, schema.select(shown)))
@@ -387,7 +386,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     Columns that the index does not know are refused: they may be misspelt.
     """
     X = _as_rows(X)
-    if not isinstance(embedder, NATIVE):
+    if not isinstance(embedder, Embedder):
         return with_vectors(embedder, X, Table.of(X)), None
     own, given = embedder.schema_, names_of(X)
     if given is None or not own.named:

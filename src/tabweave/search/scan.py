@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.blocks.trees import gather
-from tabweave.rows.table import Codes, Numbers, Table
+from tabweave.blocks.block import Block
+from tabweave.rows.table import Codes, Table
 
 _JOINT = 2048  # joint values of a group: their distances (16 KB) stay in the first cache
 _BLOCK = 64  # queries a thread takes at a time
@@ -29,18 +29,16 @@ class Rows:
     line: np.ndarray
 
     @classmethod
-    def of(cls, table: Table, blocks: Sequence[Any], unknown: str) -> Rows:
+    def of(cls, table: Table, block: Block, unknown: Any) -> Rows:
         """Look up the coordinates of a table's values."""
         codes, values, lines = [], [], [np.zeros((table.n_rows, 0))]
-        for (column, data), block in zip(table, blocks, strict=True):
-            if isinstance(data, Codes):
+        for part in block.parts():
+            data = table[part.names[0]]
+            if part.by_value and isinstance(data, Codes):
                 codes.append(data.codes)
-                values.append(block.rows(data.labels, column.name, unknown))
-            elif isinstance(data, Numbers):
-                lines.append(block.values(data.values)[:, None])
+                values.append(part.points(data, unknown))
             else:
-                alone = Table(table.schema.select([column.name]), (data,), table.n_rows)
-                lines.append(gather(alone, [block], unknown, np.dtype("f8")))
+                lines.append(part.coordinates(table, unknown=unknown))
         return cls(codes, values, np.hstack(lines))
 
     @property

@@ -263,8 +263,8 @@ class View:
         node_of, heads = _nodes(table, space)
         members = np.argsort(node_of, kind="stable")
         starts = np.concatenate([[0], np.cumsum(np.bincount(node_of, minlength=len(heads)))])
-        columns = [table[part.name] for part in space.values]
-        places = [part.places(c) for part, c in zip(space.values, columns, strict=True)]
+        columns = [table[block.names[0]] for block in space.values]
+        places = [space.locate(block, c) for block, c in zip(space.values, columns, strict=True)]
         sizes = [len(c.labels) for c in columns]
         groups, codes = _joined([c.codes[heads] for c in columns], sizes, len(heads))
         parts = [space.line(rows) for rows in chunks(table, heads)] if space.lines else []
@@ -348,26 +348,26 @@ class _Asked:
 
     def __init__(self, view: View, queries: Table) -> None:
         self.view = view
-        columns = [queries[part.name] for part in view.space.values]
+        columns = [queries[block.names[0]] for block in view.space.values]
         self.codes = [column.codes for column in columns]
         pairs = zip(view.space.values, columns, strict=True)
-        self.places = [part.places(column) for part, column in pairs]
+        self.places = [view.space.locate(block, column) for block, column in pairs]
         self.line = np.ascontiguousarray(view.space.line(queries))
 
     def values(self, block: slice) -> np.ndarray:
         """Return the distances of some queries to every value of every column, side by side."""
         parts = [np.zeros((block.stop - block.start, 0))]
-        pairs = zip(self.view.space.values, self.view.places, strict=True)
-        for a, (part, stored) in enumerate(pairs):
-            parts.append(part.apart(self.places[a][self.codes[a][block]], stored))
+        space = self.view.space
+        pairs = zip(space.values, self.view.places, strict=True)
+        for a, (one, stored) in enumerate(pairs):
+            parts.append(space.between(one, self.places[a][self.codes[a][block]], stored))
         return np.hstack(parts)
 
 
 def _nodes(table: Table, space: Space) -> tuple[np.ndarray, np.ndarray]:
     """Return the node of each row and the first row of each node, as they arrived."""
     everyone = np.arange(table.n_rows)
-    names = [part.name for part in space.values]
-    names += [name for line in space.lines for name in line.columns]
+    names = [name for block in (*space.values, *space.lines) for name in block.names]
     if not names or any(name.startswith(HIDDEN) for name in names):
         return everyone, everyone  # vectors hardly ever repeat
     columns = [table[name] for name in names]

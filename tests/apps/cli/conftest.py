@@ -27,7 +27,7 @@ def process(*arguments, cwd, stdin=None, **env):
     """Run ``tabweave`` as a shell does."""
     command = [sys.executable, "-m", "tabweave.apps.cli", *map(str, arguments)]
     done = subprocess.run(
-        command, cwd=cwd, input=stdin, capture_output=True, timeout=300,
+        command, cwd=cwd, input=stdin, capture_output=True, timeout=600,
         env=os.environ | PLAIN | env,
     )  # fmt: skip
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())

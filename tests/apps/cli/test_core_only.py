@@ -27,7 +27,7 @@ def bare(tmp_path_factory):
     def run(*words, cwd):
         return subprocess.run(
             [sys.executable, "-S", "-c", start, *words],
-            cwd=cwd, capture_output=True, text=True, timeout=300, env=os.environ | PLAIN,
+            cwd=cwd, capture_output=True, text=True, timeout=600, env=os.environ | PLAIN,
         )  # fmt: skip
 
     return run

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from tabweave import Counts, MixedEmbedder, Table, ValueMetric, Weave
+from tabweave import Counts, DistanceHierarchy, MixedEmbedder, Table, ValueMetric, Weave
 from tabweave.apps.report import describe
 from tabweave.datasets import led24, titanic
 
@@ -87,6 +87,20 @@ def test_methods(method):
     assert out["map"]["rows"] and out["neighbors"]["rows"][0]["near"]
 
 
+def test_a_hierarchy_measures_as_its_trees_do(mixed):
+    rows = mixed(120)
+    rows.pop("group")
+    out = describe(rows, method=DistanceHierarchy(), rows=[3])
+    model = DistanceHierarchy().fit(rows)
+    D = model.pairwise_distances(rows)
+    near = [entry["distance"] for entry in out["neighbors"]["rows"][0]["near"]]
+    np.testing.assert_allclose(near, np.sort(np.delete(D[3], 3))[:5], rtol=1e-3)
+    for column in out["values"]["columns"]:
+        frame = model.value_distances(column["column"])
+        ours = frame.loc[column["labels"], column["labels"]].to_numpy()
+        np.testing.assert_allclose(column["distances"], ours, rtol=5e-3)
+
+
 def test_methods_that_learn_from_classes_get_the_target(mixed):
     rows = mixed(120)
     assert describe(rows, target="group", method="vdm")["method"].endswith(
@@ -131,7 +145,7 @@ def test_bad_input():
             describe(rows, method=silent)
     with pytest.raises(ValueError, match="method='best'"):
         describe(rows, method="best")
-    with pytest.raises(TypeError, match="use a name"):
+    with pytest.raises(TypeError, match="expected method to be a name or an embedder"):
         describe(rows, method=3)
     with pytest.raises(ValueError, match="n_neighbors=0"):
         describe(rows, n_neighbors=0)

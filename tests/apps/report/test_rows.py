@@ -18,7 +18,7 @@ def test_axes_are_principal_components_of_the_rows_with_their_copies():
         peer = PCA(3).fit(np.repeat(vectors, copies, axis=0))
         np.testing.assert_allclose(np.abs(axes.axes.T @ peer.components_.T), np.eye(3), atol=1e-8)
         np.testing.assert_allclose(axes.explained, peer.explained_variance_ratio_)
-        np.testing.assert_allclose(np.abs(axes.place(vectors)), np.abs(peer.transform(vectors)))
+        np.testing.assert_allclose(np.abs(axes.project(vectors)), np.abs(peer.transform(vectors)))
 
 
 def test_distinct_rows_and_their_copies():

@@ -50,7 +50,7 @@ def requests(driver):
             yield message["params"]["request"]["url"]
 
 
-def wait_for(question, seconds=240):
+def wait_for(question, seconds=600):
     """Ask until the answer is true."""
     return WebDriverWait(None, seconds, 0.1).until(lambda _: question())
 

@@ -31,7 +31,7 @@ def test_sklearn(estimator, check):
 def search(rows, model=None):
     X, y = rows
     model = model or DistanceHierarchy().fit(X, y)
-    return model, Rows.of(model._known(X), model._blocks, "centroid")
+    return model, Rows.of(model._read_fitted(X), model.blocks_, "centroid")
 
 
 def test_neighbours_are_exact(rows):
@@ -102,7 +102,7 @@ def test_perplexity(rows):
 )  # fmt: skip
 def test_bad_parameters(bad, rows):
     (name,) = bad
-    with pytest.raises(ValueError, match=f"{name}="):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of DRDH must be"):
         DRDH(**bad).fit(*rows)
 
 

@@ -5,10 +5,9 @@ from scipy.spatial.distance import cdist, squareform
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Column, Counts, Table
-from tabweave.blocks.trees import dissimilarity
 from tabweave.datasets import car
 from tabweave.embed.hierarchy import DistanceHierarchy
-from tabweave.embed.hierarchy.tree import from_linkage
+from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage
 
 DRINKS = {"coffee": ["latte", "mocha"], "tea": ["oolong"]}
 ROWS = {
@@ -101,7 +100,7 @@ def test_missing_and_unknown():
 def test_a_leaf_that_is_not_in_the_tree():
     with pytest.raises(ValueError, match="column 'drink': value 'water' is not in its tree; add"):
         DistanceHierarchy({"drink": DRINKS}).fit({"drink": ["latte", "water"]})
-    with pytest.raises(ValueError, match="trees names column 'food', which is no nominal"):
+    with pytest.raises(ValueError, match=r"set columns \('drink'\), got one of 'food'"):
         DistanceHierarchy({"food": DRINKS}).fit({"drink": ["latte", "mocha"]})
 
 
@@ -138,7 +137,7 @@ def test_batches_give_the_same_trees():
 )
 def test_bad_parameters(bad, error):
     (name,) = bad
-    with pytest.raises(error, match=f"{name}="):
+    with pytest.raises(error, match=f"The '{name}' parameter of DistanceHierarchy must be"):
         DistanceHierarchy(**bad).fit(ROWS)
 
 
@@ -151,3 +150,43 @@ def test_numbers():
     assert np.array_equal(empty, np.zeros((2, 1)))
     with pytest.raises(ValueError, match="beyond float64"):
         DistanceHierarchy().fit({"a": [1.7e308, -1.7e308]})
+
+
+# -- what every embedder can do -----------------------------------------------------------------
+
+
+def test_counts_of_categories_suffice():
+    cars = car()
+    rows = {**cars.columns, "size": ["S", "M", "L"] * 576}
+    table = Table.of(rows, SCHEMA)
+    counted = DistanceHierarchy().fit_counts(Counts.of(table, cars.y))
+    fitted = DistanceHierarchy(schema=SCHEMA).fit(rows, cars.y)
+    np.testing.assert_array_equal(counted.transform(rows), fitted.transform(rows))
+    counted.partial_fit(rows, cars.y)
+    assert counted.counts_.n == 2 * 1728 and not hasattr(counted, "trees_")
+    with pytest.raises(ValueError, match="'price' is numeric, and counts do not hold its range"):
+        DistanceHierarchy().fit_counts(Counts.of({"price": [1.0, 2.0]}))
+
+
+def test_a_batch_with_a_value_that_no_tree_has_changes_nothing():
+    model = DistanceHierarchy({"drink": DRINKS}).fit({"drink": ["latte", "mocha"]})
+    with pytest.raises(ValueError, match="value 'water' is not in its tree"):
+        model.partial_fit({"drink": ["water"]})
+    assert model.counts_.n == 2
+    assert model.transform({"drink": ["latte"]}).shape == (1, 5)
+
+
+def test_distances_of_values_are_those_of_trees_and_lines():
+    model = DistanceHierarchy({"drink": DRINKS}, schema=SCHEMA).fit(ROWS)
+    assert model.value_distances("size").loc["S", "M"] == 0.5
+    with pytest.raises(KeyError, match="expected a categorical column"):
+        model.value_distances("price")
+    with pytest.raises(ValueError, match="which no inner product gives"):
+        model.pairwise_kernel(ROWS)
+
+
+def test_labels_that_no_row_has_are_not_refused():
+    pandas = pytest.importorskip("pandas")
+    strict = DistanceHierarchy({"drink": DRINKS}, unknown="error").fit({"drink": ["latte"]})
+    drinks = pandas.Categorical(["latte"], ["latte", "water"])
+    assert strict.transform(pandas.DataFrame({"drink": drinks})).shape == (1, 5)

@@ -15,7 +15,8 @@ def read(path):
         rows = connection.execute(f"SELECT * FROM '{path}'").fetchall()
         names = [column[0] for column in connection.description]
         (about,) = connection.execute(
-            f"SELECT decode(value) FROM parquet_kv_metadata('{path}') WHERE decode(key) = 'tabweave'"
+            f"SELECT decode(value) FROM parquet_kv_metadata('{path}') "
+            "WHERE decode(key) = 'tabweave'"
         ).fetchone()
     return rows, names, json.loads(about)
 
@@ -109,3 +110,15 @@ def test_refusal_leaves_the_old_file(tmp_path):
     assert path.read_bytes() == before and len(list(tmp_path.iterdir())) == 1
     with pytest.raises(OSError, match="cannot write"):
         tabweave.export.parquet(OneHot().fit({"a": ["x", "y"]}), tmp_path / "none" / "t.parquet")
+
+
+def test_hierarchies(tmp_path, hierarchy):
+    model, rows = hierarchy
+    tabweave.export.parquet(model, tmp_path / "t.parquet")
+    _, _, about = read(tmp_path / "t.parquet")
+    ((name, low, factor),) = about["numbers"]
+    ages = np.array(rows[name])
+    ages = np.where(np.isnan(ages), about["missing"][name], (ages - low) * factor)
+    valued = {name: cells for name, cells in rows.items() if name != "age"}
+    found = np.column_stack([by_hand(tmp_path / "t.parquet", valued), ages])
+    np.testing.assert_allclose(found, model.transform(rows), atol=1e-12)

@@ -19,6 +19,7 @@ from tabweave import (
     UNTIE,
     Column,
     CoupledNumeric,
+    DistanceHierarchy,
     MixedEmbedder,
     NonBEND,
     OneHot,
@@ -123,6 +124,11 @@ class TestRoundTrip:
         for found in (in_duckdb(embedder, rows), in_sqlite(embedder, rows)):
             np.testing.assert_allclose(found, embedder.transform(rows), rtol=1e-6, atol=1e-6)
 
+    def test_hierarchies(self, hierarchy):
+        model, rows = hierarchy
+        for found in (in_duckdb(model, rows), in_sqlite(model, rows)):
+            agrees(found, model, rows)
+
     @pytest.mark.parametrize("numeric", ["standard", "absolute"])
     @pytest.mark.parametrize("categorical", ["auto", Weave(2)], ids=["concat", "sum"])
     def test_mixed_tables(self, categorical, numeric):
@@ -151,16 +157,10 @@ class TestRoundTrip:
         found = in_duckdb(strict, {"pay": [1.0, None]})
         np.testing.assert_array_equal(np.isnan(found), [[False] * 3, [True] * 3])
 
-    def test_real_tables(self):
-        for name in ("mushroom_full", "house_votes_full", "crx"):
-            try:
-                data = tabweave.datasets.load(name, download=False)
-            except FileNotFoundError as error:
-                pytest.skip(str(error))
-            X = {c: list(data.columns[c]) for c, kind in data.kinds.items()}
+    def test_whole_tables(self, whole_tables):
+        for X in whole_tables:
             half = {c: cells[::2] for c, cells in X.items()}
-            mixed = "numeric" in data.kinds.values()
-            model = (MixedEmbedder() if mixed else Weave()).fit(half)
+            model = (MixedEmbedder() if "n0" in X else Weave()).fit(half)
             rest = {c: cells[:300] for c, cells in X.items()}
             for found in (in_duckdb(model, rest), in_sqlite(model, rest)):
                 agrees(found, model, rest)
@@ -301,6 +301,9 @@ def refused(name):
     if name == "coupled":
         rows = {"a": list("xyxy"), "n": [1.0, 2.0, 4.0, 8.0]}
         return MixedEmbedder(numeric="coupled").fit(rows), ValueError, "numeric='standard'"
+    if name == "paths":
+        model = DistanceHierarchy({"a": ["x/y", "x/z"]}).fit({"a": ["x/y"]})
+        return model, ValueError, "reads any path below its nodes, which no lookup can list"
     if name == "numeric":
         return (
             CoupledNumeric().fit([[1.0, 2], [2, 1], [5, 2]]),
@@ -316,7 +319,7 @@ def refused(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["sets", "jia", "coupled", "numeric", "network", "constant", "surrogates"]
+    "name", ["sets", "jia", "coupled", "paths", "numeric", "network", "constant", "surrogates"]
 )
 def test_what_is_no_lookup_is_refused(name):
     model, kind, message = refused(name)

@@ -69,7 +69,8 @@ def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:
 
 def _described(job: Job, rows: Rows, labels: Any, n_clusters: int) -> list[dict[str, Any]]:
     """Return the size of each cluster, and what its rows have more often than others."""
-    from tabweave.apps.report.parts import describe_clusters, read
+    from tabweave.apps.report.clusters import describe_clusters
+    from tabweave.apps.report.reading import read
 
     target = job.target
     values = read(job.table(rows, with_target=True), target).values()

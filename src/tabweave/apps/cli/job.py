@@ -342,7 +342,7 @@ def _kind(name: str, text: str, cells: Any) -> Any:
 
 def _warn(table: Any) -> None:
     """Say which columns tell rows apart without telling what they are."""
-    from tabweave.apps.report.parts import read
+    from tabweave.apps.report.reading import read
 
     for name, why in read(table, None).left_out.items():
         _warn_of(name, why)
@@ -418,8 +418,8 @@ def projected(embedder: Any, table: Any, dims: int, name: str) -> Then:
     """Return the embedder, then the first principal axes of the rows; fewer if fewer vary."""
     import numpy as np
 
-    from tabweave.apps.report.parts import Axes
+    from tabweave.apps.report.rows import Axes
 
     vectors = embedder.transform(table)
     axes = Axes.of(vectors, np.ones(len(vectors)), dims)
-    return Then(embedder, axes.place, [f"{name}{i}" for i in range(axes.axes.shape[1])])
+    return Then(embedder, axes.project, [f"{name}{i}" for i in range(axes.axes.shape[1])])

@@ -159,7 +159,7 @@ def _colours(learned: Learned, name: str) -> tuple[list[str], Any]:
     import numpy as np
 
     from tabweave import Table
-    from tabweave.apps.report.parts import as_values
+    from tabweave.apps.report.reading import as_values
     from tabweave.rows.table import Sets
 
     cells = learned.rows.columns[name]

@@ -17,7 +17,7 @@ LIFT = 1.2  # a value must be so many times as frequent as everywhere to be wort
 
 
 def find_centers(
-    places: np.ndarray, weights: np.ndarray, random_state: int
+    points: np.ndarray, weights: np.ndarray, random_state: int
 ) -> tuple[np.ndarray, float]:
     """Return the centres of two to eight clusters, largest first, and how well they separate.
 
@@ -27,37 +27,37 @@ def find_centers(
     from sklearn.metrics import silhouette_score
     from threadpoolctl import threadpool_limits
 
-    # Rounding must not make two places of one: k-means would look for more groups than there are.
-    places = np.round(places, 9 - _magnitude(places))
+    # Rounding must not make two points of one: k-means would look for more groups than there are.
+    points = np.round(points, 9 - _magnitude(points))
     rng = np.random.default_rng(random_state)
-    some = np.arange(len(places))
+    some = np.arange(len(points))
     if len(some) > N_SCORED:
-        some = np.sort(rng.choice(len(places), N_SCORED, replace=False))
-    best, centers = -2.0, np.zeros((1, places.shape[1]))
-    most = min(MOST, len(np.unique(places, axis=0)) - 1)
+        some = np.sort(rng.choice(len(points), N_SCORED, replace=False))
+    best, centers = -2.0, np.zeros((1, points.shape[1]))
+    most = min(MOST, len(np.unique(points, axis=0)) - 1)
     with threadpool_limits(1):  # few points: threads would wait for each other, and sums repeat
         for k in range(2, most + 1):
             model = KMeans(k, n_init=3, random_state=random_state)
-            labels = model.fit(places, sample_weight=weights).labels_[some]
+            labels = model.fit(points, sample_weight=weights).labels_[some]
             if len(np.unique(labels)) < 2:
                 continue
-            score = float(silhouette_score(places[some], labels))
+            score = float(silhouette_score(points[some], labels))
             if score > best + CLEARLY:
                 best, centers = score, model.cluster_centers_
-    size = np.bincount(assign(places, centers), weights, minlength=len(centers))
+    size = np.bincount(assign(points, centers), weights, minlength=len(centers))
     return centers[np.argsort(-size, kind="stable")], best if best > -2 else 0.0
 
 
-def _magnitude(places: np.ndarray) -> int:
-    largest = float(np.abs(places).max(initial=0.0))
+def _magnitude(points: np.ndarray) -> int:
+    largest = float(np.abs(points).max(initial=0.0))
     return int(np.floor(np.log10(largest))) if largest > 0 else 0
 
 
-def assign(places: np.ndarray, centers: np.ndarray) -> np.ndarray:
-    """Return the nearest centre of each place."""
+def assign(points: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Return the nearest centre of each point."""
     from scipy.spatial.distance import cdist
 
-    return cdist(places, centers).argmin(axis=1)
+    return cdist(points, centers).argmin(axis=1)
 
 
 def describe_clusters(

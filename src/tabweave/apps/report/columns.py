@@ -9,15 +9,15 @@ import numpy as np
 
 from tabweave.apps.report.html import rounded, shown
 from tabweave.apps.report.reading import Reading
-from tabweave.blocks.distances import cdist_squared
-from tabweave.blocks.trees import dissimilarity
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.base import Embedder
+from tabweave.blocks.block import Block, label_column
+from tabweave.blocks.distances import summed_differences
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
-from tabweave.embed.hierarchy.tree import from_linkage
+from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage
 from tabweave.plots.structure import circle_order, leaves_in_order
 from tabweave.rows.table import Codes, Numbers, Sets
-from tabweave.rows.vocabulary import order, positions
+from tabweave.rows.vocabulary import Vocabulary, order
 
 TOP = 5
 N_BARS = 24
@@ -86,47 +86,41 @@ def _numbers(data: Numbers) -> dict[str, Any]:
     return out
 
 
-# -- Values of a column: how far apart they are, and the tree they form
+# -- values of a column: their distances, and the tree they form ---------------------------------
 
 MOST_VALUES = 30
 MOST_COLUMNS = 40
 
 
-def describe_values(
-    tables: ValueTables | None, counts: Counts, weights: dict[str, float]
-) -> dict[str, Any]:
+def describe_values(model: Embedder, counts: Counts, weights: dict[str, float]) -> dict[str, Any]:
     """Return, per categorical column of two values or more, distances and tree of its values.
 
     Columns that count more come first; of a column the most frequent values are taken, in the
     order of the tree, so that what is alike stands together.
     """
-    names = [] if tables is None else [n for n in tables.names if counts.sizes[_at(counts, n)] > 1]
+    nominal = [c.name for c in model.schema_.columns if c.kind in ("nominal", "set")]
+    names = [name for name in nominal if counts.sizes[counts.vocabulary.index(name)] > 1]
     names.sort(key=lambda name: -weights.get(name, 0.0))
-    chosen = names[:MOST_COLUMNS]
-    assert tables is not None or not chosen
-    columns = [_column(tables, counts, name) for name in chosen]
+    blocks = {name: model.blocks_.only([name]) for name in names[:MOST_COLUMNS]}
+    columns = [_column(block.parts()[0], counts, name) for name, block in blocks.items() if block]
     return {"columns": columns, "of": len(names), "most": MOST_VALUES}
 
 
-def _at(counts: Counts, name: str) -> int:
-    return counts.names.index(name)
-
-
-def _column(tables: Any, counts: Counts, name: str) -> dict[str, Any]:
+def _column(block: Block, counts: Counts, name: str) -> dict[str, Any]:
     own = trimmed(counts, name, MOST_VALUES)
-    labels = own.labels[_at(own, name)]
+    labels = own.labels[own.vocabulary.index(name)]
     tree = from_linkage(dissimilarity(own, name), labels, "average")
     order, merges = unrolled(tree)
     labels = tuple(labels[i] for i in order)
-    a = tables.names.index(name)
-    rows = tables.tables[a][positions(tables.labels[a], labels)]
+    points = block.points(label_column(labels))[:-1]
+    distances = summed_differences(points, points, block.power)
     return {
         "column": name,
         "labels": [shown(label) for label in labels],
         "counts": own.value_counts[own.span(name)][order].tolist(),
-        "distances": rounded(np.sqrt(cdist_squared(rows, rows)), 3),
+        "distances": rounded(distances if block.power == 1 else np.sqrt(distances), 3),
         "merges": merges,
-        "of": int(counts.sizes[_at(counts, name)]),
+        "of": int(counts.sizes[counts.vocabulary.index(name)]),
     }
 
 
@@ -141,14 +135,14 @@ def trimmed(counts: Counts, name: str, at_most: int) -> Counts:
     keep = np.concatenate([everything[: span.start], span.start + best, everything[span.stop :]])
     labels, a = list(counts.labels), counts.vocabulary.index(name)
     labels[a] = tuple(labels[a][i] for i in best)
-    vocabulary = replace(counts.vocabulary, labels=tuple(labels))
+    vocabulary = Vocabulary(counts.vocabulary.names, tuple(labels))
     return replace(counts, vocabulary=vocabulary, pairs=counts.pairs[keep][:, keep])
 
 
 def unrolled(tree: Any) -> tuple[list[int], list[list[float]]]:
     """Return a grown tree's values from top to bottom, and the joins: (upper, lower, height).
 
-    ``upper`` and ``lower`` are places in that order, or numbers of earlier joins counted on from
+    ``upper`` and ``lower`` are indices in that order, or numbers of earlier joins counted on from
     it.
     """
     leaves = leaves_in_order(tree)
@@ -165,7 +159,7 @@ def unrolled(tree: Any) -> tuple[list[int], list[list[float]]]:
     return [len(tree) - 1 - leaf for leaf in leaves], merges
 
 
-# -- Couplings: which columns depend on each other, as a graph on a circle
+# -- couplings of columns, as a graph on a circle -------------------------------------------------
 
 MOST_NODES = 40
 MOST_PAIRS = 100

@@ -14,8 +14,8 @@ import tabweave
 from tabweave.apps.methods import EMBEDDERS
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
 from tabweave.apps.report.columns import describe_columns, describe_couplings, describe_values
-from tabweave.apps.report.notes import describe_warnings
 from tabweave.apps.report.html import page
+from tabweave.apps.report.notes import describe_warnings
 from tabweave.apps.report.reading import Reading, read
 from tabweave.apps.report.rows import (
     MAP_COLUMNS,
@@ -26,7 +26,7 @@ from tabweave.apps.report.rows import (
     describe_map,
     describe_neighbors,
 )
-from tabweave.base import ValueEmbedder
+from tabweave.base import Embedder
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.value_metric import ValueMetric
@@ -60,8 +60,8 @@ def describe(
         The column to be explained, by name, or its value for each row. The embedding does not see
         it (unless the method learns from classes); colours, clusters and warnings do.
     method : str or embedder, default="auto"
-        What rows are compared by: "auto" (:class:`~tabweave.MixedEmbedder`), the name of an embedder
-        in lower case, the name of a measure, or an embedder, fitted anew on X.
+        What rows are compared by: "auto" (:class:`~tabweave.MixedEmbedder`), the name of an
+        embedder in lower case, the name of a measure, or an embedder, fitted anew on X.
     n_neighbors : int, default=5
         How many neighbours of a row are shown.
     rows : int or sequence of int, optional
@@ -115,14 +115,14 @@ def look_at(
         return out | {"method": None} | empty, None
     tell("learning", 0.3)
     model = fitted(reading, method, random_state)
-    weights = column_weights(model)
+    weights = model._column_weights()
     out |= {
-        "method": name_of(model),
+        "method": model._title(),
         "weights": {k: round(v, 4) for k, v in weights.items()},
     }
     tell("comparing values", 0.5)
     own = counts.select([name for name in counts.names if name != reading.target])
-    out["values"] = describe_values(model.tables_, own, weights)
+    out["values"] = describe_values(model, own, weights)
     seen = Rows.of(reading, random_state, MAP_COLUMNS)
     return out | _look_at_rows(reading, model, seen, wishes, tell), model
 
@@ -137,22 +137,23 @@ def _look_at_rows(
     copies = seen.copies[seen.drawn]
     with threadpool_limits(1):  # t-SNE makes much of the last bit, which threads change
         axes = Axes.of(vectors, copies)
-        places = axes.place(vectors)
+        points = axes.project(vectors)
     tell("finding clusters", 0.7)
-    centers, silhouette = find_centers(places, copies, random_state)
-    chosen = choose_rows(seen, asked, places, assign(places, centers), centers)
+    centers, silhouette = find_centers(points, copies, random_state)
+    chosen = choose_rows(seen, asked, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
-    near = Nearest(queries, seen.vectors(model, queries), n_neighbors)
+    power = model.blocks_.power
+    near = Nearest(queries, seen.vectors(model, queries), n_neighbors, power)
     labels = np.zeros(len(seen.first), int)
     for numbers, block in seen.blocks(model, vectors.shape[1]):
-        labels[numbers] = assign(axes.place(block), centers)
+        labels[numbers] = assign(axes.project(block), centers)
         near.see(numbers, block)
         tell("finding neighbours", 0.8 + 0.1 * numbers[-1] / len(labels))
     tell("describing clusters", 0.9)
     groups = describe_clusters(reading.values(), labels[seen.of_row], len(centers), reading.target)
     tell("explaining neighbours", 0.95)
     found = {
-        "map": describe_map(reading, seen, places, axes, labels[seen.drawn], random_state),
+        "map": describe_map(reading, seen, points, axes, labels[seen.drawn], random_state),
         "clusters": {"silhouette": round(silhouette, 3), "groups": groups},
         "neighbors": {
             "columns": reading.kept,
@@ -215,29 +216,26 @@ def report(
     return None
 
 
-# -- Which representation a report looks through, from what users write
+# -- the embedder of a report --------------------------------------------------------------------
 
 
 def fitted(reading: Reading, method: Any, random_state: Any) -> Any:
     """Return the embedder of a report, fitted on the columns it keeps."""
     features = reading.features()
     model = chosen(method, features, random_state)
-    inner = model.categorical if isinstance(model, MixedEmbedder) else model
-    uses_classes = isinstance(inner, ValueEmbedder) and inner._uses_classes
-    return model.fit(features, _classes(reading, inner) if uses_classes else None)
+    return model.fit(features, _classes(reading, model) if model._uses_classes else None)
 
 
-def chosen(method: Any, table: Table, random_state: Any) -> Any:
+def chosen(method: Any, table: Table, random_state: Any) -> Embedder:
     """Return the embedder of a name, or a clone of the one given, wrapped where numbers ask."""
     model = _named(method, random_state) if isinstance(method, str) else method
-    if not isinstance(model, ValueEmbedder | MixedEmbedder):
-        raise TypeError(f"method={method!r}: use a name, or a MixedEmbedder or embedder of values")
-    if isinstance(model, MixedEmbedder):
-        return clone(model)
+    if not isinstance(model, Embedder):
+        raise TypeError(f"expected method to be a name or an embedder of tabweave, got {method!r}")
     if not model._has_vectors:
         raise ValueError(f"{model!r} gives rows no vectors; use another embedder")
     numbered = any(column.kind in ("numeric", "ordinal") for column in table.schema.columns)
-    return MixedEmbedder(clone(model)) if numbered else clone(model)
+    reads_numbers = model._numbers == "numeric"
+    return MixedEmbedder(clone(model)) if numbered and not reads_numbers else clone(model)
 
 
 def _named(name: str, random_state: Any) -> Any:
@@ -255,27 +253,7 @@ def _named(name: str, random_state: Any) -> Any:
 
 def _classes(reading: Reading, model: Any) -> list[Any]:
     if reading.target is None:
-        raise ValueError(f"{type(model).__name__} learns from classes: give a target")
+        raise ValueError(f"{model._title()} learns from classes: give a target")
     data = reading.values()[reading.target]
     assert isinstance(data, Codes)
     return [data.labels[code] for code in data.codes.tolist()]
-
-
-def name_of(model: Any) -> str:
-    """Return what an embedder is called on the page."""
-    if isinstance(model, MixedEmbedder):
-        inner = "Weave" if isinstance(model.categorical, str) else name_of(model.categorical)
-        return f"MixedEmbedder, with {inner} for the categories"
-    if isinstance(model, ValueMetric):
-        return (
-            f"ValueMetric({model.measure!r})" if isinstance(model.measure, str) else "ValueMetric"
-        )
-    return type(model).__name__
-
-
-def column_weights(model: Any) -> dict[str, float]:
-    """Return how much each column counts, where the embedder says so."""
-    inner = getattr(model, "categorical_", model)
-    weights = getattr(inner, "weights_", None) if inner is not None else None
-    plain = isinstance(weights, dict) and all(isinstance(w, float) for w in weights.values())
-    return dict(weights) if plain and weights else {}

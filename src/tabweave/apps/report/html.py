@@ -79,7 +79,7 @@ def _hash(text: str) -> str:
     return f"'sha256-{digest}'"
 
 
-# -- Values as people read them: short text, rounded numbers; missing stays None
+# -- values as people read them: short text, rounded numbers; missing stays None -----------------
 
 LONGEST = 60
 
@@ -145,15 +145,15 @@ def rounded(values: Any, digits: int = 4) -> Any:
 
 def bin_names(edges: np.ndarray) -> list[str]:
     """Return a name for each bin: ``< 12``, ``12 to 30``, ``≥ 30``."""
-    ends = _told_apart(edges)
+    ends = _distinct(edges)
     if not ends:
         return ["any number"]
     inner = [f"{a} to {b}" for a, b in pairwise(ends)]
     return [f"< {ends[0]}", *inner, f"≥ {ends[-1]}"]
 
 
-def _told_apart(edges: Sequence[float] | np.ndarray) -> list[str]:
-    """Return edges with as few digits as tell them apart, at least three."""
+def _distinct(edges: Sequence[float] | np.ndarray) -> list[str]:
+    """Return edges with as few digits as keep them distinct, at least three."""
     for digits in range(3, 18):
         names = [written(edge, digits) for edge in edges]
         if len(set(names)) == len(names):

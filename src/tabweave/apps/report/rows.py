@@ -15,6 +15,8 @@ import numpy as np
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, select, take
+from tabweave.blocks.distances import summed_differences
+from tabweave.counts.spectra import fix_signs
 from tabweave.rows.distinct import canonical_codes, distinct_rows
 from tabweave.rows.table import Codes, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label
@@ -86,22 +88,20 @@ class Axes:
         keep = values > 1e-10 * total
         values, found = values[keep][::-1], found[:, keep][:, ::-1]
         axes = found if tall else centred.T @ found / np.sqrt(values)
-        # An axis may point either way; make its largest entry positive, so that results repeat.
-        signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-        return cls(mean, axes * signs, values / total)
+        return cls(mean, fix_signs(axes), values / total)
 
-    def place(self, vectors: np.ndarray) -> np.ndarray:
+    def project(self, vectors: np.ndarray) -> np.ndarray:
         """Return the coordinates of vectors along the axes."""
         return (vectors - self.mean) @ self.axes
 
 
-def layouts(places: np.ndarray, axes: Axes, random_state: Any) -> list[dict[str, Any]]:
+def layouts(points: np.ndarray, axes: Axes, random_state: Any) -> list[dict[str, Any]]:
     """Return the maps: the first two axes, and t-SNE where openTSNE is there and rows are few."""
-    flat = np.zeros((len(places), 2))
-    flat[:, : min(2, places.shape[1])] = places[:, :2]
+    flat = np.zeros((len(points), 2))
+    flat[:, : min(2, points.shape[1])] = points[:, :2]
     share = [*rounded(axes.explained[:2]), 0.0, 0.0][:2]
     out = [{"name": "principal axes", "points": flat, "explained": share}]
-    near = _tsne(places, random_state) if 30 <= len(places) <= MOST_NEAR else None
+    near = _tsne(points, random_state) if 30 <= len(points) <= MOST_NEAR else None
     if near is not None:
         out.append({"name": "neighbourhoods (t-SNE)", "points": near})
     return out
@@ -110,27 +110,24 @@ def layouts(places: np.ndarray, axes: Axes, random_state: Any) -> list[dict[str,
 MOST_NEAR = 2000
 
 
-def _tsne(places: np.ndarray, random_state: Any) -> np.ndarray | None:
+def _tsne(points: np.ndarray, random_state: Any) -> np.ndarray | None:
     try:
         from openTSNE import TSNE
     except ImportError:  # an extra, and no reason to fail: the page does without
         return None
-    perplexity = min(30, (len(places) - 1) // 3)
-    start = places[:, :2] / max(float(places[:, 0].std()), 1e-12) * 1e-4
+    perplexity = min(30, (len(points) - 1) // 3)
+    start = points[:, :2] / max(float(points[:, 0].std()), 1e-12) * 1e-4
     if start.shape[1] < 2:
         return None
     seed = int(np.random.default_rng(random_state).integers(1 << 31))
     layout = TSNE(
         perplexity=perplexity, n_iter=250, neighbors="exact", negative_gradient_method="bh",
         initialization=start, n_jobs=1, random_state=seed,
-    ).fit(places)  # fmt: skip
+    ).fit(points)  # fmt: skip
     return np.array(layout)
 
 
-# -- Reading: the rows of a report, which column is the target, and which say nothing of rows
-
-
-# -- The map: where the drawn rows lie, and what each of them holds
+# -- the map -------------------------------------------------------------------------------------
 
 MAP_COLUMNS = 100
 MOST_LABELS = 200
@@ -140,7 +137,7 @@ OTHERS = "other values"
 def describe_map(
     reading: Reading,
     seen: Rows,
-    places: np.ndarray,
+    points: np.ndarray,
     axes: Axes,
     clusters: np.ndarray,
     random_state: int,
@@ -153,7 +150,7 @@ def describe_map(
     return {
         "layouts": [
             layout | {"points": rounded(layout["points"])}
-            for layout in layouts(places, axes, random_state)
+            for layout in layouts(points, axes, random_state)
         ],
         "rows": rows.tolist(),
         "copies": seen.copies[seen.drawn].tolist(),
@@ -171,14 +168,14 @@ def _cells(drawn: Table, name: str) -> dict[str, Any]:
         data = _joined(data, drawn.n_rows)
     first = by_frequency(data)
     kept = first[:MOST_LABELS]
-    place = np.full(len(data.labels), len(kept))
-    place[kept] = np.arange(len(kept))
+    index = np.full(len(data.labels), len(kept))
+    index[kept] = np.arange(len(kept))
     labels: list[Label] = [shown(data.labels[i]) for i in kept]
     if len(first) > len(kept):
         labels.append(OTHERS)
     if None in data.labels:
-        place[data.labels.index(None)] = -1
-    return {"labels": labels, "codes": place[data.codes].tolist()}
+        index[data.labels.index(None)] = -1
+    return {"labels": labels, "codes": index[data.codes].tolist()}
 
 
 def _joined(data: Sets, n_rows: int) -> Codes:
@@ -188,34 +185,33 @@ def _joined(data: Sets, n_rows: int) -> Codes:
     return Codes(codes, labels.tolist())
 
 
-# -- Neighbours: the rows nearest to a few chosen ones, and why they are no nearer
+# -- neighbours ----------------------------------------------------------------------------------
 
 
 class Nearest:
     """Keeps the nearest distinct rows of some queries while blocks of rows go by."""
 
-    def __init__(self, queries: np.ndarray, vectors: np.ndarray, k: int) -> None:
-        self.queries, self.vectors, self.k = queries, vectors, k
+    def __init__(self, queries: np.ndarray, vectors: np.ndarray, k: int, power: int = 2) -> None:
+        self.queries, self.vectors, self.k, self.power = queries, vectors, k, power
         self.distances = np.full((len(queries), 0), np.inf)
         self.numbers = np.zeros((len(queries), 0), int)
 
     def see(self, numbers: np.ndarray, vectors: np.ndarray) -> None:
         """Take a block of rows into account."""
-        from scipy.spatial.distance import cdist
-
         if not len(self.queries):
             return
-        apart = cdist(self.vectors, vectors)
-        apart[self.queries[:, None] == numbers] = np.inf  # a row is no neighbour of itself
-        distances = np.hstack([self.distances, apart])
-        candidates = np.hstack([self.numbers, np.broadcast_to(numbers, apart.shape)])
+        found = summed_differences(self.vectors, vectors, self.power)
+        found = found if self.power == 1 else np.sqrt(found)
+        found[self.queries[:, None] == numbers] = np.inf  # a row is no neighbour of itself
+        distances = np.hstack([self.distances, found])
+        candidates = np.hstack([self.numbers, np.broadcast_to(numbers, found.shape)])
         best = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
         self.distances = np.take_along_axis(distances, best, axis=1)
         self.numbers = np.take_along_axis(candidates, best, axis=1)
 
 
 def choose_rows(
-    rows: Rows, asked: Any, places: np.ndarray, labels: np.ndarray, centers: np.ndarray
+    rows: Rows, asked: Any, points: np.ndarray, labels: np.ndarray, centers: np.ndarray
 ) -> list[tuple[int, str]]:
     """Return the rows whose neighbours are shown, and why: those asked for, or telling ones.
 
@@ -230,14 +226,14 @@ def choose_rows(
             if not -n_rows <= row < n_rows:
                 raise IndexError(f"there is no row {row}; rows go from 0 to {n_rows - 1}")
         return [(int(row) % n_rows, "chosen") for row in wanted]
-    apart = np.linalg.norm(places - centers[labels], axis=1)
+    distance = np.linalg.norm(points - centers[labels], axis=1)
     out = []
     for k in range(len(centers)):
         own = np.flatnonzero(labels == k)
         if len(own):
-            typical = rows.drawn[own[apart[own].argmin()]]
+            typical = rows.drawn[own[distance[own].argmin()]]
             out.append((int(rows.first[typical]), f"typical of cluster {cluster_name(k)}"))
-    odd = int(rows.first[rows.drawn[apart.argmax()]])
+    odd = int(rows.first[rows.drawn[distance.argmax()]])
     return out if odd in [row for row, _ in out] else [*out, (odd, "far from every cluster")]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.apps import methods
-from tabweave.apps.report.parts import embedded
+from tabweave.apps.report.html import embedded
 from tabweave.apps.studio.files import KINDS, MOST_BYTES, TooLarge, inside, listed
 from tabweave.apps.studio.look import DOWNLOADS, described, explained, made, page_of, program_of
 from tabweave.apps.studio.look import near as look_near

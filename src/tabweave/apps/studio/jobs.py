@@ -146,7 +146,7 @@ class Jobs:
 def read(path: str, method: str, target: str | None) -> Any:
     """Return the rows of a file as a report sees them; classes to learn from are values."""
     from tabweave import Table, engines
-    from tabweave.apps.report.parts import read as read_rows
+    from tabweave.apps.report.reading import read as read_rows
 
     classes = {target: "nominal"} if method in SUPERVISED and target else None
     return read_rows(Table.of(engines.read(path), classes), target)
@@ -173,7 +173,7 @@ def run(pipe: Any, path: str, method: str, target: str | None, folder: str) -> N
 
 
 def _run(pipe: Any, path: str, method: str, target: str | None, folder: Path) -> None:
-    from tabweave.apps.report.parts import look_at
+    from tabweave.apps.report.describe import look_at
 
     report = progress_reporter(lambda progress: pipe.send(("progress", progress)), "", 1.0)
     report("reading", 0.0)

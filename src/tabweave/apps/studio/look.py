@@ -86,7 +86,7 @@ def explained(job: Job, a: int, b: int) -> dict[str, Any]:
 
 def row_of(reading: Any, row: int) -> dict[str, str | None]:
     """Return the cells of a row as text."""
-    from tabweave.apps.report.parts import cell
+    from tabweave.apps.report.html import cell
 
     return {column.name: cell(data, row) for column, data in reading.table}
 

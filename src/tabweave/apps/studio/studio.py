@@ -107,7 +107,7 @@ class Studio:
 def _first_rows(path: Path) -> dict[str, Any]:
     """Return the columns of a table and its first rows as text."""
     from tabweave import Table, engines
-    from tabweave.apps.report.parts import cell
+    from tabweave.apps.report.html import cell
 
     first = next(iter(engines.batches(str(path), batch_rows=N_PREVIEW)), None)
     if first is None:

@@ -1,32 +1,30 @@
-"""DRDH: a map of mixed rows, from distance hierarchies through t-SNE [Huang and Hsu, 004].
+"""DRDH: a map of mixed rows, from distance hierarchies through t-SNE (Huang and Hsu).
 
 Trees make rows comparable (:class:`DistanceHierarchy`), their nearest neighbours are found by
-tree distance, openTSNE lays them out. The paper's n × n matrix is never formed, and new rows find
-their place on a map that is already there.
+tree distance, openTSNE lays them out. The paper's n × n matrix is never formed, and new rows are
+projected on a map that is already there.
 """
 
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from tabweave._compat import require
-from tabweave.base import remember_names
+from tabweave._compat import Interval, StrOptions, require
+from tabweave.base import Estimator, TabularInput, remember_names, seed_of
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
-from tabweave.io.store import Storable
 from tabweave.search.scan import Rows, TreeIndex, jobs, placed
 
 _MANY = 60_000  # rows from which neighbours are found through faiss, where it is installed
-_FEW = 5_000  # new rows up to which each is placed on its own, whatever else is in the batch
+_FEW = 5_000  # new rows up to which each is projected alone, whatever else is in the batch
 
 
-class DRDH(Storable, TransformerMixin, BaseEstimator):
+class DRDH(TabularInput, TransformerMixin, Estimator):
     """Draw mixed rows on a map, so that rows near in their trees are near on it.
 
     Parameters
@@ -49,7 +47,7 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
     Attributes
     ----------
     map_ : ndarray of shape (n_rows, n_components)
-        The place of each row of fit.
+        The location of each row of fit.
     hierarchy_ : DistanceHierarchy
         The trees.
     perplexity_ : float
@@ -60,9 +58,10 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
     Notes
     -----
     Classes given to ``fit`` shape the trees, by Eq. (11); give those of training rows only.
-    ``transform`` places rows among those of fit, which stay where they are; a row of fit given
-    again is placed anew, near its old place. Erratum: the gradient (10) has p - q, not p + q.
-    Draw it with ``tabweave.plots.scatter_map(model.map_, labels)``, coloured by class or by a column.
+    ``transform`` projects rows among those of fit, which stay where they are; a row of fit given
+    again is projected anew, near where it was. Erratum: the gradient (10) has p - q, not p + q.
+    Draw it with ``tabweave.plots.scatter_map(model.map_, labels)``, coloured by class or by a
+    column.
 
     Examples
     --------
@@ -75,6 +74,17 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
     >>> model.transform(rows.take([7]).columns).shape
     (1, 2)
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "perplexity": [Interval(Real, 1, None, closed="left"), StrOptions({"auto"})],
+        "trees": DistanceHierarchy._parameter_constraints["trees"],
+        "linkage": DistanceHierarchy._parameter_constraints["linkage"],
+        "neighbors": [StrOptions({"auto", "exact", "faiss"})],
+        "n_iter": [Interval(Integral, 0, None, closed="left")],
+        "schema": DistanceHierarchy._parameter_constraints["schema"],
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,
@@ -109,8 +119,8 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
         y : array-like, optional
             A class for each row, from which trees are grown.
         """
+        self._validate_params()
         require("openTSNE", "map")
-        self._check_parameters()
         hierarchy = DistanceHierarchy(self.trees, linkage=self.linkage, schema=self.schema)
         hierarchy.fit(X, y)
         return self._lay_out(X, hierarchy)
@@ -119,13 +129,13 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
         """Algorithm 2: rows to trees, trees to neighbours, neighbours to a map."""
         from openTSNE import TSNE, affinity, initialization
 
-        rows = Rows.of(hierarchy._known(X), hierarchy._blocks, hierarchy.unknown)
+        rows = Rows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)
         perplexity = self._resolved_perplexity(rows.shape[0])
         approximate = self._approximate(rows.shape[0])
         index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
         n_jobs = jobs(rows.shape[0])
         near = affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=index, n_jobs=n_jobs)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = seed_of(self.random_state)
         start = _start(rows.coordinates(), int(self.n_components), seed, initialization)
         tsne = TSNE(
             n_components=int(self.n_components),
@@ -164,18 +174,6 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
             require("faiss", "search")
         return self.neighbors == "faiss"
 
-    def _check_parameters(self) -> None:
-        for name, least in (("n_components", 1), ("n_iter", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name}={value!r}: use a whole number >= {least}")
-        p = self.perplexity
-        number = isinstance(p, Real) and not isinstance(p, bool) and float(p) >= 1
-        if not number and p != "auto":
-            raise ValueError(f"perplexity={self.perplexity!r}: use a number >= 1, or 'auto'")
-        if self.neighbors not in ("auto", "exact", "faiss"):
-            raise ValueError(f"neighbors={self.neighbors!r}: use 'auto', 'exact' or 'faiss'")
-
     # -- using -----------------------------------------------------------------------------
 
     def fit_transform(self, X: Any, y: Any = None) -> np.ndarray:
@@ -183,16 +181,16 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
         return self.fit(X, y).map_.copy()
 
     def transform(self, X: Any) -> np.ndarray:
-        """Place rows on the map, among the rows of fit; learns nothing."""
+        """Project rows on the map, among the rows of fit; learns nothing."""
         check_is_fitted(self, "map_")
         hierarchy = self.hierarchy_
-        rows = Rows.of(hierarchy._known(X), hierarchy._blocks, hierarchy.unknown)
+        rows = Rows.of(hierarchy._read_fitted(X), hierarchy.blocks_, hierarchy.unknown)
         if not rows.shape[0]:
-            raise ValueError("there is no row to place on the map")
+            raise ValueError("expected at least one row to project, got none")
         near = min(25, len(self.map_))
         perplexity = min(5.0, self.perplexity_)
         layout = placed(self.map_, self._index)
-        # Forces by interpolation depend on the whole batch; a few rows are placed one by one.
+        # Forces by interpolation depend on the whole batch; a few rows are projected one by one.
         few = rows.shape[0] <= _FEW or self.n_components > 2
         partial = layout.prepare_partial(rows, k=near, perplexity=perplexity)
         partial.optimize(
@@ -214,10 +212,6 @@ class DRDH(Storable, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = []
         tags.non_deterministic = self.random_state is None
         return tags
 

@@ -1,4 +1,4 @@
-"""DistanceHierarchy: mixed rows by the trees of their values [Huang and Hsu, 004].
+"""DistanceHierarchy: mixed rows by the trees of their values (Huang and Hsu).
 
 Every categorical column gets a tree, given by hand or grown from the classes (or, without labels,
 from the other columns); numbers and grades lie on a line. Rows become vectors whose Manhattan
@@ -7,25 +7,26 @@ distance is the sum of the tree distances, exactly. Only the rows given to ``fit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
-from numbers import Real
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from tabweave._compat import require
-from tabweave.base import TabularInput, _one_row, check_input_features, remember_names, require_rows
-from tabweave.blocks.trees import Tree, TreeBlock, dissimilarity, edges, gather, learn
+from tabweave._compat import StrOptions
+from tabweave.base import Embedder, counted_schema, require_rows
+from tabweave.blocks.block import Block, Blocks, label_column
+from tabweave.blocks.trees import LevelBlock, LineBlock, Tree, TreeBlock
 from tabweave.counts.counts import Counts
-from tabweave.io.store import Storable
-from tabweave.rows.table import Numbers, Schema, Table
-from tabweave.rows.vocabulary import Label, canonical, identity
+from tabweave.counts.couplings import partners, shares
+from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
+from tabweave.rows.vocabulary import Label
+
+LINKAGES = ("single", "average", "complete")
+_MOST_VALUES = 10_000  # of a column whose tree is grown: the dissimilarities take V² numbers
 
 
-class DistanceHierarchy(Storable, TabularInput, TransformerMixin, BaseEstimator):
+class DistanceHierarchy(Embedder):
     """Embed rows so that Manhattan distance is the sum of their columns' tree distances.
 
     Parameters
@@ -47,6 +48,8 @@ class DistanceHierarchy(Storable, TabularInput, TransformerMixin, BaseEstimator)
     ----------
     trees_ : dict of str to Tree
         The tree of every categorical column.
+    blocks_ : Blocks
+        A tree or a line for each column: what rows, distances and explanations are made of.
     counts_ : Counts
         What was seen; with classes if ``y`` was given.
     ranges_ : dict of str to (float, float)
@@ -76,6 +79,12 @@ class DistanceHierarchy(Storable, TabularInput, TransformerMixin, BaseEstimator)
     0.0
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Embedder._parameter_constraints,
+        "trees": [Mapping, None],
+        "linkage": [StrOptions(set(LINKAGES))],
+    }
+
     def __init__(
         self,
         trees: Any = None,
@@ -93,322 +102,198 @@ class DistanceHierarchy(Storable, TabularInput, TransformerMixin, BaseEstimator)
 
     # -- learning --------------------------------------------------------------------------
 
-    counts_: Counts
+    trees_: dict[str, Tree]
     ranges_: dict[str, tuple[float, float]]
+    _blocks: list[Block]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, and from their classes if they are given.
 
         Parameters
         ----------
-        X : frame, array, mapping of columns or list of dicts
-            The rows.
+        X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
+            The rows; a source is read into memory.
         y : array-like, optional
             A class for each row.
         """
         self.__dict__.pop("counts_", None)
-        return self.partial_fit(X, y)
+        return self.partial_fit(X, y).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add rows to what was seen so far; same result as one ``fit`` on all of them."""
-        self._check_parameters()
+        """Add rows to what was seen so far; same result as one ``fit`` on all of them.
+
+        Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
+        """
+        self._validate_params()
         first = "counts_" not in vars(self)
-        table = _read(X, Schema.of(self.schema)) if first else self._known(X)
+        table = self._read(X, Schema.of(self.schema)) if first else self._read_fitted(X)
         require_rows(table)
         y = y if y is None or hasattr(y, "__len__") else np.asarray(y)
-        counts, ranges = Counts.of(table, y), _ranges(table)
-        if not first:
+        counts, ranges = Counts.of(table, y), number_ranges(table)
+        self._check_trees(counts)
+        if first:
+            self._start(counts, table.schema)
+        else:
             if (y is None) != (self.counts_.classes is None):
                 raise ValueError("y was given for some batches only; give it for all or for none")
-            counts = self.counts_ + counts
+            self._hold(self.counts_ + counts)
             for name, (low, high) in self.ranges_.items():
                 ranges[name] = min(low, ranges[name][0]), max(high, ranges[name][1])
-        trees = self._grown(counts)
-        if first:
-            remember_names(self, table.schema)
-        self.counts_, self.ranges_, self.trees_ = counts, ranges, trees
-        self.schema_ = table.schema
-        self._blocks = learn(counts, ranges, trees)
+        self.ranges_ = ranges
         return self
 
-    def _grown(self, counts: Counts) -> dict[str, Tree]:
+    def fit_counts(self, counts: Counts) -> Self:
+        """Learn from counts of categories; those of numbers do not say what they span."""
+        self._validate_params()
+        for column in counted_schema(counts).numeric:
+            raise ValueError(
+                f"column {column.name!r} is numeric, and counts do not hold its range; use fit, or "
+                "leave the column out"
+            )
+        self._check_trees(counts)
+        self._start(counts)
+        self.ranges_ = {}
+        return self.learn()
+
+    def _learn_all(self) -> None:
         """Algorithm 1: a tree for each categorical column, from a hand or from the data."""
-        given = {} if self.trees is None else dict(self.trees)
-        schema: Any = counts.schema
-        nominal = [c.name for c in schema.categorical if c.kind != "ordinal"]
-        for name in given:
+        counts, given = self.counts_, self.trees or {}
+        self.trees_ = {}
+        for name in _treed(self.schema_):
+            if name in given:
+                self.trees_[name] = Tree.of(given[name])
+            else:
+                labels = counts.labels[counts.names.index(name)]
+                self.trees_[name] = from_linkage(dissimilarity(counts, name), labels, self.linkage)
+        self._blocks = [self._block(column) for column in self.schema_.columns]
+
+    def _block(self, column: Column) -> Block:
+        if column.kind == "numeric":
+            return line_block(self.counts_, column.name, *self.ranges_[column.name])
+        if column.kind == "ordinal":
+            return level_block(self.counts_, column)
+        return tree_block(self.counts_, column.name, self.trees_[column.name])
+
+    @property
+    def blocks_(self) -> Blocks:
+        """The tree or line of each column, side by side."""
+        return Blocks(self._blocks)
+
+    def _check_trees(self, counts: Counts) -> None:
+        """Raise for trees of columns that are not there, and for values that are not in theirs."""
+        nominal = _treed(counted_schema(counts))
+        for name, tree in (self.trees or {}).items():
             if name not in nominal:
                 raise ValueError(
-                    f"trees names column {name!r}, which is no nominal or set column; "
-                    f"there are {', '.join(map(repr, nominal))}"
+                    f"expected trees of nominal or set columns ({', '.join(map(repr, nominal))}), "
+                    f"got one of {name!r}"
                 )
-        out = {}
-        for name in nominal:
-            labels = counts.labels[counts.names.index(name)]
-            if name in given:
-                out[name] = Tree.of(given[name])
-                _refuse_leaves(name, out[name], labels)
-            else:
-                apart = dissimilarity(counts, name)
-                out[name] = from_linkage(apart, labels, self.linkage)
-        return out
+            check_leaves(name, Tree.of(tree), counts.labels[counts.names.index(name)])
 
-    def _check_parameters(self) -> None:
-        if self.linkage not in LINKAGES:
-            raise ValueError(f"linkage={self.linkage!r}: use one of {', '.join(LINKAGES)}")
-        if self.unknown not in ("centroid", "error"):
-            raise ValueError(f"unknown={self.unknown!r}: use 'centroid' or 'error'")
-        if self.trees is not None and not isinstance(self.trees, Mapping):
-            raise TypeError(f"trees={self.trees!r}: give a mapping of column to tree")
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file, whose blocks did not name their columns."""
+        if "_blocks" in state:
+            pairs = zip(state["schema_"].names, state["_blocks"], strict=True)
+            state["_blocks"] = [replace(block, column=name) for name, block in pairs]
+            state.setdefault("_learned", ("_blocks", "trees_"))
+        return state
 
-    def _known(self, X: Any) -> Table:
-        check_is_fitted(self, "counts_")
-        if not isinstance(X, Mapping | list | tuple | Table):
-            _check_feature_names(self, X, reset=False)
-        table = _read(X, self.schema_)
-        if table.schema.names != self.schema_.names:
+
+def _treed(schema: Schema) -> list[str]:
+    return [c.name for c in schema.categorical if c.kind != "ordinal"]
+
+
+def check_leaves(column: str, tree: Tree, labels: Sequence[Label]) -> None:
+    """Raise for a value that a tree made by hand does not have."""
+    for label in labels:
+        if label is not None and tree.nearest(label) is None:
             raise ValueError(
-                f"the table has columns {table.schema.names}, not {self.schema_.names}"
+                f"column {column!r}: value {label!r} is not in its tree; add it, or write it as a "
+                f"path below a node of the tree (A{tree.separator}{label!s})"
             )
-        return table
-
-    # -- using -----------------------------------------------------------------------------
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row, one coordinate per edge; learns nothing."""
-        table = self._known(X)
-        return gather(table, self._blocks, self.unknown, np.dtype(self.dtype))
-
-    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the sums of tree distances between the rows of X and of Y (or X)."""
-        from scipy.spatial.distance import cdist
-
-        left = gather(self._known(X), self._blocks, self.unknown, np.dtype("f8"))
-        if Y is None:
-            return cdist(left, left, "cityblock")
-        right = gather(self._known(Y), self._blocks, self.unknown, np.dtype("f8"))
-        return cdist(left, right, "cityblock")
-
-    def explain(self, a: Any, b: Any) -> dict[str, float]:
-        """Say why two rows are apart: each column's share in their distance.
-
-        Parameters
-        ----------
-        a, b : dict, sequence or one-row frame
-            The two rows.
-        """
-        ours, theirs = (
-            gather(self._known(_one_row(row)), self._blocks, self.unknown, np.dtype("f8"))
-            for row in (a, b)
-        )
-        apart = np.split(np.abs(ours - theirs)[0], edges(self._blocks)[1:-1])
-        return {
-            name: float(part.sum()) for name, part in zip(self.schema_.names, apart, strict=True)
-        }
-
-    def value_distances(self, column: str) -> Any:
-        """Return the distances between the values of a column, as a labelled pandas frame."""
-        check_is_fitted(self, "counts_")
-        labels = self.counts_.labels[self.counts_.vocabulary.index(column)]
-        rows = self._blocks[self.schema_.names.index(column)].rows(labels, column, self.unknown)
-        pandas = require("pandas", "frames")
-        index = pandas.Index(labels, dtype=object, name=column)
-        apart = np.abs(rows[:-1, None] - rows[None, :-1]).sum(axis=2)
-        return pandas.DataFrame(apart, index=index, columns=index)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return a name for each dimension: the column's, with a number for each edge of a tree."""
-        check_is_fitted(self, "counts_")
-        check_input_features(self, input_features)
-        names: list[str] = []
-        for name, block in zip(self.schema_.names, self._blocks, strict=True):
-            line = not isinstance(block, TreeBlock)
-            names += [name] if line else [f"{name}_{i}" for i in range(block.width)]
-        return np.asarray(names, dtype=object)
 
 
-def _read(X: Any, schema: Schema) -> Table:
-    return Table.of(X, schema, numbers="numeric")
+# -- blocks from counts --------------------------------------------------------------------------
 
 
-def _ranges(table: Table) -> dict[str, tuple[float, float]]:
+def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
+    """Return the block of a tree; an unknown value lies at the mean of those seen."""
+    kept = np.flatnonzero(tree.weights[1:] > 0)
+    labels, share = _seen(counts, name)
+    points = TreeBlock(tree, kept, np.zeros(len(kept)), name).points(labels)[:-1]
+    return TreeBlock(tree, kept, share @ points / share.sum(), name)
+
+
+def level_block(counts: Counts, column: Column) -> LevelBlock:
+    """Return the block of grades; a missing or unknown one lies at the mean of those seen."""
+    labels, share = _seen(counts, column.name)
+    known = np.array([label is not None for label in labels.labels], bool)
+    levels = column.levels or tuple(v for v in labels.labels if v is not None)
+    block = LevelBlock(levels, np.full(1, 0.5), column=column.name)
+    if not known.any():
+        return block
+    points = block.points(labels)[:-1, 0]
+    return replace(block, centroid=np.atleast_1d(np.average(points[known], weights=share[known])))
+
+
+def line_block(counts: Counts, name: str, low: float, high: float) -> LineBlock:
+    """Return the block of numbers; a missing one lies at the mean."""
+    if low > high:  # no number was seen
+        return LineBlock(0.0, 0.0, 0.0, column=name)
+    if not np.isfinite(high - low):
+        raise ValueError(f"column {name!r} spans {low:g} to {high:g}, beyond float64; scale it")
+    return LineBlock(low, high, counts.moments(name)[1], column=name)
+
+
+def number_ranges(table: Table) -> dict[str, tuple[float, float]]:
     """Return the lowest and highest number of each numeric column; (inf, -inf) if it has none."""
     out = {}
     for column, data in table:
         if isinstance(data, Numbers):
             present = data.values[~np.isnan(data.values)]
-            out[column.name] = (
-                float(present.min(initial=np.inf)),
-                float(present.max(initial=-np.inf)),
-            )
+            lowest, highest = present.min(initial=np.inf), present.max(initial=-np.inf)
+            out[column.name] = float(lowest), float(highest)
     return out
 
 
-def _refuse_leaves(column: str, tree: Tree, labels: Any) -> None:
-    for label in labels:
-        if label is not None and tree.nearest(label) is None:
-            raise ValueError(
-                f"column {column!r}: value {label!r} is not in its tree; add it, or write it as a "
-                f"path below a node of the tree (A{tree.separator}{label})"
-            )
+def _seen(counts: Counts, name: str) -> tuple[Codes, np.ndarray]:
+    """Return a column's values as a column without rows, and how often each was seen."""
+    labels = counts.labels[counts.names.index(name)]
+    share = counts.value_counts[counts.span(name)].astype(float)
+    return label_column(labels), share
 
 
-# -- Growing trees: from what people write, and from dissimilarities by linkage [004, 3.1]
-
-LINKAGES = ("single", "average", "complete")
-Edge = tuple[Label, int, float]  # name, number of the parent, weight
+# -- trees from counts ---------------------------------------------------------------------------
 
 
-# -- written by hand ----------------------------------------------------------------------------
+def dissimilarity(counts: Counts, column: str) -> np.ndarray:
+    """Eq. (11): ``d(A, B) = Σ_D |p(D|A) - p(D|B)|`` over the classes D.
 
+    Without classes the values of each other categorical column are the probes, and the columns
+    are averaged; without other columns all values are equally far apart.
+    """
+    from scipy.spatial.distance import cdist
 
-def read_tree(tree: Any, separator: str, root: Label) -> Tree:
-    """Return a tree from a nested mapping, a table of parents, or paths."""
-    if isinstance(tree, Mapping):
-        edges = _from_parents(_parent_rows(tree)) if _is_parents(tree) else _from_nested(tree, root)
-    elif isinstance(tree, str) or not isinstance(tree, Iterable):
-        raise TypeError(f"tree {tree!r}: give a nested mapping, a table of parents, or paths")
-    else:
-        rows = list(tree)
-        if rows and all(isinstance(row, str) for row in rows):
-            edges = _from_paths(rows, separator, root)
-        else:
-            edges = _from_parents(rows)
-    if len(edges) < 2:
-        raise ValueError(f"tree {tree!r} has no edge; a tree needs a root and a leaf")
-    names, parents, weights = zip(*edges, strict=True)
-    return Tree(np.array(parents), np.array(weights, float), tuple(names), separator)
-
-
-def _weight(weight: Any, name: Any) -> float:
-    if not isinstance(weight, Real) or isinstance(weight, bool) or not isfinite(weight):
-        raise TypeError(f"node {name!r}: the weight of its edge is {weight!r}, not a number")
-    if weight < 0:
+    a = counts.names.index(column)
+    n_values = int(counts.sizes[a])
+    if n_values > _MOST_VALUES:
         raise ValueError(
-            f"node {name!r}: the weight of its edge is {weight}; distances need weights >= 0"
+            f"column {column!r} has {n_values} values, too many to grow a tree from; give it one "
+            "by hand, or group its values"
         )
-    return float(weight)
-
-
-def _is_parents(tree: Mapping[Any, Any]) -> bool:
-    """Tell a table of parents from a nested mapping: its values name nodes."""
-    return any(
-        isinstance(v, str) or (isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], str))
-        for v in tree.values()
-    )
-
-
-def _parent_rows(tree: Mapping[Any, Any]) -> list[tuple[Any, ...]]:
-    return [(c, *p) if isinstance(p, tuple) else (c, p) for c, p in tree.items()]
-
-
-def _from_nested(tree: Any, root: Label) -> list[Edge]:
-    if len(tree) == 1:
-        name, below = next(iter(tree.items()))
-        if isinstance(below, Mapping) or (isinstance(below, Sequence) and not _weighted(below)):
-            root, tree = canonical(name), below
-    edges: list[Edge] = [(root, -1, 0.0)]
-    waiting: list[tuple[Any, int]] = [(tree, 0)]
-    while waiting:
-        below, parent = waiting.pop(0)
-        items = below.items() if isinstance(below, Mapping) else ((leaf, None) for leaf in below)
-        met: set[Any] = set()
-        for name, rest in items:
-            label = canonical(name)
-            if identity(label) in met:
-                raise ValueError(f"node {label!r} hangs twice from {edges[parent][0]!r}")
-            met.add(identity(label))
-            weight, children = _nested_value(rest, label)
-            edges.append((label, parent, weight))
-            if children is not None:
-                waiting.append((children, len(edges) - 1))
-    return edges
-
-
-def _weighted(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], Real)
-
-
-def _nested_value(value: Any, name: Label) -> tuple[float, Any]:
-    """Return (weight of the edge, what hangs below or None) of one entry of a nested mapping."""
-    if value is None:
-        return 1.0, None
-    if _weighted(value):
-        return _weight(value[0], name), value[1]
-    if isinstance(value, Mapping | list | tuple | set | frozenset):
-        return 1.0, sorted(value, key=str) if isinstance(value, set | frozenset) else value
-    return _weight(value, name), None
-
-
-def _from_paths(paths: Sequence[str], separator: str, root: Label) -> list[Edge]:
-    split = [path.split(separator) for path in paths]
-    for path, parts in zip(paths, split, strict=True):
-        if not all(parts):
-            raise ValueError(f"path {path!r} has an empty part; write it as A{separator}B")
-    if len({parts[0] for parts in split}) == 1 and all(len(parts) > 1 for parts in split):
-        root, split = split[0][0], [parts[1:] for parts in split]
-    edges: list[Edge] = [(root, -1, 0.0)]
-    place: dict[tuple[str, ...], int] = {(): 0}
-    for depth in range(1, max(map(len, split)) + 1):  # parents before their children
-        for parts in split:
-            key = tuple(parts[:depth])
-            if len(key) == depth and key not in place:
-                place[key] = len(edges)
-                edges.append((key[-1], place[key[:-1]], 1.0))
-    return edges
-
-
-def _from_parents(rows: Sequence[Any]) -> list[Edge]:
-    """Read rows (child, parent[, weight]); the root has no parent, or is nobody's child."""
-    parent: dict[Any, Any] = {}
-    weight: dict[Any, float] = {}
-    name: dict[Any, Label] = {}
-    for row in rows:
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) not in (2, 3):
-            raise TypeError(f"row {row!r}: write (child, parent) or (child, parent, weight)")
-        child, above = canonical(row[0]), canonical(row[1])
-        key, up = identity(child), identity(above)
-        if key in parent and parent[key] != up:
-            raise ValueError(f"node {child!r} has two parents, {parent[key][1]!r} and {above!r}")
-        name[key] = child
-        if above is not None:
-            name.setdefault(up, above)
-            parent[key] = up
-            weight[key] = _weight(row[2] if len(row) == 3 else 1.0, child)
-    roots = [key for key in name if key not in parent]
-    if len(roots) > 1:
-        shown = ", ".join(repr(name[key]) for key in roots[:5])
-        raise ValueError(f"the tree has {len(roots)} roots, {shown}; give them one parent")
-    _refuse_cycles(parent, name)
-    edges: list[Edge] = [(name[roots[0]], -1, 0.0)]
-    below: dict[Any, list[Any]] = {}
-    for key, up in parent.items():
-        below.setdefault(up, []).append(key)
-    waiting = [(roots[0], 0)]
-    while waiting:
-        up, number = waiting.pop(0)
-        for key in below.get(up, []):
-            edges.append((name[key], number, weight[key]))
-            waiting.append((key, len(edges) - 1))
-    return edges
-
-
-def _refuse_cycles(parent: dict[Any, Any], name: dict[Any, Label]) -> None:
-    safe: set[Any] = set()
-    for start in name:
-        trail: dict[Any, None] = {}
-        key = start
-        while key in parent and key not in safe:
-            if key in trail:
-                loop = [*list(trail)[list(trail).index(key) :], key]
-                shown = " -> ".join(str(name[k]) for k in loop)
-                raise ValueError(f"the tree has a cycle: {shown}; every node needs a way to a root")
-            trail[key] = None
-            key = parent[key]
-        safe.update(trail)
-
-
-# -- learned ------------------------------------------------------------------------------------
+    if counts.class_pairs is not None:
+        probes = [counts.class_pairs[counts.span(a)]]
+    else:
+        probes = [block for _, block in partners(counts, a)]
+    if not probes:
+        return 1 - np.eye(n_values)
+    total = np.zeros((n_values, n_values))
+    for block in probes:
+        confidence = shares(block)
+        total += cdist(confidence, confidence, "cityblock")
+    np.fill_diagonal(total, 0)
+    return total / len(probes)
 
 
 def from_linkage(dissimilarity: np.ndarray, labels: Sequence[Label], method: str) -> Tree:

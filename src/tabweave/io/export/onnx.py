@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.blocks.numbers import BENDS
+from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.io.atomic import replacing
-from tabweave.io.export.plan import Line, Lookup, Plan, plan_of
+from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.export.sql import is_float
 
 _OPSETS = (("", 17), ("ai.onnx.ml", 4))
@@ -23,7 +23,7 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
 
     Parameters
     ----------
-    embedder : ValueEmbedder, Windowed or MixedEmbedder
+    embedder : Embedder or Windowed
         A fitted embedder. Set-valued columns, columns with values of several types, and numbers
         that a transformer has mixed are refused.
     path : str or path, optional
@@ -61,7 +61,7 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     plan = plan_of(embedder)
     if not plan.names:
         raise ValueError("the vectors have no dimension: no column has two values")
-    size = sum(p.rows.size for p in plan.values) * plan.dtype.itemsize
+    size = sum(part.rows.size for part in plan.lookups) * plan.dtype.itemsize
     if size > _MOST_BYTES:
         raise ValueError(f"the tables take {size:,} bytes, an ONNX file at most {_MOST_BYTES:,}")
     graph = _Graph(package, plan, missing)
@@ -80,7 +80,7 @@ class _Graph:
         self.helper, self.proto = package.helper, package.TensorProto
         self.arrays = package.numpy_helper
         self.plan, self.missing = plan, missing
-        columns = [part.column for part in (*plan.values, *plan.numbers)]
+        columns = [p.column for p in plan.lookups] + [p.column for p in plan.lines]
         self.stem = "tabweave/"  # of inner names, which must not be those of inputs
         while any(column.startswith(self.stem) for column in columns):
             self.stem += "/"
@@ -90,15 +90,8 @@ class _Graph:
 
     def model(self) -> Any:
         """Return the whole model."""
-        values = [self._looked_up(part, f"c{i}") for i, part in enumerate(self.plan.values)]
-        used = [v for v, part in zip(values, self.plan.values, strict=True) if part.width]
-        if self.plan.combine == "sum" and used:
-            used = [self._node("Sum", used, "values")]
-        for i, part in enumerate(self.plan.numbers):
-            if isinstance(part, Line):
-                used.append(self._line(part, f"n{i}"))
-            else:
-                used.append(self._looked_up(part, f"n{i}"))
+        found = [self._step(step, f"c{i}") for i, step in enumerate(self.plan.steps)]
+        used = [name for name, step in zip(found, self.plan.steps, strict=True) if step.width]
         self._node("Concat", used, "vectors", axis=1)
         kind = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
         shape = ["rows", len(self.plan.names)]
@@ -116,6 +109,15 @@ class _Graph:
         self.helper.set_model_props(model, {"names": names, "missing": self.missing})
         return model
 
+    def _step(self, step: Step, name: str) -> str:
+        """Add the nodes of a step; return the name of what comes out."""
+        if isinstance(step, Line):
+            return self._line(step, name)
+        if isinstance(step, Sum):
+            parts = [self._looked_up(part, f"{name}_{i}") for i, part in enumerate(step.steps)]
+            return self._node("Sum", parts, name)
+        return self._looked_up(step, name)
+
     def _looked_up(self, part: Lookup, name: str) -> str:
         """Add input → label encoder → gather; return the name of what comes out."""
         keys, default = _keys(part, self.missing)
@@ -131,15 +133,15 @@ class _Graph:
         else:
             how = {
                 "keys_tensor": self.arrays.from_array(keys, "keys"),
-                "values_tensor": self.arrays.from_array(np.arange(len(keys)), "places"),
+                "values_tensor": self.arrays.from_array(np.arange(len(keys)), "indices"),
                 "default_tensor": self.arrays.from_array(np.array([default]), "default"),
             }
-        places = self._node("LabelEncoder", [cells], f"{name}_place", domain="ai.onnx.ml", **how)
-        nothing = np.full(part.width, np.nan)
-        missing, unknown = (nothing if row is None else row for row in (part.missing, part.unknown))
+        index = self._node("LabelEncoder", [cells], f"{name}_index", domain="ai.onnx.ml", **how)
+        null = np.full(part.width, np.nan)
+        missing, unknown = (null if row is None else row for row in (part.missing, part.unknown))
         extra = [missing, unknown] if len(keys) > len(part.labels) else [unknown]
         table = self._constant(np.vstack([part.rows, *extra]), f"{name}_table")
-        return self._node("Gather", [table, places], f"{name}_vectors")
+        return self._node("Gather", [table, index], f"{name}_vectors")
 
     def _line(self, part: Line, name: str) -> str:
         cells = self._input(part.column, np.dtype(np.float64))
@@ -147,20 +149,20 @@ class _Graph:
         apart = self._node("Sub", [cells, mean], f"{name}_apart")
         factor = self._scalar(part.factor, f"{name}_factor")
         scaled = self._node("Mul", [apart, factor], f"{name}_scaled")
-        if not part.refuses_missing:
-            gaps = self._node("IsNaN", [scaled], f"{name}_gaps")
-            zero = self._scalar(0.0, f"{name}_zero")
-            scaled = self._node("Where", [gaps, zero, scaled], f"{name}_filled")
         axis = self._whole([1], f"{name}_axis")
-        points = self._node("Unsqueeze", [scaled, axis], f"{name}_points")
+        z = points = self._node("Unsqueeze", [scaled, axis], f"{name}_points")
         if part.curves is not None:
-            points = self._bent(points, part.curves, name)
+            points = self._bent(z, part, name)
+        if part.missing is not None:
+            gaps = self._node("IsNaN", [z], f"{name}_gaps")
+            filled = self._scalar(part.missing, f"{name}_missing")
+            points = self._node("Where", [gaps, filled, points], f"{name}_filled")
         typed = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
         return self._node("Cast", [points], f"{name}_vectors", to=typed)
 
-    def _bent(self, points: str, curves: np.ndarray, name: str) -> str:
-        """Return the places of standardised numbers on curves."""
-        bends = self._scalar(BENDS, f"{name}_bends")
+    def _bent(self, points: str, part: Any, name: str) -> str:
+        """Return the points of standardised numbers on curves."""
+        curves, bends = part.curves, self._scalar(part.bends, f"{name}_bends")
         apart = self._node("Sub", [points, bends], f"{name}_from_bends")
         bent = self._node("Abs", [apart], f"{name}_absolute")
         often = self._scalar(curves[:-2], f"{name}_often")
@@ -200,7 +202,7 @@ class _Graph:
 
 
 def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
-    """Return the keys of a label encoder, that of missing last, and the place of the unknown."""
+    """Return the keys of a label encoder, that of missing last, and the index of the unknown."""
     types = {type(label) for label in part.labels}
     if len(types) > 1 and not types <= {int, float}:
         names = ", ".join(sorted(t.__name__ for t in types))

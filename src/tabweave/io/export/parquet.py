@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.blocks.numbers import BENDS
+from tabweave.blocks.block import Lookup, Sum
 from tabweave.io.atomic import replacing
-from tabweave.io.export.plan import Lookup, plan_of
+from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.export.sql import check_text
 from tabweave.io.text import sql_text
 from tabweave.rows.vocabulary import Label
@@ -25,17 +25,18 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
 
     Parameters
     ----------
-    embedder : ValueEmbedder, Windowed or MixedEmbedder
+    embedder : Embedder or Windowed
         A fitted embedder; set-valued columns are welcome.
     path : str or path
         The file; one that is there is replaced.
 
     Notes
     -----
-    Under the key ``tabweave`` the file says how rows are combined ("concat" or "sum"), how numbers of
-    a mixed table are scaled (``z = (x - mean) * factor``), and what the dimensions are called. With
+    Under the key ``tabweave`` the file says how rows are combined ("concat" or "sum"), how numbers
+    are scaled (``z = (x - mean) * factor``), and what the dimensions are called. With
     ``numeric="absolute"`` each column of numbers has ``curves``: how often each dimension takes
-    ``|z - bend|`` for each of the ``bends``, ``z``, and 1.
+    ``|z - bend|`` for each of the ``bends``, ``z``, and 1. A missing number has z = 0, unless
+    ``missing`` names its column with another dimension.
 
     Examples
     --------
@@ -49,24 +50,14 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     import duckdb
 
     plan = plan_of(embedder, sets=True)
-    lookups = [p for p in (*plan.values, *plan.numbers) if isinstance(p, Lookup)]
-    for part in lookups:
+    for part in plan.lookups:
         for text in (part.column, *part.labels):
             check_text(text)
-    lines = [p for p in plan.numbers if not isinstance(p, Lookup)]
-    rows = [row for part in lookups for row in _rows(part)]
-    width = max((part.width for part in lookups), default=0)
+    rows = [row for part in plan.lookups for row in _rows(part)]
+    width = max((part.width for part in plan.lookups), default=0)
     vectors = np.full((len(rows), width), np.nan)
     for i, row in enumerate(rows):
         vectors[i, : len(row[4])] = row[4]
-    about: dict[str, Any] = {
-        "combine": plan.combine,
-        "names": plan.names,
-        "numbers": [[p.column, p.mean, p.factor] for p in lines],
-    }
-    curved = {p.column: p.curves.tolist() for p in lines if p.curves is not None}
-    if curved:
-        about |= {"bends": BENDS.tolist(), "curves": curved}
     named = ("column", "kind", "type", "value")
     cells = {n: np.array([row[i] for row in rows], dtype=object) for i, n in enumerate(named)}
     cells |= {f"v{i}": vectors[:, i] for i in range(width)}  # NaN, where there is none, is NULL
@@ -75,10 +66,26 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
         try:
             connection.execute(
                 f"COPY (SELECT * REPLACE ({texts}) FROM cells) TO {sql_text(str(temporary))} "
-                f"(FORMAT parquet, KV_METADATA {{tabweave: {sql_text(json.dumps(about))}}})"
+                f"(FORMAT parquet, KV_METADATA {{tabweave: {sql_text(json.dumps(_about(plan)))}}})"
             )
         except duckdb.IOException as error:
             raise OSError(f"cannot write {path}: {error}") from error
+
+
+def _about(plan: Plan) -> dict[str, Any]:
+    """Return what the tables alone do not say."""
+    out: dict[str, Any] = {
+        "combine": "sum" if any(isinstance(step, Sum) for step in plan.steps) else "concat",
+        "names": plan.names,
+        "numbers": [[line.column, line.mean, line.factor] for line in plan.lines],
+    }
+    for line in plan.lines:
+        if line.curves is not None and line.bends is not None:
+            out["bends"] = line.bends.tolist()
+            out.setdefault("curves", {})[line.column] = line.curves.tolist()
+        elif line.missing is not None and line.missing.any():
+            out.setdefault("missing", {})[line.column] = float(line.missing[0])
+    return out
 
 
 def _rows(part: Lookup) -> list[tuple[str, str, str | None, str | None, np.ndarray]]:

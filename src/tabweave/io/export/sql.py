@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.blocks.numbers import BENDS
-from tabweave.io.export.plan import Line, Lookup, Plan, plan_of
+from tabweave.blocks.block import Line, Lookup, Step, Sum
+from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.text import sql_name, sql_text
 from tabweave.rows.vocabulary import Label
 
@@ -56,7 +56,7 @@ def sql(
 
     Parameters
     ----------
-    embedder : ValueEmbedder, Windowed or MixedEmbedder
+    embedder : Embedder or Windowed
         A fitted embedder. Set-valued columns and numbers that a transformer has mixed are refused.
     dialect : {"duckdb", "postgres", "sqlite", "bigquery"}, default="duckdb"
         The system that will run it.
@@ -89,7 +89,8 @@ def sql(
     --------
     >>> import tabweave
     >>> rows = {"color": ["red", "blue"]}
-    >>> print(tabweave.export.sql(tabweave.OneHot().fit(rows), "sqlite", table="paints", keep=["id"]))
+    >>> model = tabweave.OneHot().fit(rows)
+    >>> print(tabweave.export.sql(model, "sqlite", table="paints", keep=["id"]))
     CREATE TABLE "tabweave_color" ("value" PRIMARY KEY, "v0" REAL, "v1" REAL);
     INSERT INTO "tabweave_color" VALUES
     ('blue', 1.0, 0.0),
@@ -118,8 +119,8 @@ class _Writer:
     def __init__(self, dialect: str, plan: Plan, kinds: Mapping[str, str], prefix: Any) -> None:
         self.dialect = dialect
         self.plan = plan
-        parts = [*plan.values, *plan.numbers]
-        self.lookups = [p for p in parts if isinstance(p, Lookup) and p.width]
+        self.lookups = [part for part in plan.lookups if part.width]
+        self.aliases = {id(part): f"w{i}" for i, part in enumerate(self.lookups)}
         self.kinds = {
             p.column: kinds.get(p.column) or kind_of(p.labels, p.column, dialect)
             for p in self.lookups
@@ -161,22 +162,7 @@ class _Writer:
 
     def select(self, table: Any, keep: list[str]) -> str:
         """Return the query that embeds rows."""
-        alias = {id(part): f"w{i}" for i, part in enumerate(self.lookups)}
-        values = [
-            [self._looked_up(part, d, alias[id(part)]) for d in range(part.width)]
-            for part in self.plan.values
-            if part.width
-        ]
-        if self.plan.combine == "sum":
-            dimensions = [" + ".join(terms) for terms in zip(*values, strict=True)]
-        else:
-            dimensions = [term for terms in values for term in terms]
-        for part in self.plan.numbers:
-            if isinstance(part, Line):
-                dimensions += self._line(part)
-            else:
-                found = alias[id(part)]
-                dimensions += [self._looked_up(part, d, found) for d in range(part.width)]
+        dimensions = [term for step in self.plan.steps for term in self._terms(step)]
         names = output_names(self.plan.names, keep, self.dialect)
         columns = [f"  {self._cell(name)}" for name in keep]
         columns += [
@@ -191,9 +177,18 @@ class _Writer:
         source = f"FROM {self._quoted(table)} AS t"
         return "\n".join(["SELECT", ",\n".join(columns), source, *joins])
 
-    def _looked_up(self, part: Lookup, d: int, alias: str) -> str:
+    def _terms(self, step: Step) -> list[str]:
+        """Return the dimensions of a step."""
+        if isinstance(step, Line):
+            return self._line(step)
+        if isinstance(step, Sum):
+            parts = [self._terms(part) for part in step.steps]
+            return [" + ".join(terms) for terms in zip(*parts, strict=True)]
+        return [self._looked_up(step, d) for d in range(step.width)]
+
+    def _looked_up(self, part: Lookup, d: int) -> str:
         """Return one dimension of a value, of a missing one, or of an unknown one."""
-        found = f"{alias}.{self._quoted(f'v{d}')}"
+        found = f"{self.aliases[id(part)]}.{self._quoted(f'v{d}')}"
         missing, unknown = (
             None if row is None else number(row[d], self.dialect)
             for row in (part.missing, part.unknown)
@@ -209,8 +204,8 @@ class _Writer:
         mean, factor = number(part.mean, self.dialect), number(part.factor, self.dialect)
         z = f"({x} - ({mean})) * ({factor})"
         found = [z]
-        if part.curves is not None:
-            bends = (f"ABS({z} - ({number(bend, self.dialect)}))" for bend in BENDS)
+        if part.curves is not None and part.bends is not None:
+            bends = (f"ABS({z} - ({number(bend, self.dialect)}))" for bend in part.bends)
             parts = [*bends, z, "1"]
             found = [
                 " + ".join(
@@ -219,7 +214,7 @@ class _Writer:
                 )
                 for curve in part.curves.T.tolist()
             ]
-        if part.refuses_missing:
+        if part.missing is None:
             return found
         filled = (number(value, self.dialect) for value in part.missing.tolist())
         return [f"COALESCE({term}, {value})" for term, value in zip(found, filled, strict=True)]
@@ -232,7 +227,7 @@ class _Writer:
         if kind == "number":
             return self._without_nan(cell)
         if kind in ("text", "date", "timestamp", "timestamptz"):
-            # Enums, dates and identifiers are text in tabweave; moments are often text in databases.
+            # Enums, dates and identifiers are text in tabweave; datetimes often are in databases.
             return f"CAST({cell} AS {TYPES[self.dialect][kind]})"
         return cell
 
@@ -261,7 +256,7 @@ class _Writer:
 
 
 def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
-    known = {p.column for p in (*plan.values, *plan.numbers) if isinstance(p, Lookup)}
+    known = {part.column for part in plan.lookups}
     for column, kind in types.items():
         if column not in known:
             raise ValueError(f"types names column {column!r}; there are {sorted(known)}")
@@ -272,7 +267,7 @@ def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
 
 def _check_limits(plan: Plan, n_kept: int, dialect: str) -> None:
     width = len(plan.names) + n_kept
-    tables = 1 + sum(isinstance(p, Lookup) for p in (*plan.values, *plan.numbers))
+    tables = 1 + len(plan.lookups)
     if not plan.names:
         raise ValueError("the vectors have no dimension: no column has two values")
     most_columns, most_tables = _LIMITS.get(dialect, (np.inf, np.inf))

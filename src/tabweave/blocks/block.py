@@ -1,0 +1,396 @@
+"""Block: what one column, or a group of columns, contributes to the vector of a row.
+
+The result of an embedder is a block, often a row of them (:class:`Blocks`, a block itself).
+Vectors, distances, explanations, search, exports and reports ask blocks and nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tabweave.blocks.distances import cdist_squared, inner_products, summed_differences
+from tabweave.rows.table import Codes, Sets, Table
+from tabweave.rows.vocabulary import Label, Unknown
+
+Writer = Callable[[slice, np.ndarray], None]  # writes the coordinates of some rows into an array
+
+
+class Block(ABC):
+    """Coordinates of some columns, and the distances that they make.
+
+    A subclass says which columns it reads, how many coordinates they get, how to write them, what
+    these are called, and how another system can compute them. The rest follows.
+
+    Attributes
+    ----------
+    names : sequence of str
+        The columns.
+    width : int
+        Number of coordinates.
+    power : {1, 2}
+        What adds up over coordinates and blocks: ``|x - y|`` or ``(x - y)²``.
+    root : bool
+        Whether the distance of two rows is the square root of what adds up.
+    by_value : bool
+        Whether the block is of one column and its coordinates are those of the column's values:
+        see :meth:`points`.
+    """
+
+    power: int = 2
+    root: bool = True
+
+    if TYPE_CHECKING:  # fields in some subclasses: a property here would be their default
+
+        @property
+        def names(self) -> Sequence[str]:
+            """The columns."""
+
+        @property
+        def width(self) -> int:
+            """Number of coordinates."""
+
+    @property
+    def by_value(self) -> bool:
+        """Whether there is one column, whose values have points of their own."""
+        return False
+
+    # -- what a subclass says --------------------------------------------------------------
+
+    @abstractmethod
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Read the block's columns of a table; return what writes the coordinates of its rows."""
+
+    @abstractmethod
+    def feature_names(self) -> list[str]:
+        """Return a name for each coordinate."""
+
+    @abstractmethod
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return how to compute the coordinates, side by side; raise where no step can say it."""
+
+    def parts(self) -> list[Block]:
+        """Return blocks of as few columns as can be told apart, which add up to this one."""
+        return [self]
+
+    def only(self, names: Iterable[str]) -> Block | None:
+        """Return what is left if some columns count only; None if nothing is."""
+        kept = set(names)
+        absent = [name for name in self.names if name not in kept]
+        if absent and len(absent) < len(self.names):
+            raise ValueError(
+                f"column {absent[0]!r} is not given, but the numeric columns "
+                f"({', '.join(map(repr, self.names))}) go through one transformer: "
+                "give all of them or none"
+            )
+        return None if absent else self
+
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """Return what each column brings to the coordinates; they add up to them."""
+        return {self.names[0]: self.coordinates(table, unknown=unknown)}
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def coordinates(
+        self,
+        table: Table,
+        *,
+        out: np.ndarray | None = None,
+        dtype: Any = np.float64,
+        unknown: Unknown = "centroid",
+    ) -> np.ndarray:
+        """Return the coordinates of each row of a table, optionally into a given array.
+
+        Parameters
+        ----------
+        table : Table
+            The rows; columns are found by name.
+        out : ndarray of shape (rows, width), optional
+            Where to write them.
+        dtype : float32 or float64
+            Their type, without ``out``.
+        unknown : {"centroid", "error"}
+            What becomes of a value that was not seen in fit.
+        """
+        from tabweave.blocks.kernels import in_threads, row_blocks
+
+        shape = table.n_rows, self.width
+        if out is None:
+            out = np.empty(shape, _checked_type(dtype))
+        elif _checked_type(out.dtype) and out.shape != shape:
+            raise ValueError(f"expected out to have shape {shape}, got {out.shape}")
+        target: np.ndarray = out
+        write = self.writer(table, target.dtype, unknown)
+        rows = row_blocks(len(target), target.shape[1] * target.itemsize)
+        in_threads(lambda some: write(some, target[some]), rows)
+        return target
+
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
+        """Return what adds up over blocks between the rows of A and of B (or A)."""
+        left = self.coordinates(A, unknown=unknown)
+        right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
+        return summed_differences(left, right, self.power)
+
+    def distances(
+        self,
+        A: Table,
+        B: Table | None = None,
+        *,
+        squared: bool = False,
+        unknown: Unknown = "centroid",
+    ) -> np.ndarray:
+        """Return the distances between rows; ``squared`` leaves out the root."""
+        out = np.maximum(self.summands(A, B, unknown), 0)
+        return np.sqrt(out, out=out) if self.root and not squared else out
+
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the inner products between rows."""
+        if self.power != 2:
+            raise ValueError(
+                "these distances are sums of absolute differences, which no inner product gives; "
+                "use distances, or the products of what transform returns"
+            )
+        left = self.coordinates(A, unknown=unknown)
+        right = left if B is None or B is A else self.coordinates(B, unknown=unknown)
+        return inner_products(left, right)
+
+    def shares(
+        self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
+    ) -> dict[str, np.ndarray]:
+        """Return each column's share in what adds up between row i of A and row i of B.
+
+        Where columns are mixed (summed, or through a transformer) a share may be negative: the
+        column's difference points against the total one.
+
+        Parameters
+        ----------
+        A, B : Table
+            The rows.
+        power : {1, 2}, optional
+            Compare by another power than the block's own.
+        unknown : {"centroid", "error"}
+            What becomes of a value that was not seen in fit.
+        """
+        parts = self.parts()
+        if parts != [self]:
+            found = (part.shares(A, B, power=power, unknown=unknown) for part in parts)
+            return {name: share for shares in found for name, share in shares.items()}
+        ours, theirs = (self.split(rows, unknown) for rows in (A, B))
+        differences = {name: ours[name] - theirs[name] for name in ours}
+        total = np.sum(list(differences.values()), axis=0)
+        towards = np.sign(total) if (power or self.power) == 1 else total
+        return {name: (own * towards).sum(axis=1) for name, own in differences.items()}
+
+    # -- values ----------------------------------------------------------------------------
+
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the coordinates of a column's labels, and those of an unknown value last."""
+        raise TypeError(f"expected a block of values, got {type(self).__name__}")
+
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return what :meth:`between` compares, for each label of a column."""
+        return self.points(column, unknown)[:-1]
+
+    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return what adds up between located labels."""
+        return summed_differences(left, right, self.power)
+
+    def pairs(self, column: Codes | Sets) -> np.ndarray:
+        """Return what adds up between any two labels of a column."""
+        points = self.points(column)[:-1]
+        if self.power == 1:
+            return summed_differences(points, points, 1)
+        return cdist_squared(points, points)
+
+
+class Blocks(Block):
+    """Blocks side by side: coordinates follow each other, distances add up.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        The blocks, all of one ``power``.
+    """
+
+    names: list[str]
+    width: int
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.blocks = list(blocks)
+        self.names = [name for block in self.blocks for name in block.names]
+        self.width = sum(block.width for block in self.blocks)
+        kinds = {(block.power, block.root) for block in self.blocks} or {(2, True)}
+        if len(kinds) > 1:
+            raise ValueError(f"expected blocks of one power, got {self.blocks}")
+        ((self.power, self.root),) = kinds
+
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Let each block write its coordinates beside those of the one before."""
+        writers = [block.writer(table, dtype, unknown) for block in self.blocks]
+        return row_writer(writers, [block.width for block in self.blocks])
+
+    def feature_names(self) -> list[str]:
+        """Return the names of all coordinates."""
+        return [name for block in self.blocks for name in block.feature_names()]
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return the steps of all blocks."""
+        return [step for block in self.blocks for step in block.export(unknown)]
+
+    def parts(self) -> list[Block]:
+        """Return the parts of all blocks."""
+        return [part for block in self.blocks for part in block.parts()]
+
+    def only(self, names: Iterable[str]) -> Block | None:
+        """Return what is left of the blocks."""
+        chosen = list(names)
+        kept = [part for block in self.blocks if (part := block.only(chosen)) is not None]
+        return Blocks(kept) if kept else None
+
+    def summands(
+        self, A: Table, B: Table | None = None, unknown: Unknown = "centroid"
+    ) -> np.ndarray:
+        """Return the sum over blocks of what adds up."""
+        return self._sum(A, B, (block.summands(A, B, unknown) for block in self.blocks))
+
+    def kernel(self, A: Table, B: Table | None = None, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the sum over blocks of their inner products."""
+        return self._sum(A, B, (block.kernel(A, B, unknown) for block in self.blocks))
+
+    def _sum(self, A: Table, B: Table | None, found: Iterable[np.ndarray]) -> np.ndarray:
+        out = np.zeros((A.n_rows, A.n_rows if B is None else B.n_rows))
+        for one in found:
+            out += one
+        return out
+
+
+# -- steps: what other systems can do ------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup:
+    """A column of values: a row for each, and what becomes of those that are missing or unknown.
+
+    None instead of a row says that such values are refused. The elements of a set get the mean of
+    their rows.
+    """
+
+    column: str
+    labels: tuple[Label, ...]  # without missing
+    rows: np.ndarray
+    missing: np.ndarray | None
+    unknown: np.ndarray | None
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return int(self.rows.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A column of numbers: ``z = (x - mean) * factor``, or curves of z.
+
+    With curves, each coordinate is a sum: their rows say how often to take ``|z - bend|`` for each
+    bend, ``z``, and 1. ``missing`` is what a missing number becomes; None if it is refused.
+    """
+
+    column: str
+    mean: float
+    factor: float
+    missing: np.ndarray | None
+    curves: np.ndarray | None = None
+    bends: np.ndarray | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return 1 if self.curves is None else int(self.curves.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Steps whose coordinates are added up."""
+
+    steps: tuple[Lookup, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return self.steps[0].width
+
+
+Step = Lookup | Line | Sum
+
+
+# -- what blocks have in common ------------------------------------------------------------------
+
+
+def label_column(labels: Iterable[Label]) -> Codes:
+    """Return labels as a column without rows, for what is asked of labels alone."""
+    return Codes(np.zeros(0, np.uint8), list(labels))
+
+
+def value_writer(column: Codes | Sets, points: np.ndarray, dtype: np.dtype) -> Writer:
+    """Return what writes the point of each cell's value, or the mean of the points of a set.
+
+    ``points`` are those of the column's labels, and the point of an empty set last.
+    """
+    from tabweave.blocks import kernels
+
+    typed = np.ascontiguousarray(points, dtype)
+
+    def write(some: slice, out: np.ndarray) -> None:
+        if isinstance(column, Codes):
+            kernels.put_rows(column.codes[some], typed, out)
+            return
+        out[:] = 0
+        edges = column.starts[some.start : some.stop + 1]
+        kernels.add_means(edges, column.codes, typed[:-1], typed[-1], out)
+
+    return write
+
+
+def row_writer(writers: Sequence[Writer], widths: Sequence[int]) -> Writer:
+    """Return what lets several writers write side by side."""
+    ends = np.cumsum(widths).tolist()
+    spans = [slice(end - width, end) for end, width in zip(ends, widths, strict=True)]
+
+    def write(some: slice, out: np.ndarray) -> None:
+        for one, span in zip(writers, spans, strict=True):
+            one(some, out[:, span])
+
+    return write
+
+
+def sum_writer(
+    columns: Sequence[Codes | Sets], points: Sequence[np.ndarray], dtype: np.dtype
+) -> Writer:
+    """Return what adds up the points of the cells of several columns."""
+    from tabweave.blocks import kernels
+
+    typed = [np.ascontiguousarray(own, dtype) for own in points]
+
+    def write(some: slice, out: np.ndarray) -> None:
+        out[:] = 0
+        for column, own in zip(columns, typed, strict=True):
+            if isinstance(column, Codes):
+                kernels.add_rows(column.codes[some], own, out)
+            else:
+                edges = column.starts[some.start : some.stop + 1]
+                kernels.add_means(edges, column.codes, own[:-1], own[-1], out)
+
+    return write
+
+
+def _checked_type(dtype: Any) -> np.dtype:
+    found = np.dtype(dtype)
+    if found not in (np.float32, np.float64):
+        raise ValueError(f"expected vectors to be float32 or float64, got {found}")
+    return found

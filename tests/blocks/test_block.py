@@ -1,0 +1,222 @@
+"""What every block promises, whatever it is made of: the laws of the Block interface."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.decomposition import PCA
+
+from tabweave import Column, DistanceHierarchy, MixedEmbedder, OneHot, Table, ValueMetric, Weave
+from tabweave.blocks.block import Blocks, Line, Lookup, Sum, label_column
+from tabweave.embed.numeric import CoupledNumeric
+from tabweave.rows.distinct import take_rows
+from tabweave.rows.table import Codes
+
+LEVELS = ("low", "mid", "high")
+SCHEMA = {"grade": Column("grade", "ordinal", levels=LEVELS), "tags": "set"}
+
+
+def draw(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "job": rng.choice(["cook", "clerk", "judge", None], n).tolist(),
+        "town": rng.choice(list("uvw"), n).tolist(),
+        "age": np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 9, n)).tolist(),
+        "pay": rng.lognormal(size=n).tolist(),
+        "grade": rng.choice([*LEVELS, None], n).tolist(),
+        "tags": [set(rng.choice(list("abcd"), rng.integers(1, 3))) for _ in range(n)],
+    }
+
+
+def some(names):
+    return {name: cells for name, cells in draw().items() if name in names}
+
+
+MIXED = {
+    "mixed": MixedEmbedder(schema=SCHEMA),
+    "mixed, summed": MixedEmbedder(Weave(2), schema=SCHEMA),
+    "mixed, absolute": MixedEmbedder(numeric="absolute", schema=SCHEMA),
+    "mixed, weighted": MixedEmbedder(weights={"numeric": 3.0}, schema=SCHEMA),
+    "mixed, coupled": MixedEmbedder(numeric=CoupledNumeric(2), schema=SCHEMA),
+    "mixed, transformed": MixedEmbedder(numeric=PCA(2), schema=SCHEMA),
+    "hierarchy": DistanceHierarchy(schema=SCHEMA),
+}
+VALUES = {
+    "one-hot": OneHot(),
+    "weave": Weave(),
+    "weave, summed": Weave(2),
+    "measure": ValueMetric("goodall3"),
+}
+FITTED = {name: model.fit(draw()) for name, model in MIXED.items()}
+FITTED |= {name: model.fit(some(["job", "town"])) for name, model in VALUES.items()}
+TELLS = [name for name in FITTED if name != "mixed, transformed"]  # which column brings what
+EXPORTED = [name for name in FITTED if name not in ("mixed, coupled", "mixed, transformed")]
+
+
+def block_and_rows(name):
+    model = FITTED[name]
+    asked = draw(25, seed=1)
+    asked["job"][3] = "pilot"  # unknown
+    rows = {column: asked[column] for column in model.schema_.names}
+    return model.blocks_, Table.of(rows, model.schema_)
+
+
+@pytest.fixture(params=FITTED)
+def block(request):
+    return block_and_rows(request.param)
+
+
+def test_coordinates(block):
+    block, table = block
+    E = block.coordinates(table)
+    assert E.shape == (25, block.width) and np.isfinite(E).all()
+    assert len(block.feature_names()) == block.width
+    out = np.full((25, block.width), np.nan, np.float32)
+    assert block.coordinates(table, out=out) is out
+    np.testing.assert_allclose(out, E, rtol=1e-6, atol=1e-6)
+    with pytest.raises(ValueError, match="expected out to have shape"):
+        block.coordinates(table, out=np.empty((2, 2)))
+    with pytest.raises(ValueError, match="expected vectors to be float32 or float64, got int64"):
+        block.coordinates(table, dtype="int64")
+
+
+@pytest.mark.parametrize("name", [name for name in FITTED if name != "measure"])
+def test_what_adds_up_is_that_of_the_coordinates(name):
+    block, table = block_and_rows(name)
+    other = take_rows(table, np.arange(7))
+    E, F = block.coordinates(table), block.coordinates(other)
+    metric = {1: "cityblock", 2: "sqeuclidean"}[block.power]
+    np.testing.assert_allclose(block.summands(table, other), cdist(E, F, metric), atol=1e-12)
+    D = block.distances(table)
+    np.testing.assert_allclose(
+        D, cdist(E, E, "euclidean" if block.root else "cityblock"), atol=1e-7
+    )
+    if block.power == 2:
+        np.testing.assert_allclose(block.kernel(table, other), E @ F.T, atol=1e-12)
+    else:
+        with pytest.raises(ValueError, match="which no inner product gives"):
+            block.kernel(table)
+
+
+def test_shares_add_up(block):
+    block, table = block
+    order = np.random.default_rng(0).permutation(25)
+    other = take_rows(table, order)
+    shares = block.shares(table, other)
+    total = np.diagonal(block.summands(table, other))
+    np.testing.assert_allclose(sum(shares.values()), total, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", TELLS)
+def test_shares_name_the_columns(name):
+    block, table = block_and_rows(name)
+    assert sorted(block.shares(table, table)) == sorted(table.schema.names)
+
+
+def test_parts_add_up_to_the_whole(block):
+    block, table = block
+    parts = block.parts()
+    assert sorted(n for part in parts for n in part.names) == sorted(block.names)
+    found = sum(part.summands(table) for part in parts)
+    np.testing.assert_allclose(found, block.summands(table), atol=1e-12)
+    hstack = np.hstack([part.coordinates(table) for part in parts])
+    np.testing.assert_allclose(hstack, block.coordinates(table), atol=1e-12)
+
+
+def test_some_columns(block):
+    block, table = block
+    assert block.only([]) is None and block.only(["nobody"]) is None
+    whole = block.only([*block.names, "nobody"])
+    np.testing.assert_allclose(whole.summands(table), block.summands(table), atol=1e-12)
+    job = block.only(["job"])
+    assert list(job.names) == ["job"]
+    assert job.coordinates(table).shape == (25, job.width)
+
+
+def test_points_of_values_are_the_coordinates_of_cells(block):
+    block, table = block
+    met = 0
+    for part in block.parts():
+        column = table[part.names[0]]
+        if part.by_value and isinstance(column, Codes):
+            met += 1
+            points = part.points(column)
+            np.testing.assert_array_equal(points[column.codes], part.coordinates(table))
+            located = part.locate(column)
+            between = part.between(located[:2], located)
+            np.testing.assert_allclose(between, part.pairs(column)[:2], atol=1e-12)
+            new = part.points(label_column(["never seen"]))
+            np.testing.assert_array_equal(new[0], new[1])  # the unknown point is last
+    assert met or len(block.parts()) == 1  # all are mixed
+
+
+def test_unknown_values_may_be_refused(block):
+    block, table = block
+    for ask in (block.coordinates, block.summands, block.kernel):
+        if ask != block.kernel or block.power == 2:
+            with pytest.raises(ValueError, match="column 'job': value 'pilot'"):
+                ask(table, unknown="error")
+    with pytest.raises(ValueError, match="column 'job': value 'pilot'"):
+        block.shares(table, table, unknown="error")
+
+
+def carried_out(step, table):
+    """Do what a step says, as another system would."""
+    if isinstance(step, Sum):
+        return sum(carried_out(part, table) for part in step.steps)
+    data = table[step.column]
+    if isinstance(step, Lookup):
+        rows = dict(zip(step.labels, step.rows, strict=True)) | {None: step.missing}
+        cells = [
+            [data.labels[c] for c in own]
+            for own in (
+                [[c] for c in data.codes]
+                if isinstance(data, Codes)
+                else np.split(data.codes, data.starts[1:-1])
+            )
+        ]
+        return np.array([np.mean([rows.get(v, step.unknown) for v in cell], 0) for cell in cells])
+    assert isinstance(step, Line)
+    z = (data.values - step.mean) * step.factor
+    found = z[:, None]
+    if step.curves is not None:
+        terms = [*(np.abs(z - bend) for bend in step.bends), z, np.ones(len(z))]
+        found = np.stack(terms, axis=1) @ step.curves
+    return np.where(np.isnan(z)[:, None], step.missing, found)
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_steps_say_how_to_compute_the_coordinates(name):
+    block, table = block_and_rows(name)
+    steps = block.export()
+    assert sum(step.width for step in steps) == block.width
+    found = np.hstack([carried_out(step, table) for step in steps])
+    np.testing.assert_allclose(found, block.coordinates(table), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["mixed, coupled", "mixed, transformed"])
+def test_what_is_no_step_is_refused(name):
+    with pytest.raises(ValueError, match="mixes their columns, so they cannot be exported"):
+        block_and_rows(name)[0].export()
+
+
+def test_columns_that_cannot_be_told_apart_count_together():
+    block, _ = block_and_rows("mixed, transformed")
+    with pytest.raises(ValueError, match="column 'pay' is not given, but the numeric columns"):
+        block.only(["job", "age"])
+    assert block.only(["job"]).names == ["job"]
+
+
+def test_blocks_of_two_powers_do_not_add_up():
+    trees, tables = (block_and_rows(name)[0] for name in ("hierarchy", "weave"))
+    with pytest.raises(ValueError, match="expected blocks of one power"):
+        Blocks([trees, tables])
+
+
+def test_a_measure_compares_by_its_tables():
+    model = FITTED["measure"]
+    block, table = block_and_rows("measure")
+    np.testing.assert_array_equal(block.distances(table), model.pairwise_distances(table))
+    ratio = ValueMetric("lin").fit(some(["job", "town"])).blocks_
+    assert ratio.coordinates(table).shape == (25, ratio.width)  # near enough for a map
+    with pytest.raises(ValueError, match="do not add up"):
+        ratio.distances(table)

@@ -1,0 +1,59 @@
+"""The stream clusterers of the literature: their formulas by hand, and drift that is detected."""
+
+import numpy as np
+import pytest
+from scipy.special import xlogy
+
+from tabweave.cluster import CCDSDC, CCTED, DCD, KModes
+from tabweave.cluster.baselines import importance, uncertainty, window_difference
+from tabweave.evaluate import clustering_f
+
+from .conftest import groups
+
+BASELINES = [CCDSDC, CCTED, DCD]
+
+
+def test_importance_by_hand():
+    profiles, sizes = np.array([[4.0, 0, 2], [0, 3, 3]]), np.array([4.0, 3])
+    found = importance(profiles, sizes)
+    p = np.array([2 / 5, 3 / 5])
+    shared = 1 + xlogy(p, p).sum() / np.log(2)
+    np.testing.assert_allclose(found, [[1, 0, 0.5 * shared], [0, 1, 1 * shared]])
+
+
+def test_window_difference_is_the_mean_of_rough_memberships():
+    rng = np.random.default_rng(0)
+    one, two = rng.integers(3, size=(40, 2)), rng.integers(1, 4, size=(40, 2))
+    both = np.vstack([one, two])
+    terms = []
+    for a in range(2):
+        for x in both[:, a]:
+            members = [(one[:, a] == x).sum(), (two[:, a] == x).sum()]
+            terms.append(abs(members[0] - members[1]) / sum(members))
+    shifted = [np.bincount((part + np.array([0, 4])).ravel(), minlength=8) for part in (one, two)]
+    assert window_difference(*shifted, 2, 40, 40) == pytest.approx(np.mean(terms))
+
+
+def test_uncertainty_is_zero_for_clusters_of_one_mind():
+    places = np.array([[0, 2], [0, 2], [1, 3]])
+    assert uncertainty(places, np.array([0, 0, 1]), 2, 4) == pytest.approx(0)
+    assert uncertainty(places, np.zeros(3, int), 1, 4) > 0
+
+
+@pytest.mark.parametrize("cls", BASELINES)
+def test_a_new_concept_is_detected(cls):
+    stream = cls(3, random_state=0)
+    for seed in range(3):
+        stream.partial_fit(groups(seed=seed)[0])
+        assert not stream.drifted_
+    other, y = groups(seed=7)
+    stream.partial_fit("other " + other)
+    assert stream.drifted_
+    assert clustering_f(y, stream.labels_) > 0.9
+
+
+def test_one_window_of_a_baseline_is_k_modes():
+    X, _ = groups()
+    stream = DCD(3, random_state=0).fit(X)
+    labels = KModes(3, random_state=0).fit(X).labels_
+    assert clustering_f(labels, stream.labels_) == 1

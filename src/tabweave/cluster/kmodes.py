@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.counts.counts import _checked_weight
+from tabweave.io.register import storable
 from tabweave.rows.distinct import distinct_rows
 from tabweave.rows.table import Table
 from tabweave.rows.vocabulary import Label, positions
@@ -32,6 +33,7 @@ UNKNOWN = "<unknown>"
 Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
 
 
+@storable
 class KModes(
     TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator
 ):
@@ -254,6 +256,7 @@ class KModes(
         return indices, inverse
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Layout:
     """The values of all columns end to end, an unknown one last in each, and their tables.

@@ -21,6 +21,7 @@ from tabweave.counts.couplings import (
     refuse_sets,
     symmetric_uncertainty,
 )
+from tabweave.embed.register import embedder
 from tabweave.measures.ckml import (
     Variant,
     column_couplings,
@@ -30,6 +31,7 @@ from tabweave.measures.ckml import (
 )
 
 
+@embedder("ckml", "coupled kernel metric", "Zhu 2019, ch. 4")
 class CKML(ValueEmbedder):
     """Embed rows so that their distances are those of the coupled kernel metric.
 

@@ -1,4 +1,4 @@
-"""cKML, equation by equation: how far apart values are by frequency and by company [Zhu 2019, 4.2]."""
+"""cKML, equation by equation: distances of values by frequency and company [Zhu 2019, 4.2]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
     block_sums,
     context,
-    frequencies,
     partners,
     shares,
     symmetric_uncertainty,
@@ -89,10 +88,10 @@ def object_kernels(
     The variants leave one kernel out and keep β.
     """
     if variant not in get_args(Variant):
-        raise ValueError(f"variant={variant!r}: use 'object', 'intra' or 'inter'")
+        raise ValueError(f"expected variant 'object', 'intra' or 'inter', got {variant!r}")
     grams = [np.full((size, size), weight) for size, weight in zip(counts.sizes, beta, strict=True)]
     if variant != "inter":
-        grams = [g * intra_kernel(f) for g, f in zip(grams, frequencies(counts), strict=True)]
+        grams = [g * intra_kernel(f) for g, f in zip(grams, counts.frequencies, strict=True)]
     if variant != "intra":
         grams = [g * k for g, k in zip(grams, inter_kernels(counts, alpha), strict=True)]
     return grams
@@ -104,20 +103,20 @@ def squared_distance(gram: np.ndarray) -> np.ndarray:
     return np.maximum(own[:, None] - 2 * gram + own, 0.0)
 
 
-def printed_squares(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
-    """Return the squared distances of (4.5) per column, unrepaired; they add up over columns."""
+def published_squares(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
+    """Return the squared distances of (4.5) per column, as published; they add up over columns."""
     alpha = column_couplings(symmetric_uncertainty(counts))
     grams = object_kernels(counts, variant, alpha, column_weights(counts, alpha))
     return [squared_distance(gram) for gram in grams]
 
 
-def printed_roots(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
-    """Return the distances of (4.5) per column, unrepaired: the other reading, a sum of roots.
+def published_roots(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
+    """Return the distances of (4.5) per column, as published: the other reading, a sum of roots.
 
     (4.5) takes the root of the sum over columns; k-modes of the thesis may have summed per-column
     roots, which matches some of its cells better.
     """
-    return [np.sqrt(square) for square in printed_squares(counts, variant)]
+    return [np.sqrt(square) for square in published_squares(counts, variant)]
 
 
 def _differing(count: np.ndarray) -> float:

@@ -1,6 +1,7 @@
 """Coupled measures: how frequent values are and what they occur with, together. COS and cKML.
 
-COS is Wang et al.'s coupled object similarity; cKML's equations are in :mod:`tabweave.embed.ckml`.
+COS is Wang et al.'s coupled object similarity; cKML's equations are in
+:mod:`tabweave.measures.ckml`.
 """
 
 from __future__ import annotations
@@ -8,15 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from tabweave.counts.counts import Counts
-from tabweave.measures.ckml import printed_squares
+from tabweave.measures.ckml import published_squares
 from tabweave.measures.context import ahmad
+from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import measure
 
 
 @measure(
     "cos",
     "coupled: similar frequency and similar company, multiplied",
-    "Wang, Dong, Zhou, Cao & Chi 2015; thesis Eqs. (2.7), (2.11)",
+    "Wang, Dong, Zhou, Cao & Chi 2015; Zhu 2019, Eqs. (2.7), (2.11)",
     metric=True,
 )
 def cos(counts: Counts) -> list[np.ndarray]:
@@ -31,17 +33,17 @@ def cos(counts: Counts) -> list[np.ndarray]:
 @measure(
     "cos_intra",
     "coupled: frequent values are alike",
-    "Wang et al. 2011; thesis Eq. (2.7)",
+    "Wang et al. 2011; Zhu 2019, Eq. (2.7)",
     metric=True,
 )
 def cos_intra(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.7): ``d = 1 - |O_v||O_w| / (|O_v| + |O_w| + |O_v||O_w|)``, and 0 for equal values.
 
-    The print lacks a term of the denominator. ``d = x / (1 + x)`` with ``x = 1/|O_v| + 1/|O_w|``,
-    which is the distance of two leaves of a star, and so a metric.
+    As published, a term of the denominator is missing. ``d = x / (1 + x)`` with ``x = 1/|O_v| +
+    1/|O_w|``, which is the distance of two leaves of a star, and so a metric.
     """
     out = []
-    for count in np.split(counts.value_counts, counts.offsets[1:-1]):
+    for count in occurrences(counts):
         x = 1 / count[:, None] + 1 / count
         np.fill_diagonal(x, 0)
         out.append(x / (1 + x))
@@ -51,7 +53,7 @@ def cos_intra(counts: Counts) -> list[np.ndarray]:
 @measure(
     "cos_inter",
     "coupled: values that meet the same values are alike",
-    "Wang et al. 2011; thesis Eq. (2.11)",
+    "Wang et al. 2011; Zhu 2019, Eq. (2.11)",
     metric=True,
 )
 def cos_inter(counts: Counts) -> list[np.ndarray]:
@@ -63,22 +65,22 @@ def cos_inter(counts: Counts) -> list[np.ndarray]:
     return ahmad(counts)
 
 
-@measure("ckml", "coupled kernel metric: frequency and company", "thesis Eqs. (4.1)-(4.5)")
+@measure("ckml", "coupled kernel metric: frequency and company", "Zhu 2019, Eqs. (4.1)-(4.5)")
 def ckml(counts: Counts) -> list[np.ndarray]:
     """Eq. (4.5), squared: ``d² = 2 β_l (1 - k_Ia k_Ie)``; rows add it up over columns.
 
-    The printed numbers, unrepaired; :class:`tabweave.embed.ckml.CKML` makes them a metric.
+    The published numbers; :class:`tabweave.embed.ckml.CKML` makes them a metric.
     """
-    return printed_squares(counts, "object")
+    return published_squares(counts, "object")
 
 
-@measure("ckml_intra", "coupled kernel metric: frequency alone", "thesis Eqs. (4.1), (4.5)")
+@measure("ckml_intra", "coupled kernel metric: frequency alone", "Zhu 2019, Eqs. (4.1), (4.5)")
 def ckml_intra(counts: Counts) -> list[np.ndarray]:
     """Eq. (4.5) of (4.1), squared: ``d² = 2 β_l (1 - k_Ia)``."""
-    return printed_squares(counts, "intra")
+    return published_squares(counts, "intra")
 
 
-@measure("ckml_inter", "coupled kernel metric: company alone", "thesis Eqs. (4.2), (4.5)")
+@measure("ckml_inter", "coupled kernel metric: company alone", "Zhu 2019, Eqs. (4.2), (4.5)")
 def ckml_inter(counts: Counts) -> list[np.ndarray]:
     """Eq. (4.5) of (4.2), squared: ``d² = 2 β_l (1 - k_Ie)``."""
-    return printed_squares(counts, "inter")
+    return published_squares(counts, "inter")

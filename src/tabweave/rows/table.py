@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tabweave.io.register import storable
 from tabweave.rows.cells import categories, sets
 from tabweave.rows.cells import numbers as cells_numbers
 from tabweave.rows.frames import columns_of, infer_kind, levels_of
@@ -21,6 +22,7 @@ from tabweave.rows.vocabulary import Label, canonical, identity
 __all__ = ["KINDS", "Codes", "Column", "Kind", "Numbers", "Schema", "Sets", "Table"]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Codes:
     """A nominal or ordinal column: one code a row, and the label of each code."""
@@ -29,6 +31,7 @@ class Codes:
     labels: list[Label]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Numbers:
     """A numeric column: float64, NaN where missing."""
@@ -36,6 +39,7 @@ class Numbers:
     values: np.ndarray
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Sets:
     """A set-valued column: row i has the elements ``codes[starts[i]:starts[i + 1]]``."""
@@ -45,6 +49,7 @@ class Sets:
     labels: list[Label]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows as codes, numbers and sets.
@@ -236,6 +241,7 @@ Kind = Literal["nominal", "ordinal", "numeric", "set"]
 KINDS = ("nominal", "ordinal", "numeric", "set")
 
 
+@storable
 @dataclass(frozen=True)
 class Column:
     """What one column is.
@@ -290,6 +296,7 @@ def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
     return out
 
 
+@storable
 @dataclass(frozen=True)
 class Schema:
     """What the columns of a table are, and what counts as missing.

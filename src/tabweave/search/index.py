@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave.base import Embedder, TabularInput, remember_names, require_rows
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.weave import Weave
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.io.store import load as store_load
 from tabweave.rows.distinct import take_rows
@@ -40,6 +41,7 @@ class Matches(NamedTuple):
     distances: np.ndarray
 
 
+@storable
 class SimilarityIndex(Storable, TabularInput, BaseEstimator):
     """Keep rows and find those nearest to others, by the distance of an embedder.
 

@@ -24,6 +24,7 @@ from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder, seed_of
 from tabweave.embed.nonbend.nonbend import NonBEND
 from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.io.register import storable
 from tabweave.rows.vocabulary import canonical
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 
+@storable
 class MatrixFactorization(Estimator):
     """Bayesian probabilistic matrix factorisation with one prior per group.
 
@@ -191,6 +193,7 @@ class MatrixFactorization(Estimator):
         return out
 
 
+@storable
 @dataclass(eq=False)
 class Side:
     """The users or the items: names, groups, factors and the priors of the groups."""

@@ -29,5 +29,5 @@ def test_draws_on_the_axes_it_is_given():
 
 
 def test_refuses_what_nobody_can_read():
-    with pytest.raises(ValueError, match="the tree has 200 leaves"):
+    with pytest.raises(ValueError, match="expected a tree of at most 100 leaves, got 200"):
         dendrogram(Tree.of([str(i) for i in np.arange(200)]))

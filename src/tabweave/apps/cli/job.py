@@ -29,9 +29,7 @@ from tabweave.apps.cli.app import (
 )
 from tabweave.apps.cli.files import located
 from tabweave.apps.cli.show import progress
-from tabweave.apps.methods import MEASURES, build, check
-
-_COUNTED = {"weave", "onehot", "untie", "ckml", "cde", "unicorn", *MEASURES}
+from tabweave.apps.methods import build, check
 
 
 class Learned(NamedTuple):
@@ -152,10 +150,10 @@ class Job:
             check_columns([*embedder.schema_.names, *beside], self.source.types)
             return embedder
         names = self.names
-        if self.method not in _COUNTED or self.kinds or not self._all_values(names):
+        if self.kinds or not self._all_values(names):
             return None
         embedder = build(self.method, mixed=False, kinds=None, seed=self.seed)
-        return self._fitted_to_counts(embedder, names)
+        return self._fitted_to_counts(embedder, names) if _counted(embedder) else None
 
     def _all_values(self, names: list[str]) -> bool:
         """Say whether columns hold single values, and no numbers, as far as their types tell."""
@@ -338,6 +336,13 @@ def _kind(name: str, text: str, cells: Any) -> Any:
     if kind == "set" and detail:
         return Column(name, "set", delimiter=detail)
     return Column(name, kind)  # type: ignore[arg-type]
+
+
+def _counted(embedder: Any) -> bool:
+    """Say whether counts of the values are all that an embedder needs."""
+    from tabweave.base import ValueEmbedder
+
+    return isinstance(embedder, ValueEmbedder) and not embedder._needs_rows
 
 
 def _warn(table: Any) -> None:

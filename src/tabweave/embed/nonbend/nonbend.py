@@ -24,6 +24,7 @@ from tabweave.counts.couplings import refuse_many_values
 from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
+from tabweave.embed.register import embedder
 from tabweave.engines import read_with_classes
 from tabweave.rows.distinct import distinct_rows
 from tabweave.rows.table import Schema
@@ -115,6 +116,7 @@ class TableModel(ValueEmbedder):
 # -- Non-BEND as a model of the table: scores rows, draws new ones, gives back the distribution
 
 
+@embedder("nonbend", "a table untangled into independent parts", "Zhu 2019, ch. 5")
 class NonBEND(TableModel):
     """Embed rows by the independent subspaces they come from.
 

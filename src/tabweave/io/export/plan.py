@@ -42,17 +42,18 @@ class Plan:
 
 def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
     """Return what an embedder does with a row; raise where that is more than steps can say."""
-    if hasattr(embedder, "transform"):
-        check_is_fitted(embedder)
-    if not hasattr(embedder, "learn"):
+    check_is_fitted(embedder)
+    if hasattr(embedder, "learn"):
+        embedder.learn()
+    block = getattr(embedder, "blocks_", None)
+    if block is None:
         raise TypeError(
             f"{type(embedder).__name__} does more than look values up, so it cannot be exported; "
             "give an embedder of categories such as Weave, or keep it with tabweave.export.save"
         )
-    embedder.learn()
     schema: Schema = embedder.schema_
     names = embedder.get_feature_names_out().tolist()
-    steps = embedder.blocks_.export(embedder.unknown)
+    steps = block.export(embedder.unknown)
     if schema.missing == "error":
         steps = [_strict(step) for step in steps]
     plan = Plan(steps, names, np.dtype(embedder.dtype), schema.empty_is_missing)

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator
+from tabweave.io.register import storable
 from tabweave.sources.coca import spectrum
 from tabweave.sources.coca.views import (
     View,
@@ -37,6 +38,7 @@ from tabweave.sources.tables import IdIndex
 _RANK = 10  # principal components by which a source is judged: fixed, so that fits are nested
 
 
+@storable
 class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Embed ids of many sources by collective component analysis.
 

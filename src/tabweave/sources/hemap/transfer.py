@@ -14,6 +14,7 @@ from scipy.linalg import eigh, solve
 from sklearn.cluster import KMeans
 
 from tabweave.counts.spectra import fix_signs
+from tabweave.io.register import storable
 from tabweave.sources.hemap import alignment
 
 _FOLDS = 3
@@ -68,6 +69,7 @@ class Scaled(NamedTuple):
 Align = Callable[[Scaled], alignment.Aligned]
 
 
+@storable
 class Side(NamedTuple):
     """How the rows of one table are projected."""
 
@@ -85,6 +87,7 @@ class Side(NamedTuple):
         return self.features(X) @ self.W
 
 
+@storable
 class Transfer:
     """A fitted transfer: target rows in, predictions out.
 
@@ -243,6 +246,7 @@ def _out_of_fold(
 # -- projections --------------------------------------------------------------------------------
 
 
+@storable
 class Frame(NamedTuple):
     """Where a table is centred, and the unit of each column; rows then have mean square 1."""
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:  # for readers and type checkers; at run time names load when 
     from tabweave.counts.counts import Counts
     from tabweave.embed.cde import CDE
     from tabweave.embed.ckml import CKML
-    from tabweave.embed.helic.helic import HELIC
+    from tabweave.embed.helic import HELIC
     from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
     from tabweave.embed.mixed import MixedEmbedder
-    from tabweave.embed.nonbend.nonbend import NonBEND
+    from tabweave.embed.nonbend import NonBEND
     from tabweave.embed.numeric import CoupledNumeric
     from tabweave.embed.onehot import OneHot
     from tabweave.embed.sets import KSVD, SetTfidf, batch_omp, omp
@@ -116,14 +116,14 @@ _HOMES = {
     "CoupledNumeric": "tabweave.embed.numeric",
     "DRDH": "tabweave.embed.hierarchy",
     "DistanceHierarchy": "tabweave.embed.hierarchy",
-    "HELIC": "tabweave.embed.helic.helic",
+    "HELIC": "tabweave.embed.helic",
     "GBCClassifier": "tabweave.sources",
     "GBCRegressor": "tabweave.sources",
     "HeMap": "tabweave.sources",
     "KModes": "tabweave.cluster",
     "KSVD": "tabweave.embed.sets",
     "MixedEmbedder": "tabweave.embed.mixed",
-    "NonBEND": "tabweave.embed.nonbend.nonbend",
+    "NonBEND": "tabweave.embed.nonbend",
     "OneHot": "tabweave.embed.onehot",
     "Schema": "tabweave.rows.table",
     "SetTfidf": "tabweave.embed.sets",

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave.base import remember_names, require_rows
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of, scores, shares
-from tabweave.embed.windowed import refuse_new_columns
+from tabweave.embed.windowed import check_window_columns
 from tabweave.io.store import Storable
 from tabweave.rows.table import Schema, Table
 
@@ -50,7 +50,7 @@ class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
         if "_vocabulary" not in vars(self):
             return self.fit(X, y)
         self._check()
-        refuse_new_columns(X, self.schema_)
+        check_window_columns(X, self.schema_)
         table = self._read_known(X)
         self.n_windows_ += 1
         if not table.n_rows:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave.base import ValueEmbedder, remember_names
 from tabweave.blocks.distances import cdist_squared
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of
-from tabweave.embed.windowed import Memory, Resumable, refuse_new_columns
+from tabweave.embed.windowed import Memory, Resumable, check_window_columns
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import from_json
 
@@ -124,7 +124,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         if "embedder_" not in vars(self):
             return self.fit(X, y)
         self._check()
-        refuse_new_columns(X, self.embedder_.schema_)
+        check_window_columns(X, self.embedder_.schema_)
         table = _fitted(self.embedder_)._read_known(X)
         self.embedder_.partial_fit(table)
         self.n_windows_ += 1

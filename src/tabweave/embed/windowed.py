@@ -13,96 +13,18 @@ from glob import escape
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import ValueEmbedder, remember_names
+from tabweave._compat import Interval
+from tabweave.base import Estimator, ValueEmbedder, remember_names
 from tabweave.counts.counts import Counts, append
 from tabweave.io.archive import read
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.table import Schema, Table
-
-
-@dataclass(frozen=True, eq=False)
-class Memory:
-    """The counts of a stream, and its position.
-
-    Attributes
-    ----------
-    total : Counts
-        What is remembered.
-    recent : tuple of Counts
-        The windows in it, oldest first, if they will be taken away again.
-    n_windows, n_rows : int
-        How many windows and rows have come by, forgotten ones too.
-    """
-
-    total: Counts = field(default_factory=Counts)
-    recent: tuple[Counts, ...] = ()
-    n_windows: int = 0
-    n_rows: int = 0
-
-    def add(
-        self,
-        table: Table,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        decay: float = 1.0,
-        window: int | None = None,
-    ) -> Memory:
-        """Return the memory after one more window; one without rows only moves the position."""
-        if not table.n_rows:
-            return replace(self, n_windows=self.n_windows + 1)
-        if window is None:
-            faded = self.total if decay == 1 else self.total.scaled(decay)
-            total = append(faded, table, y, sample_weight=sample_weight)
-            recent: tuple[Counts, ...] = ()
-        else:
-            latest = Counts.of(table, y, sample_weight=sample_weight)
-            total, recent = self.total + latest, (*self.recent, latest)
-            while len(recent) > window:
-                total, recent = total - recent[0], recent[1:]
-        return Memory(total, recent, self.n_windows + 1, self.n_rows + table.n_rows)
-
-
-def check_forgetting(decay: float, window: int | None) -> None:
-    """Refuse a way to forget that is none."""
-    if not isinstance(decay, Real) or not 0 <= decay <= 1:
-        raise ValueError(f"decay={decay!r} must be a number from 0 (forget all) to 1 (keep all)")
-    if window is None:
-        return
-    if not isinstance(window, Integral) or isinstance(window, bool) or window < 1:
-        raise ValueError(f"window={window!r} must be a number of windows of at least 1")
-    if decay != 1:
-        raise ValueError("decay and window are two ways to forget; use one of them")
-
-
-def refuse_new_columns(X: Any, schema: Schema) -> None:
-    """Refuse a window with columns that the stream did not have, by name."""
-    if not schema.named or isinstance(X, Table):
-        return
-    if isinstance(X, Mapping):
-        names = list(X)
-    elif isinstance(X, list | tuple):
-        names = [name for row in X if isinstance(row, Mapping) for name in row]
-    elif isinstance(X, np.ndarray):
-        names = list(X.dtype.names or ())
-    else:  # pyarrow says column_names, and means something else by columns
-        names = list(getattr(X, "column_names", getattr(X, "columns", ())))
-    known = set(schema.names)
-    for name in map(str, names):
-        if name not in known:
-            raise ValueError(
-                f"column {name!r} is new; the stream has {', '.join(map(repr, schema.names))}: "
-                "drop it, or fit a new model"
-            )
-
-
-# -- files --------------------------------------------------------------------------------------
 
 
 class Resumable(Storable):
@@ -131,7 +53,7 @@ class Resumable(Storable):
             return self._resumed(*_checkpoint(path, header, arrays, self))
         saved = opened(path, header, arrays)
         theirs = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
-        _refuse_other(path, type(saved).__name__, theirs, self)
+        _check_same_model(path, type(saved), theirs, self)
         vars(self).update((k, v) for k, v in vars(saved).items() if k not in theirs)
         return self
 
@@ -139,60 +61,7 @@ class Resumable(Storable):
         raise NotImplementedError
 
 
-def _checkpoint(
-    path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any], estimator: Any
-) -> tuple[Memory, dict[str, Any], dict[str, np.ndarray]]:
-    """Return what a checkpoint of format 1 holds, if the estimator is the one that wrote it."""
-    try:
-        _refuse_other(path, header["estimator"], header["parameters"], estimator)
-        counts = [
-            Counts._restored(h, _under(arrays, f"counts{i}."))
-            for i, h in enumerate(header["counts"])
-        ]
-        n_windows, n_rows = header["position"]
-        state = header["state"], _under(arrays, "state.")
-        return Memory(counts[0], tuple(counts[1:]), n_windows, n_rows), *state
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-
-
-def fingerprint(estimator: Any) -> dict[str, Any]:
-    """Return the parameters as JSON values, enough to see that they are the same."""
-    return {name: _plain(value) for name, value in estimator.get_params(deep=True).items()}
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool):
-        return value
-    if isinstance(value, Integral | Real):
-        return value.item() if hasattr(value, "item") else value
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return type(value).__name__
-
-
-def _refuse_other(path: Any, name: str, theirs: dict[str, Any], estimator: Any) -> None:
-    if name != type(estimator).__name__:
-        raise ValueError(f"{path} is of a {name}, not of a {type(estimator).__name__}")
-    mine = fingerprint(estimator)
-    for key in sorted(theirs):  # what is a parameter only since then has its default in the file
-        if mine.get(key) != theirs[key]:
-            raise ValueError(
-                f"{path} was written with {key}={theirs[key]!r}, this one has "
-                f"{key}={mine.get(key)!r}; resume with the same parameters"
-            )
-
-
-def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-
-# -- Memory: what a stream keeps of its windows, and how it goes to disk and comes back
-
-
-class Windowed(Resumable, TransformerMixin, BaseEstimator):
+class Windowed(Resumable, TransformerMixin, Estimator):
     """Let an embedder follow a stream and forget what is old.
 
     Parameters
@@ -222,7 +91,8 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
     Notes
     -----
     A window may have new values and missing ones. One without rows changes nothing but the
-    position. One with other columns is refused, the column named, and the model stays as it was.
+    position. One with other columns is an error that names the column, and the model stays as it
+    was.
 
     Examples
     --------
@@ -236,6 +106,15 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
     >>> stream.transform({"color": ["green"]})
     array([[1., 0.]])
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "embedder": [ValueEmbedder, None],
+        "decay": [Interval(Real, 0, 1, closed="both")],
+        "window": [Interval(Integral, 1, None, closed="left"), None],
+        "refresh": [Interval(Integral, 1, None, closed="left")],
+    }
+    embedder_: ValueEmbedder
+    _memory: Memory
 
     def __init__(
         self,
@@ -252,12 +131,9 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
 
     # -- learning --------------------------------------------------------------------------
 
-    embedder_: ValueEmbedder
-    _memory: Memory
-
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start a stream with its first window."""
-        self._check()
+        self._check_forgetting()
         embedder = self._new_embedder()
         if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
             raise ValueError(
@@ -272,7 +148,7 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
         """Go on with a window."""
         if "embedder_" not in vars(self):
             return self.fit(X, y, sample_weight)
-        self._check()
+        self._check_forgetting()
         table = self.read(X)
         if self.embedder_._needs_rows:
             return self._passed_on(table, y, sample_weight)
@@ -294,21 +170,22 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
     def read(self, X: Any) -> Table:
         """Read a window under the schema of the stream: do it once to learn and to transform."""
         check_is_fitted(self, "embedder_")
-        refuse_new_columns(X, self.embedder_.schema_)
+        check_window_columns(X, self.embedder_.schema_)
         return self.embedder_._read_known(X)
 
-    def _check(self) -> None:
-        check_forgetting(self.decay, self.window)
-        if not isinstance(self.refresh, Integral) or self.refresh < 1:
-            raise ValueError(f"refresh={self.refresh!r} must be a number of windows of at least 1")
+    def _check_forgetting(self) -> None:
+        self._validate_params()
+        if self.window is not None and self.decay != 1:
+            raise ValueError(
+                f"expected decay or window, got decay={self.decay} and window={self.window}: they "
+                "are two ways to forget"
+            )
 
     def _new_embedder(self) -> ValueEmbedder:
         if self.embedder is None:
             from tabweave.embed.weave import Weave
 
             return Weave()
-        if not isinstance(self.embedder, ValueEmbedder):
-            raise TypeError(f"embedder={self.embedder!r}: give an embedder of tabweave")
         return clone(self.embedder)
 
     def _given(self, embedder: ValueEmbedder, y: Any, sample_weight: Any) -> tuple[Any, Any]:
@@ -357,8 +234,7 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
         return self._memory.n_rows
 
     def __sklearn_tags__(self) -> Any:
-        tags = self._new_embedder().__sklearn_tags__()
-        return tags
+        return self._new_embedder().__sklearn_tags__()
 
     # -- files -----------------------------------------------------------------------------
 
@@ -368,3 +244,133 @@ class Windowed(Resumable, TransformerMixin, BaseEstimator):
         older = state.get("learned")
         learned = memory.total if older is None else Counts._restored(older, arrays)
         return self._started(self._new_embedder().fit_counts(learned), memory)
+
+
+# -- memory -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Memory:
+    """The counts of a stream, and its position.
+
+    Attributes
+    ----------
+    total : Counts
+        What is remembered.
+    recent : tuple of Counts
+        The windows in it, oldest first, if they will be taken away again.
+    n_windows, n_rows : int
+        How many windows and rows have come by, forgotten ones too.
+    """
+
+    total: Counts = field(default_factory=Counts)
+    recent: tuple[Counts, ...] = ()
+    n_windows: int = 0
+    n_rows: int = 0
+
+    def add(
+        self,
+        table: Table,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        decay: float = 1.0,
+        window: int | None = None,
+    ) -> Memory:
+        """Return the memory after one more window; one without rows only moves the position."""
+        if not table.n_rows:
+            return replace(self, n_windows=self.n_windows + 1)
+        if window is None:
+            kept = self.total if decay == 1 else self.total.scaled(decay)
+            total = append(kept, table, y, sample_weight=sample_weight)
+            recent: tuple[Counts, ...] = ()
+        else:
+            latest = Counts.of(table, y, sample_weight=sample_weight)
+            total, recent = self.total + latest, (*self.recent, latest)
+            while len(recent) > window:
+                total, recent = total - recent[0], recent[1:]
+        return Memory(total, recent, self.n_windows + 1, self.n_rows + table.n_rows)
+
+
+def check_window_columns(X: Any, schema: Schema) -> None:
+    """Raise for a window with a column that the stream did not have."""
+    if not schema.named or isinstance(X, Table):
+        return
+    if isinstance(X, Mapping):
+        names = list(X)
+    elif isinstance(X, list | tuple):
+        names = [name for row in X if isinstance(row, Mapping) for name in row]
+    elif isinstance(X, np.ndarray):
+        names = list(X.dtype.names or ())
+    else:  # pyarrow says column_names, and means something else by columns
+        names = list(getattr(X, "column_names", getattr(X, "columns", ())))
+    expected = set(schema.names)
+    for name in map(str, names):
+        if name not in expected:
+            raise ValueError(
+                f"expected the columns of the stream, {', '.join(map(repr, schema.names))}, got "
+                f"{name!r}, too: drop it, or fit a new model"
+            )
+
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def _checkpoint(
+    path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, Any], estimator: Any
+) -> tuple[Memory, dict[str, Any], dict[str, np.ndarray]]:
+    """Return what a checkpoint of format 1 holds, if the estimator is the one that wrote it."""
+    try:
+        name = header["estimator"]
+        if name != type(estimator).__name__:
+            raise ValueError(f"{path}: expected a {type(estimator).__name__}, got a {name}")
+        cls, theirs = type(estimator)._upgraded(header["parameters"])
+        _check_same_model(path, cls, theirs, estimator)
+        counts = [
+            Counts._restored(h, _under(arrays, f"counts{i}."))
+            for i, h in enumerate(header["counts"])
+        ]
+        n_windows, n_rows = header["position"]
+        state = header["state"], _under(arrays, "state.")
+        return Memory(counts[0], tuple(counts[1:]), n_windows, n_rows), *state
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def fingerprint(estimator: Any) -> dict[str, Any]:
+    """Return the parameters as JSON values, enough to see that they are the same."""
+    return {name: _plain(value) for name, value in estimator.get_params(deep=True).items()}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, Integral | Real):
+        return value.item() if hasattr(value, "item") else value
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return type(value).__name__
+
+
+def _check_same_model(path: Any, cls: type, theirs: dict[str, Any], estimator: Any) -> None:
+    if cls is not type(estimator):
+        raise ValueError(f"{path}: expected a {_named(type(estimator))}, got a {_named(cls)}")
+    mine = fingerprint(estimator)
+    for key in sorted(theirs):  # what is a parameter only since then has its default in the file
+        if mine.get(key) != theirs[key]:
+            raise ValueError(
+                f"{path}: expected {key}={mine.get(key)!r}, got {key}={theirs[key]!r}; resume with "
+                "the same parameters"
+            )
+
+
+def _named(cls: type) -> str:
+    """Return the name of a class; of those as published, with their room."""
+    room = "published." if cls.__module__.startswith("tabweave.published") else ""
+    return room + cls.__name__
+
+
+def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}

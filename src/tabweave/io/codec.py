@@ -272,6 +272,9 @@ def state_of(value: Any) -> dict[str, Any]:
 
 def restored(cls: Any, state: dict[str, Any]) -> Any:
     """Return an object of a class with this state; a state it cannot have is an error."""
+    if hasattr(cls, "_upgraded"):
+        cls, state = cls._upgraded(state)
+    state = {getattr(cls, "_renamed", {}).get(name, name): value for name, value in state.items()}
     for name in state:
         if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")

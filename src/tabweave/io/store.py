@@ -10,7 +10,7 @@ import warnings
 from functools import cache
 from importlib import import_module
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
@@ -34,12 +34,14 @@ _CLASSES = {
     "embed.cde": "CDE",
     "embed.ckml": "CKML",
     "embed.helic.helic": "HELIC",
-    "embed.helic.solver": "PairSample Pairs",
+    "embed.helic.pairs": "PairSample Pairs",
     "embed.hierarchy.drdh": "DRDH",
     "embed.hierarchy.tree": "DistanceHierarchy",
     "embed.mixed": "MixedEmbedder Numbering Transformed",
+    "embed.nonbend.gibbs": "Gibbs",
     "embed.nonbend.model": "Fit Prior Rows",
     "embed.nonbend.nonbend": "NonBEND",
+    "embed.nonbend.variational": "VI",
     "embed.numeric.coupled": "CoupledModel CoupledNumeric PowerMoments",
     "embed.onehot": "OneHot",
     "embed.sets.ksvd": "KSVD",
@@ -51,7 +53,11 @@ _CLASSES = {
     "embed.weave": "Weave",
     "embed.windowed": "Memory Windowed",
     "measures.register": "Measure",
-    "published.unicorn": "Prior",
+    "published.ckml": "CKML",
+    "published.helic": "HELIC",
+    "published.nonbend": "NonBEND",
+    "published.unicorn": "Prior UNICORN",
+    "published.untie": "UNTIE",
     "rows.table": "Codes Column Numbers Schema Sets Table",
     "search.graph": "Graph",
     "search.index": "SimilarityIndex",
@@ -86,7 +92,7 @@ _FORMER = {
     "weft.hierarchy._blocks": "blocks.trees",
     "weft.hierarchy._search": "search.scan",
     "weft.index": "search.index",
-    "weft.learn._helic_pairs": "embed.helic.solver",
+    "weft.learn._helic_pairs": "embed.helic.pairs",
     "weft.learn._nonbend_model": "embed.nonbend.model",
     "weft.learn._nonbend_rows": "embed.nonbend.model",
     "weft.learn._unicorn_printed": "published.unicorn",
@@ -137,8 +143,41 @@ _SKLEARN = {
 }
 
 
+class Outdated(ValueError):
+    """A file holds what this version of tabweave has no more."""
+
+
 class Storable:
     """Gives an estimator ``save``; :func:`tabweave.load` reads the file."""
+
+    # What older files hold that the class has no more, with the values that say nothing else than
+    # what it does now; any value, if none is listed.
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {}
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        """Return the class and the state that stand now for those of an older file.
+
+        A parameter that chose the published algorithm chooses the class of that name in
+        ``tabweave.published``; what neither class has is an error.
+        """
+        for name, same in cls._former.items():
+            if not same or name not in state or state[name] in same:
+                continue
+            published = getattr(import_module("tabweave.published"), cls.__name__, cls)
+            if state[name] not in published._former.get(name, ()):
+                raise Outdated(
+                    f"expected a {cls.__name__} with {name}={same[0]!r}, got {name}={state[name]!r}, "
+                    "which this tabweave has no more: fit a new model"
+                )
+            return published._upgraded(state)
+        state = cls._converted(state)
+        return cls, {name: value for name, value in state.items() if name not in cls._former}
+
+    @classmethod
+    def _converted(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file in today's parameters; former ones are dropped next."""
+        return state
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, whole or not at all; :func:`tabweave.load` gives it back.
@@ -218,8 +257,8 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
         if decoder.unused:
             raise ValueError(f"it has {len(decoder.unused)} arrays too many")
         _check(value)
-    except ImportError:
-        raise  # an optional package that the model needs: it says which
+    except (ImportError, Outdated):
+        raise  # an optional package that the model needs, or a choice that is gone: it says which
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     written, here = header["sklearn"], _sklearn_version()

@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder
-from tabweave.embed.nonbend.nonbend import NonBEND
+from tabweave.embed.nonbend import NonBEND
 from tabweave.io.store import Storable
 from tabweave.rows.vocabulary import canonical
 

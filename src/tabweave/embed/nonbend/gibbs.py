@@ -7,10 +7,13 @@ Eq. (5.11). All logarithms are looked up by count, and there is no limit to the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln
 
+from tabweave._compat import Interval, StrOptions
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, value_evidence
 
 _SAMPLE_ROWS, _SAMPLE_SWEEPS = 5_000, 20
@@ -29,34 +32,46 @@ class Gibbs:
         the last one.
     n_init : int, default=1
         Chains of each fit; the one with the highest joint probability is kept.
+    truncation : int, default=30
+        Subspaces to start with, at least 2; there is no limit to them later.
+    max_iter : int, default=100
+        Sweeps of a chain.
+    verbose : bool, default=False
+        Whether to report each fit on standard error.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "burn_in": [Interval(Real, 0, 1, closed="left")],
+        "assignment": [StrOptions({"mode", "last"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "truncation": [Interval(Integral, 2, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+    }
 
     burn_in: float = 0.5
     assignment: str = "mode"
     n_init: int = 1
+    truncation: int = 30
+    max_iter: int = 100
+    verbose: bool = False
 
-    def run(self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator) -> Fit:
+    def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
-        if self.assignment not in ("mode", "last"):
-            raise ValueError(f"assignment={self.assignment!r}: use 'mode' or 'last'")
-        if not 0 <= self.burn_in < 1:
-            raise ValueError(f"burn_in={self.burn_in}: use a share from 0 to below 1")
-        if self.n_init < 1:
-            raise ValueError(f"n_init={self.n_init}: use at least 1")
-        chains = [self._chain(expanded(rows), prior, max_iter, rng) for _ in range(self.n_init)]
+        chains = [self._chain(expanded(rows), prior, rng) for _ in range(self.n_init)]
         return max(chains, key=lambda fit: fit.trace[-1])
 
-    def _chain(self, places: np.ndarray, prior: Prior, n_sweeps: int, rng: np.random.Generator):
+    def _chain(self, places: np.ndarray, prior: Prior, rng: np.random.Generator) -> Fit:
         from tabweave.embed.nonbend.kernels import tally
 
         n_first = min(prior.truncation, len(places))
         sampler = Sampler(places, prior, rng.integers(n_first, size=len(places)))
         votes = np.zeros((len(places), 0), np.uint32)
         trace = []
-        for number in range(n_sweeps):
+        for number in range(self.max_iter):
             sampler.sweep(rng)
             trace.append(sampler.log_joint())
-            if self.assignment == "mode" and number >= int(self.burn_in * n_sweeps):
+            if self.assignment == "mode" and number >= int(self.burn_in * self.max_iter):
                 missing = len(sampler.sizes) - votes.shape[1]
                 votes = np.pad(votes, ((0, 0), (0, missing))) if missing else votes
                 tally(sampler.assignment, votes)

@@ -1,22 +1,33 @@
 # Every target works as the first command on a fresh clone: it makes .venv and installs what it needs.
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+SHELL  := bash
+PYTHON ?= python
+BIN    := $(VENV)/Scripts
+else
 PYTHON ?= python3
-VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check -q
+endif
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-all lint format bench bench-quick docs clean
+.PHONY: help demo test test-all lint style types layers format hooks bench bench-quick docs clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
 
 help:           ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/.core: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+$(VENV)/pyvenv.cfg:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) install -e .
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -e ".[dev]"
+# One stamp for each dependency group of pyproject.toml; groups need pip 25.1.
+$(VENV)/.%: pyproject.toml | $(VENV)/pyvenv.cfg
+	$(PIP) install "pip>=25.1"
+	$(PIP) install -e . --group $*
 	@touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core  ## embed a built-in table, compare, write a picture
@@ -25,30 +36,37 @@ demo: $(VENV)/.core  ## embed a built-in table, compare, write a picture
 test: $(VENV)/.dev   ## the fast tests
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-all: $(VENV)/.dev  ## every test, slow ones too
-	$(BIN)/python -m pytest -n auto
+test-all: $(VENV)/.dev  ## every test, slow ones too, and how much of the code they run
+	$(BIN)/python -m pytest -n auto --cov=tabweave --cov-report=term:skip-covered
 
-lint: $(VENV)/.dev   ## style, types, layers
+lint: style types layers  ## style, types, layers
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
+
+layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 format: $(VENV)/.dev ## rewrite in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## every published table, every peer, every bar (hours; can be resumed)
-	$(PIP) install -e ".[bench]"
+hooks: $(VENV)/.dev  ## check each commit before it is made
+	$(BIN)/pre-commit install
+
+bench: $(VENV)/.dev $(VENV)/.bench  ## every published table, every peer, every bar (hours; can be resumed)
 	$(BIN)/python benchmarks/run.py
 
-bench-quick: $(VENV)/.dev  ## a part of it, in minutes
-	$(PIP) install -e ".[bench]"
+bench-quick: $(VENV)/.dev $(VENV)/.bench  ## a part of it, in minutes
 	$(BIN)/python benchmarks/run.py --quick
 
-docs: $(VENV)/.dev   ## run the examples and build the site into site/
-	$(PIP) install -e ".[docs]"
+docs: $(VENV)/.dev $(VENV)/.docs  ## run the examples and build the site into site/
 	$(BIN)/mkdocs build --strict -q
 
-clean:
-	rm -rf $(VENV) build dist site docs/gallery docs/reports docs/contributing.md .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+clean:          ## remove what was made, .venv too
+	rm -rf $(VENV) build dist site docs/gallery docs/reports docs/contributing.md .coverage .coverage.*
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache

@@ -194,7 +194,7 @@ def helic(tw: Any, *args: Any, **parameters: Any) -> Any:
 
 
 def balanced(tw: Any) -> dict[str, str]:
-    """Return what lets all spaces of HELIC start alike: a start in the old package, a variant now."""
+    """Return what lets HELIC's spaces start alike: a start in the old package, a variant now."""
     return {"variant" if hasattr(tw, "published") else "start": "balanced"}
 
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from _report import Report, best_of
 from tabweave import MixedEmbedder, SimilarityIndex, Weave
-from tabweave.counts.kernels import n_threads
+from tabweave.counts.counting import n_threads
 from tabweave.datasets import make_coupled
 from tabweave.datasets.synthetic import make_codes
 

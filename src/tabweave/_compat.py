@@ -1,9 +1,28 @@
-"""Optional packages: imported where they are used, with the extra to install when absent."""
+"""Other packages: optional ones imported where they are used, and scikit-learn's private parts."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sklearn.utils._param_validation import (
+        HasMethods,
+        Interval,
+        Options,
+        StrOptions,
+        validate_parameter_constraints,
+    )
+
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "Options",
+    "StrOptions",
+    "require",
+    "validate_parameter_constraints",
+]
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -13,3 +32,10 @@ def require(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(f"this needs {package}: pip install 'tabweave[{extra}]'") from error
+
+
+def __getattr__(name: str) -> Any:
+    # What parameters may be, in scikit-learn's words; it has no public door to them.
+    if name in __all__:
+        return getattr(import_module("sklearn.utils._param_validation"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,16 +12,34 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from tabweave._compat import require
+from tabweave._compat import StrOptions, require
 from tabweave.blocks.distances import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
 from tabweave.io.store import Storable
+from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Schema, Table
-from tabweave.rows.vocabulary import fold_known
+
+
+class Estimator(Storable, BaseEstimator):
+    """Base of every estimator: declared parameters, and one file that holds it.
+
+    A subclass lists what each parameter may be in ``_parameter_constraints``, in scikit-learn's
+    form; ``_validate_params`` checks them at the start of ``fit``.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+
+def seed_of(random_state: Any) -> int:
+    """Return a seed from None, an integer, a ``RandomState`` or a ``Generator``."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 class TabularInput:
@@ -68,15 +86,19 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
         )
 
 
-# -- What every estimator that reads tables says of its input, in scikit-learn's words
-
-
-class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
+class ValueEmbedder(TabularInput, TransformerMixin, Estimator):
     """Base of the embedders: rows are counted once, learning sees counts only.
 
     A subclass implements ``_learn(counts) -> ValueTables`` and assigns what else it learned to
-    attributes ending in ``_``. After ``partial_fit`` learning waits until one of them is asked for.
+    attributes ending in ``_``. ``partial_fit`` only counts: learning waits for :meth:`learn`, or
+    for the first method that needs what is learned.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "schema": [Schema, dict, None],
+        "unknown": [StrOptions({"centroid", "error"})],
+        "dtype": [StrOptions({"float32", "float64"}), type, np.dtype],
+    }
 
     _uses_classes: ClassVar[bool] = False  # whether y is counted
     _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
@@ -107,24 +129,49 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         sample_weight : array-like, optional
             A weight for each row.
         """
-        if is_source(X):
-            return self.fit_counts(self._count_source(X, y, sample_weight, Counts()))
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        return self.fit_counts(self._count(table, y, sample_weight))
+        self._validate_params()
+        return self.fit_counts(self._count_rows(X, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to what was seen so far; same result as one ``fit`` on all of them."""
+        """Add rows to what was seen so far; same result as one ``fit`` on all of them.
+
+        Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
+        """
+        self._validate_params()
         if "counts_" not in vars(self):
-            return self.fit(X, y, sample_weight)
-        if is_source(X):
+            return self._start(self._count_rows(X, y, sample_weight))
+        if in_memory(X) or not is_source(X):
+            more = self._count(self._read_fitted(X), y, sample_weight)
+        else:
             more = self._count_source(X, y, sample_weight, self.counts_)
-            return self._hold(self.counts_ + more)
-        table = self._read_known(X)
-        return self._hold(self.counts_ + self._count(table, y, sample_weight))
+        return self._hold(self.counts_ + more)
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts, however and wherever they were counted."""
+        self._validate_params()
+        self._start(counts)
+        return self.learn()
+
+    def learn(self) -> Self:
+        """Learn from the rows seen so far, unless that was done already.
+
+        ``transform`` and the other methods call it; call it yourself before you look at learned
+        attributes after ``partial_fit``.
+        """
+        check_is_fitted(self, "counts_")
+        if not vars(self).get("_learned"):
+            before = set(vars(self))
+            try:
+                self._learn_all()
+            finally:
+                self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
+        return self
+
+    def _learn_all(self) -> None:
+        self.tables_ = self._learn(self.counts_)
+
+    def _start(self, counts: Counts) -> Self:
+        """Keep the first counts, and what they say of the columns."""
         if counts.schema is None:
             raise ValueError(
                 "these counts are empty: there is no row, or the weight of every row is zero"
@@ -132,8 +179,15 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         self._hold(counts)
         self.schema_ = counts.schema
         remember_names(self, counts.schema)
-        self._learn_now()
         return self
+
+    def _count_rows(self, X: Any, y: Any, sample_weight: Any) -> Counts:
+        """Count the first rows, wherever they are."""
+        if not in_memory(X) and is_source(X):
+            return self._count_source(X, y, sample_weight, Counts())
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        return self._count(table, y, sample_weight)
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         self._require_classes(y)
@@ -161,40 +215,26 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         """Keep counts and drop what was learned from older ones."""
         for name in vars(self).get("_learned", ()):
             self.__dict__.pop(name, None)
-        self._learned: tuple[str, ...] = ()
+        self._learned = ()
         self.counts_ = counts
         return self
 
-    def _learn_now(self) -> None:
-        before = set(vars(self))
-        try:
-            self._learn_all()
-        finally:
-            self._learned = tuple(sorted(set(vars(self)) - before))
-
-    def _learn_all(self) -> None:
-        self.tables_ = self._learn(self.counts_)
-
     def __getattr__(self, name: str) -> Any:
-        # Only reached when the attribute is absent: learn it now if the counts are newer.
-        stale = "counts_" in vars(self) and not vars(self).get("_learned")
-        learnable = name.endswith("_") and not name.startswith("_") and name != "feature_names_in_"
-        if stale and learnable:
-            self._learn_now()
-            if name in vars(self):
-                return vars(self)[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        # Only reached when the attribute is absent; says what to do, learns nothing.
+        waits = "counts_" in vars(self) and not vars(self).get("_learned")
+        hint = "; rows were added since it last learned: call learn() first" if waits else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     # -- reading ---------------------------------------------------------------------------
 
     def _read(self, X: Any, schema: Schema) -> Table:
         known = schema is vars(self).get("schema_")
-        if is_source(X):
+        if not in_memory(X) and is_source(X):
             X = read(X, columns=known_columns(X, self.counts_) if known else None)
         table = Table.of(X, schema, numbers="nominal")
         self._refuse_numeric(table.schema)
         if known:
-            return fold_known(table, self.counts_.names, self.counts_.labels)
+            return self.counts_.vocabulary.fold(table)
         return table
 
     def _refuse_numeric(self, schema: Schema | None) -> None:
@@ -204,7 +244,7 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
                 "declare it nominal, or leave it out"
             )
 
-    def _read_known(self, X: Any) -> Table:
+    def _read_fitted(self, X: Any) -> Table:
         """Read rows under the schema of fit, columns checked as scikit-learn does."""
         check_is_fitted(self, "counts_")
         if hasattr(X, "columns") and not isinstance(X, Table):
@@ -225,18 +265,22 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         A Dask or Spark frame gives another, of vectors; for files larger than memory see
         :func:`tabweave.engines.transform`.
         """
-        if is_spread(X):
+        check_is_fitted(self, "counts_")
+        self.learn()
+        if not in_memory(X) and is_spread(X):
             return vectors_of(self, X)
-        table = self._read_known(X)
+        table = self._read_fitted(X)
         return self.tables_.gather(table, dtype=np.dtype(self.dtype), unknown=self._policy())
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the distances between the rows of X and of Y (or X)."""
-        return self.tables_.distances(*self._read_pair(X, Y))
+        pair = self._read_pair(X, Y)
+        return self.learn().tables_.distances(*pair)
 
     def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the inner products between the rows of X and of Y (or X)."""
-        return self.tables_.kernel(*self._read_pair(X, Y))
+        pair = self._read_pair(X, Y)
+        return self.learn().tables_.kernel(*pair)
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
         """Say why two rows are apart: each column's share in their squared distance.
@@ -248,13 +292,13 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         """
         left, right = self._read_pair(_one_row(a), _one_row(b))
         assert right is not None
-        shares = self.tables_.contributions(left, right)[0]
+        shares = self.learn().tables_.contributions(left, right)[0]
         return dict(zip(self.tables_.names, shares.tolist(), strict=True))
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
-        check_is_fitted(self, "counts_")
-        i = self.counts_._index(column)
+        self.learn()
+        i = self.counts_.vocabulary.index(column)
         rows = self.tables_.tables[i][:-1]
         return self._labelled(i, np.sqrt(cdist_squared(rows, rows)))
 
@@ -271,7 +315,7 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         The distance of two rows is the sum over columns of the entries of their values, or its
         root if the second result is True. Tasks that compare many rows work on these tables.
         """
-        check_is_fitted(self, "counts_")
+        self.learn()
         if self.tables_.combine == "sum":
             raise ValueError(
                 f"distances of {type(self).__name__} do not add up over columns; use transform"
@@ -279,8 +323,8 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
         return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
 
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
-        left = self._read_known(X)
-        right = None if Y is None else self._read_known(Y)
+        left = self._read_fitted(X)
+        right = None if Y is None else self._read_fitted(Y)
         if self._policy() == "error":
             for table in (left, right):
                 if table is not None:
@@ -289,17 +333,16 @@ class ValueEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
 
     def _codes(self, table: Table) -> list[np.ndarray]:
         """Return the codes of rows in the vocabulary of fit, unknown last; needs no vector."""
-        known = ValueTables(self.counts_.names, self.counts_.labels, [])
-        return known.codes(table, unknown=self._policy())
+        return self.counts_.vocabulary.codes(table, self._policy())
 
     def _policy(self) -> Any:
         if self.unknown not in ("centroid", "error"):
-            raise ValueError(f"unknown={self.unknown!r}: use 'centroid' or 'error'")
+            raise ValueError(f"expected unknown to be 'centroid' or 'error', got {self.unknown!r}")
         return self.unknown
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension of :meth:`transform`."""
-        check_is_fitted(self, "counts_")
+        self.learn()
         check_input_features(self, input_features)
         return np.asarray(self.tables_.feature_names(), dtype=object)
 

@@ -47,7 +47,7 @@ def test_equations_8_1_to_8_5_are_merged_counts():
 
 def test_default_has_weaves_couplings_of_accumulated_counts_under_its_own_weights():
     parts = windows()
-    stream, weave = streamed(parts), Weave().fit(np.vstack(parts))
+    stream, weave = streamed(parts).learn(), Weave().fit(np.vstack(parts))
     whole = Table.of(np.vstack(parts), numbers="nominal")
     for name in stream.weights_:
         a, b = (m.value_distances(name) ** 2 / m.weights_[name] for m in (stream, weave))

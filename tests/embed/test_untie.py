@@ -244,6 +244,6 @@ def test_explains_and_compares():
 def test_scikit_learn_accepts_it():
     why = "the check sets n_clusters to 1, which is refused"
     names = ("check_dont_overwrite_parameters", "check_methods_subset_invariance",
-             "check_fit2d_1feature", "check_fit2d_predict1d")  # fmt: skip
+             "check_fit2d_1feature", "check_fit2d_1sample", "check_fit2d_predict1d")  # fmt: skip
     check_estimator(UNTIE(n_clusters=2), expected_failed_checks=dict.fromkeys(names, why),
                     on_skip=None)  # fmt: skip

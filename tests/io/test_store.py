@@ -38,13 +38,14 @@ from tabweave import (
     Weave,
     WeightedKNN,
     Windowed,
+    published,
 )
 from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
 from tabweave.counts.couplings import gaussian
 from tabweave.embed.autoencoder import OneHotAutoencoder
 from tabweave.io import archive as _persist
 from tabweave.io import store as _store
-from tabweave.io.codec import Decoder, Encoder
+from tabweave.io.codec import Decoder, Encoder, state_of
 from tabweave.sources.gbc.gbc import GBC
 from tabweave.tasks.recommend import MatrixFactorization
 
@@ -129,8 +130,8 @@ MODELS = {
         4, schema=NOMINAL, max_iter=5, random_state=0
     ).fit(ROWS),
     # other insides
-    "UNICORN as printed": lambda: streamed(
-        UNICORN(schema=NOMINAL, objective="paper", kernels={"wide": partial(gaussian, width=2.0)})
+    "UNICORN as published": lambda: streamed(
+        published.UNICORN(schema=NOMINAL, kernels={"wide": partial(gaussian, width=2.0)})
     ),
     "jia": lambda: ValueMetric("jia", schema=NOMINAL).fit(ROWS),
     "absolute": lambda: MixedEmbedder(numeric="absolute", schema=MIXED_SCHEMA).fit(MIXED),
@@ -211,7 +212,7 @@ def same(a, b):
     elif hasattr(a, "__dict__") and not callable(a):
         if isinstance(a, Counts):
             assert a == b
-        same(dict(sorted(vars(a).items())), dict(sorted(vars(b).items())))
+        same(*(dict(sorted(state_of(part).items())) for part in (a, b)))
     else:
         assert repr(a) == repr(b)
 
@@ -522,7 +523,7 @@ FORGERIES = {
     "tables": put("tables_", [1]),
     "schema": put("schema_", None),
     "width": put("n_features_in_", 99),
-    "field": lambda h, s, a: s["tables_"]["object"][1].pop("labels"),
+    "field": lambda h, s, a: s["tables_"]["object"][1].pop("tables"),
     "unknown field": lambda h, s, a: s["tables_"]["object"][1].__setitem__("more", 1),
     "combine": lambda h, s, a: s["tables_"]["object"][1].__setitem__("combine", "maybe"),
     "short table": lambda h, s, a: a.update({k: v[:1] for k, v in a.items()}),

@@ -134,6 +134,7 @@ def test_scikit_learn_accepts_it():
         "check_dont_overwrite_parameters",
         "check_methods_subset_invariance",
         "check_fit2d_1feature",
+        "check_fit2d_1sample",
         "check_fit2d_predict1d",
     )
     check_estimator(

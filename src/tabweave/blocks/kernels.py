@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numba import njit
 
-from tabweave.counts.kernels import GROUP, group_columns, n_threads
+from tabweave.counts.counting import GROUP, group_columns, n_threads
 
 _BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
 _ROWS = 1 << 12

@@ -17,9 +17,7 @@ import numpy as np
 from tabweave.blocks.distances import cdist_squared, inner_products
 from tabweave.counts.counts import Counts
 from tabweave.rows.table import Codes, Sets, Table
-from tabweave.rows.vocabulary import Label, positions
-
-Unknown = Literal["centroid", "error"]
+from tabweave.rows.vocabulary import Label, Unknown, Vocabulary, buckets_from_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +26,8 @@ class ValueTables:
 
     Attributes
     ----------
-    names : list of str
-        The columns.
-    labels : tuple of tuples
-        The values of each column.
+    vocabulary : Vocabulary
+        The columns and their values.
     tables : list of ndarray of shape (values + 1, dimensions)
         The row of each value; the last row is that of an unknown value, the column's centroid.
     combine : {"concat", "sum"}
@@ -40,8 +36,7 @@ class ValueTables:
         How far each column's Gram was from a Gram: minus its lowest eigenvalue, centred, or 0.
     """
 
-    names: list[str]
-    labels: tuple[tuple[Label, ...], ...]
+    vocabulary: Vocabulary
     tables: list[np.ndarray]
     combine: Literal["concat", "sum"] = "concat"
     repair: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -77,7 +72,7 @@ class ValueTables:
                 )
             centroid = count @ feature / max(count.sum(), 1e-300)
             tables.append(np.vstack([feature, centroid]))
-        return cls(counts.names, counts.labels, tables, combine, np.zeros(len(tables)))
+        return cls(counts.vocabulary, tables, combine, np.zeros(len(tables)))
 
     @classmethod
     def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
@@ -87,7 +82,25 @@ class ValueTables:
         out.repair[:] = [excess for _, excess in factored]
         return out
 
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file in today's fields."""
+        if "labels" in state:
+            names, labels = state.pop("names"), state.pop("labels")
+            state["vocabulary"] = Vocabulary(tuple(names), tuple(map(buckets_from_text, labels)))
+        return state
+
     # -- shape -----------------------------------------------------------------------------
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self.vocabulary.names)
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """The values of each column."""
+        return self.vocabulary.labels
 
     @property
     def widths(self) -> list[int]:
@@ -108,6 +121,13 @@ class ValueTables:
             for name, width in zip(self.names, self.widths, strict=True)
             for i in range(width)
         ]
+
+    def select(self, names: Sequence[str]) -> ValueTables:
+        """Return the tables of some columns, in the order given."""
+        chosen = [self.vocabulary.index(name) for name in names]
+        repair = self.repair[chosen] if len(self.repair) else self.repair
+        tables = [self.tables[a] for a in chosen]
+        return ValueTables(self.vocabulary.select(names), tables, self.combine, repair)
 
     # -- looking up ------------------------------------------------------------------------
 
@@ -131,7 +151,9 @@ class ValueTables:
             raise ValueError(f"out has shape {out.shape}, not {(table.n_rows, self.n_features)}")
         sources = [
             (column, rows.astype(out.dtype))
-            for column, rows in zip(self._find(table), self._rows(table, unknown), strict=True)
+            for column, rows in zip(
+                self.vocabulary.find(table), self._rows(table, unknown), strict=True
+            )
         ]
         starts = [0] * len(sources)
         if self.combine == "concat":
@@ -164,7 +186,8 @@ class ValueTables:
 
     def _pairwise(self, A: Table, B: Table | None, entry: Any) -> np.ndarray:
         B = A if B is None else B
-        sets = any(isinstance(c, Sets) for c in (*self._find(A), *self._find(B)))
+        found = (*self.vocabulary.find(A), *self.vocabulary.find(B))
+        sets = any(isinstance(column, Sets) for column in found)
         if self.combine == "sum" or sets:
             left = self.gather(A)
             return entry(left, left if B is A else self.gather(B))
@@ -194,8 +217,8 @@ class ValueTables:
         the column's difference points against the total one.
         """
         parts = []
-        for a in range(len(self.names)):
-            alone = ValueTables([self.names[a]], (self.labels[a],), [self.tables[a]], "concat")
+        for name, rows in zip(self.names, self.tables, strict=True):
+            alone = ValueTables(self.vocabulary.select([name]), [rows], "concat")
             parts.append(alone.gather(A) - alone.gather(B))
         if self.combine == "concat":
             return np.stack([(part**2).sum(axis=1) for part in parts], axis=1)
@@ -204,32 +227,15 @@ class ValueTables:
 
     def codes(self, table: Table, *, unknown: Unknown = "centroid") -> list[np.ndarray]:
         """Return the codes of a table's single-valued columns in this vocabulary."""
-        out = []
-        for places, column in zip(self._places(table, unknown), self._find(table), strict=True):
-            out.append(places.astype(np.uint32)[column.codes])
-        return out
-
-    def _find(self, table: Table) -> list[Any]:
-        by_name = dict(zip(table.schema.names, table.columns, strict=True))
-        return [by_name[name] if name in by_name else table[name] for name in self.names]
-
-    def _places(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
-        """Return, per column, where each of the table's labels stands; the last row if unknown."""
-        if unknown not in ("centroid", "error"):
-            raise ValueError(f"unknown={unknown!r}: use 'centroid' or 'error'")
-        out = []
-        for name, known, column in zip(self.names, self.labels, self._find(table), strict=True):
-            places = positions(known, column.labels)
-            if unknown == "error":
-                _refuse_unknown(name, places == len(known), column)
-            out.append(places)
-        return out
+        return self.vocabulary.codes(table, unknown)
 
     def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""
         return [
-            rows[np.append(places, len(rows) - 1)]
-            for rows, places in zip(self.tables, self._places(table, unknown), strict=True)
+            rows[np.append(index, len(rows) - 1)]
+            for rows, index in zip(
+                self.tables, self.vocabulary.positions(table, unknown), strict=True
+            )
         ]
 
 
@@ -279,13 +285,3 @@ def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
     keep[: max(0, keep.sum() - (len(values) - 1))] = False
     excess = float(max(0.0, -values[0])) if values[0] < -10 * noise else 0.0
     return vectors[:, keep] * np.sqrt(values[keep]), excess
-
-
-def _refuse_unknown(name: str, odd: np.ndarray, column: Codes | Sets) -> None:
-    if odd.any():
-        met = np.bincount(column.codes, minlength=len(odd))[: len(odd)] > 0
-        for i in np.flatnonzero(odd & met):
-            raise ValueError(
-                f"column {name!r}: value {column.labels[i]!r} was not seen in fit; "
-                "fit it too, or use unknown='centroid'"
-            )

@@ -51,7 +51,7 @@ class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
             return self.fit(X, y)
         self._check()
         check_window_columns(X, self.schema_)
-        table = self._read_known(X)
+        table = self._read_fitted(X)
         self.n_windows_ += 1
         if not table.n_rows:
             self.labels_ = np.zeros(0, np.intp)
@@ -66,7 +66,7 @@ class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of each row under the last model."""
         check_is_fitted(self, "schema_")
-        places = self._vocabulary.places(self._read_known(X))
+        places = self._vocabulary.places(self._read_fitted(X))
         return self._scores(places).argmax(axis=1)
 
     def _next(self, places: np.ndarray) -> np.ndarray:
@@ -90,7 +90,7 @@ class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
         model = KModes(k, n_init=self.n_init, random_state=self.random_state)
         return model.fit(places).labels_.astype(np.intp)
 
-    def _read_known(self, X: Any) -> Table:
+    def _read_fitted(self, X: Any) -> Table:
         table = self._nominal(Table.of(X, self.schema_, numbers="nominal"))
         if not isinstance(X, dict | list | tuple | Table):
             _check_feature_names(self, X, reset=False)

@@ -139,7 +139,7 @@ class KModes(
         sample_weight : array-like, optional
             A weight for each row: 2 is the same as having the row twice, 0 as not having it.
         """
-        from tabweave.counts.kernels import n_threads
+        from tabweave.counts.counting import n_threads
 
         self._check_parameters()
         table = fit_metric(self, X, y, sample_weight)

@@ -125,7 +125,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
             return self.fit(X, y)
         self._check()
         check_window_columns(X, self.embedder_.schema_)
-        table = _fitted(self.embedder_)._read_known(X)
+        table = _fitted(self.embedder_)._read_fitted(X)
         self.embedder_.partial_fit(table)
         self.n_windows_ += 1
         if not table.n_rows:
@@ -148,7 +148,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         check_is_fitted(self, "embedder_")
         n_columns = len(self._vocabulary.labels)
         sizes = self._profiles.sum(axis=1, keepdims=True) / n_columns
-        vectors = self._vocabulary.vectors(_fitted(self.embedder_).tables_)
+        vectors = self._vocabulary.vectors(_fitted(self.embedder_).learn().tables_)
         centers = self._profiles @ vectors / np.where(sizes > 0, sizes, 1)
         return np.where(sizes > 0, centers, np.nan)
 
@@ -215,7 +215,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
     def _k_modes(self, table: Table, k: int) -> np.ndarray:
         from tabweave.cluster.kmodes import KModes
 
-        metric = _fitted(self.embedder_)
+        metric = _fitted(self.embedder_).learn()
         model = KModes(k, metric=metric, n_init=self.n_init, random_state=self._random)
         return model.fit(table).labels_.astype(np.intp)
 

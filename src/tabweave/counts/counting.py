@@ -1,20 +1,33 @@
-"""Counting: coded columns in, the V×V matrix of pair counts out. Chooses the loop for each pair."""
+"""Counting: coded columns in, the V×V matrix of pair counts out. Importing this module loads numba.
+
+Counting all pairs of columns is bound by increments, not by reading. So small columns are packed
+into groups whose joint codes stay below ``GROUP`` values: one increment into the histogram of two
+groups then counts every pair of their columns at once (ten columns of ten values in five groups of
+two need 10 increments a row, not 45), and the pairs are recovered by summing histograms.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations, combinations_with_replacement, pairwise
+from itertools import combinations, combinations_with_replacement, pairwise, product
 from typing import Any
 
 import numpy as np
+from numba import njit
 from scipy import sparse
 
+from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets
+from tabweave.rows.vocabulary import Label, Vocabulary, identity, order
 
-DENSE_VALUES = 2048  # a dense V×V matrix up to here (32 MB), a sparse one beyond
 _DENSE_CELLS = 1 << 22
 Block = tuple[int, int, Any]
+GROUP = 128  # joint codes of a group; a histogram of two groups (64 KB) stays in the caches
+_PACKED_BYTES = 1 << 19
+_HISTOGRAM_CELLS = 1 << 24
 
 
 def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> Any:
@@ -39,12 +52,43 @@ def tidy(pairs: Any) -> Any:
     return out
 
 
+def canonical(
+    vocabulary: Vocabulary,
+    pairs: Any,
+    levels: Sequence[tuple[Label, ...] | None],
+    noise: float = 0.0,
+) -> tuple[Vocabulary, Any]:
+    """Drop values that do not occur and put the others in order, whatever order they came in."""
+    present = np.asarray(pairs.diagonal()) > noise
+    kept = [np.zeros(0, np.intp)]
+    labels: list[tuple[Label, ...]] = []
+    edges = zip(vocabulary.names, vocabulary.offsets, vocabulary.labels, levels, strict=False)
+    for name, start, column, own_levels in edges:
+        index = np.flatnonzero(present[start : start + len(column)])
+        own = [column[i] for i in index.tolist()]
+        _check_levels(name, own, own_levels)
+        permutation = order(own, own_levels)
+        kept.append(start + index[permutation])
+        labels.append(tuple(map(own.__getitem__, permutation.tolist())))
+    values = np.concatenate(kept)
+    if not np.array_equal(values, np.arange(pairs.shape[0])):
+        pairs = pairs[values][:, values]
+    return Vocabulary(vocabulary.names, tuple(labels)), tidy(pairs)
+
+
+def _check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] | None) -> None:
+    if levels is None:
+        return
+    known = {identity(level) for level in levels} | {identity(None)}
+    for label in labels:
+        if identity(label) not in known:
+            raise ValueError(f"column {name!r}: expected one of {list(levels)}, got {label!r}")
+
+
 def _blocks(
     columns: Sequence[Codes | Sets], sizes: Sequence[int], weight: np.ndarray | None
 ) -> Iterator[Block]:
     """Yield (a, b, table) for every pair of columns, and for sets also with themselves."""
-    from tabweave.counts.kernels import GROUP, n_threads, small_pairs
-
     single = [i for i, column in enumerate(columns) if isinstance(column, Codes)]
     small = [i for i in single if 0 < sizes[i] <= GROUP]
     if len(small) > 1:
@@ -68,8 +112,6 @@ def _blocks(
 def _one_pair(
     left: np.ndarray, right: np.ndarray, shape: tuple[int, int], weight: np.ndarray | None
 ) -> Any:
-    from tabweave.counts.kernels import pair_histogram
-
     if shape[0] * shape[1] <= max(_DENSE_CELLS, len(left)):
         return pair_histogram(left, right, shape, weight)
     ones = np.ones(len(left), np.int64) if weight is None else weight
@@ -89,8 +131,6 @@ def _indicator(column: Codes | Sets, weight: np.ndarray | None) -> Any:
 
 
 def _value_counts(column: Codes, weight: np.ndarray | None) -> np.ndarray:
-    from tabweave.counts.kernels import pair_histogram
-
     nothing = np.zeros(len(column.codes), np.uint8)
     return pair_histogram(column.codes, nothing, (len(column.labels), 1), weight)[:, 0]
 
@@ -145,3 +185,256 @@ def _assemble_sparse(
     data, row, col = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     shape = (offsets[-1], offsets[-1])
     return tidy(sparse.coo_array((data.astype(dtype), (row, col)), shape=shape).tocsr())
+
+
+# -- small columns, several at a time --------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def _pack(codes: np.ndarray, radix: int, packed: np.ndarray) -> None:
+    for i in range(len(codes)):
+        packed[i] = packed[i] * radix + codes[i]
+
+
+@njit(nogil=True, cache=True)
+def _count(left: np.ndarray, right: np.ndarray, n_right: int, histogram: np.ndarray) -> None:
+    for i in range(len(left)):
+        histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
+
+
+@njit(nogil=True, cache=True)
+def _count_weighted(
+    left: np.ndarray, right: np.ndarray, n_right: int, weight: np.ndarray, histogram: np.ndarray
+) -> None:
+    for i in range(len(left)):
+        histogram[np.intp(left[i]) * n_right + right[i]] += weight[i]
+
+
+@njit(nogil=True, cache=True)
+def _count_groups(
+    packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
+) -> None:
+    for p in range(len(pairs)):
+        left, right = packed[pairs[p, 0]], packed[pairs[p, 1]]
+        n_right, histogram = sizes[pairs[p, 1]], out[starts[p] : starts[p + 1]]
+        for i in range(len(left)):
+            histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
+
+
+@njit(nogil=True, cache=True)
+def _count_groups_weighted(
+    packed: np.ndarray,
+    sizes: np.ndarray,
+    pairs: np.ndarray,
+    starts: np.ndarray,
+    weight: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    for p in range(len(pairs)):
+        left, right = packed[pairs[p, 0]], packed[pairs[p, 1]]
+        n_right, histogram = sizes[pairs[p, 1]], out[starts[p] : starts[p + 1]]
+        for i in range(len(left)):
+            histogram[np.intp(left[i]) * n_right + right[i]] += weight[i]
+
+
+def n_threads() -> int:
+    """Return how many threads to count with: the cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def pair_histogram(
+    left: np.ndarray, right: np.ndarray, shape: tuple[int, int], weight: np.ndarray | None
+) -> np.ndarray:
+    """Count one pair of columns into a dense table."""
+    if weight is None:
+        out = np.zeros(shape[0] * shape[1], np.uint32)
+        _count(left, right, shape[1], out)
+    else:
+        out = np.zeros(shape[0] * shape[1], weight.dtype)
+        _count_weighted(left, right, shape[1], weight, out)
+    return out.reshape(shape)
+
+
+def group_columns(sizes: Sequence[int]) -> list[list[int]]:
+    """Gather columns, smallest first, into groups of at most ``GROUP`` joint codes."""
+    groups: list[list[int]] = []
+    product = GROUP + 1
+    for column in np.argsort(sizes, kind="stable").tolist():
+        if product * sizes[column] > GROUP:
+            groups.append([])
+            product = 1
+        groups[-1].append(column)
+        product *= sizes[column]
+    return groups
+
+
+def small_pairs(
+    columns: Sequence[np.ndarray], sizes: Sequence[int], weight: np.ndarray | None
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Yield (column, column, table) for all pairs of columns with few values.
+
+    Pairs come once, in either order; a column with itself is left to the caller.
+    """
+    groups = group_columns(sizes)
+    if len(groups) == 1:  # one group alone: count it against a constant
+        groups.append([])
+    widths = [[sizes[c] for c in group] for group in groups]
+    joint = np.array([int(np.prod(w)) for w in widths], dtype=np.int64)
+    members = [_membership(w) for w in widths]
+    margins: dict[int, np.ndarray] = {}
+    for pairs in _batches(list(combinations(range(len(groups)), 2)), joint):
+        histograms = _count_batch(columns, groups, widths, joint, pairs, weight)
+        for (g, h), histogram in zip(pairs, histograms, strict=True):
+            # Sums of integers below 2**53 are exact in float64, and BLAS does them at once.
+            table = histogram.reshape(joint[g], joint[h]).astype(np.float64)
+            margins |= {g: table.sum(axis=1), h: table.sum(axis=0)}
+            together = _as_counts(members[g].T @ table @ members[h], weight)
+            for (i, a), (j, b) in product(_spans(groups[g], sizes), _spans(groups[h], sizes)):
+                yield i, j, together[a, b]
+    for g, margin in margins.items():
+        together = _as_counts(members[g].T @ (margin[:, None] * members[g]), weight)
+        for (i, a), (j, b) in combinations(_spans(groups[g], sizes), 2):
+            yield i, j, together[a, b]
+
+
+def _membership(widths: Sequence[int]) -> np.ndarray:
+    """Return which joint codes of a group hold which value of which of its columns."""
+    if not widths:
+        return np.ones((1, 0))
+    codes = np.unravel_index(np.arange(int(np.prod(widths))), tuple(widths))
+    return np.hstack([np.eye(w)[c] for w, c in zip(widths, codes, strict=True)])
+
+
+def _spans(group: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, slice]]:
+    """Return the columns of a group, each with its places among the group's values."""
+    edges = np.concatenate([[0], np.cumsum([sizes[c] for c in group])]).astype(int)
+    return [(c, slice(a, b)) for c, (a, b) in zip(group, pairwise(edges), strict=True)]
+
+
+def _as_counts(table: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    exact = weight is None or weight.dtype.kind == "i"
+    return np.rint(table).astype(np.int64) if exact else table
+
+
+def _batches(pairs: list[tuple[int, int]], joint: np.ndarray) -> Iterator[list[tuple[int, int]]]:
+    """Split the pairs so that the histograms counted in one pass stay small."""
+    batch: list[tuple[int, int]] = []
+    cells = 0
+    for g, h in pairs:
+        size = int(joint[g] * joint[h])
+        if batch and cells + size > _HISTOGRAM_CELLS:
+            yield batch
+            batch, cells = [], 0
+        batch.append((g, h))
+        cells += size
+    yield batch
+
+
+def _count_batch(
+    columns: Sequence[np.ndarray],
+    groups: list[list[int]],
+    widths: list[list[int]],
+    joint: np.ndarray,
+    pairs: list[tuple[int, int]],
+    weight: np.ndarray | None,
+) -> list[np.ndarray]:
+    """Pass over the rows once, in blocks that stay in the caches, on all cores."""
+    n_rows = len(columns[0])
+    wanted = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    starts = np.concatenate([[0], np.cumsum(joint[wanted[:, 0]] * joint[wanted[:, 1]])])
+    block = max(1024, _PACKED_BYTES // (2 * len(groups)))
+
+    def count(rows: range) -> np.ndarray:
+        out = np.zeros(starts[-1], np.uint32 if weight is None else weight.dtype)
+        packed = np.empty((len(groups), min(block, max(len(rows), 1))), np.uint16)
+        for start in range(rows.start, rows.stop, block):
+            stop = min(start + block, rows.stop)
+            part = packed[:, : stop - start]
+            part[:] = 0
+            for g, group in enumerate(groups):
+                for column, width in zip(group, widths[g], strict=True):
+                    _pack(columns[column][start:stop], width, part[g])
+            if weight is None:
+                _count_groups(part, joint, wanted, starts, out)
+            else:
+                _count_groups_weighted(part, joint, wanted, starts, weight[start:stop], out)
+        return out
+
+    total = _in_threads(count, n_rows, exact=weight is None or weight.dtype.kind != "f")
+    return [total[a:b] for a, b in pairwise(starts)]
+
+
+def _in_threads(count, n_rows: int, *, exact: bool) -> np.ndarray:
+    """Sum ``count`` over slabs of rows; floats in one slab, so that threads never change a sum."""
+    workers = n_threads() if exact and n_rows >= 1 << 16 else 1
+    edges = [n_rows * i // workers for i in range(workers + 1)]
+    slabs = [range(a, b) for a, b in pairwise(edges)]
+    if workers == 1:
+        return count(slabs[0])
+    with ThreadPoolExecutor(workers) as pool:
+        total, *others = pool.map(count, slabs)
+    if any(len(s) >= 1 << 32 for s in slabs):
+        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
+    for other in others:
+        total += other
+    return total
+
+
+@njit(nogil=True, cache=True)
+def add_pairs(places: np.ndarray, pairs: np.ndarray) -> None:
+    """Count every pair of values of every row into the upper triangle, then mirror it.
+
+    ``places`` holds one row per column, each column's places behind those of the one before.
+    """
+    n_columns, n_rows = places.shape
+    one = pairs.dtype.type(1)
+    for a in range(n_columns):
+        for b in range(a, n_columns):
+            for i in range(n_rows):
+                pairs[places[a, i], places[b, i]] += one
+    for v in range(len(pairs)):
+        for w in range(v):
+            pairs[v, w] = pairs[w, v]
+
+
+# -- Compiled loop behind :mod:`tabweave.counts.moments`. Importing this module loads numba
+
+_LOWEST = -2272
+_HALF = 27  # bits of a mantissa's lower half
+
+
+@njit(nogil=True, cache=True)
+def _add(digits, part, exponent, sign, weight):
+    """Add ``sign * weight * part * 2**exponent``; part has at most 54 bits."""
+    position = exponent - _LOWEST
+    k, shift = position // 32, position % 32
+    low = part & 0xFFFFFFFF
+    high = part >> 32
+    low <<= shift
+    high <<= shift
+    digits[k] += sign * weight * (low & 0xFFFFFFFF)
+    digits[k + 1] += sign * weight * ((low >> 32) + (high & 0xFFFFFFFF))
+    digits[k + 2] += sign * weight * (high >> 32)
+
+
+@njit(nogil=True, cache=True)
+def accumulate(values, weights, out):
+    """Add count, sum and sum of squares of the values that are not NaN into three digit rows."""
+    one = np.ones(1, out.dtype)[0]
+    for i in range(len(values)):
+        x = values[i]
+        if math.isnan(x):
+            continue
+        w = weights[i] if len(weights) else one
+        _add(out[0], np.int64(1), 0, 1, w)
+        fraction, exponent = math.frexp(abs(x))
+        mantissa = np.int64(fraction * 9007199254740992.0)  # 2**53: exact
+        if mantissa == 0:
+            continue
+        exponent -= 53
+        _add(out[1], mantissa, exponent, 1 if x > 0 else -1, w)
+        low = mantissa & ((1 << _HALF) - 1)
+        high = mantissa >> _HALF
+        _add(out[2], low * low, 2 * exponent, 1, w)
+        _add(out[2], low * high, 2 * exponent + _HALF + 1, 1, w)
+        _add(out[2], high * high, 2 * exponent + 2 * _HALF, 1, w)

@@ -9,30 +9,28 @@ exactly, in any order, and ``Counts()`` is zero.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from tabweave.counts.counting import count_pairs, tidy
-from tabweave.counts.merging import (
-    canonical,
-    equal,
-    faded,
-    identical_labels,
-    refuse_other_columns,
-    settled,
-    split_class,
-    spread,
-)
-from tabweave.counts.merging import noise as merging_noise
-from tabweave.counts.moments import DIGITS, add_up, carry, exact, mean_and_variance
+from tabweave.counts.merging import combine, drop_negligible, equal, expand, with_classes
+from tabweave.counts.moments import DIGITS, add_up, exact, mean_and_variance
 from tabweave.io.archive import read, schema_from_json, schema_to_json, write
 from tabweave.rows.cells import numbers
 from tabweave.rows.table import Codes, Numbers, Schema, Sets, Table
-from tabweave.rows.vocabulary import Label, from_json, order, positions, to_json, union
+from tabweave.rows.vocabulary import (
+    Label,
+    Vocabulary,
+    buckets_from_text,
+    from_json,
+    order,
+    positions,
+    to_json,
+)
 
 Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 
@@ -50,8 +48,8 @@ class Counts:
         The columns; None for zero.
     n : int or float
         Number of rows, or their total weight.
-    labels : tuple of tuples
-        The values of each categorical column.
+    vocabulary : Vocabulary
+        The categorical columns and their values.
     pairs : ndarray or scipy.sparse.csr_array of shape (V, V)
         In how many rows two values meet; value counts on the diagonal. Sparse when V > 2048.
     classes : tuple or None
@@ -60,8 +58,8 @@ class Counts:
         In how many rows a value meets a class.
     class_n : ndarray
         Number of rows of each class.
-    digits : ndarray
-        Exact moments of the numeric columns; read them through :meth:`moments`.
+    exact_moments : ndarray
+        Exact sums over the numeric columns; read them through :meth:`moments`.
 
     Examples
     --------
@@ -77,12 +75,12 @@ class Counts:
 
     schema: Schema | None = None
     n: int | float = 0
-    labels: tuple[tuple[Label, ...], ...] = ()
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
     pairs: Matrix = None
     classes: tuple[Label, ...] | None = None
     class_pairs: np.ndarray | None = None
     class_n: np.ndarray | None = None
-    digits: np.ndarray | None = None
+    exact_moments: np.ndarray | None = None
 
     # -- building --------------------------------------------------------------------------
 
@@ -99,6 +97,8 @@ class Counts:
         sample_weight : array-like, optional
             A weight for each row. Integers are counted exactly.
         """
+        from tabweave.counts.counting import canonical, count_pairs
+
         table = Table.of(table)
         weight = _checked_weight(sample_weight, table.n_rows)
         n = table.n_rows if weight is None else weight.sum().item()
@@ -106,67 +106,64 @@ class Counts:
             return cls()
         valued = [c for c, _ in table if c.kind != "numeric"]
         columns = [cast(Codes | Sets, data) for c, data in table if c.kind != "numeric"]
+        names = [c.name for c in valued]
+        levels = [c.levels for c in valued]
         if y is not None:
             columns.append(_class_column(y, table.n_rows))
+            names.append("y")
+            levels.append(None)
         pairs = count_pairs(columns, weight) if columns else np.zeros((0, 0), np.int64)
+        found = Vocabulary(tuple(names), tuple(tuple(data.labels) for data in columns))
+        vocabulary, pairs = canonical(found, pairs, levels)
         numeric = [data.values for _, data in table if isinstance(data, Numbers)]
-        counts = cls(
-            schema=table.schema,
+        moments = _add_up(numeric, weight)
+        return cls._with_classes(table.schema, n, vocabulary, pairs, moments, y is not None)
+
+    @classmethod
+    def _with_classes(
+        cls,
+        schema: Schema,
+        n: int | float,
+        vocabulary: Vocabulary,
+        pairs: Matrix,
+        moments: np.ndarray,
+        has_classes: bool,
+    ) -> Counts:
+        """Return counts; where rows have classes, the last column of the vocabulary is theirs."""
+        if not has_classes:
+            return cls(schema, n, vocabulary, pairs, exact_moments=moments)
+        from tabweave.counts.counting import tidy
+
+        v = int(vocabulary.offsets[-2])
+        side = pairs[:v][:, v:]
+        return cls(
+            schema=schema,
             n=n,
-            labels=tuple(tuple(data.labels) for data in columns),
-            pairs=pairs,
-            digits=_add_up(numeric, weight),
+            vocabulary=Vocabulary(vocabulary.names[:-1], vocabulary.labels[:-1]),
+            pairs=tidy(pairs[:v][:, :v]),
+            classes=vocabulary.labels[-1],
+            class_pairs=side.toarray() if sparse.issparse(side) else np.ascontiguousarray(side),
+            class_n=np.asarray(pairs.diagonal())[v:],
+            exact_moments=moments,
         )
-        levels = [c.levels for c in valued] + [None] * (y is not None)
-        return split_class(canonical(counts, levels), y is not None)
 
     # -- the group -------------------------------------------------------------------------
 
     def __add__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
             return NotImplemented
-        return self._combine(other, 1)
+        if self.schema is None or other.schema is None:
+            return self if other.schema is None else other
+        return combine(self, other, 1)
 
     def __sub__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
             return NotImplemented
-        return self._combine(other, -1)
-
-    def _combine(self, other: Counts, sign: int) -> Counts:
         if other.schema is None:
             return self
         if self.schema is None:
-            if sign < 0:
-                raise ValueError(f"cannot take {other.n} rows from none")
-            return other
-        refuse_other_columns(self, other)
-        other = other.select(self.schema.names)
-        n = self.n + sign * other.n
-        noise = 0.0 if sign > 0 else max(merging_noise(self), merging_noise(other))
-        if sign < 0 and abs(n) <= noise:
-            n = 0
-        labels = tuple(tuple(union(a, b)) for a, b in zip(self.labels, other.labels, strict=True))
-        classes = None
-        if self.classes is not None and other.classes is not None:
-            classes = tuple(union(self.classes, other.classes))
-        mine = spread(self, labels, classes)
-        theirs = spread(other, labels, classes)
-        merged = replace(
-            self,
-            n=n,
-            labels=labels if classes is None else (*labels, classes),
-            pairs=mine + sign * theirs,
-            classes=None,
-            class_pairs=None,
-            class_n=None,
-            digits=carry(cast(np.ndarray, self.digits) + sign * cast(np.ndarray, other.digits)),
-        )
-        if sign < 0:
-            merged = settled(merged, noise)
-        if n == 0:
-            return Counts()
-        levels = [c.levels for c in self.schema.categorical] + [None] * (classes is not None)
-        return split_class(canonical(merged, levels, noise), classes is not None)
+            raise ValueError(f"cannot take {other.n} rows from none")
+        return combine(self, other, -1)
 
     def scaled(self, factor: float) -> Counts:
         """Return what rows of weight ``factor`` would have counted: how a stream forgets.
@@ -182,9 +179,9 @@ class Counts:
             return Counts()
         moved: dict[str, Any] = {
             name: None if (given := getattr(self, name)) is None else given * float(factor)
-            for name in ("n", "pairs", "class_pairs", "class_n", "digits")
+            for name in ("n", "pairs", "class_pairs", "class_n", "exact_moments")
         }
-        return faded(replace(self, **moved))
+        return drop_negligible(replace(self, **moved))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Counts):
@@ -194,11 +191,12 @@ class Counts:
         if {c.name: c for c in self.schema.columns} != {c.name: c for c in other.schema.columns}:
             return False
         other = other.select(self.schema.names)
-        same = (self.n, self.labels, self.classes) == (other.n, other.labels, other.classes)
-        same = same and identical_labels(self, other) and equal(self.pairs, other.pairs)
         return bool(
-            same
-            and np.array_equal(cast(np.ndarray, self.digits), cast(np.ndarray, other.digits))
+            self.n == other.n
+            and (self.classes is None) == (other.classes is None)
+            and with_classes(self) == with_classes(other)
+            and equal(self.pairs, other.pairs)
+            and equal(self.exact_moments, other.exact_moments)
             and (self.classes is None or equal(self.class_pairs, other.class_pairs))
             and (self.classes is None or equal(self.class_n, other.class_n))
         )
@@ -210,29 +208,36 @@ class Counts:
     @property
     def names(self) -> list[str]:
         """Names of the categorical columns."""
-        return [] if self.schema is None else [c.name for c in self.schema.categorical]
+        return list(self.vocabulary.names)
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """The values of each categorical column."""
+        return self.vocabulary.labels
 
     @property
     def sizes(self) -> np.ndarray:
         """Number of values of each categorical column."""
-        return np.array([len(labels) for labels in self.labels], dtype=np.intp)
+        return self.vocabulary.sizes
 
     @property
     def offsets(self) -> np.ndarray:
         """Where each categorical column starts among the V values; V comes last."""
-        return np.concatenate([[0], np.cumsum(self.sizes)])
+        return self.vocabulary.offsets
 
-    @property
+    @cached_property
     def value_counts(self) -> np.ndarray:
         """Number of rows that have each of the V values."""
         return np.asarray(self.pairs.diagonal())
 
+    @cached_property
+    def frequencies(self) -> list[np.ndarray]:
+        """Share of the rows that have each value, per column."""
+        return np.split(self.value_counts / self.n, self.offsets[1:-1])
+
     def span(self, column: str | int) -> slice:
-        """Return the places of a categorical column (name or number) among the V values."""
-        number = isinstance(column, int | np.integer)
-        i = range(len(self.labels))[column] if number else self._index(column)  # type: ignore
-        offsets = self.offsets
-        return slice(int(offsets[i]), int(offsets[i + 1]))
+        """Return the location of a categorical column (name or number) among the V values."""
+        return self.vocabulary.span(column)
 
     def block(self, a: str | int, b: str | int) -> np.ndarray:
         """Return the table of values of column a against values of column b."""
@@ -243,25 +248,21 @@ class Counts:
         """Return (how many numbers, mean, population variance) of a numeric column."""
         names = [c.name for c in self.schema.numeric] if self.schema else []
         if column not in names:
-            raise KeyError(f"{column!r} is no numeric column; there are {names}")
-        digits = cast(np.ndarray, self.digits)[names.index(column)]
+            raise KeyError(f"expected a numeric column, one of {names}, got {column!r}")
+        digits = cast(np.ndarray, self.exact_moments)[names.index(column)]
         count = exact(digits[0])
         whole = int(count) if digits.dtype.kind == "i" else float(count)
         return whole, *mean_and_variance(digits)
-
-    def _index(self, name: str) -> int:
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise KeyError(f"{name!r} is no categorical column; there are {self.names}") from None
 
     def select(self, columns: Iterable[str]) -> Counts:
         """Return the counts of some columns, in the order given."""
         columns = [columns] if isinstance(columns, str) else list(columns)
         if self.schema is None or columns == self.schema.names:
             return self
+        from tabweave.counts.counting import tidy
+
         schema = self.schema.select(columns)
-        chosen = [self._index(c.name) for c in schema.categorical]
+        chosen = [c.name for c in schema.categorical]
         old = [c.name for c in self.schema.numeric]
         numeric = [old.index(c.name) for c in schema.numeric]
         values = np.concatenate(
@@ -270,10 +271,10 @@ class Counts:
         return replace(
             self,
             schema=schema,
-            labels=tuple(self.labels[i] for i in chosen),
+            vocabulary=self.vocabulary.select(chosen),
             pairs=tidy(self.pairs[values][:, values]),
             class_pairs=None if self.class_pairs is None else self.class_pairs[values],
-            digits=cast(np.ndarray, self.digits)[numeric],
+            exact_moments=cast(np.ndarray, self.exact_moments)[numeric],
         )
 
     def __repr__(self) -> str:
@@ -290,21 +291,32 @@ class Counts:
         """Write to one file, without pickle; the file appears whole or not at all."""
         write(path, "counts", *self._stored())
 
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file in today's fields."""
+        if "labels" in state:
+            labels, schema = state.pop("labels"), state["schema"]
+            names = () if schema is None else tuple(c.name for c in schema.categorical)
+            state["vocabulary"] = Vocabulary(names, tuple(map(buckets_from_text, labels)))
+            state["exact_moments"] = state.pop("digits")
+        return state
+
     def _stored(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         header = {
             "schema": None if self.schema is None else schema_to_json(self.schema),
             "n": self.n,
             "labels": [[to_json(v) for v in labels] for labels in self.labels],
             "classes": self.classes and [to_json(v) for v in self.classes],
+            "buckets": True,  # are labels of their own type, not text
         }
         arrays: dict[str, np.ndarray] = {}
         if sparse.issparse(self.pairs):
             arrays |= {k: getattr(self.pairs, k) for k in ("data", "indices", "indptr")}
         elif self.pairs is not None:
             arrays["pairs"] = self.pairs
-        for name in ("class_pairs", "class_n", "digits"):
-            if getattr(self, name) is not None:
-                arrays[name] = getattr(self, name)
+        parts = {"class_pairs": self.class_pairs, "class_n": self.class_n}
+        parts["digits"] = self.exact_moments
+        arrays |= {name: part for name, part in parts.items() if part is not None}
         return header, arrays
 
     @classmethod
@@ -320,8 +332,13 @@ class Counts:
     def _restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Counts:
         if header["schema"] is None:
             return cls()
-        labels = tuple(tuple(map(from_json, column)) for column in header["labels"])
-        n_values = sum(map(len, labels))
+        schema = schema_from_json(header["schema"])
+        labels = [tuple(map(from_json, column)) for column in header["labels"]]
+        if "buckets" not in header:
+            labels = list(map(buckets_from_text, labels))
+        names = tuple(column.name for column in schema.categorical)
+        vocabulary = Vocabulary(names, tuple(labels))
+        n_values = vocabulary.n_values
         pairs = arrays.get("pairs")
         if "indptr" in arrays:
             parts = (arrays["data"], arrays["indices"], arrays["indptr"])
@@ -329,14 +346,14 @@ class Counts:
         if pairs is None or pairs.shape != (n_values, n_values):
             raise ValueError(f"the pair counts do not fit {n_values} values")
         return cls(
-            schema=schema_from_json(header["schema"]),
+            schema=schema,
             n=header["n"],
-            labels=labels,
+            vocabulary=vocabulary,
             pairs=pairs,
             classes=header["classes"] and tuple(map(from_json, header["classes"])),
             class_pairs=arrays.get("class_pairs"),
             class_n=arrays.get("class_n"),
-            digits=arrays["digits"],
+            exact_moments=arrays["digits"],
         )
 
 
@@ -380,35 +397,42 @@ def _add_up(numeric: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndar
     return out
 
 
-# -- Appending: counts and a few more rows in, the counts of both out
-
-
 def append(counts: Counts, table: Table, y: Any = None, *, sample_weight: Any = None) -> Counts:
-    """Return ``counts + Counts.of(table, y, sample_weight=sample_weight)``."""
-    plain = y is None and sample_weight is None and table.n_rows > 0
-    labels = _vocabulary(counts, table) if plain else None
-    if labels is None:
-        return counts + Counts.of(table, y, sample_weight=sample_weight)
-    from tabweave.counts.kernels import add_pairs
+    """Return ``counts + Counts.of(table, y, sample_weight=sample_weight)``.
 
-    grown = any(new is not old for new, old in zip(labels, counts.labels, strict=True))
-    pairs = spread(counts, labels, None) if grown else counts.pairs.copy()
+    Plain rows of categories are counted straight into a copy of the matrix: windows of a stream
+    are small, and building a matrix for each and merging two vocabularies costs more.
+    """
+    plain = y is None and sample_weight is None and table.n_rows > 0
+    vocabulary = _grown(counts, table) if plain else None
+    if vocabulary is None:
+        return counts + Counts.of(table, y, sample_weight=sample_weight)
+    from tabweave.counts.counting import add_pairs
+
+    same = vocabulary is counts.vocabulary
+    pairs = counts.pairs.copy() if same else expand(counts, vocabulary)
     if not isinstance(pairs, np.ndarray):  # grown too large for a dense matrix
         return counts + Counts.of(table)
-    add_pairs(_places(labels, table), pairs)
-    return replace(counts, n=counts.n + table.n_rows, labels=tuple(labels), pairs=pairs)
+    index = np.empty((len(vocabulary), table.n_rows), np.int32)
+    codes = vocabulary.codes(table)
+    for a, start in enumerate(vocabulary.offsets[:-1]):
+        np.add(codes[a], start, out=index[a], casting="unsafe")
+    add_pairs(index, pairs)
+    return replace(counts, n=counts.n + table.n_rows, vocabulary=vocabulary, pairs=pairs)
 
 
-def _vocabulary(counts: Counts, table: Table) -> list[tuple[Label, ...]] | None:
+def _grown(counts: Counts, table: Table) -> Vocabulary | None:
     """Return the values of both, in order; None where only the general way will do."""
     simple = counts.classes is None and isinstance(counts.pairs, np.ndarray)
     if not simple or counts.schema is None or counts.schema != table.schema:
         return None
-    out = []
+    if len(table.columns) > len(counts.vocabulary):
+        return None
+    labels = []
     for known, column, spec in zip(
-        counts.labels, table.columns, table.schema.categorical, strict=False
+        counts.labels, table.columns, table.schema.categorical, strict=True
     ):
-        if not isinstance(column, Codes) or len(table.columns) > len(counts.labels):
+        if not isinstance(column, Codes):
             return None
         absent = positions(known, column.labels) == len(known)
         if absent.any():
@@ -418,16 +442,6 @@ def _vocabulary(counts: Counts, table: Table) -> list[tuple[Label, ...]] | None:
                 return None
             both = [*known, *(column.labels[i] for i in np.flatnonzero(absent))]
             known = tuple(both[i] for i in order(both))
-        out.append(known)
-    return out
-
-
-def _places(labels: list[tuple[Label, ...]], table: Table) -> np.ndarray:
-    """Return where the values of each column stand among the V."""
-    out = np.empty((len(labels), table.n_rows), np.int32)
-    start = 0
-    for a, known in enumerate(labels):
-        column = cast(Codes, table.columns[a])
-        out[a] = (start + positions(known, column.labels))[column.codes]
-        start += len(known)
-    return out
+        labels.append(known)
+    same = all(new is old for new, old in zip(labels, counts.labels, strict=True))
+    return counts.vocabulary if same else Vocabulary(counts.vocabulary.names, tuple(labels))

@@ -1,153 +1,141 @@
-"""Merging: what :class:`tabweave.Counts` does to bring two vocabularies together and into order."""
+"""Merging: two counts in, their sum or difference out, over the values of both.
+
+What counts is imported when it is needed: it loads numba.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from tabweave.counts.counting import DENSE_VALUES, tidy
-from tabweave.counts.moments import exact as moments_exact
+from tabweave.counts.moments import carry, exact
 from tabweave.rows.table import Schema
-from tabweave.rows.vocabulary import Label, identity, positions
-from tabweave.rows.vocabulary import order as label_order
+from tabweave.rows.vocabulary import Label, Vocabulary, union
 
 if TYPE_CHECKING:
     from tabweave.counts.counts import Counts
 
 
-def canonical(
-    counts: Counts, levels: Sequence[tuple[Label, ...] | None], noise: float = 0.0
-) -> Counts:
-    """Drop values that do not occur and put the others in order, whatever order they came in."""
-    present = counts.value_counts > noise
-    kept = [np.zeros(0, np.intp)]
-    labels: list[tuple[Label, ...]] = []
-    for start, column, order in zip(counts.offsets, counts.labels, levels, strict=False):
-        places = np.flatnonzero(present[start : start + len(column)])
-        own = [column[i] for i in places.tolist()]
-        _refuse_unlevelled(counts, len(labels), own, order)
-        permutation = label_order(own, order)
-        kept.append(start + places[permutation])
-        labels.append(tuple(map(own.__getitem__, permutation.tolist())))
-    values = np.concatenate(kept)
-    pairs = counts.pairs
-    if not np.array_equal(values, np.arange(pairs.shape[0])):
-        pairs = pairs[values][:, values]
-    return replace(counts, labels=tuple(labels), pairs=tidy(pairs))
+DENSE_VALUES = 2048  # a dense V×V matrix up to here (32 MB), a sparse one beyond
 
 
-def _refuse_unlevelled(
-    counts: Counts, column: int, labels: Sequence[Label], levels: tuple[Label, ...] | None
-) -> None:
-    if levels is None:
-        return
-    known = {identity(level) for level in levels} | {identity(None)}
-    odd = [label for label in labels if identity(label) not in known]
-    if odd:
-        name = cast(Schema, counts.schema).categorical[column].name
-        raise ValueError(f"column {name!r}: {odd[0]!r} is none of its levels {list(levels)}")
+def combine(a: Counts, b: Counts, sign: int) -> Counts:
+    """Return ``a + sign * b``; both have rows."""
+    from tabweave.counts.counting import canonical
+
+    check_same_columns(a, b)
+    schema = cast(Schema, a.schema)
+    b = b.select(schema.names)
+    n = a.n + sign * b.n
+    noise = 0.0 if sign > 0 else max(noise_of(a), noise_of(b))
+    if sign < 0 and abs(n) <= noise:
+        n = 0
+    mine, theirs = with_classes(a), with_classes(b)
+    both = zip(mine.labels, theirs.labels, strict=True)
+    vocabulary = Vocabulary(mine.names, tuple(tuple(union(x, y)) for x, y in both))
+    pairs = expand(a, vocabulary) + sign * expand(b, vocabulary)
+    moments = carry(cast(np.ndarray, a.exact_moments) + sign * cast(np.ndarray, b.exact_moments))
+    if sign < 0:
+        pairs = check_nonnegative(schema, n, vocabulary, pairs, moments, noise)
+    if n == 0:
+        return type(a)()
+    vocabulary, pairs = canonical(vocabulary, pairs, _levels(a), noise)
+    return type(a)._with_classes(schema, n, vocabulary, pairs, moments, a.classes is not None)
 
 
-def split_class(counts: Counts, has_class: bool) -> Counts:
-    """Take the last column of the pairs out as the class."""
-    if not has_class:
-        return counts
-    *labels, classes = counts.labels
-    v = sum(map(len, labels))
-    rest = counts.pairs[:v][:, v:]
-    return replace(
-        counts,
-        labels=tuple(labels),
-        pairs=tidy(counts.pairs[:v][:, :v]),
-        classes=classes,
-        class_pairs=rest.toarray() if sparse.issparse(rest) else np.ascontiguousarray(rest),
-        class_n=np.asarray(counts.pairs.diagonal())[v:],
-    )
+def _levels(counts: Counts) -> list[tuple[Label, ...] | None]:
+    """Return the levels of each column, the classes last."""
+    classes: list[tuple[Label, ...] | None] = [None] * (counts.classes is not None)
+    return [c.levels for c in cast(Schema, counts.schema).categorical] + classes
 
 
-def spread(
-    counts: Counts, labels: Sequence[Sequence[Label]], classes: Sequence[Label] | None
-) -> Any:
-    """Return the pairs (classes last) over a larger vocabulary."""
-    pairs, own = counts.pairs, list(counts.labels)
-    wanted = list(labels)
-    if classes is not None:
+def with_classes(counts: Counts) -> Vocabulary:
+    """Return the vocabulary of counts with the classes as a last column."""
+    if counts.classes is None:
+        return counts.vocabulary
+    return Vocabulary((*counts.vocabulary.names, "y"), (*counts.vocabulary.labels, counts.classes))
+
+
+def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
+    """Return the pair counts over a larger vocabulary; classes, if there are, come last in both."""
+    from tabweave.counts.counting import tidy
+
+    pairs, own = counts.pairs, with_classes(counts)
+    if counts.classes is not None:
         corner = sparse.csr_array(np.diag(cast(np.ndarray, counts.class_n)))
         side = sparse.csr_array(counts.class_pairs)
         pairs = sparse.block_array(
             [[sparse.csr_array(pairs), side], [side.T, corner]], format="csr"
         )
-        own, wanted = [*own, cast(tuple, counts.classes)], [*wanted, classes]
-    starts = np.concatenate([[0], np.cumsum([len(w) for w in wanted])])
-    places = np.concatenate(
-        [np.zeros(0, np.intp)]
-        + [s + positions(w, o) for s, w, o in zip(starts, wanted, own, strict=False)]
-    )
-    size = int(starts[-1])
+    index, size = own.reindex(vocabulary), vocabulary.n_values
     if size > DENSE_VALUES and not sparse.issparse(pairs):
         pairs = sparse.csr_array(pairs)
     if sparse.issparse(pairs):
         coo = pairs.tocoo()
-        where = (places[coo.coords[0]], places[coo.coords[1]])
+        where = (index[coo.coords[0]], index[coo.coords[1]])
         return tidy(sparse.coo_array((coo.data, where), shape=(size, size)).tocsr())
     out = np.zeros((size, size), pairs.dtype)
-    out[np.ix_(places, places)] = pairs
+    out[np.ix_(index, index)] = pairs
     return tidy(out)
 
 
-def noise(counts: Counts) -> float:
+def noise_of(counts: Counts) -> float:
     """Return what counts as zero after a subtraction: nothing for integers, else rounding."""
-    exact = counts.pairs.dtype.kind == "i" and isinstance(counts.n, int)
-    return 0.0 if exact else 1e-9 * max(abs(counts.n), 1e-300)
+    integers = counts.pairs.dtype.kind == "i" and isinstance(counts.n, int)
+    return 0.0 if integers else 1e-9 * max(abs(counts.n), 1e-300)
 
 
-def settled(counts: Counts, noise: float) -> Counts:
-    """Refuse counts below zero after a subtraction, and set what is rounding only to zero."""
-    coo = sparse.coo_array(counts.pairs)
+def check_nonnegative(
+    schema: Schema,
+    n: int | float,
+    vocabulary: Vocabulary,
+    pairs: Any,
+    moments: np.ndarray,
+    noise: float,
+) -> Any:
+    """Raise for counts below zero after a subtraction; return the pairs without rounding."""
+    coo = sparse.coo_array(pairs)
     if len(coo.data) and coo.data.min() < -noise:
         worst = int(coo.data.argmin())
-        places = dict.fromkeys(int(axis[worst]) for axis in coo.coords)
-        where = " with ".join(_place(counts, place) for place in places)
+        values = dict.fromkeys(int(axis[worst]) for axis in coo.coords)
+        where = " with ".join(map(vocabulary.describe, values))
         raise ValueError(f"{where}: more rows would be taken away than were counted")
-    numeric = [c.name for c in cast(Schema, counts.schema).numeric]
-    for name, digits in zip(numeric, cast(np.ndarray, counts.digits), strict=True):
-        gone = counts.n == 0 and digits.dtype.kind == "i" and digits.any()
-        if gone or moments_exact(digits[0]) < -noise:
-            raise ValueError(f"column {name!r}: numbers would be taken away that were not counted")
-    if counts.n < 0:
+    for column, digits in zip(schema.numeric, moments, strict=True):
+        gone = n == 0 and digits.dtype.kind == "i" and digits.any()
+        if gone or exact(digits[0]) < -noise:
+            raise ValueError(
+                f"column {column.name!r}: numbers would be taken away that were not counted"
+            )
+    if n < 0:
         raise ValueError("more rows would be taken away than were counted")
     if not noise:
-        return counts
+        return pairs
+    from tabweave.counts.counting import tidy
+
     kept = np.abs(coo.data) > noise
     coords = tuple(axis[kept] for axis in coo.coords)
-    pairs = sparse.coo_array((coo.data[kept], coords), shape=coo.shape).tocsr()
-    return replace(counts, pairs=tidy(pairs))
+    return tidy(sparse.coo_array((coo.data[kept], coords), shape=coo.shape).tocsr())
 
 
-def faded(counts: Counts) -> Counts:
+def drop_negligible(counts: Counts) -> Counts:
     """Drop the values that scaling has made too light to matter."""
-    light = counts.value_counts <= noise(counts)
+    noise = noise_of(counts)
+    light = counts.value_counts <= noise
     if not light.any():
         return counts
+    from tabweave.counts.counting import canonical
+
     levels = [c.levels for c in cast(Schema, counts.schema).categorical]
-    kept = canonical(counts, levels, noise(counts))
-    if counts.class_pairs is None:
-        return kept
-    return replace(kept, class_pairs=counts.class_pairs[~light])
+    vocabulary, pairs = canonical(counts.vocabulary, counts.pairs, levels, noise)
+    kept = None if counts.class_pairs is None else counts.class_pairs[~light]
+    return replace(counts, vocabulary=vocabulary, pairs=pairs, class_pairs=kept)
 
 
-def _place(counts: Counts, value: int) -> str:
-    i = int(np.searchsorted(counts.offsets, value, side="right")) - 1
-    name = [*counts.names, "y"][i]
-    return f"column {name!r}, value {counts.labels[i][value - counts.offsets[i]]!r}"
-
-
-def refuse_other_columns(a: Counts, b: Counts) -> None:
-    """Refuse to combine counts of different columns."""
+def check_same_columns(a: Counts, b: Counts) -> None:
+    """Raise for counts of different columns."""
     mine = {c.name: c for c in cast(Schema, a.schema).columns}
     theirs = {c.name: c for c in cast(Schema, b.schema).columns}
     for name in [*mine, *theirs]:
@@ -162,14 +150,6 @@ def refuse_other_columns(a: Counts, b: Counts) -> None:
             )
     if (a.classes is None) != (b.classes is None):
         raise ValueError("one of the counts has classes, the other has not; count both with y")
-
-
-def identical_labels(a: Counts, b: Counts) -> bool:
-    """Tell ``True`` from ``1``, which Python holds equal, in values and in classes."""
-    flat = [
-        [identity(v) for column in (*c.labels, c.classes or ()) for v in column] for c in (a, b)
-    ]
-    return flat[0] == flat[1]
 
 
 def equal(a: Any, b: Any) -> bool:

@@ -32,7 +32,7 @@ def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 def _add_rows(values: np.ndarray, weight: np.ndarray | None, block: int) -> np.ndarray:
     """Add up in blocks: carry before 2**31 additions could fill an int64."""
-    from tabweave.counts.kernels import accumulate
+    from tabweave.counts.counting import accumulate
 
     out = np.zeros((3, DIGITS), np.int64 if weight is None else weight.dtype)
     for start in range(0, len(values), block):

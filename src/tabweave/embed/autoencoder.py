@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import Interval, StrOptions
+from tabweave._compat import Interval, Options, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
 from tabweave.embed.onehot import OneHot
 
@@ -29,9 +29,7 @@ _ACTIVATIONS = {
 }
 
 
-class OneHotAutoencoder(
-    TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
-):
+class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Embed rows by the middle layer of an autoencoder of their one-hot vectors. A baseline.
 
     Not a value embedder: there are no counts, no ``partial_fit``, no ``explain``; the one-hot rows
@@ -75,6 +73,7 @@ class OneHotAutoencoder(
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
+        "dtype": [Options(type, {np.float32, np.float64}), StrOptions({"float32", "float64"})],
         "width": [Interval(Integral, 1, None, closed="left")],
         "activation": [StrOptions(set(_ACTIVATIONS))],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -121,8 +121,8 @@ class CDE(ValueEmbedder):
             most = int(np.argmax(counts.sizes))
             raise ValueError(
                 f"expected at most max_values={self.max_values} values, got {n_values}, of which "
-                f"{counts.sizes[most]} in column {counts.names[most]!r}; CDE compares all with all: "
-                "leave the column out, raise max_values, or use Weave"
+                f"{counts.sizes[most]} in column {counts.names[most]!r}; CDE compares all with "
+                "all: leave the column out, raise max_values, or use Weave"
             )
 
 

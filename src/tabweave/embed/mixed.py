@@ -170,7 +170,7 @@ class MixedEmbedder(Storable, TabularInput, TransformerMixin, BaseEstimator):
                 self.categorical_ = embedder.partial_fit(spread.select(names or valued), y)
             else:
                 self.categorical_ = embedder.fit_counts(self.counts_.select(names or valued))
-            tables = own_tables(self.categorical_.tables_, valued)
+            tables = own_tables(self.categorical_.learn().tables_, valued)
             inertia = table_inertia(tables, self.counts_.select(valued))
             factor = self._factor("categorical", len(valued), inertia)
             self.tables_ = replace(tables, tables=[factor * rows for rows in tables.tables])
@@ -462,14 +462,7 @@ class Transformed:
 
 def own_tables(tables: ValueTables, names: list[str]) -> ValueTables:
     """Return the tables of some columns: bins shape couplings, the numbers themselves stand in."""
-    chosen = [tables.names.index(name) for name in names]
-    return ValueTables(
-        names,
-        tuple(tables.labels[a] for a in chosen),
-        [tables.tables[a] for a in chosen],
-        tables.combine,
-        np.array([tables.repair[a] for a in chosen]),
-    )
+    return tables.select(names)
 
 
 def table_inertia(tables: ValueTables, counts: Counts) -> float:

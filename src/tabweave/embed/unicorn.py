@@ -17,10 +17,10 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import Interval
-from tabweave.base import ValueEmbedder
+from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.counts.merging import spread
+from tabweave.counts.merging import expand
 from tabweave.embed.weave import (
     check_clusters,
     chosen_kernels,
@@ -32,7 +32,7 @@ from tabweave.embed.weave import (
 from tabweave.embed.windowed import Memory, Resumable, check_window_columns
 from tabweave.engines import in_memory
 from tabweave.rows.table import Schema
-from tabweave.rows.vocabulary import union
+from tabweave.rows.vocabulary import Vocabulary, union
 
 HISTORY = 100  # windows that history_ looks back
 SMOOTHING = 5.0
@@ -141,15 +141,32 @@ class UNICORN(Resumable, ValueEmbedder):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start a stream with its first window."""
         self._validate_params()
-        X, y = in_memory(X, y)
-        table = self._read(X, Schema.of(self.schema))
-        super().fit(table, y, sample_weight)
-        return self._begin(table.n_rows)
+        return self._first_window(X, y, sample_weight).learn()
 
     def fit_counts(self, counts: Counts) -> Self:
         """Start a stream with the counts of what came before."""
-        super().fit_counts(counts)
-        return self._begin(int(counts.n))
+        self._validate_params()
+        return self._start(counts)._begin(int(counts.n)).learn()
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Eqs. (8.1)–(8.5): add a window to what was seen before."""
+        self._validate_params()
+        if "_memory" not in vars(self):
+            return self._first_window(X, y, sample_weight)
+        X, y = in_memory(X, y)
+        check_window_columns(X, self.schema_)
+        table = self._read_fitted(X)
+        memory = self._memory.add(table, None, sample_weight, decay=self.decay)
+        if table.n_rows:
+            self._advance(memory.total)
+        self._memory = memory
+        return self._note(table.n_rows)
+
+    def _first_window(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X, y = in_memory(X, y)
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        return self._start(self._count(table, y, sample_weight))._begin(table.n_rows)
 
     def _begin(self, n_rows: int) -> Self:
         self._memory = Memory(self.counts_, (), 1, n_rows)
@@ -157,20 +174,6 @@ class UNICORN(Resumable, ValueEmbedder):
         self.drift_ = Change(unmeasured, dict.fromkeys(self.counts_.names, unmeasured))
         self.history_: list[dict[str, Any]] = []
         return self._note(n_rows)
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Eqs. (8.1)–(8.5): add a window to what was seen before."""
-        if "_memory" not in vars(self):
-            return self.fit(X, y, sample_weight)
-        self._validate_params()
-        X, y = in_memory(X, y)
-        check_window_columns(X, self.schema_)
-        table = self._read_known(X)
-        memory = self._memory.add(table, None, sample_weight, decay=self.decay)
-        if table.n_rows:
-            self._advance(memory.total)
-        self._memory = memory
-        return self._note(table.n_rows)
 
     def _advance(self, counts: Counts) -> None:
         """Go on to the counts after one more window."""
@@ -210,10 +213,10 @@ class UNICORN(Resumable, ValueEmbedder):
     # -- files -----------------------------------------------------------------------------
 
     def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        super().fit_counts(memory.total)
+        self._start(memory.total)
         self._memory, self.history_ = memory, state["history"]
         self.drift_ = Change(*state["drift"])
-        return self
+        return self.learn()
 
 
 def stream_weights(counts: Counts) -> np.ndarray:
@@ -228,9 +231,10 @@ def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:
     Taken over the values of the new window, those that count more than before. A value that was
     not seen before has turned altogether.
     """
-    labels = [union(a, b) for a, b in zip(after.labels, before.labels, strict=True)]
-    column = np.repeat(np.arange(len(labels)), [len(values) for values in labels])
-    old, new = (spread(c, labels, None) for c in (before, after))
+    both = zip(after.labels, before.labels, strict=True)
+    vocabulary = Vocabulary(after.vocabulary.names, tuple(tuple(union(a, b)) for a, b in both))
+    column = np.repeat(np.arange(len(vocabulary)), vocabulary.sizes)
+    old, new = (expand(c, vocabulary) for c in (before, after))
     c_old, c_new = (np.asarray(pairs.diagonal(), np.float64) for pairs in (old, new))
     f_old, f_new = c_old / before.n, c_new / after.n
     p_old, p_new = (given(p, c, column) for p, c in ((old, c_old), (new, c_new)))
@@ -238,8 +242,8 @@ def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:
     length = np.sqrt((f_old**2 + _row_sums(p_old, p_old)) * (f_new**2 + _row_sums(p_new, p_new)))
     turned = 1 - np.minimum(dot / np.where(length > 0, length, 1), 1)
     met = c_new > decay * c_old * (1 + 1e-9)
-    share = np.bincount(column, met, len(labels))
-    by_column = np.bincount(column, met * turned, len(labels)) / np.where(share > 0, share, 1)
+    share = np.bincount(column, met, len(vocabulary))
+    by_column = np.bincount(column, met * turned, len(vocabulary)) / np.where(share > 0, share, 1)
     overall = float(turned[met].mean()) if met.any() else 0.0
     return Change(overall, dict(zip(after.names, by_column.tolist(), strict=True)))
 

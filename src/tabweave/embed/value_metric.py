@@ -196,6 +196,7 @@ class ValueMetric(ValueEmbedder):
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the sums of dissimilarities between the rows of X and of Y (or X), exactly."""
         left, right = self._read_pair(X, Y)
+        self.learn()
         codes = self._codes(left)
         others = codes if right is None else self._codes(right)
         if self.measure_.form == "pairwise":
@@ -236,7 +237,7 @@ class ValueMetric(ValueEmbedder):
     def value_distances(self, column: str) -> Any:
         """Return the dissimilarities of the values of a column, as a labelled pandas frame."""
         self._refuse_pairwise("value_distances")
-        i = self.counts_._index(column)
+        i = self.counts_.vocabulary.index(column)
         return self._labelled(i, self.dissimilarities_[i])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
@@ -262,7 +263,7 @@ class ValueMetric(ValueEmbedder):
         return [with_unknown(table, f) for table, f in pairs]
 
     def _refuse_pairwise(self, method: str) -> None:
-        check_is_fitted(self, "counts_")
+        self.learn()
         if not self._has_vectors:
             raise ValueError(
                 f"measure {self.measure_.name!r} looks at two columns at a time and has no value "

@@ -133,21 +133,12 @@ class Windowed(Resumable, TransformerMixin, Estimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start a stream with its first window."""
-        self._check_forgetting()
-        embedder = self._new_embedder()
-        if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
-            raise ValueError(
-                f"{type(embedder).__name__} learns from whole rows, and a stream forgets and waits "
-                "by counts: use decay=1, window=None and refresh=1, or an embedder such as Weave"
-            )
-        table = embedder._read(X, Schema.of(embedder.schema))
-        embedder.fit(table, y, sample_weight)
-        return self._started(embedder, Memory(embedder.counts_, (), 1, table.n_rows))
+        return self._first_window(X, y, sample_weight).learn()
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on with a window."""
+        """Go on with a window; learning waits for :meth:`learn`, or a method that needs it."""
         if "embedder_" not in vars(self):
-            return self.fit(X, y, sample_weight)
+            return self._first_window(X, y, sample_weight)
         self._check_forgetting()
         table = self.read(X)
         if self.embedder_._needs_rows:
@@ -158,6 +149,24 @@ class Windowed(Resumable, TransformerMixin, Estimator):
             self.embedder_._hold(memory.total)
         self._memory = memory
         return self
+
+    def learn(self) -> Self:
+        """Learn from what the embedder has been given, unless that was done already."""
+        check_is_fitted(self, "embedder_")
+        self.embedder_.learn()
+        return self
+
+    def _first_window(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check_forgetting()
+        embedder = self._new_embedder()
+        if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
+            raise ValueError(
+                f"{type(embedder).__name__} learns from whole rows, and a stream forgets and waits "
+                "by counts: use decay=1, window=None and refresh=1, or an embedder such as Weave"
+            )
+        table = embedder._read(X, Schema.of(embedder.schema))
+        embedder.partial_fit(table, y, sample_weight)
+        return self._started(embedder, Memory(embedder.counts_, (), 1, table.n_rows))
 
     def _passed_on(self, table: Table, y: Any, sample_weight: Any) -> Self:
         """Let an embedder that needs rows have them: counts would leave it at the first window."""
@@ -171,7 +180,7 @@ class Windowed(Resumable, TransformerMixin, Estimator):
         """Read a window under the schema of the stream: do it once to learn and to transform."""
         check_is_fitted(self, "embedder_")
         check_window_columns(X, self.embedder_.schema_)
-        return self.embedder_._read_known(X)
+        return self.embedder_._read_fitted(X)
 
     def _check_forgetting(self) -> None:
         self._validate_params()
@@ -308,8 +317,8 @@ def check_window_columns(X: Any, schema: Schema) -> None:
     for name in map(str, names):
         if name not in expected:
             raise ValueError(
-                f"expected the columns of the stream, {', '.join(map(repr, schema.names))}, got "
-                f"{name!r}, too: drop it, or fit a new model"
+                f"column {name!r} is new: expected {', '.join(map(repr, schema.names))}, the columns "
+                "of the stream; drop it, or fit a new model"
             )
 
 

@@ -18,7 +18,7 @@ from tabweave.rows.cells import objects
 from tabweave.rows.distinct import joined_column
 from tabweave.rows.frames import columns_of
 from tabweave.rows.table import Codes, Column, Schema, Sets, Table
-from tabweave.rows.vocabulary import Label, Rule, fold, identity, rules_of
+from tabweave.rows.vocabulary import Label, Rule, fold, identity
 
 _KINDS = {"text": "nominal", "truth": "nominal", "number": "numeric", "moment": "numeric"}
 _KINDS |= {"set": "set"}
@@ -172,7 +172,7 @@ def count_for(source: Any, y: str | None, schema: Schema, known: Counts) -> Coun
     place = place_of(source, known_columns(source, known, [y] if y else []), "auto")
     columns = None if known.schema is None or not known.schema.named else known.schema.names
     reading, names = reading_of(place.source, columns, y, schema, "nominal")
-    reading = replace(reading, rules=rules_of(known.names, known.labels))
+    reading = replace(reading, rules=known.vocabulary.buckets)
     counts = place.run(CountRows(reading, place.source.n_rows), names, False, "counting")
     if counts.schema is None:
         raise ValueError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.counts.counting import DENSE_VALUES
+from tabweave.counts.merging import DENSE_VALUES
 from tabweave.counts.counts import Counts
 from tabweave.rows.table import Codes, Sets, Table
 

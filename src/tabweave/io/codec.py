@@ -21,6 +21,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from tabweave._compat import require
+from tabweave.rows.vocabulary import Bucket
 
 _PLAIN = (type(None), bool, int, float, str)
 _TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
@@ -31,6 +32,11 @@ _TEXT: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "decimal": (decimal.Decimal, str, decimal.Decimal),
     "uuid": (uuid.UUID, str, uuid.UUID),
     "dtype": (np.dtype, lambda d: d.str, np.dtype),
+    "bucket": (
+        Bucket,
+        lambda b: f"{b.number}/{b.total}",
+        lambda t: Bucket(*map(int, t.split("/"))),
+    ),
 }
 _OF_TYPE = {entry[0]: tag for tag, entry in _TEXT.items()}
 _SPARSE = {
@@ -270,19 +276,23 @@ def state_of(value: Any) -> dict[str, Any]:
     return {k: v for k, v in vars(value).items() if (type(v).__module__, k) not in _REGROWN}
 
 
+class Outdated(ValueError):
+    """A file holds what its class had once and has no more."""
+
+
 def restored(cls: Any, state: dict[str, Any]) -> Any:
     """Return an object of a class with this state; a state it cannot have is an error."""
-    if hasattr(cls, "_upgraded"):
-        cls, state = cls._upgraded(state)
-    state = {getattr(cls, "_renamed", {}).get(name, name): value for name, value in state.items()}
     for name in state:
         if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
+    upgraded = getattr(cls, "_upgraded", None)  # of classes that changed since some file
     if dataclasses.is_dataclass(cls):
-        return _restored_data(cls, state)
+        return _restored_data(cls, state if upgraded is None else upgraded(state))
     if issubclass(cls, tuple):
         return cls(**state)
     if issubclass(cls, BaseEstimator):
+        if upgraded is not None:  # an estimator may have become another one
+            cls, state = upgraded(state)
         # Parameters that the class has got since the file was written keep their defaults.
         parameters = set(cls._get_param_names())
         out = cls(**{name: value for name, value in state.items() if name in parameters})

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.io.archive import DAMAGE, read, write
-from tabweave.io.codec import Decoder, Encoder
+from tabweave.io.codec import Decoder, Encoder, Outdated
 from tabweave.rows.table import Schema
 
 KIND = "estimator"
@@ -58,6 +58,7 @@ _CLASSES = {
     "published.nonbend": "NonBEND",
     "published.unicorn": "Prior UNICORN",
     "published.untie": "UNTIE",
+    "rows.vocabulary": "Vocabulary",
     "rows.table": "Codes Column Numbers Schema Sets Table",
     "search.graph": "Graph",
     "search.index": "SimilarityIndex",
@@ -143,16 +144,13 @@ _SKLEARN = {
 }
 
 
-class Outdated(ValueError):
-    """A file holds what this version of tabweave has no more."""
-
-
 class Storable:
     """Gives an estimator ``save``; :func:`tabweave.load` reads the file."""
 
     # What older files hold that the class has no more, with the values that say nothing else than
     # what it does now; any value, if none is listed.
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {}
+    _renamed: ClassVar[dict[str, str]] = {}  # attributes by the names they had in older files
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
@@ -167,17 +165,12 @@ class Storable:
             published = getattr(import_module("tabweave.published"), cls.__name__, cls)
             if state[name] not in published._former.get(name, ()):
                 raise Outdated(
-                    f"expected a {cls.__name__} with {name}={same[0]!r}, got {name}={state[name]!r}, "
-                    "which this tabweave has no more: fit a new model"
+                    f"expected a {cls.__name__} with {name}={same[0]!r}, got {name}="
+                    f"{state[name]!r}, which is no longer there: fit a new model"
                 )
             return published._upgraded(state)
-        state = cls._converted(state)
-        return cls, {name: value for name, value in state.items() if name not in cls._former}
-
-    @classmethod
-    def _converted(cls, state: dict[str, Any]) -> dict[str, Any]:
-        """Return the state of an older file in today's parameters; former ones are dropped next."""
-        return state
+        kept = ((name, value) for name, value in state.items() if name not in cls._former)
+        return cls, {cls._renamed.get(name, name): value for name, value in kept}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, whole or not at all; :func:`tabweave.load` gives it back.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import _one_row
 from tabweave.blocks.value_tables import ValueTables, lookup_sum
@@ -46,30 +45,24 @@ class CKML(ckml.CKML):
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Eq. (4.5): return the distances between the rows of X and of Y (or X)."""
         left, right = self._read_pair(X, Y)
-        self.learn()
-        ours = self.tables_.codes(left)
-        theirs = ours if right is None else self.tables_.codes(right)
-        return np.sqrt(lookup_sum(ours, theirs, self.squares_))
+        ours = self._codes(left)
+        theirs = ours if right is None else self._codes(right)
+        return np.sqrt(lookup_sum(ours, theirs, self.learn().squares_))
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
-        check_is_fitted(self, "counts_")
         self.learn()
-        i = self.counts_._index(column)
+        i = self.counts_.vocabulary.index(column)
         return self._labelled(i, np.sqrt(self.squares_[i][:-1, :-1]))
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
         """Say why two rows differ: each column's share in their squared distance."""
         left, right = self._read_pair(_one_row(a), _one_row(b))
-        self.learn()
-        codes = [self.tables_.codes(row) for row in (left, right)]
-        return {
-            name: float(square[i[0], j[0]])
-            for name, square, i, j in zip(self.tables_.names, self.squares_, *codes, strict=True)
-        }
+        assert right is not None
+        columns = zip(self.learn().squares_, self._codes(left), self._codes(right), strict=True)
+        shares = [float(square[i[0], j[0]]) for square, i, j in columns]
+        return dict(zip(self.counts_.names, shares, strict=True))
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Return per column the squared distances of its values, unknown last, and True: a root."""
-        check_is_fitted(self, "counts_")
-        self.learn()
-        return list(self.squares_), True
+        return list(self.learn().squares_), True

@@ -1,4 +1,4 @@
-"""HELIC as published [Zhu 2019, ch. 6]: Adam on Eq. (6.19), raw kernels, a weight for each column."""
+"""HELIC as published [Zhu 2019, ch. 6]: Adam on Eq. (6.19), a weight for each kernel column."""
 
 from __future__ import annotations
 
@@ -107,8 +107,9 @@ class HELIC(helic.HELIC):
         self.random_state = random_state
 
     @classmethod
-    def _converted(cls, state: dict[str, Any]) -> dict[str, Any]:
-        return state | {"max_iter": 1000} if state.get("max_iter", 0) is None else state
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        chosen, state = super()._upgraded(state)
+        return chosen, state | {"max_iter": state["max_iter"] or 1000}
 
     def _weighted(self, counts: Counts) -> ValueTables:
         for name in self.landmarks_:

@@ -20,7 +20,7 @@ from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.counts.merging import spread
+from tabweave.counts.merging import expand
 from tabweave.embed import unicorn
 from tabweave.embed.weave import chosen_kernels
 from tabweave.embed.windowed import Memory
@@ -108,14 +108,12 @@ class UNICORN(unicorn.UNICORN):
         self.decay = decay
         self.kernels = kernels
 
-    def fit_counts(self, counts: Counts) -> Self:
-        """Start a stream with the counts of what came before."""
+    def _begin(self, n_rows: int) -> Self:
         self._prior: Prior | None = None
-        return super().fit_counts(counts)
+        return super()._begin(n_rows)
 
     def _advance(self, counts: Counts) -> None:
-        self.learn()
-        self._prior = Prior(self.counts_, self.tables_)
+        self._prior = Prior(self.counts_, self.learn().tables_)
         super()._advance(counts)
 
     def _learn(self, counts: Counts) -> ValueTables:
@@ -130,9 +128,7 @@ class UNICORN(unicorn.UNICORN):
         if prior is not None:
             other = prior.gram(counts)
             agreement = 1 - unicorn.change(prior.counts, counts, self.decay).overall
-        omegas, self.objective_ = descend(
-            columns, window, n, other, self.delta * agreement, sigma
-        )
+        omegas, self.objective_ = descend(columns, window, n, other, self.delta * agreement, sigma)
         self.weights_ = weights_of(counts, columns, omegas)
         grams = [c.gram(w) for c, w in zip(columns, omegas, strict=True)]
         return ValueTables.from_grams(grams, counts)
@@ -167,7 +163,7 @@ class Prior:
             header, {k.removeprefix("prior."): v for k, v in arrays.items() if "prior." in k}
         )
         rows = [arrays[f"table{i}"] for i in range(len(counts.names))]
-        return cls(counts, ValueTables(counts.names, counts.labels, rows))
+        return cls(counts, ValueTables(counts.vocabulary, rows))
 
 
 def window_scatter(counts: Counts, prior: Prior | None, decay: float) -> tuple[np.ndarray, float]:
@@ -177,7 +173,7 @@ def window_scatter(counts: Counts, prior: Prior | None, decay: float) -> tuple[n
     if prior is not None and decay:
         kept = prior.counts.scaled(decay)
         if all(set(a) <= set(b) for a, b in zip(kept.labels, counts.labels, strict=True)):
-            older = spread(kept, counts.labels, None)
+            older = expand(kept, counts.vocabulary)
             pairs = pairs - (older.toarray() if sparse.issparse(older) else older)
             n = n - float(kept.n)
     c = np.diagonal(pairs)

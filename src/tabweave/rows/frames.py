@@ -43,6 +43,18 @@ def columns_of(X: Any) -> Parts:
     return parts
 
 
+def in_memory(X: Any) -> bool:
+    """Tell whether X is surely rows at hand; of anything else, engines say what it is."""
+    if isinstance(X, list | tuple):
+        return bool(X) and isinstance(X[0], list | tuple | Mapping | np.ndarray)
+    if isinstance(X, np.ndarray | Mapping):
+        return True
+    kind = type(X)
+    library = kind.__module__.partition(".")[0]
+    frames = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table", "tabweave": "Table"}
+    return kind.__name__ == frames.get(library)
+
+
 def _from_mapping(X: Mapping[Any, Any]) -> Parts:
     names = _names(list(X))
     columns = [_listed(cells, name) for name, cells in X.items()]

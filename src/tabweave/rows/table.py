@@ -151,7 +151,8 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
         return by_name
     if len(by_name) != len(schema):
         raise ValueError(
-            f"X has {len(by_name)} features, but tabweave is expecting {len(schema)} features as input"
+            f"X has {len(by_name)} features, but tabweave is expecting {len(schema)} features "
+            "as input"
         )
     return dict(zip(schema.names, by_name.values(), strict=True))
 

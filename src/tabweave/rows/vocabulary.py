@@ -1,9 +1,10 @@
-"""Labels: the values of a categorical column, in one canonical form and order.
+"""Vocabulary: the values of a table's columns, in one canonical form and order.
 
 A label is a ``str``, ``int``, ``float``, ``bool``, ``bytes`` or ``None`` (missing). The same value
 gets the same label whatever library, dtype or chunk it came from: ``1``, ``np.int8(1)`` and ``1.0``
 are one label, ``"1"`` and ``True`` are two others. Labels are ordered by type, then by value, and
-missing comes last, so a vocabulary never depends on the order of arrival.
+missing comes last, so a vocabulary never depends on the order of arrival. What a column of too
+many values does not keep falls into a :class:`Bucket`, a label of a type of its own.
 """
 
 from __future__ import annotations
@@ -14,22 +15,237 @@ import math
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, Literal
 from zlib import crc32
 
 import numpy as np
 
 Label = str | int | float | bool | bytes | None
+Unknown = Literal["centroid", "error"]
 _BLOCK = 1 << 16  # codes looked up at a time
 
-_RANKS: dict[type, int] = {bool: 0, int: 1, float: 1, str: 2, bytes: 3, type(None): 9}
+
+class Bucket(str):
+    """The label of the values that a column does not keep: one for all, or one of several.
+
+    It reads like text, but equals no text of the data.
+
+    Parameters
+    ----------
+    number, total : int
+        Which of how many buckets it is.
+
+    Examples
+    --------
+    >>> Bucket(), Bucket(3, 64), Bucket() == "⟨other⟩"
+    ('⟨other⟩', '⟨other 3/64⟩', False)
+    """
+
+    number: int
+    total: int
+
+    def __new__(cls, number: int = 0, total: int = 1) -> Bucket:
+        """Return a bucket."""
+        out = super().__new__(cls, "⟨other⟩" if total == 1 else f"⟨other {number}/{total}⟩")
+        out.number, out.total = number, total
+        return out
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Bucket and str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((Bucket, str(self)))
+
+    def __reduce__(self) -> tuple[type[Bucket], tuple[int, int]]:
+        return Bucket, (self.number, self.total)
+
+
+Rule = frozenset[tuple[float, Label]] | int  # the values that are kept, or a number of buckets
+_RANKS: dict[type, float] = {
+    bool: 0,
+    int: 1,
+    float: 1,
+    str: 2,
+    Bucket: 2.5,
+    bytes: 3,
+    type(None): 9,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The values of each categorical column: value v of column a is ``offsets[a] + v`` of V.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The columns.
+    labels : tuple of tuples
+        The values of each column.
+
+    Examples
+    --------
+    >>> from tabweave import Table
+    >>> words = Vocabulary(("color", "size"), (("blue", "red"), ("L", "S")))
+    >>> words.codes(Table.of({"size": ["S", "XL"], "color": ["red", "blue"]}))
+    [array([1, 0], dtype=uint32), array([1, 2], dtype=uint32)]
+    >>> words.union(Vocabulary(("color", "size"), (("green",), ("S",)))).labels[0]
+    ('blue', 'green', 'red')
+    """
+
+    names: tuple[str, ...] = ()
+    labels: tuple[tuple[Label, ...], ...] = ()
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Number of values of each column."""
+        return np.array([len(labels) for labels in self.labels], dtype=np.intp)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """Where each column starts among the V values; V comes last."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of all columns together."""
+        return int(self.offsets[-1])
+
+    @cached_property
+    def buckets(self) -> dict[str, Rule]:
+        """The columns that keep some of their values, with the rule that says which."""
+        found = ((name, _rule(known)) for name, known in zip(self.names, self.labels, strict=True))
+        return {name: rule for name, rule in found if rule is not None}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        if self is other:
+            return True
+        return self.names == other.names and all(map(_same, self.labels, other.labels))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # -- columns ---------------------------------------------------------------------------
+
+    def index(self, column: str | int) -> int:
+        """Return the number of a column, by name or number."""
+        if isinstance(column, int | np.integer):
+            return range(len(self.names))[column]
+        try:
+            return self.names.index(column)
+        except ValueError:
+            raise KeyError(
+                f"expected a categorical column, one of {list(self.names)}, got {column!r}"
+            ) from None
+
+    def span(self, column: str | int) -> slice:
+        """Return the location of a column's values among the V values."""
+        i = self.index(column)
+        return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
+
+    def select(self, names: Sequence[str]) -> Vocabulary:
+        """Return the vocabulary of some columns, in the order given."""
+        chosen = [self.index(name) for name in names]
+        return Vocabulary(tuple(names), tuple(self.labels[i] for i in chosen))
+
+    def describe(self, value: int) -> str:
+        """Return the name of one of the V values, for an error."""
+        a = int(np.searchsorted(self.offsets, value, side="right")) - 1
+        return f"column {self.names[a]!r}, value {self.labels[a][value - self.offsets[a]]!r}"
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def find(self, table: Any) -> list[Any]:
+        """Return the columns of a table, in the order of this vocabulary."""
+        by_name = dict(zip(table.schema.names, table.columns, strict=True))
+        return [by_name[name] if name in by_name else table[name] for name in self.names]
+
+    def positions(self, table: Any, unknown: Unknown = "centroid") -> list[np.ndarray]:
+        """Return, per column, the code of each label of a table; the number of values if unknown.
+
+        Parameters
+        ----------
+        table : Table
+            Rows whose columns are found by name.
+        unknown : {"centroid", "error"}
+            Whether a value that is not in the vocabulary is coded behind the last, or an error.
+        """
+        if unknown not in ("centroid", "error"):
+            raise ValueError(f"expected unknown to be 'centroid' or 'error', got {unknown!r}")
+        out = []
+        for name, known, column in zip(self.names, self.labels, self.find(table), strict=True):
+            found = positions(known, column.labels)
+            if unknown == "error":
+                check_seen(name, found == len(known), column)
+            out.append(found)
+        return out
+
+    def codes(self, table: Any, unknown: Unknown = "centroid") -> list[np.ndarray]:
+        """Return the codes of a table's single-valued columns; unknown values come last."""
+        return [
+            found.astype(np.uint32)[column.codes]
+            for found, column in zip(self.positions(table, unknown), self.find(table), strict=True)
+        ]
+
+    def fold(self, table: Any) -> Any:
+        """Return a table with the values that are not kept in their buckets."""
+        return fold(table, self.buckets)
+
+    # -- other vocabularies ----------------------------------------------------------------
+
+    def union(self, other: Vocabulary) -> Vocabulary:
+        """Return the values of both, in canonical order."""
+        labels = []
+        for mine, theirs in zip(self.labels, other.labels, strict=True):
+            both = union(mine, theirs)
+            labels.append(tuple(both[i] for i in order(both)))
+        return Vocabulary(self.names, tuple(labels))
+
+    def reindex(self, other: Vocabulary) -> np.ndarray:
+        """Return where each of the V values stands in another vocabulary that has them all."""
+        parts = [
+            start + positions(theirs, mine)
+            for start, theirs, mine in zip(other.offsets, other.labels, self.labels, strict=False)
+        ]
+        return np.concatenate([np.zeros(0, np.intp), *parts])
+
+
+def _same(a: Sequence[Label], b: Sequence[Label]) -> bool:
+    """Tell whether labels are the same in the same order; ``True`` is not ``1``."""
+    return a is b or (len(a) == len(b) and all(map(_identical, a, b)))
+
+
+def _identical(a: Label, b: Label) -> bool:
+    return a == b and _RANKS[type(a)] == _RANKS[type(b)]
+
+
+def check_seen(name: str, unseen: np.ndarray, column: Any) -> None:
+    """Raise for a value that rows have and the vocabulary has not."""
+    if unseen.any():
+        met = np.bincount(column.codes, minlength=len(unseen))[: len(unseen)] > 0
+        for i in np.flatnonzero(unseen & met):
+            raise ValueError(
+                f"column {name!r}: value {column.labels[i]!r} was not seen in fit; "
+                "fit it too, or use unknown='centroid'"
+            )
+
+
+# -- labels -------------------------------------------------------------------------------------
 
 
 def canonical(value: Any) -> Label:
     """Return the label of one value; raise ``TypeError`` for what cannot be a category."""
-    if value is None or type(value) is str:
+    if value is None or type(value) in (str, Bucket):
         return value
     if isinstance(value, np.datetime64 | np.timedelta64):
         if np.isnat(value):
@@ -93,7 +309,7 @@ def _duration(value: dt.timedelta) -> str:
     return f"{text} + {nanoseconds} ns" if nanoseconds else text
 
 
-def identity(label: Label) -> tuple[int, Label]:
+def identity(label: Label) -> tuple[float, Label]:
     """Key under which labels are equal; ``True == 1`` in Python, so the type takes part."""
     return _RANKS[type(label)], label
 
@@ -154,41 +370,39 @@ def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 def to_json(label: Label) -> Any:
     """Return a JSON value that :func:`from_json` turns back into the same label."""
+    if isinstance(label, Bucket):
+        return {"bucket": [label.number, label.total]}
     return {"bytes": label.hex()} if isinstance(label, bytes) else label
 
 
 def from_json(value: Any) -> Label:
     """Undo :func:`to_json`."""
-    return bytes.fromhex(value["bytes"]) if isinstance(value, dict) else value
+    if not isinstance(value, dict):
+        return value
+    return Bucket(*value["bucket"]) if "bucket" in value else bytes.fromhex(value["bytes"])
 
 
-# -- Buckets: a column of too many values keeps some of them; the others share one, or are hashed
+# -- buckets ------------------------------------------------------------------------------------
 
-OTHER = "⟨other⟩"
-_HASHED = re.compile(r"⟨other \d+/(\d+)⟩")
-Rule = frozenset | int  # the values that are kept, as identities, or a number of buckets
+_HASHED = re.compile(r"⟨other (\d+)/(\d+)⟩")
 
 
-def rule_of(labels: Sequence[Label]) -> Rule | None:
+def _rule(labels: Sequence[Label]) -> Rule | None:
     """Return how the values of a column were put into buckets, if they were."""
-    if OTHER in labels:
-        return frozenset(map(identity, labels))
-    # Hashing leaves no value as it was, so one of them tells.
-    first = next(iter(labels), None)
-    found = _HASHED.fullmatch(first) if isinstance(first, str) else None
-    return int(found[1]) if found else None
+    found = next((label for label in labels if type(label) is Bucket), None)
+    if found is None:
+        return None
+    return frozenset(map(identity, labels)) if found.total == 1 else found.total
 
 
 def bucket(label: Label, rule: Rule) -> Label:
-    """Return the label itself, or that of its bucket."""
-    if label is None:
-        return None
+    """Return the label itself, or that of its bucket; missing stays missing."""
+    if label is None or type(label) is Bucket:
+        return label
     if isinstance(rule, int):
-        if isinstance(label, str) and _HASHED.fullmatch(label):
-            return label
         key = crc32(repr(identity(label)).encode("utf-8", "surrogatepass"))
-        return f"⟨other {key % rule}/{rule}⟩"
-    return label if identity(label) in rule else OTHER
+        return Bucket(key % rule, rule)
+    return label if identity(label) in rule else Bucket()
 
 
 def fold(table: Any, rules: Mapping[str, Rule]) -> Any:
@@ -199,17 +413,6 @@ def fold(table: Any, rules: Mapping[str, Rule]) -> Any:
         _fold(data, rules[column.name]) if column.name in rules else data for column, data in table
     ]
     return replace(table, columns=tuple(columns))
-
-
-def rules_of(names: Sequence[str], labels: Sequence[Sequence[Label]]) -> dict[str, Rule]:
-    """Return the rules of a vocabulary, for the columns that have buckets."""
-    found = {name: rule_of(known) for name, known in zip(names, labels, strict=True)}
-    return {name: rule for name, rule in found.items() if rule is not None}
-
-
-def fold_known(table: Any, names: Sequence[str], labels: Sequence[Sequence[Label]]) -> Any:
-    """Return a table with the values that a bucketed vocabulary does not name in its buckets."""
-    return fold(table, rules_of(names, labels))
 
 
 def _fold(column: Any, rule: Rule) -> Any:
@@ -224,3 +427,19 @@ def _fold(column: Any, rule: Rule) -> Any:
     starts = np.searchsorted(row, np.arange(len(column.starts)))
     codes = codes.astype(code_type(len(distinct)))
     return replace(column, starts=starts, codes=codes, labels=distinct)
+
+
+def buckets_from_text(labels: Sequence[Label]) -> tuple[Label, ...]:
+    """Return the labels of a column as files had them when a bucket was text."""
+    first = next(iter(labels), None)
+    hashed = isinstance(first, str) and _HASHED.fullmatch(first)
+    if not hashed and "⟨other⟩" not in labels:
+        return tuple(labels)
+    return tuple(map(_bucket_from_text, labels))
+
+
+def _bucket_from_text(label: Label) -> Label:
+    found = _HASHED.fullmatch(label) if isinstance(label, str) else None
+    if found:
+        return Bucket(int(found[1]), int(found[2]))
+    return Bucket() if label == "⟨other⟩" else label

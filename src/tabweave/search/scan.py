@@ -99,7 +99,7 @@ class TreeIndex:
 
 def jobs(n_rows: int) -> int:
     """Return the threads for a layout; in a small one they only wait for each other."""
-    from tabweave.counts.kernels import n_threads
+    from tabweave.counts.counting import n_threads
 
     return n_threads() if n_rows > 10_000 else 1
 

@@ -8,19 +8,19 @@ over some columns is a space of fewer parts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.trees import gather
-from tabweave.blocks.value_tables import ValueTables, _refuse_unknown
+from tabweave.blocks.value_tables import ValueTables
 from tabweave.embed.hierarchy import DistanceHierarchy
 from tabweave.embed.mixed import MixedEmbedder, Transformed
 from tabweave.rows.distinct import take_rows
 from tabweave.rows.table import Column, Schema, Table
-from tabweave.rows.vocabulary import positions
+from tabweave.rows.vocabulary import check_seen, positions
 
 NATIVE = (ValueEmbedder, MixedEmbedder, DistanceHierarchy)  # they read a Table
 _CHUNK = 1 << 16  # rows whose coordinates are computed at a time
@@ -94,7 +94,7 @@ def space_of(embedder: Any, schema: Schema, metric: str) -> Space:
             space.lines.extend(MixedNumber(embedder, (name,)) for name in embedder.numeric_.names)
         return space
     if isinstance(embedder, ValueEmbedder):
-        space = _table_space(embedder.tables_, schema, embedder._policy(), power)
+        space = _table_space(embedder.learn().tables_, schema, embedder._policy(), power)
         own = metric == "auto" and type(embedder).lookups is not ValueEmbedder.lookups
         return _measured(embedder, space) if own else space
     names = tuple(n for n in schema.names if n.startswith(HIDDEN))
@@ -105,8 +105,8 @@ def _table_space(tables: ValueTables, schema: Schema, unknown: Any, power: int) 
     if tables.combine == "sum":
         return Space([], [SummedTables(tables, unknown, tuple(tables.names))], power, power == 2)
     space = Space([], [], power, power == 2)
-    for a, name in enumerate(tables.names):
-        alone = ValueTables([name], (tables.labels[a],), [tables.tables[a]], "concat")
+    for name in tables.names:
+        alone = tables.select([name])
         if schema[name].kind == "set":
             space.lines.append(SummedTables(alone, unknown, (name,)))
         else:
@@ -194,7 +194,7 @@ class TableValues:
         known = self.tables.labels[0]
         out = positions(known, column.labels)
         if self.unknown == "error":
-            _refuse_unknown(self.name, out == len(known), column)
+            check_seen(self.name, out == len(known), column)
         return out
 
     def places(self, column: Any) -> np.ndarray:
@@ -267,9 +267,7 @@ class SummedTables:
         return list(self.columns), np.stack(parts)
 
     def _of(self, names: Sequence[str]) -> ValueTables:
-        chosen = [self.tables.names.index(name) for name in names]
-        rows = [self.tables.tables[a] for a in chosen]
-        return ValueTables(list(names), tuple(self.tables.labels[a] for a in chosen), rows, "sum")
+        return replace(self.tables.select(names), combine="sum")
 
 
 @dataclass(frozen=True, eq=False)

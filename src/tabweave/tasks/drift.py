@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from tabweave.counts.counts import Counts
-from tabweave.counts.merging import refuse_other_columns
+from tabweave.counts.merging import check_same_columns
 from tabweave.rows.vocabulary import positions, union
 
 
@@ -120,7 +120,7 @@ def drift_report(
         raise ValueError("one of the counts is empty: there is nothing to compare")
     if not 0 < level < 1:
         raise ValueError(f"level={level} must be a share between 0 and 1")
-    refuse_other_columns(before, after)
+    check_same_columns(before, after)
     after = after.select(before.schema.names)
     rng = np.random.default_rng(random_state)
     n_tests = len(before.schema)
@@ -137,7 +137,7 @@ def _column(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> F
     kind = before.schema[name].kind  # type: ignore[index]
     if kind == "numeric":
         return _numeric(before, after, name)
-    i = before._index(name)
+    i = before.vocabulary.index(name)
     labels = union(before.labels[i], after.labels[i])
     table = np.array([_spread(c, i, labels) for c in (before, after)])
     totals = np.array([before.n, after.n])

@@ -33,7 +33,6 @@ from tabweave.counts.couplings import frequencies, refuse_sets
 from tabweave.embed.helic.pairs import Pairs, PairSample
 from tabweave.embed.weave import named_weights
 from tabweave.engines import in_memory
-from tabweave.io.store import Outdated
 from tabweave.rows.table import Schema, Table
 
 LINEAR = couplings.kernel_family((), (1,))
@@ -118,7 +117,7 @@ class HELIC(ValueEmbedder):
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {
         "solver": ("full",),
         "kernels": (None,),
-        "start": (),
+        "start": ("identity",),
     }
 
     def __init__(
@@ -141,14 +140,14 @@ class HELIC(ValueEmbedder):
         self.random_state = random_state
 
     @classmethod
-    def _converted(cls, state: dict[str, Any]) -> dict[str, Any]:
-        if state.get("max_iter", 0) is None:
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        choice = tuple(state.get(name) for name in ("variant", "solver", "start"))
+        if choice == ("helic", "full", "balanced"):
+            state = state | {"variant": "balanced", "start": "identity"}
+        chosen, state = super()._upgraded(state)
+        if chosen is HELIC and state["max_iter"] is None:
             state = state | {"max_iter": 200}
-        if state.get("start") == "balanced" and state["variant"] != "hc":
-            if state["variant"] == "linear":
-                raise Outdated("expected start='identity' with variant='linear', got 'balanced'")
-            state = state | {"variant": "balanced"}
-        return state
+        return chosen, state
 
     @property
     def _needs_rows(self) -> bool:  # type: ignore[override]
@@ -159,6 +158,24 @@ class HELIC(ValueEmbedder):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and their classes; a weight of 2 is the same as having a row twice."""
         self._validate_params()
+        return self._first_rows(X, y, sample_weight).learn()
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to what was seen so far; same result as one ``fit`` on all of them in order.
+
+        The sample of pairs is renewed as rows come in; new values and classes are welcome.
+        """
+        self._validate_params()
+        if "counts_" not in vars(self):
+            return self._first_rows(X, y, sample_weight)
+        X, y = in_memory(X, y)
+        table, y = self._read_fitted(X), _as_cells(y)
+        more = self._count(table, y, sample_weight)
+        counts = self.counts_ + more
+        self._keep_pairs(table, y, sample_weight, more)
+        return self._hold(counts)
+
+    def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
         X, y = in_memory(X, y)
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
@@ -167,21 +184,7 @@ class HELIC(ValueEmbedder):
         seed = seed_of(self.random_state)
         self._sample = PairSample.empty(len(table.schema), int(self.n_pairs), seed)
         self._keep_pairs(table, y, sample_weight, counts)
-        return super().fit_counts(counts)
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to what was seen so far; same result as one ``fit`` on all of them in order.
-
-        The sample of pairs is renewed as rows come in; new values and classes are welcome.
-        """
-        if "counts_" not in vars(self):
-            return self.fit(X, y, sample_weight)
-        X, y = in_memory(X, y)
-        table, y = self._read_known(X), _as_cells(y)
-        more = self._count(table, y, sample_weight)
-        counts = self.counts_ + more
-        self._keep_pairs(table, y, sample_weight, more)
-        return self._hold(counts)
+        return self._start(counts)
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts alone, which ``variant="hc"`` can and the others cannot."""

@@ -209,7 +209,7 @@ class DistanceHierarchy(Storable, TabularInput, TransformerMixin, BaseEstimator)
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
         check_is_fitted(self, "counts_")
-        labels = self.counts_.labels[self.counts_._index(column)]
+        labels = self.counts_.labels[self.counts_.vocabulary.index(column)]
         rows = self._blocks[self.schema_.names.index(column)].rows(labels, column, self.unknown)
         pandas = require("pandas", "frames")
         index = pandas.Index(labels, dtype=object, name=column)

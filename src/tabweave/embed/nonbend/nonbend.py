@@ -15,10 +15,9 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions, validate_parameter_constraints
-from tabweave.base import ValueEmbedder, remember_names, require_rows
+from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts, _checked_weight
 from tabweave.counts.couplings import refuse_many_values
@@ -108,9 +107,6 @@ class NonBEND(ValueEmbedder):
     }
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {
         "column_weights": ("none",),
-        "truncation": (),
-        "max_iter": (),
-        "verbose": (),
     }
 
     def __init__(
@@ -133,12 +129,12 @@ class NonBEND(ValueEmbedder):
         self.random_state = random_state
 
     @classmethod
-    def _converted(cls, state: dict[str, Any]) -> dict[str, Any]:
-        if "truncation" not in state:
-            return state
-        engine = Gibbs if state["method"] == "gibbs" else VI
-        settings = {name: state[name] for name in ("truncation", "max_iter", "verbose")}
-        return state | {"method": engine(**settings)}
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        if "truncation" in state:  # when it was a parameter, a method was its name
+            engine = Gibbs if state["method"] == "gibbs" else VI
+            settings = {name: state.pop(name) for name in ("truncation", "max_iter", "verbose")}
+            state = state | {"method": engine(**settings)}
+        return super()._upgraded(state)
 
     def _validate_params(self) -> None:
         super()._validate_params()
@@ -152,30 +148,33 @@ class NonBEND(ValueEmbedder):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
         self._validate_params()
-        X, y = in_memory(X, y)
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        counts = Counts.of(table, sample_weight=sample_weight)
-        remember_names(self, table.schema)
-        if counts.schema is not None:
-            weight = _checked_weight(sample_weight, table.n_rows)
-            self._distinct = Rows.of(table, counts, weight)
-        return super().fit_counts(counts)
+        return self._first_rows(X, y, sample_weight).learn()
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to the distinct rows seen so far; same result as one ``fit`` on all of them."""
+        self._validate_params()
         if "counts_" not in vars(self):
-            return self.fit(X, y, sample_weight)
+            return self._first_rows(X, y, sample_weight)
         if "_distinct" not in vars(self):
             raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
         X, y = in_memory(X, y)
-        table = self._read_known(X)
+        table = self._read_fitted(X)
         more = Counts.of(table, sample_weight=sample_weight)
         counts = self.counts_ + more
         if more.schema is not None:
             rows = Rows.of(table, counts, _checked_weight(sample_weight, table.n_rows))
             self._distinct = self._distinct.moved(self.counts_.labels, counts).joined(rows)
         return self._hold(counts)
+
+    def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X, y = in_memory(X, y)
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        counts = Counts.of(table, sample_weight=sample_weight)
+        if counts.schema is not None:
+            weight = _checked_weight(sample_weight, table.n_rows)
+            self._distinct = Rows.of(table, counts, weight)
+        return self._start(counts)
 
     def fit_batches(self, batches: Iterable[Any] | Callable[[], Iterable[Any]]) -> Self:
         """Learn from batches that are read again for every step, keeping none of them.
@@ -267,8 +266,9 @@ class NonBEND(ValueEmbedder):
     def _judge(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         from tabweave.embed.nonbend.kernels import assign
 
-        table = self._read_known(X)
-        self.tables_._places(table, self._policy())
+        table = self._read_fitted(X)
+        self.learn()
+        self.counts_.vocabulary.positions(table, self._policy())
         sizes = self.weights_ * float(self.counts_.n)
         blocks = []
         for theta in self.theta_:
@@ -279,7 +279,7 @@ class NonBEND(ValueEmbedder):
 
     def sample(self, n: int = 1, random_state: Any = None) -> dict[str, np.ndarray]:
         """Eqs. (5.14), (5.5): draw new rows, as a mapping of column to values."""
-        check_is_fitted(self, "counts_")
+        self.learn()
         if not isinstance(n, Integral) or n < 0:
             raise ValueError(f"n={n!r}: use a whole number of rows")
         rng = check_random_state(random_state)
@@ -301,8 +301,8 @@ class NonBEND(ValueEmbedder):
 
         An array with one axis per column, its values in the order of ``counts_.labels``.
         """
-        check_is_fitted(self, "counts_")
-        chosen = [self.counts_._index(c) for c in columns or self.counts_.names]
+        self.learn()
+        chosen = [self.counts_.vocabulary.index(c) for c in columns or self.counts_.names]
         if np.prod([self.theta_[a].shape[1] for a in chosen], dtype=float) > _MOST_CELLS:
             raise ValueError(
                 f"the distribution of {len(chosen)} columns has more than {_MOST_CELLS:,} cells; "
@@ -319,7 +319,7 @@ class NonBEND(ValueEmbedder):
         From the empirical distribution of the rows to the estimated one; by Theorem 5.2 it falls
         to 0 as rows are added.
         """
-        table = self._read_known(X)
+        table = self._read_fitted(X)
         _, inverse = distinct_rows(list(locate(table, self.counts_, shift=1).T))
         share = np.bincount(inverse)[inverse] / table.n_rows
         return float(np.mean(np.log(share) - self.score_samples(table)))

@@ -251,7 +251,8 @@ def fit_batches(
     engine = model._engine()
     if not isinstance(engine, VI):
         raise ValueError(
-            "expected method='vi' for batches, got Gibbs sampling, which keeps the state of every row"
+            "expected method='vi' for batches, got Gibbs sampling, which keeps the state of every "
+            "row"
         )
     again = batches if callable(batches) else lambda: batches
     if not callable(batches) and isinstance(batches, Iterator):

@@ -17,7 +17,7 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.windowed import Windowed
 from tabweave.rows.table import Schema
-from tabweave.rows.vocabulary import OTHER, Label, rule_of
+from tabweave.rows.vocabulary import Bucket, Label
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,18 +102,18 @@ def _lookups(tables: ValueTables, schema: Schema, policy: str) -> list[Lookup]:
     out = []
     for name, labels, rows in zip(tables.names, tables.labels, tables.tables, strict=True):
         unknown = None if policy == "error" else rows[-1]
-        known = [i for i, label in enumerate(labels) if label is not None]
+        known = [i for i, v in enumerate(labels) if v is not None and type(v) is not Bucket]
         missing = rows[labels.index(None)] if None in labels else unknown
         if schema.missing == "error":
             missing = None
-        rule = rule_of(labels)
+        rule = tables.vocabulary.buckets.get(name)
         if isinstance(rule, int):
             raise ValueError(
                 f"column {name!r} was counted in hashed buckets, which no lookup can name; count "
                 "it with other='frequency', or keep the embedder with tabweave.export.save"
             )
         if rule is not None:  # as in transform: what is not named is in the bucket
-            unknown = rows[labels.index(OTHER)]
+            unknown = rows[labels.index(Bucket())]
         out.append(Lookup(name, tuple(labels[i] for i in known), rows[known], missing, unknown))
     return out
 

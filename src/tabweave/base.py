@@ -25,7 +25,7 @@ from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Schema, Table
 
 
-class Estimator(Storable, BaseEstimator):
+class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
     """Base of every estimator: declared parameters, and one file that holds it.
 
     A subclass lists what each parameter may be in ``_parameter_constraints``, in scikit-learn's
@@ -86,7 +86,7 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
         )
 
 
-class ValueEmbedder(TabularInput, TransformerMixin, Estimator):
+class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     """Base of the embedders: rows are counted once, learning sees counts only.
 
     A subclass implements ``_learn(counts) -> ValueTables`` and assigns what else it learned to
@@ -234,7 +234,7 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):
         table = Table.of(X, schema, numbers="nominal")
         self._refuse_numeric(table.schema)
         if known:
-            return self.counts_.vocabulary.fold(table)
+            table = self.counts_.vocabulary.fold(table)
         return table
 
     def _refuse_numeric(self, schema: Schema | None) -> None:

@@ -2,6 +2,8 @@
 
 import datetime as dt
 import enum
+import json
+import pickle
 import uuid
 from decimal import Decimal
 
@@ -11,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabweave.rows import vocabulary as _labels
-from tabweave.rows.vocabulary import canonical
+from tabweave import OneHot, Table
+from tabweave.rows import vocabulary as labels_
+from tabweave.rows.vocabulary import Bucket, Vocabulary, canonical
 
 plain = st.one_of(
     st.none(),
@@ -106,36 +109,36 @@ class TestCanonical:
     @given(plain)
     def test_is_idempotent(self, value):
         label = canonical(value)
-        assert _labels.identity(canonical(label)) == _labels.identity(label)
+        assert labels_.identity(canonical(label)) == labels_.identity(label)
 
 
 class TestOrder:
     def test_by_type_then_value_then_missing(self):
         labels = ["b", None, 2, b"a", True, 1.5, "a", False, -1]
-        sorted_ = [labels[i] for i in _labels.order(labels)]
+        sorted_ = [labels[i] for i in labels_.order(labels)]
         assert [*map(repr, sorted_)] == [
             *map(repr, [False, True, -1, 1.5, 2, "a", "b", b"a", None])
         ]
 
     def test_by_level(self):
         labels = ["L", None, "S", "M"]
-        assert [labels[i] for i in _labels.order(labels, ("S", "M", "L"))] == ["S", "M", "L", None]
+        assert [labels[i] for i in labels_.order(labels, ("S", "M", "L"))] == ["S", "M", "L", None]
 
     @given(st.lists(plain), st.randoms(use_true_random=False))
     def test_ignores_arrival(self, labels, random):
-        labels = _labels.union([canonical(v) for v in labels])
+        labels = labels_.union([canonical(v) for v in labels])
         shuffled = random.sample(labels, len(labels))
-        assert [labels[i] for i in _labels.order(labels)] == [
-            shuffled[i] for i in _labels.order(shuffled)
+        assert [labels[i] for i in labels_.order(labels)] == [
+            shuffled[i] for i in labels_.order(shuffled)
         ]
 
 
 class TestSets:
     def test_positions_tell_true_from_one(self):
-        assert _labels.positions([True, 1, "1"], [1, "1", True, 0]).tolist() == [1, 2, 0, 3]
+        assert labels_.positions([True, 1, "1"], [1, "1", True, 0]).tolist() == [1, 2, 0, 3]
 
     def test_union_keeps_first_appearance(self):
-        assert [*map(repr, _labels.union([1, "a"], [True, "a", None]))] == [
+        assert [*map(repr, labels_.union([1, "a"], [True, "a", None]))] == [
             *("1", "'a'", "True", "None")
         ]
 
@@ -152,10 +155,70 @@ class TestSets:
     ],
 )
 def test_code_type_is_the_smallest(n, name):
-    assert _labels.code_type(n) == name
+    assert labels_.code_type(n) == name
 
 
 @given(plain)
 def test_json_round_trip(value):
     label = canonical(value)
-    assert _labels.identity(_labels.from_json(_labels.to_json(label))) == _labels.identity(label)
+    assert labels_.identity(labels_.from_json(labels_.to_json(label))) == labels_.identity(label)
+
+
+# -- vocabularies -------------------------------------------------------------------------------
+
+WORDS = st.lists(st.sampled_from(["a", "b", 1, True, None, 2.5, b"a", "⟨other⟩"]), min_size=1)
+
+
+def vocabulary(*columns):
+    names = tuple(f"c{i}" for i in range(len(columns)))
+    return Vocabulary(names, tuple(tuple(labels_.union(column)) for column in columns))
+
+
+@given(WORDS, WORDS)
+def test_a_union_has_every_value_once_and_in_one_order(left, right):
+    a, b = vocabulary(left, "xy"), vocabulary(right, "yz")
+    both = a.union(b)
+    assert both == b.union(a) == both.union(a)
+    for part in (a, b):
+        index = part.reindex(both)
+        flat = [v for column in both.labels for v in column]
+        own = [v for column in part.labels for v in column]
+        assert [labels_.identity(flat[i]) for i in index] == [labels_.identity(v) for v in own]
+
+
+@given(WORDS, WORDS)
+def test_codes_are_positions_and_unknown_comes_last(known, rows):
+    table = Table.of({"c0": rows}, numbers="nominal")
+    words = vocabulary(known)
+    ids = [labels_.identity(v) for v in words.labels[0]]
+    wanted = [
+        ids.index(labels_.identity(v)) if labels_.identity(v) in ids else len(ids) for v in rows
+    ]
+    assert words.codes(table)[0].tolist() == wanted
+
+
+def test_offsets_spans_and_names():
+    words = vocabulary("ab", "xyz")
+    assert words.offsets.tolist() == [0, 2, 5] and words.n_values == 5
+    assert words.span("c1") == words.span(1) == words.span(-1) == slice(2, 5)
+    assert words.select(["c1"]).names == ("c1",) and len(words) == 2
+    assert words.describe(3) == "column 'c1', value 'y'"
+    with pytest.raises(KeyError, match=r"expected a categorical column, .* got 'c9'"):
+        words.index("c9")
+
+
+def test_a_value_that_reads_like_a_bucket_is_none():
+    rows = {"a": ["x", "⟨other⟩", "y"], "b": ["p", "q", "p"]}
+    embedder = OneHot(unknown="error").fit(rows)
+    with pytest.raises(ValueError, match="'z' was not seen in fit"):
+        embedder.transform({"a": ["z"], "b": ["p"]})
+    assert not embedder.counts_.vocabulary.buckets
+    assert Bucket() != "⟨other⟩" and hash(Bucket()) != hash("⟨other⟩")
+    assert pickle.loads(pickle.dumps(Bucket(2, 8))) == Bucket(2, 8) != Bucket(3, 8)
+    assert labels_.from_json(json.loads(json.dumps(labels_.to_json(Bucket(2, 8))))) == Bucket(2, 8)
+
+
+def test_older_files_had_buckets_as_text():
+    assert labels_.buckets_from_text(("x", "⟨other⟩", None)) == ("x", Bucket(), None)
+    assert labels_.buckets_from_text(("⟨other 1/4⟩", "⟨other 3/4⟩")) == (Bucket(1, 4), Bucket(3, 4))
+    assert labels_.buckets_from_text(("x", "y")) == ("x", "y")

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, combinations_with_replacement, pairwise, product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
@@ -25,6 +25,8 @@ from tabweave.rows.vocabulary import Label, Vocabulary, identity, order
 
 _DENSE_CELLS = 1 << 22
 Block = tuple[int, int, Any]
+F = TypeVar("F", bound=Callable[..., Any])
+compiled: Callable[[F], F] = njit(nogil=True, cache=True)
 GROUP = 128  # joint codes of a group; a histogram of two groups (64 KB) stays in the caches
 _PACKED_BYTES = 1 << 19
 _HISTOGRAM_CELLS = 1 << 24
@@ -135,7 +137,9 @@ def _value_counts(column: Codes, weight: np.ndarray | None) -> np.ndarray:
     return pair_histogram(column.codes, nothing, (len(column.labels), 1), weight)[:, 0]
 
 
-def _margins(a: int, b: int, table: np.ndarray, columns: Sequence[Codes | Sets]) -> dict:
+def _margins(
+    a: int, b: int, table: np.ndarray, columns: Sequence[Codes | Sets]
+) -> dict[int, np.ndarray]:
     """Return the value counts that a table of two columns implies; rows with sets do not sum."""
     if isinstance(columns[a], Sets) or isinstance(columns[b], Sets):
         return {}
@@ -190,19 +194,19 @@ def _assemble_sparse(
 # -- small columns, several at a time --------------------------------------------------------
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _pack(codes: np.ndarray, radix: int, packed: np.ndarray) -> None:
     for i in range(len(codes)):
         packed[i] = packed[i] * radix + codes[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count(left: np.ndarray, right: np.ndarray, n_right: int, histogram: np.ndarray) -> None:
     for i in range(len(left)):
         histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count_weighted(
     left: np.ndarray, right: np.ndarray, n_right: int, weight: np.ndarray, histogram: np.ndarray
 ) -> None:
@@ -210,7 +214,7 @@ def _count_weighted(
         histogram[np.intp(left[i]) * n_right + right[i]] += weight[i]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count_groups(
     packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
 ) -> None:
@@ -221,7 +225,7 @@ def _count_groups(
             histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _count_groups_weighted(
     packed: np.ndarray,
     sizes: np.ndarray,
@@ -364,7 +368,7 @@ def _count_batch(
     return [total[a:b] for a, b in pairwise(starts)]
 
 
-def _in_threads(count, n_rows: int, *, exact: bool) -> np.ndarray:
+def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: bool) -> np.ndarray:
     """Sum ``count`` over slabs of rows; floats in one slab, so that threads never change a sum."""
     workers = n_threads() if exact and n_rows >= 1 << 16 else 1
     edges = [n_rows * i // workers for i in range(workers + 1)]
@@ -380,7 +384,7 @@ def _in_threads(count, n_rows: int, *, exact: bool) -> np.ndarray:
     return total
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def add_pairs(places: np.ndarray, pairs: np.ndarray) -> None:
     """Count every pair of values of every row into the upper triangle, then mirror it.
 
@@ -403,8 +407,8 @@ _LOWEST = -2272
 _HALF = 27  # bits of a mantissa's lower half
 
 
-@njit(nogil=True, cache=True)
-def _add(digits, part, exponent, sign, weight):
+@compiled
+def _add(digits: np.ndarray, part: int, exponent: int, sign: int, weight: Any) -> None:
     """Add ``sign * weight * part * 2**exponent``; part has at most 54 bits."""
     position = exponent - _LOWEST
     k, shift = position // 32, position % 32
@@ -417,8 +421,8 @@ def _add(digits, part, exponent, sign, weight):
     digits[k + 2] += sign * weight * (high >> 32)
 
 
-@njit(nogil=True, cache=True)
-def accumulate(values, weights, out):
+@compiled
+def accumulate(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
     """Add count, sum and sum of squares of the values that are not NaN into three digit rows."""
     one = np.ones(1, out.dtype)[0]
     for i in range(len(values)):

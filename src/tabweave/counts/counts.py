@@ -233,7 +233,7 @@ class Counts:
     @cached_property
     def frequencies(self) -> list[np.ndarray]:
         """Share of the rows that have each value, per column."""
-        return np.split(self.value_counts / self.n, self.offsets[1:-1])
+        return list(np.split(self.value_counts / self.n, self.offsets[1:-1]))
 
     def span(self, column: str | int) -> slice:
         """Return the location of a categorical column (name or number) among the V values."""
@@ -380,7 +380,7 @@ def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def _class_column(y: Any, n_rows: int) -> Codes:
-    named = Table.of({"y": y}, {"y": "nominal"})["y"]
+    named: Codes = Table.of({"y": y}, {"y": "nominal"})["y"]
     if len(named.codes) != n_rows:
         raise ValueError(f"y has {len(named.codes)} labels for {n_rows} rows")
     if None in named.labels and (named.codes == named.labels.index(None)).any():

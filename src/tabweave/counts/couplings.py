@@ -29,7 +29,7 @@ _NOISE = 1e-12  # information below this is rounding
 
 def frequencies(counts: Counts) -> list[np.ndarray]:
     """Definition 3.3: ``f(v) = |g(v)| / n``, the share of rows with each value, per column."""
-    return np.split(counts.value_counts / counts.n, counts.offsets[1:-1])
+    return counts.frequencies
 
 
 def partners(counts: Counts, column: int) -> Iterator[tuple[int, np.ndarray]]:

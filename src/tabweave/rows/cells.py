@@ -298,7 +298,7 @@ def _plain(column: Any) -> bool:
 
     if pa.types.is_integer(column.type):
         return not column.null_count
-    return pa.types.is_floating(column.type) or pa.types.is_temporal(column.type)
+    return bool(pa.types.is_floating(column.type) or pa.types.is_temporal(column.type))
 
 
 def _number(value: Any) -> float:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from zlib import crc32
 
 import numpy as np
@@ -246,7 +246,7 @@ def check_seen(name: str, unseen: np.ndarray, column: Any) -> None:
 def canonical(value: Any) -> Label:
     """Return the label of one value; raise ``TypeError`` for what cannot be a category."""
     if value is None or type(value) in (str, Bucket):
-        return value
+        return cast(Label, value)
     if isinstance(value, np.datetime64 | np.timedelta64):
         if np.isnat(value):
             return None
@@ -378,7 +378,7 @@ def to_json(label: Label) -> Any:
 def from_json(value: Any) -> Label:
     """Undo :func:`to_json`."""
     if not isinstance(value, dict):
-        return value
+        return cast(Label, value)
     return Bucket(*value["bucket"]) if "bucket" in value else bytes.fromhex(value["bytes"])
 
 

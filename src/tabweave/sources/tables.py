@@ -155,7 +155,7 @@ def refuse_mixed(named: Sequence[tuple[str, np.ndarray]]) -> None:
 
 
 def _kind(value: Any) -> int:
-    return identity(value)[0]
+    return int(identity(value)[0])
 
 
 def _one_of_each(ids: np.ndarray) -> list[Any]:

@@ -139,9 +139,10 @@ def trimmed(counts: Counts, name: str, at_most: int) -> Counts:
     best = np.sort(np.argsort(-own, kind="stable")[:at_most])
     everything = np.arange(counts.offsets[-1])
     keep = np.concatenate([everything[: span.start], span.start + best, everything[span.stop :]])
-    labels = list(counts.labels)
-    labels[_at(counts, name)] = tuple(labels[_at(counts, name)][i] for i in best)
-    return replace(counts, labels=tuple(labels), pairs=counts.pairs[keep][:, keep])
+    labels, a = list(counts.labels), counts.vocabulary.index(name)
+    labels[a] = tuple(labels[a][i] for i in best)
+    vocabulary = replace(counts.vocabulary, labels=tuple(labels))
+    return replace(counts, vocabulary=vocabulary, pairs=counts.pairs[keep][:, keep])
 
 
 def unrolled(tree: Any) -> tuple[list[int], list[list[float]]]:

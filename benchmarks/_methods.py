@@ -350,7 +350,8 @@ TABLES["5.4"] = TableSpec(
     (
         "Single fits as in the thesis, F averaged over five seeds: NB-G and NB-V with the printed "
         "column weights (5.31), NB-GU and NB-VU without (tabweave's default), 'halfway' the mean "
-        "of both. One-zero vectors have the distances of one-hot vectors: OZ is measured as one-hot.",
+        "of both. One-zero vectors have the distances of one-hot vectors: OZ is measured as "
+        "one-hot.",
     ),
     aside=("NB-G halfway", "NB-V halfway"),
 )

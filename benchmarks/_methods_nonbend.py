@@ -55,8 +55,8 @@ def autoencoder(k: int) -> OneHotAutoencoder:
 NOTES = (
     "Vectors go to k-means, measures to k-modes; best objective of 100 starts (20 on sets above "
     "10,000 rows). NB-G and NB-V are tabweave's defaults: the mean of the Grams of 8 fits, without "
-    "the column weights of (5.31), which do not help (Table 5.4). 'single' is one such fit, F as mean "
-    f"over {SEEDS} seeds; 'printed' a single fit with the printed weights, the thesis' own "
+    "the column weights of (5.31), which do not help (Table 5.4). 'single' is one such fit, F as "
+    f"mean over {SEEDS} seeds; 'printed' a single fit with the printed weights, the thesis' own "
     "reading; 'shrunk' 8 fits with weights halfway; '+ Weave' the mean of the latter's and Weave's "
     "Grams.",
 )

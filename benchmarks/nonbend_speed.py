@@ -172,8 +172,8 @@ def report_slope(
 
 def time_steps(n: int, d: int, n_values: int, k: int) -> float:
     rng = np.random.default_rng(0)
-    places = rng.integers(n_values, size=(n, d)) + n_values * np.arange(d)
-    rows = Rows(places.astype(np.int32), np.ones(n), n_values * np.arange(d + 1))
+    cells = rng.integers(n_values, size=(n, d)) + n_values * np.arange(d)
+    rows = Rows(cells.astype(np.int32), np.ones(n), n_values * np.arange(d + 1))
     prior = Prior(1.0, 0.1, k, rows.offsets)
     first = first_fit(rows, prior, "random", rng)
     iterate(rows, prior, first, 1)

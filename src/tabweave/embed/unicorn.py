@@ -108,6 +108,7 @@ class UNICORN(Resumable, ValueEmbedder):
     True
     """
 
+    _memory: Memory
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],

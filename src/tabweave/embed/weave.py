@@ -153,7 +153,7 @@ def column_blocks(
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
 ) -> Iterator[couplings.KernelBlock]:
-    """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity that tell values apart."""
+    """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity in which values differ."""
     f = frequencies(counts)[column]
     spaces = {"intra": couplings.intra(counts, column)}
     if len(counts.names) > 1:
@@ -197,7 +197,7 @@ def dependence(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
     """Return of each column its entropy and ``√Σ_b SU⁺_ab``, its ties to the others.
 
     ``SU⁺`` is bias-corrected symmetric uncertainty. A column that depends on nothing has 1e-4 of
-    the largest, so that rows which differ only there stay apart; without any dependence all
+    the largest, so that rows which differ only there never coincide; without dependence all
     have 1.
     """
     mutual, marginal, _ = information(counts)

@@ -211,7 +211,7 @@ class Windowed(Resumable, TransformerMixin, Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row; learns nothing."""
+        """Return the vector of each row, by what was learned last."""
         check_is_fitted(self, "embedder_")
         return self.embedder_.transform(X)
 
@@ -317,8 +317,8 @@ def check_window_columns(X: Any, schema: Schema) -> None:
     for name in map(str, names):
         if name not in expected:
             raise ValueError(
-                f"column {name!r} is new: expected {', '.join(map(repr, schema.names))}, the columns "
-                "of the stream; drop it, or fit a new model"
+                f"column {name!r} is new: expected {', '.join(map(repr, schema.names))}, the "
+                "columns of the stream; drop it, or fit a new model"
             )
 
 

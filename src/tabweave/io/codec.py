@@ -281,11 +281,17 @@ class Outdated(ValueError):
 
 
 def restored(cls: Any, state: dict[str, Any]) -> Any:
-    """Return an object of a class with this state; a state it cannot have is an error."""
+    """Return an object of a class with this state; a state it cannot have is an error.
+
+    A class says what it was like before: ``_renamed`` maps the names of former attributes to those
+    of today, ``_upgraded`` gives the state in today's parts, and of estimators the class as well.
+    """
+    renamed = _declared(cls, "_renamed")
+    state = {renamed.get(name, name): value for name, value in state.items()}
     for name in state:
         if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
-    upgraded = getattr(cls, "_upgraded", None)  # of classes that changed since some file
+    upgraded = getattr(cls, "_upgraded", None)
     if dataclasses.is_dataclass(cls):
         return _restored_data(cls, state if upgraded is None else upgraded(state))
     if issubclass(cls, tuple):
@@ -302,6 +308,14 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
         return out
     out = cls.__new__(cls)
     vars(out).update(state)
+    return out
+
+
+def _declared(cls: Any, attribute: str) -> dict[str, Any]:
+    """Return what a class and its bases declare together under one name."""
+    out: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        out |= vars(base).get(attribute, {})
     return out
 
 

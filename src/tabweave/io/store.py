@@ -150,7 +150,6 @@ class Storable:
     # What older files hold that the class has no more, with the values that say nothing else than
     # what it does now; any value, if none is listed.
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {}
-    _renamed: ClassVar[dict[str, str]] = {}  # attributes by the names they had in older files
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
@@ -169,8 +168,7 @@ class Storable:
                     f"{state[name]!r}, which is no longer there: fit a new model"
                 )
             return published._upgraded(state)
-        kept = ((name, value) for name, value in state.items() if name not in cls._former)
-        return cls, {cls._renamed.get(name, name): value for name, value in kept}
+        return cls, {name: value for name, value in state.items() if name not in cls._former}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, whole or not at all; :func:`tabweave.load` gives it back.

@@ -194,7 +194,7 @@ def descend(
     trace: list[float] = []
     for _ in range(STEPS):
         value, gradient = objective(columns, np.split(omega, edges[:-1]), scatter, n, other, delta)
-        trace.append(value + sigma * float(omega.sum()))
+        trace.append(float(value + sigma * omega.sum()))
         omega = optimizer.step(omega, gradient + sigma)
     return np.split(omega, edges[:-1]), trace
 

@@ -64,11 +64,11 @@ def exact_posterior(X, prior, counts_of):
     return {z: p / total for z, p in out.items()}
 
 
-def assigned_counts(places, n_values):
+def assigned_counts(cells, n_values):
     def counts_of(z):
         z = np.array(z)
         counts, sizes = np.zeros((n_values, z.max() + 1)), np.zeros(z.max() + 1)
-        kernels.add_assigned(places, np.ones(len(z)), z, counts, sizes)
+        kernels.add_assigned(cells, np.ones(len(z)), z, counts, sizes)
         return counts, sizes
 
     return counts_of
@@ -89,8 +89,8 @@ def sequential_log_joint(X, z, alpha, alpha0, widths):
 def test_log_joint_is_the_chain_rule():
     rows, _ = rows_of(TINY)
     prior = Prior(0.7, 0.4, 5, rows.offsets)
-    places = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
-    counts_of = assigned_counts(places, rows.n_values)
+    cells = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
+    counts_of = assigned_counts(cells, rows.n_values)
     for z in [(0, 0, 0, 0, 0), (0, 0, 1, 1, 1), (0, 1, 2, 3, 4), (0, 1, 0, 1, 2)]:
         expected = sequential_log_joint(TINY, z, 0.7, 0.4, rows.sizes)
         assert log_joint(*counts_of(z), prior) == pytest.approx(expected)
@@ -100,12 +100,12 @@ def test_log_joint_is_the_chain_rule():
 def test_gibbs_reaches_the_exact_posterior_over_partitions(alpha, alpha0):
     rows, _ = rows_of(TINY)
     prior = Prior(alpha, alpha0, 5, rows.offsets)
-    places = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
-    exact = exact_posterior(TINY, prior, assigned_counts(places, rows.n_values))
+    cells = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
+    exact = exact_posterior(TINY, prior, assigned_counts(cells, rows.n_values))
     assert len(exact) == 52  # the Bell number of 5
 
     rng = np.random.default_rng(7)
-    sampler = Sampler(places, prior, np.zeros(5, int))
+    sampler = Sampler(cells, prior, np.zeros(5, int))
     n_draws, thin = 8_000, 5
     seen = Counter()
     for _ in range(n_draws):
@@ -126,11 +126,11 @@ def test_gibbs_keeps_its_counts_and_grows():
     X, _ = planted(3, 200, seed=3)
     rows, _ = rows_of(X)
     prior = Prior(500.0, 0.05, 4, rows.offsets)  # many subspaces: more slots than at the start
-    sampler = Sampler(rows.places, prior, np.zeros(len(rows.places), int))
+    sampler = Sampler(rows.cells, prior, np.zeros(len(rows.cells), int))
     for _ in range(3):
         sampler.sweep(np.random.default_rng(0))
     assert sampler.n_slots > 9
-    counts, sizes = assigned_counts(rows.places, rows.n_values)(sampler.assignment)
+    counts, sizes = assigned_counts(rows.cells, rows.n_values)(sampler.assignment)
     np.testing.assert_array_equal(sampler.counts[:, : len(sizes)], counts)
     np.testing.assert_array_equal(sampler.sizes[: len(sizes)], sizes)
     np.testing.assert_allclose(sampler._logs, np.log(sampler.counts + 0.05))
@@ -261,9 +261,9 @@ def test_many_blocks_equal_one(monkeypatch):
     X, _ = planted(3, 5_000)
     rows, _ = rows_of(X)
     base, values = np.zeros(4), np.random.default_rng(0).normal(size=(rows.n_values, 4))
-    one = kernels.expect(rows.places, rows.weight, base, values)
+    one = kernels.expect(rows.cells, rows.weight, base, values)
     monkeypatch.setattr(kernels, "_BLOCK_ROWS", 100)
-    many = kernels.expect(rows.places, rows.weight, base, values)
+    many = kernels.expect(rows.cells, rows.weight, base, values)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b)
 

@@ -5,7 +5,7 @@ come close and others move away. Rows are seen once: counts give the couplings, 
 pairs of rows gives what to learn from, and the cost of learning does not depend on their number.
 
 A pair of rows is a handful of pairs of values, and few of those are distinct: a squared distance is
-looked up, ``d = M T ω``, with M telling which pairs of values each pair of rows consists of and T
+looked up, ``d = M T ω``, M saying which pairs of values each pair of rows consists of and T
 the squared distance of each pair of values in each block. The residuals of all pairs of rows are
 first added up per pair of values, ``A = Mᵀ residual``, so that the gradient is ``TᵀA``. The matrix
 of pairs × features, which the paper works on, is never formed.

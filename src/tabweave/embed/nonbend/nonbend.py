@@ -95,6 +95,7 @@ class NonBEND(ValueEmbedder):
     weights_: np.ndarray
     theta_: list[np.ndarray]
     n_subspaces_: int
+    _distinct: Rows
 
     _needs_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -163,7 +164,8 @@ class NonBEND(ValueEmbedder):
         counts = self.counts_ + more
         if more.schema is not None:
             rows = Rows.of(table, counts, _checked_weight(sample_weight, table.n_rows))
-            self._distinct = self._distinct.moved(self.counts_.labels, counts).joined(rows)
+            older = self._distinct.reindexed(self.counts_.vocabulary, counts.vocabulary)
+            self._distinct = older.joined(rows)
         return self._hold(counts)
 
     def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -274,8 +276,8 @@ class NonBEND(ValueEmbedder):
         for theta in self.theta_:
             unseen = self.alpha0 / (sizes + self.alpha0 * (theta.shape[1] + 1))
             blocks += [theta.T, unseen[None, :]]
-        places = locate(table, self.counts_, shift=1)
-        return assign(places, np.log(self.weights_), np.log(np.vstack(blocks)))
+        cells = locate(table, self.counts_, shift=1)
+        return assign(cells, np.log(self.weights_), np.log(np.vstack(blocks)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> dict[str, np.ndarray]:
         """Eqs. (5.14), (5.5): draw new rows, as a mapping of column to values."""

@@ -29,6 +29,7 @@ from tabweave.embed.nonbend.model import (
     value_evidence,
 )
 from tabweave.rows.table import Codes, Schema, Table
+from tabweave.rows.vocabulary import positions, union
 
 _SEED_WEIGHT = 50.0  # log odds of one matching column in a start from rows
 _EMPTY = 1e-12  # share of the rows below which a subspace is dropped
@@ -119,19 +120,19 @@ def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> 
 
     if kind == "sweeps":
         return sampled_fit(rows, prior, rng)
-    n_subspaces = min(prior.truncation, len(rows.places))
+    n_subspaces = min(prior.truncation, len(rows.cells))
     counts, sizes = np.zeros((rows.n_values, n_subspaces)), np.zeros(n_subspaces)
     if kind == "random":
         whole = is_whole(rows.weight)
-        places = expanded(rows) if whole else rows.places
-        weight = np.ones(len(places)) if whole else rows.weight
-        add_assigned(places, weight, rng.integers(n_subspaces, size=len(places)), counts, sizes)
+        cells = expanded(rows) if whole else rows.cells
+        weight = np.ones(len(cells)) if whole else rows.weight
+        add_assigned(cells, weight, rng.integers(n_subspaces, size=len(cells)), counts, sizes)
         return Fit(counts, sizes)
     share = rows.weight / rows.weight.sum()
-    seeds = rng.choice(len(rows.places), n_subspaces, replace=False, p=share)
+    seeds = rng.choice(len(rows.cells), n_subspaces, replace=False, p=share)
     for t, seed in enumerate(seeds):
-        counts[rows.places[seed], t] = _SEED_WEIGHT
-    _, counts, sizes = expect(rows.places, rows.weight, np.zeros(n_subspaces), counts)
+        counts[rows.cells[seed], t] = _SEED_WEIGHT
+    _, counts, sizes = expect(rows.cells, rows.weight, np.zeros(n_subspaces), counts)
     return Fit(counts, sizes)
 
 
@@ -147,7 +148,7 @@ def step(passes: Passes, fit: Fit, prior: Prior) -> Fit:
     counts, sizes = np.zeros_like(fit.counts), np.zeros_like(fit.sizes)
     bound = -stick_gap - value_gap
     for rows in passes():
-        total, more, larger = expect(rows.places, rows.weight, log_stick, log_value)
+        total, more, larger = expect(rows.cells, rows.weight, log_stick, log_value)
         bound += total
         counts += more
         sizes += larger
@@ -312,7 +313,7 @@ def _stacked(a: Table, b: Table) -> Table:
         left, right = a[name], b[name]
         for column in (left, right):
             if not isinstance(column, Codes):
-                locate(a, Counts.of(a))  # refuses sets, and says which column
+                locate(a, Counts.of(a))  # raises for sets, and says which column
         codes = np.concatenate(
             [left.codes.astype(np.int64), right.codes.astype(np.int64) + len(left.labels)]
         )
@@ -321,10 +322,8 @@ def _stacked(a: Table, b: Table) -> Table:
 
 
 def _relabelled(codes: np.ndarray, labels: list[Any]) -> Codes:
-    from tabweave.rows.vocabulary import positions, union
-
-    known = union(labels)
-    return Codes(positions(known, labels)[codes], known)
+    distinct = union(labels)
+    return Codes(positions(distinct, labels)[codes], distinct)
 
 
 def _taken(table: Table, index: np.ndarray) -> Table:

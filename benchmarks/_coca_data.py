@@ -49,13 +49,13 @@ def terrorist() -> Data:
 
 
 def adjacency(ids: np.ndarray, links: object) -> sp.csr_array:
-    place = {value: i for i, value in enumerate(ids)}
+    index = {value: i for i, value in enumerate(ids)}
     left, right = list(links.columns.values())[:2]
     edges = np.array(
         [
-            (place[a], place[b])
+            (index[a], index[b])
             for a, b in zip(left, right, strict=True)
-            if a in place and b in place
+            if a in index and b in index
         ]
     )
     edges = edges[edges[:, 0] != edges[:, 1]]

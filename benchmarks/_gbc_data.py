@@ -55,9 +55,9 @@ def terrorist() -> Task:
 
 
 def _edges(name: str, ids: np.ndarray) -> sp.csr_array:
-    place = {v: i for i, v in enumerate(ids)}
+    index = {v: i for i, v in enumerate(ids)}
     a, b = load(name).columns.values()
-    pairs = [(place[x], place[y]) for x, y in zip(a, b, strict=True) if x in place and y in place]
+    pairs = [(index[x], index[y]) for x, y in zip(a, b, strict=True) if x in index and y in index]
     rows, columns = np.array(pairs).T
     return sp.csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(ids), len(ids)))
 

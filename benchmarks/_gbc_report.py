@@ -94,10 +94,12 @@ def weights(report: Report, cells: Cells) -> None:
     report.section("Weights, λ and smoothing chosen")
     report.line(
         "Weights of the sources, mean over all settings; λ: share of fits that turned it on; "
-        "taught: share of fits that trained again on smoothed predictions; smoothing: mean "
-        "strength, for taught boosters on top of what they learned."
+        "self-trained: share of fits that trained again on smoothed predictions; smoothing: mean "
+        "strength, for self-trained boosters on top of what they learned."
     )
-    report.line("\n| task | source weights | graph weights | λ0 on | λ1 on | taught | smoothing |")
+    report.line(
+        "\n| task | source weights | graph weights | λ0 on | λ1 on | self-trained | smoothing |"
+    )
     report.line("| --- | --- | --- | --- | --- | --- | --- |")
     for name in TASKS:
         found = [
@@ -112,9 +114,9 @@ def weights(report: Report, cells: Cells) -> None:
         on = np.mean([[v > 0 for v in s["lambdas"]] for s in found], axis=0)
         smooth = {n: np.mean([s["smoothing"][n] for s in found]) for n in found[0]["smoothing"]}
         text = ", ".join(f"{n} {v:.2f}" for n, v in smooth.items())
-        # A fit that leans on no graph has nothing to teach.
-        taught = np.mean([s.get("taught", False) for s in found])
-        shares = f"{on[0]:.0%} | {on[1]:.0%} | {taught:.0%}"
+        # A fit that leans on no graph has no pseudo-labels.
+        again = np.mean([s.get("self_trained", False) for s in found])
+        shares = f"{on[0]:.0%} | {on[1]:.0%} | {again:.0%}"
         report.line(f"| {name} | {parts[0]} | {parts[1]} | {shares} | {text} |")
     ratios = noise_ratios(cells)
     if ratios:
@@ -140,7 +142,9 @@ def ablations(report: Report, cells: Cells) -> None:
     report.section(
         f"Ablations: {ABLATION_SHARE:.0%} labels, complete rows, first {ABLATION_SPLITS} splits"
     )
-    report.line("Boosters may be taught in GBC and without weights; where λ1 is a number, never.\n")
+    report.line(
+        "Boosters may be self-trained in GBC and without weights; where λ1 is a number, never.\n"
+    )
     tasks = [n for n in TASKS if any(k[0] == n for k in cells.known)]
     report.line("| variant | " + " | ".join(tasks) + " |")
     report.line("| --- |" + " --- |" * len(tasks))

@@ -10,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from _cells import Cells
 from _gbc_data import TASKS, Task, joined, present, sources
-from tabweave import GBCClassifier, GBCRegressor
+from tabweave import GBCClassifier, GBCRegressor, published
 
 SHARES = (0.1, 0.3, 0.5)
 SPLITS = 10
@@ -44,7 +44,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "λ1 = 1": {"consensus": 0, "connectivity": 1},
     "without graph": {"connectivity": 0, "graph_smoothing": 0},
     "without weights": {"weights": "equal"},
-    "as printed, λ0 = λ1 = 0.1": {"form": "printed", "consensus": 0.1, "connectivity": 0.1},
+    "as published, λ0 = λ1 = 0.1": {"consensus": 0.1, "connectivity": 0.1},
 }
 
 
@@ -81,26 +81,28 @@ def run_joined(
     return {"error": error(task, classes[model.predict(matrix[test]).argmax(axis=1)], test)}
 
 
-def run_ours(
-    task: Task, share: float, gaps: bool, seed: int, settings: dict[str, Any]
-) -> dict[str, Any]:
+def run_ours(task: Task, share: float, gaps: bool, seed: int, method: str) -> dict[str, Any]:
     train, test = split(task, share, seed)
     data = sources(task, present(task, gaps, np.random.default_rng(seed)))
-    kind = GBCRegressor if task.y.dtype.kind == "f" else GBCClassifier
+    numeric = task.y.dtype.kind == "f"
+    kind = GBCRegressor if numeric else GBCClassifier
+    if method.startswith("as published"):
+        kind = published.GBCRegressor if numeric else published.GBCClassifier
+    settings = {**METHODS, **ABLATIONS}[method]
     model = kind(ROUNDS, params=TREES, random_state=seed, **settings)
     model.fit(data, {int(i): task.y[i] for i in train})
-    out: dict[str, Any] = {"error": error(task, model.predict(data)[data.places(test)], test)}
+    out: dict[str, Any] = {"error": error(task, model.predict(data)[data.index(test)], test)}
     out |= {
         "rounds": model.n_rounds_,
         "lambdas": list(model.lambdas_),
-        "taught": model.taught_,
+        "self_trained": model.self_trained_,
         "weights": model.source_weights_,
         "smoothing": dict(model.graph_smoothing_),
         "graph_weights": dict(model.graph_weights_),
     }
     # The same boosters, without what smoothing of their predictions adds.
     model.graph_smoothing_ = dict.fromkeys(model.graph_smoothing_, 0.0)
-    out["unsmoothed"] = error(task, model.predict(data)[data.places(test)], test)
+    out["unsmoothed"] = error(task, model.predict(data)[data.index(test)], test)
     return out
 
 
@@ -109,8 +111,7 @@ def cell(cells: Cells, name: str, task: Task, setting: tuple, method: str) -> di
     key = (name, str(share), "incomplete" if gaps else "complete", str(seed), method)
     if method in PEERS:
         return cells.get(key, lambda: run_joined(task, share, gaps, seed, *PEERS[method]))
-    settings = {**METHODS, **ABLATIONS}[method]
-    return cells.get(key, lambda: run_ours(task, share, gaps, seed, settings))
+    return cells.get(key, lambda: run_ours(task, share, gaps, seed, method))
 
 
 def run_some(task: Task, share: float, seed: int, count: int) -> dict[str, Any]:
@@ -127,7 +128,7 @@ def run_some(task: Task, share: float, seed: int, count: int) -> dict[str, Any]:
         data = data.with_features_of(graph)
     model = GBCRegressor(ROUNDS, params=TREES, random_state=seed)
     model.fit(data, {int(i): task.y[i] for i in train})
-    return {"error": error(task, model.predict(data)[data.places(test)], test)}
+    return {"error": error(task, model.predict(data)[data.index(test)], test)}
 
 
 def measure(cells: Cells, name: str, n_splits: int) -> None:

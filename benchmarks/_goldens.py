@@ -589,7 +589,7 @@ def _(tw: Any) -> Any:
 
 @golden("hemap: refused")
 def _(tw: Any) -> Any:
-    return hemap(tw, tw.HeMap(alignment="random", guard=3, random_state=0))
+    return hemap(tw, tw.HeMap(guard=3, random_state=0))
 
 
 def hemap(tw: Any, model: Any, **given: Any) -> np.ndarray:

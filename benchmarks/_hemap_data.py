@@ -103,5 +103,5 @@ def _dense(data) -> np.ndarray:
 
 
 def _standardized(X: np.ndarray) -> np.ndarray:
-    spread = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(spread > 0, spread, 1)
+    deviation = X.std(axis=0)
+    return (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1)

@@ -10,6 +10,16 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from _hemap_data import Task
 from _report import FOLDER, Report
+from tabweave import HeMap
+from tabweave.published.hemap import at_random
+from tabweave.sources.hemap.transfer import Align, Target
+
+
+class AtRandom(HeMap):
+    """Rows aligned at random as published, but guarded: what the guard makes of them."""
+
+    def _alignment(self, target: Target) -> tuple[str, Align, int]:
+        return "random", at_random, 0
 
 
 class Run:
@@ -24,8 +34,6 @@ class Run:
         seed: int,
         **options,
     ) -> None:
-        from tabweave import HeMap
-
         rng = np.random.default_rng(1000 + seed)
         y = task.y.astype(object)
         y[np.setdiff1d(np.arange(len(y)), labeled)] = None
@@ -34,12 +42,16 @@ class Run:
         theirs = rng.permutation(rows if task.paired else len(task.source_X))
         pairs = None
         if options.get("alignment") == "pairs":
-            places = np.full(len(task.y), -1)
-            places[theirs] = np.arange(len(theirs))
-            pairs = places[rows]
+            row_of = np.full(len(task.y), -1)
+            row_of[theirs] = np.arange(len(theirs))
+            pairs = row_of[rows]
         options.setdefault("estimator", Ridge() if task.numeric else None)
         self.task, self.test = task, test
-        self.model = HeMap(random_state=seed, scale=task.scale, **options).fit(
+        make = HeMap
+        if options.get("alignment") == "random":
+            make = AtRandom
+            del options["alignment"]
+        self.model = make(random_state=seed, scale=task.scale, **options).fit(
             task.X[rows], y, source=(task.source_X[theirs], task.source_y[theirs]), pairs=pairs
         )
         model, asked = self.model, task.X[test]
@@ -52,10 +64,10 @@ class Run:
 
     def loss(self, guess: np.ndarray) -> float:
         """Return the error in percent, or the RMSE of numbers."""
-        truth = self.task.y[self.test]
+        right = self.task.y[self.test]
         if self.task.numeric:
-            return float(np.sqrt(np.mean((guess - truth) ** 2)))
-        return 100 * float(np.mean(guess != truth))
+            return float(np.sqrt(np.mean((guess - right) ** 2)))
+        return 100 * float(np.mean(guess != right))
 
 
 def new_rows(task: Task, share: float, seed: int, **options) -> Run:
@@ -83,9 +95,9 @@ def table(report: Report, head: Iterable[str]) -> None:
 
 
 def row(runs: list[Run]) -> str:
-    spread = np.std([run.transfer for run in runs], ddof=1)
+    deviation = np.std([run.transfer for run in runs], ddof=1)
     return (
-        f"{mean(runs, 'transfer'):.1f} ± {spread:.1f} | {mean(runs, 'target'):.1f} | "
+        f"{mean(runs, 'transfer'):.1f} ± {deviation:.1f} | {mean(runs, 'target'):.1f} | "
         f"{mean(runs, 'projected'):.1f} | "
         f"{mean(runs, 'guarded'):.1f} | {100 * mean(runs, 'refused'):.0f} % | "
         f"{100 * mean(runs, 'share'):.0f} %"
@@ -94,9 +106,9 @@ def row(runs: list[Run]) -> str:
 
 def excess(runs: list[Run]) -> float:
     """Return by how many standard errors the guarded estimator is worse, over seeds."""
-    apart = np.array([run.guarded - run.target for run in runs])
-    error = apart.std(ddof=1) / np.sqrt(len(apart))
-    return float(apart.mean() / error) if error > 0 else 0.0
+    worse = np.array([run.guarded - run.target for run in runs])
+    error = worse.std(ddof=1) / np.sqrt(len(worse))
+    return float(worse.mean() / error) if error > 0 else 0.0
 
 
 def carried(task: Task, seeds: range) -> float:
@@ -118,7 +130,7 @@ def plot(curves: dict[str, dict[str, list[float]]], shares: tuple[float, ...]) -
     figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout="constrained")
     for axis, (name, found) in zip(axes.flat, curves.items(), strict=True):
         for label, values in found.items():
-            style = "k-" if label == "target only" else "--" if "printed" in label else "-"
+            style = "k-" if label == "target only" else "--" if "published" in label else "-"
             axis.plot([100 * s for s in shares], values, style, marker="o", label=label)
         axis.set(
             title=name,

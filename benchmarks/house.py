@@ -77,6 +77,19 @@ LOST: dict[str, str] = {
     "UNTIE(objective)": _PUBLISHED,
     "golden: nonbend: shrunk": "weights halfway to the published ones did not help (Table 5.4); "
     "the tables that have them make them in benchmarks/_methods_nonbend.py",
+    "GBCClassifier(form)": _PUBLISHED,
+    "GBCClassifier.taught_": "self_trained_, what it is",
+    "GBCRegressor(form)": _PUBLISHED,
+    "GBCRegressor.taught_": "self_trained_, what it is",
+    "HeMap(selection)": "source rows are always selected: no constructor has nine parameters",
+    "Sources.places": "Sources.index, what it gives",
+    "engines.is_spread": "is_distributed: spread meant five things",
+    "engines.known_columns": "fitted_columns: the columns of fit, with the types they had then",
+    "engines.in_memory": "read_with_classes: it reads; rows.frames.in_memory tells",
+    "engines.count_for(known)": "fitted: the counts of fit",
+    "count(progress)": "None, or a function of a Progress; True drew, as progress_bar() does now",
+    "engines.transform(progress)": "None, or a function of a Progress, as in count",
+    "engines.Estimate.refuse": "check: it raises if the estimate does not fit",
 }
 
 

@@ -7,6 +7,7 @@ left out. The data sets are read by ``tabweave.datasets.load``.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 from _coca_data import draw, mfeat, sources_of
 from _coca_large import large
 from _report import FOLDER, Report
-from tabweave import CoCA, Sources
+from tabweave import CoCA, Sources, published
 
 DIMENSIONS = range(2, 31)
 DRAWS, STARTS, LABELLED = 3, 10, 0.3
@@ -38,8 +39,14 @@ METHODS = (
     "PCA, unit trace",
     "CoCA, equal",
     "CoCA, learned",
-    "CoCA, printed",
+    "CoCA, published",
 )
+
+KINDS = {
+    "equal": partial(CoCA, weights="equal"),
+    "learned": CoCA,
+    "published": published.CoCA,
+}
 
 
 # -- methods -------------------------------------------------------------------------------------
@@ -68,8 +75,8 @@ def embeddings(
         "PCA, unit trace": joined(tables, graphs, k, True),
     }
     weights: dict[str, float] = {}
-    for kind in ("equal", "learned", "printed"):
-        model = CoCA(k, weights=kind).fit(sources, labels)
+    for kind, make in KINDS.items():
+        model = make(k).fit(sources, labels)
         out[f"CoCA, {kind}"] = model.transform(sources)
         if kind == "learned":
             weights = {**model.weights_, **model.graph_weights_}
@@ -225,11 +232,11 @@ def sensitivity(report: Report) -> None:
     labels = {int(i): y[i] for i in known}
     alphas = (0.0, 0.02, 0.05, 1 / 6, 0.5, 1.0, 5.0, 60.0)
     curves = {}
-    for kind in ("equal", "learned", "printed"):
+    for kind, make in KINDS.items():
         curves[f"CoCA, {kind}"] = np.array(
             [
                 scores(
-                    CoCA(15, weights=kind, alpha=a).fit(sources, labels).transform(sources),
+                    make(15, alpha=a).fit(sources, labels).transform(sources),
                     y,
                     known,
                     [15],
@@ -262,7 +269,7 @@ def incomplete(report: Report) -> None:
         labels = {int(i): y[i] for i in rng.choice(at, int(LABELLED * n), replace=False)}
         phis = {"PCA, unit trace, means": joined(filled, {}, 30, True)[at]}
         for kind in ("equal", "learned"):
-            phis[f"CoCA, {kind}"] = CoCA(30, weights=kind).fit(part, labels).transform(part)
+            phis[f"CoCA, {kind}"] = KINDS[kind](30).fit(part, labels).transform(part)
         for method, phi in phis.items():
             found[method].append(scores(phi, y[at], slice(None), range(2, 31, 4))[..., 0].mean())
     report.line("| mean NMI, dimensions 2, 6, …, 30 | mean | of each draw |")

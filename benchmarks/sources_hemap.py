@@ -76,21 +76,21 @@ def one_view(
 VARIANTS = {
     "linear, pc": {},
     "nonlinear, pc": {"linearity": 0.5},
-    "linear, as printed": {"alignment": "random", "n_components": 1},
-    "nonlinear, as printed": {"alignment": "random", "n_components": 1, "linearity": 0.5},
+    "linear, as published": {"alignment": "random", "n_components": 1},
+    "nonlinear, as published": {"alignment": "random", "n_components": 1, "linearity": 0.5},
 }
 
 
 def guard(report: Report, quick: bool) -> None:
-    # Not the seeds on which the guard's rules were settled (those from 0 on).
+    # Not the seeds on which the guard's rules were chosen (those from 0 on).
     seeds = range(100, 103 if quick else 130)
     report.section("The guard, where the source does not help")
     report.line(
         f"{len(seeds)} seeds each. Error in %, RMSE for concrete; on the target's unlabeled rows. "
-        "'as printed': random rows, one dimension. Standard errors are of the paired difference "
+        "'as published': random rows, one dimension. Standard errors are of the paired difference "
         "of guarded and target only over seeds; 0 where every run was refused. 'worst run': the "
         "largest difference of a single run. The rules of "
-        "the guard were settled on other seeds."
+        "the guard were chosen on other seeds."
     )
     head = ("target only", "projected, target only", "with the source, unguarded", "guarded")
     tail = ("refused", "worse by (s.e.)", "worst run")
@@ -241,13 +241,13 @@ def low_rank(report: Report) -> None:
         values, vectors = np.linalg.eigh(A)
         dense = time.perf_counter() - middle
         B, U = np.vstack([found.B_T, found.B_S]), vectors[:, ::-1][:, :10]
-        apart = max(
+        difference = max(
             np.abs(B @ B.T - U @ U.T).max(), np.abs(found.eigenvalues / values[::-1][:10] - 1).max()
         )
-        passed = "passed" if apart <= 1e-8 else "MISSED"
+        passed = "passed" if difference <= 1e-8 else "MISSED"
         report.line(
             f"- θ = {theta}: largest difference of projectors and relative eigenvalues "
-            f"**{apart:.1e}** (bar: 1e-8; {passed}); {middle - start:.3f} s against "
+            f"**{difference:.1e}** (bar: 1e-8; {passed}); {middle - start:.3f} s against "
             f"{dense:.2f} s"
         )
 

@@ -1,8 +1,59 @@
-"""Shared by all tests: Hypothesis without deadlines, and repeatable on every machine."""
+"""Shared by all tests: Hypothesis without deadlines, repeatable everywhere, and counted work.
 
+No test asserts how long something took: a busy machine would fail it. What would make it slow is
+counted instead, see :func:`calls`.
+"""
+
+import sys
+import threading
+from collections import Counter
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "tabweave", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("tabweave")
+
+
+class Calls(Counter):
+    """Python functions entered within a ``with`` block, by module and name."""
+
+    def __enter__(self):
+        threading.setprofile(self._note)
+        sys.setprofile(self._note)
+        return self
+
+    def __exit__(self, *_):
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+    def _note(self, frame, event, _):
+        if event == "call":
+            self[frame.f_globals.get("__name__", ""), frame.f_code.co_name] += 1
+
+    def of(self, function):
+        """How often functions of that name were entered, wherever they are."""
+        return sum(n for (_, name), n in self.items() if name == function)
+
+    def modules(self, package):
+        """The modules of a package of which any function was entered."""
+        return {module for module, _ in self if f"{module}.".startswith(f"{package}.")}
+
+
+@pytest.fixture
+def calls():
+    """Count calls: ``with calls() as work: ...``, then ``work.of("eigh")``."""
+    return Calls
+
+
+@pytest.fixture
+def watermelons():
+    """Table 2.1 of the thesis [Zhu 2019]."""
+    root = ["straight", "straight", "curled", "slightly curled", "curled", "slightly curled"]
+    return {
+        "texture": ["clear", "blurry", "blurry", "clear", "blurry", "clear"],
+        "color": ["white", "yellow", "yellow", "green", "green", "black"],
+        "root shape": root,
+    }

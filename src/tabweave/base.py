@@ -19,7 +19,7 @@ from tabweave._compat import StrOptions, require
 from tabweave.blocks.distances import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.engines import count_for, is_source, is_spread, known_columns, read, vectors_of
+from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Schema, Table
@@ -84,6 +84,25 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
             "input_features should have length equal to number of features "
             f"({len(known)}), got {len(given)}"
         )
+
+
+def check_categorical(estimator: Any, schema: Schema | None) -> None:
+    """Raise for a numeric column, which an estimator of categories does not read."""
+    for column in schema.numeric if schema is not None else ():
+        raise ValueError(
+            f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
+            "declare it nominal, or leave it out"
+        )
+
+
+def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
+    """Read rows as the rows of fit were read, columns checked as scikit-learn does."""
+    if not isinstance(X, Mapping | list | tuple | Table):
+        _check_feature_names(estimator, X, reset=False)
+    table = Table.of(X, estimator.schema_, numbers=numbers)
+    if table.schema.names != estimator.schema_.names:
+        raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")
+    return table
 
 
 class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -200,7 +219,7 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
         self._require_classes(y)
         schema = Schema.of(self.schema) if known.schema is None else known.schema
         counts = count_for(X, y if isinstance(y, str) else None, schema, known)
-        self._refuse_numeric(counts.schema)
+        check_categorical(self, counts.schema)
         if self._uses_classes:
             return counts
         return replace(counts, classes=None, class_pairs=None, class_n=None)
@@ -230,19 +249,12 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
     def _read(self, X: Any, schema: Schema) -> Table:
         known = schema is vars(self).get("schema_")
         if not in_memory(X) and is_source(X):
-            X = read(X, columns=known_columns(X, self.counts_) if known else None)
+            X = read(X, fitted=self.counts_ if known else None)
         table = Table.of(X, schema, numbers="nominal")
-        self._refuse_numeric(table.schema)
+        check_categorical(self, table.schema)
         if known:
             table = self.counts_.vocabulary.fold(table)
         return table
-
-    def _refuse_numeric(self, schema: Schema | None) -> None:
-        for column in schema.numeric if schema is not None else ():
-            raise ValueError(
-                f"column {column.name!r} is numeric; {type(self).__name__} reads categories: "
-                "declare it nominal, or leave it out"
-            )
 
     def _read_fitted(self, X: Any) -> Table:
         """Read rows under the schema of fit, columns checked as scikit-learn does."""
@@ -267,7 +279,7 @@ class ValueEmbedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[
         """
         check_is_fitted(self, "counts_")
         self.learn()
-        if not in_memory(X) and is_spread(X):
+        if not in_memory(X) and is_distributed(X):
             return vectors_of(self, X)
         table = self._read_fitted(X)
         return self.tables_.gather(table, dtype=np.dtype(self.dtype), unknown=self._policy())

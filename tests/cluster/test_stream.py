@@ -11,8 +11,8 @@ from tabweave.cluster import CCDSDC, CCTED, DCD, KModes, StreamClusterer
 from tabweave.cluster.baselines import importance, uncertainty, window_difference
 from tabweave.cluster.profiles import Vocabulary, empty
 from tabweave.cluster.stream import match
-from tabweave.datasets import load
-from tabweave.evaluate import clustering_f
+from tabweave.datasets import led24
+from tabweave.evaluate import clustering_f, stream_windows
 from tabweave.rows.table import Table
 
 BASELINES = [CCDSDC, CCTED, DCD]
@@ -263,12 +263,7 @@ def test_one_window_of_a_baseline_is_k_modes():
 
 @pytest.mark.slow
 def test_led24_as_published():
-    try:
-        data = load("led24")
-    except (FileNotFoundError, ValueError) as error:
-        pytest.skip(f"needs the data set led24: {error}")
-    from tabweave.evaluate import stream_windows
-
+    data = led24(3200, random_state=0)
     stream, scores = StreamClusterer(10, random_state=0), []
     for window in stream_windows(data.y, window_size=250, mix="plain", random_state=0):
         scores.append(clustering_f(data.y[window], stream.partial_fit(data.X[window]).labels_))

@@ -120,17 +120,23 @@ def test_select_and_take_refuse_each_others_arguments():
 @pytest.mark.parametrize(
     ("columns", "y", "kinds", "error", "match"),
     [
-        ({"a": np.zeros(2)}, None, {"b": "numeric"}, ValueError, "disagree"),
-        ({"a": np.zeros(2)}, None, {"a": "real"}, ValueError, "'a': kind 'real'"),
+        ({"a": np.zeros(2)}, None, {"b": "numeric"}, ValueError, "expected a kind for each column"),
+        (
+            {"a": np.zeros(2)},
+            None,
+            {"a": "real"},
+            ValueError,
+            "'a': expected a kind of .*got 'real'",
+        ),
         ({"a": np.zeros(2)}, None, {"a": "nominal"}, TypeError, "'a'.*object"),
         ({"a": np.zeros(2, dtype=int)}, None, {"a": "numeric"}, TypeError, "'a'.*float64"),
-        ({"a": np.zeros(2)}, np.zeros(3), {"a": "numeric"}, ValueError, "y has shape"),
+        ({"a": np.zeros(2)}, np.zeros(3), {"a": "numeric"}, ValueError, "expected y of shape"),
         (
             {"a": np.zeros(2), "b": np.zeros(3)},
             None,
             {"a": "numeric", "b": "numeric"},
             ValueError,
-            "'b': shape",
+            "'b': expected shape",
         ),
     ],
 )

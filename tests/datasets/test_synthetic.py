@@ -91,7 +91,7 @@ def test_missing_rate():
     knobs=st.tuples(*[st.floats(0, 1)] * 4),
     seed=st.integers(0, 2**32),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_any_knobs_give_a_valid_table(n, columns, values, clusters, knobs, seed):
     names = ("coupling", "heterogeneity", "drift", "missing")
     kwargs = dict(zip(names, knobs, strict=True))
@@ -110,7 +110,7 @@ def test_kinds_of_random_state():
     tables = [make_coupled(20, random_state=shared).X for _ in range(2)]
     assert not np.array_equal(*tables)
     assert make_coupled(20).n_rows == 20
-    with pytest.raises(TypeError, match="random_state='seven'"):
+    with pytest.raises(TypeError, match=r"expected random_state .* got 'seven'"):
         make_coupled(20, random_state="seven")
 
 
@@ -122,11 +122,11 @@ def test_fractions_are_checked(knob, value):
 
 
 def test_sizes_are_checked():
-    with pytest.raises(ValueError, match="n_values=1"):
+    with pytest.raises(ValueError, match="expected n_values of at least 2, got 1"):
         make_coupled(10, n_values=1)
-    with pytest.raises(TypeError, match="n_columns=True"):
+    with pytest.raises(TypeError, match=r"expected n_columns to be an integer .* got True"):
         make_coupled(10, True)
-    with pytest.raises(TypeError, match="coupling='much'"):
+    with pytest.raises(TypeError, match=r"expected coupling to be a number .* got 'much'"):
         make_coupled(10, coupling="much")
 
 
@@ -151,5 +151,5 @@ def test_codes_neighbours_depend_mildly():
 
 
 def test_codes_refuse_too_many_values():
-    with pytest.raises(ValueError, match="32 bits"):
+    with pytest.raises(ValueError, match=r"expected n_values of at most 2\*\*32"):
         make_codes(1, 1, 2**33)

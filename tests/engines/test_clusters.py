@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 
 import numpy as np
 import pytest
@@ -68,24 +69,42 @@ def test_a_cluster_of_two_workers_gives_the_same(cluster, spread, wanted, plain)
     np.testing.assert_array_equal(one.transform(plain), two.transform(plain))
 
 
-def slowly(part):
-    time.sleep(0.3)
-    return part
+class Gate:
+    """Lets some partitions pass; the others wait until it is opened."""
+
+    def __init__(self, folder, passing):
+        self.folder, self.passing = folder, passing
+
+    def __call__(self, part):
+        """Pass a partition on; runs in a worker."""
+        (self.folder / f"arrived-{uuid.uuid4()}").touch()
+        while len(self.arrived) > self.passing and not (self.folder / "open").exists():
+            time.sleep(0.01)
+        return part
+
+    @property
+    def arrived(self):
+        return list(self.folder.glob("arrived-*"))
+
+    def open(self):
+        (self.folder / "open").touch()
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_worker_killed_in_the_middle_changes_nothing(cluster, spread, wanted):
+def test_a_worker_killed_in_the_middle_changes_nothing(cluster, spread, wanted, tmp_path):
     """Half of the partitions are done when one of the two processes is killed outright."""
-    found = []
-    slow = spread.map_partitions(slowly, meta=spread._meta)
-    run = threading.Thread(target=lambda: found.append(count(slow, y="class", numbers="nominal")))
+    found, gate = [], Gate(tmp_path, passing=10)
+    held = spread.map_partitions(gate, meta=spread._meta)
+    run = threading.Thread(target=lambda: found.append(count(held, y="class", numbers="nominal")))
     before = {w["pid"] for w in _workers(cluster)}
     run.start()
-    time.sleep(1.5)
-    assert run.is_alive(), "the run was over before a worker could be killed"
+    while len(gate.arrived) <= gate.passing:
+        assert run.is_alive(), "the run was over before a worker could be killed"
+        time.sleep(0.01)
     os.kill(min(before), signal.SIGKILL)
-    run.join(120)
+    gate.open()
+    run.join(600)
     assert found == [wanted]
     assert min(before) not in {w["pid"] for w in _workers(cluster)}
 

@@ -62,9 +62,9 @@ def test_files_in_batches_give_what_memory_gives(tmp_path, other, monkeypatch):
     pytest.importorskip("pyarrow", reason="writes a file with it")
     from pyarrow import parquet, table
 
-    from tabweave.engines import counting as _places
+    from tabweave.engines import source as _source
 
-    monkeypatch.setattr(_places, "BATCH_ROWS", 300)
+    monkeypatch.setattr(_source, "BATCH_ROWS", 300)
     parquet.write_table(table(words()), tmp_path / "words.parquet", row_group_size=300)
     limits = {"word": 12}
     found = count(tmp_path / "words.parquet", max_values=limits, other=other)
@@ -122,9 +122,9 @@ def test_the_estimate_grows_with_the_rows_that_are_not_read(tmp_path, monkeypatc
     pytest.importorskip("pyarrow", reason="writes a file with it")
     from pyarrow import parquet, table
 
-    from tabweave.engines import counting as _estimate
+    from tabweave.engines import source as _source
 
-    monkeypatch.setattr(_estimate, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(_source, "BATCH_ROWS", 1000)
     n = 20_000
     rows = table({"id": [f"i{i}" for i in range(n)], "digit": [str(i % 10) for i in range(n)]})
     parquet.write_table(rows, tmp_path / "r.parquet", row_group_size=1000)
@@ -134,14 +134,14 @@ def test_the_estimate_grows_with_the_rows_that_are_not_read(tmp_path, monkeypatc
 
 def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
     """A matrix of all pairs for every few rows would cost more than counting them."""
-    from tabweave.engines import counting as _places
     from tabweave.engines import counting as _work
+    from tabweave.engines import source as _source
 
     names = ", ".join(f"'c' || (hash(range * {i + 1}) % 100) AS c{i}" for i in range(5))
     query = f"SELECT {names}, 'k' || (range % 3) AS k FROM range(20000)"
     whole = count(query, y="k")
     made = []
-    monkeypatch.setattr(_places, "BATCH_ROWS", 2048)
+    monkeypatch.setattr(_source, "BATCH_ROWS", 2048)
     monkeypatch.setattr(_work, "_HELD_BYTES", 40_000)  # of five columns: 8,000 rows
     real = Counts.of
     monkeypatch.setattr(Counts, "of", lambda t, y: made.append(t.n_rows) or real(t, y))
@@ -151,9 +151,9 @@ def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
 
 def test_counts_that_grow_beyond_memory_stop_the_run(tmp_path, monkeypatch):
     """SQL does not say how many rows come, so only the growing counts can tell."""
-    from tabweave.engines import counting as _places
+    from tabweave.engines import source as _source
 
-    monkeypatch.setattr(_places, "BATCH_ROWS", 20_000)
+    monkeypatch.setattr(_source, "BATCH_ROWS", 20_000)
     free = iter([10**12] * 3 + [0] * 100)
     monkeypatch.setattr(_sizes, "available_memory", lambda: next(free))
     with pytest.raises(MemoryError, match="'a' has about"):

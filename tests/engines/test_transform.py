@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tabweave import HELIC, UNICORN, UNTIE, NonBEND, OneHot, ValueMetric, Weave, count
-from tabweave.engines import batches, read, transform
+from tabweave.engines import batches, progress_bar, read, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 
@@ -56,7 +56,7 @@ def test_a_file_is_not_replaced_unless_asked(files, untie, tmp_path):
     assert transform(untie, files / "all.csv", target, overwrite=True) == 3000
     with pytest.raises(ValueError, match="one of the files to read"):
         transform(untie, files / "all.csv", files / "all.csv", overwrite=True)
-    with pytest.raises(ValueError, match="tabweave writes files that end in"):
+    with pytest.raises(ValueError, match="expected a name that ends in"):
         transform(untie, files / "all.csv", tmp_path / "out.xlsx")
     with pytest.raises(FileNotFoundError, match="no folder"):
         transform(untie, files / "all.csv", tmp_path / "nowhere" / "out.csv")
@@ -68,9 +68,9 @@ def test_an_interrupted_run_leaves_the_old_file(files, untie, tmp_path):
     target = tmp_path / "out.parquet"
     target.write_text("old")
 
-    def interrupt(rows, of):
-        assert of == 3000
-        if rows >= 1000:
+    def interrupt(progress):
+        assert (progress.step, progress.total, progress.unit) == ("transforming", 3000, "rows")
+        if progress.done >= 1000:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -132,11 +132,15 @@ def test_batches_come_in_order_and_read_is_all_of_them(files, rows):
     assert read(rows) is rows
 
 
-def test_progress_is_told(files):
-    told = []
-    count(f"{files}/part-*.parquet", progress=lambda rows, of: told.append((rows, of)))
-    assert told[-1] == (3000, 3000)
-    count(files / "all.csv", progress=True)
+def test_progress_is_reported_and_drawn_when_asked_for(files, capsys):
+    seen = []
+    count(f"{files}/part-*.parquet", progress=seen.append)
+    assert (seen[-1].step, seen[-1].done, seen[-1].total) == ("counting", 3000, 3000)
+    assert 0 < seen[0].seconds <= seen[-1].seconds
+    count(files / "all.csv")
+    assert capsys.readouterr() == ("", "")
+    with progress_bar() as progress:
+        count(files / "all.csv", progress=progress)
 
 
 CORE = """

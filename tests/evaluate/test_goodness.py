@@ -84,9 +84,9 @@ def test_objects_alone_in_their_class_have_no_margin():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="single class 'a'"):
+    with pytest.raises(ValueError, match="expected at least two classes in y, got the single 'a'"):
         epsilon_gamma(np.eye(2), ["a", "a"])
-    with pytest.raises(ValueError, match=r"asks for \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"expected shape \(3, 3\), got \(2, 2\)"):
         epsilon_gamma(np.eye(2), ["a", "a", "b"])
     with pytest.raises(ValueError, match="NaN"):
         epsilon_gamma(np.full((3, 3), np.nan), ["a", "a", "b"])

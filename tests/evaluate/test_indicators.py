@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import davies_bouldin_score
 
-from tabweave.evaluate import (
-    davies_bouldin,
-    dunn,
-    inter_coupling_heterogeneity,
-    intra_coupling_heterogeneity,
-    relative_distance,
-    sd_index,
-)
+from tabweave import evaluate
 
-ON_DISTANCES = [relative_distance, dunn, sd_index]
+ON_DISTANCES = [evaluate.relative_distance, evaluate.dunn, evaluate.sd_index]
 
 
 def example(seed=0, n=18):
@@ -33,21 +26,25 @@ def loop_pairs(distances, labels):
 def test_indices_are_their_definitions():
     _, distances, labels = example()
     within, between = loop_pairs(distances, labels)
-    assert relative_distance(distances, labels) == pytest.approx(np.mean(between) / np.mean(within))
-    assert dunn(distances, labels) == pytest.approx(min(between) / max(within))
-    assert sd_index(distances, labels) == pytest.approx(sum(within))
+    assert evaluate.relative_distance(distances, labels) == pytest.approx(
+        np.mean(between) / np.mean(within)
+    )
+    assert evaluate.dunn(distances, labels) == pytest.approx(min(between) / max(within))
+    assert evaluate.sd_index(distances, labels) == pytest.approx(sum(within))
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_davies_bouldin_agrees_with_sklearn(seed):
     points, _, labels = example(seed)
-    assert davies_bouldin(points, labels) == pytest.approx(davies_bouldin_score(points, labels))
+    assert evaluate.davies_bouldin(points, labels) == pytest.approx(
+        davies_bouldin_score(points, labels)
+    )
 
 
 def test_davies_bouldin_with_a_single_point_and_with_equal_centres():
     points = np.array([[0.0], [2.0], [5.0]])
-    assert davies_bouldin(points, ["a", "a", "b"]) == pytest.approx(1 / 4)
-    assert davies_bouldin([[-1.0], [1.0], [-2.0], [2.0]], [0, 0, 1, 1]) == np.inf
+    assert evaluate.davies_bouldin(points, ["a", "a", "b"]) == pytest.approx(1 / 4)
+    assert evaluate.davies_bouldin([[-1.0], [1.0], [-2.0], [2.0]], [0, 0, 1, 1]) == np.inf
 
 
 def test_clusters_further_apart_are_better():
@@ -55,10 +52,12 @@ def test_clusters_further_apart_are_better():
     apart = points + 10 * labels[:, None]
     distances = np.linalg.norm(points[:, None] - points, axis=2)
     further = np.linalg.norm(apart[:, None] - apart, axis=2)
-    assert relative_distance(further, labels) > relative_distance(distances, labels)
-    assert dunn(further, labels) > dunn(distances, labels)
-    assert davies_bouldin(apart, labels) < davies_bouldin(points, labels)
-    assert sd_index(further, labels) == pytest.approx(sd_index(distances, labels))
+    assert evaluate.relative_distance(further, labels) > evaluate.relative_distance(
+        distances, labels
+    )
+    assert evaluate.dunn(further, labels) > evaluate.dunn(distances, labels)
+    assert evaluate.davies_bouldin(apart, labels) < evaluate.davies_bouldin(points, labels)
+    assert evaluate.sd_index(further, labels) == pytest.approx(evaluate.sd_index(distances, labels))
 
 
 def test_row_order_and_names_change_nothing():
@@ -68,39 +67,39 @@ def test_row_order_and_names_change_nothing():
     for index in ON_DISTANCES:
         moved = index(distances[np.ix_(order, order)], names[labels][order])
         assert moved == pytest.approx(index(distances, labels))
-    moved = davies_bouldin(points[order], names[labels][order])
-    assert moved == pytest.approx(davies_bouldin(points, labels))
+    moved = evaluate.davies_bouldin(points[order], names[labels][order])
+    assert moved == pytest.approx(evaluate.davies_bouldin(points, labels))
 
 
 def test_coinciding_objects():
     distances = np.array([[0.0, 0, 3], [0, 0, 3], [3, 3, 0]])
-    assert relative_distance(distances, [0, 0, 1]) == np.inf
-    assert dunn(distances, [0, 0, 1]) == np.inf
-    assert sd_index(distances, [0, 0, 1]) == 0
+    assert evaluate.relative_distance(distances, [0, 0, 1]) == np.inf
+    assert evaluate.dunn(distances, [0, 0, 1]) == np.inf
+    assert evaluate.sd_index(distances, [0, 0, 1]) == 0
     with pytest.raises(ValueError, match="no structure"):
-        dunn(np.zeros((3, 3)), [0, 0, 1])
+        evaluate.dunn(np.zeros((3, 3)), [0, 0, 1])
 
 
 @pytest.mark.parametrize("index", ON_DISTANCES)
 def test_bad_distances(index):
     square = np.ones((3, 3))
-    with pytest.raises(ValueError, match=r"labels ask for \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"expected shape \(2, 2\), got \(3, 3\)"):
         index(square, [0, 1])
-    with pytest.raises(ValueError, match="single cluster 0"):
+    with pytest.raises(ValueError, match="expected at least two clusters, got the single 0"):
         index(square, [0, 0, 0])
     with pytest.raises(ValueError, match="single object"):
         index(square, [0, 1, 2])
     with pytest.raises(ValueError, match="symmetric"):
         index(np.arange(9.0).reshape(3, 3), [0, 0, 1])
-    with pytest.raises(ValueError, match="symmetric and free of NaN"):
+    with pytest.raises(ValueError, match="expected symmetric distances without NaN"):
         index(np.full((3, 3), np.nan), [0, 0, 1])
 
 
 def test_bad_points():
     with pytest.raises(ValueError, match=r"shape \(2, n_dimensions\)"):
-        davies_bouldin([0.0, 1.0], [0, 1])
+        evaluate.davies_bouldin([0.0, 1.0], [0, 1])
     with pytest.raises(ValueError, match="finite"):
-        davies_bouldin([[0.0], [np.nan]], [0, 1])
+        evaluate.davies_bouldin([[0.0], [np.nan]], [0, 1])
 
 
 def test_intra_heterogeneity_is_equation_7_25():
@@ -113,14 +112,16 @@ def test_intra_heterogeneity_is_equation_7_25():
             x = np.sqrt(sum((c / row.sum()) ** 2 for c in row))
             attribute += 1 - (1 - x) / (1 - np.sqrt(4 * (1 / 4) ** 2))
         total += attribute / len(table)
-    assert intra_coupling_heterogeneity(counts) == pytest.approx(total / 3)
+    assert evaluate.intra_coupling_heterogeneity(counts) == pytest.approx(total / 3)
 
 
 def test_intra_heterogeneity_reaches_the_extremes_of_the_text():
     apart, alike = [[4, 0, 0], [0, 1, 0], [0, 0, 7]], [[2, 2, 2], [5, 5, 5]]
-    assert intra_coupling_heterogeneity([apart, apart]) == pytest.approx(1)
-    assert intra_coupling_heterogeneity([alike]) == pytest.approx(0, abs=1e-12)
-    assert intra_coupling_heterogeneity([[*apart, [0, 0, 0]]]) == pytest.approx(1)  # never occurs
+    assert evaluate.intra_coupling_heterogeneity([apart, apart]) == pytest.approx(1)
+    assert evaluate.intra_coupling_heterogeneity([alike]) == pytest.approx(0, abs=1e-12)
+    assert evaluate.intra_coupling_heterogeneity([[*apart, [0, 0, 0]]]) == pytest.approx(
+        1
+    )  # never occurs
 
 
 def test_inter_heterogeneity_is_equation_7_27():
@@ -137,21 +138,21 @@ def test_inter_heterogeneity_is_equation_7_27():
             for j in range(n)
         )
         per_attribute.append(np.sqrt(squares))
-    assert inter_coupling_heterogeneity(couplings) == pytest.approx(np.mean(per_attribute))
+    assert evaluate.inter_coupling_heterogeneity(couplings) == pytest.approx(np.mean(per_attribute))
     same = [[couplings[0][0]] * 3]
-    assert inter_coupling_heterogeneity(same) == pytest.approx(0, abs=1e-12)
+    assert evaluate.inter_coupling_heterogeneity(same) == pytest.approx(0, abs=1e-12)
 
 
 def test_bad_couplings():
-    with pytest.raises(ValueError, match="attribute 1 must be a table"):
-        intra_coupling_heterogeneity([[[1, 2]], [[1], [2]]])
+    with pytest.raises(ValueError, match="attribute 1: expected values × at least 2 clusters"):
+        evaluate.intra_coupling_heterogeneity([[[1, 2]], [[1], [2]]])
     with pytest.raises(ValueError, match="attribute 0"):
-        intra_coupling_heterogeneity([[[1, -2]]])
+        evaluate.intra_coupling_heterogeneity([[[1, -2]]])
     with pytest.raises(ValueError, match="no attribute"):
-        intra_coupling_heterogeneity([])
-    with pytest.raises(ValueError, match="attribute 0 must be square"):
-        inter_coupling_heterogeneity([[np.ones((2, 2)), np.ones((3, 3))]])
-    with pytest.raises(ValueError, match="attribute 0 must be square"):
-        inter_coupling_heterogeneity([[np.ones((2, 3))]])
+        evaluate.intra_coupling_heterogeneity([])
+    with pytest.raises(ValueError, match="attribute 0: expected square matrices"):
+        evaluate.inter_coupling_heterogeneity([[np.ones((2, 2)), np.ones((3, 3))]])
+    with pytest.raises(ValueError, match="attribute 0: expected square matrices"):
+        evaluate.inter_coupling_heterogeneity([[np.ones((2, 3))]])
     with pytest.raises(ValueError, match="no attribute"):
-        inter_coupling_heterogeneity([])
+        evaluate.inter_coupling_heterogeneity([])

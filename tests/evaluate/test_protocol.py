@@ -54,6 +54,13 @@ class TestMonteCarlo:
         )
         assert first == again != other
 
+    @pytest.mark.parametrize("source", [np.random.RandomState, np.random.default_rng])
+    def test_a_source_of_randomness_is_used_up(self, source):
+        first, again = source(7), source(7)
+        one, two = (next(monte_carlo_splits(Y, 1, random_state=r))[1] for r in (first, again))
+        np.testing.assert_array_equal(one, two)
+        assert not np.array_equal(next(monte_carlo_splits(Y, 1, random_state=first))[1], one)
+
     def test_both_sides_hold_at_least_one(self):
         assert next(monte_carlo_splits([0, 0, 1], 1, 0.01))[1].size == 1
         assert next(monte_carlo_splits([0, 0, 1], 1, 0.99))[0].size == 1
@@ -65,7 +72,7 @@ class TestMonteCarlo:
             monte_carlo_splits(Y, n_repeats=0)
         with pytest.raises(ValueError, match="at least 2 objects"):
             monte_carlo_splits(["a"])
-        with pytest.raises(ValueError, match="missing label"):
+        with pytest.raises(ValueError, match="expected a label for every object, got None"):
             monte_carlo_splits(["a", None])
 
 
@@ -140,7 +147,7 @@ class TestStream:
             stream_windows(Y, window_size=10)
         with pytest.raises(ValueError, match="at least 1"):
             stream_windows(Y, 0)
-        with pytest.raises(ValueError, match="mix must be"):
+        with pytest.raises(ValueError, match="expected mix="):
             stream_windows(Y, mix="sorted")
 
 

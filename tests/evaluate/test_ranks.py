@@ -156,13 +156,13 @@ def test_bad_input():
         average_ranks([1.0, 2.0])
     with pytest.raises(ValueError, match="at least 2 data sets"):
         friedman([[1.0, 2.0]])
-    with pytest.raises(ValueError, match="control must be a column from 0 to 7"):
+    with pytest.raises(ValueError, match="expected control to be a column from 0 to 7"):
         bonferroni_dunn(TABLE_7_1, control=8)
-    with pytest.raises(ValueError, match="control must be a column"):
+    with pytest.raises(ValueError, match="expected control to be a column"):
         bonferroni_dunn(TABLE_7_1, control="UNTIE")
     with pytest.raises(ValueError, match="alpha"):
         nemenyi(TABLE_7_1, alpha=5)
-    with pytest.raises(ValueError, match="test must be"):
+    with pytest.raises(ValueError, match="expected test="):
         critical_difference(3, 3, test="holm")
-    with pytest.raises(ValueError, match="missing must be"):
+    with pytest.raises(ValueError, match="expected missing="):
         average_ranks(TABLE_7_1, missing="ignore")

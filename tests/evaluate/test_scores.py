@@ -6,17 +6,15 @@ import polars as pl
 import pytest
 from sklearn import metrics
 
-from tabweave.evaluate import (
-    adjusted_rand,
-    clustering_accuracy,
-    clustering_f,
-    macro_f,
-    matched_labels,
-    nmi,
-)
+from tabweave import evaluate
 
-CLUSTER_SCORES = [clustering_f, clustering_accuracy, nmi, adjusted_rand]
-ALL_SCORES = [*CLUSTER_SCORES, macro_f]
+CLUSTER_SCORES = [
+    evaluate.clustering_f,
+    evaluate.clustering_accuracy,
+    evaluate.nmi,
+    evaluate.adjusted_rand,
+]
+ALL_SCORES = [*CLUSTER_SCORES, evaluate.macro_f]
 
 
 def random_labels(seed, n_classes, n_clusters, n=40):
@@ -49,16 +47,16 @@ def test_matching_is_the_best_of_all_namings(seed, n_classes, n_clusters):
     # 12 objects make equal overlaps common, so the rule for ties is tried as well.
     y, labels = random_labels(seed, n_classes, n_clusters, n=12)
     accuracy, f = brute_force(y.tolist(), labels.tolist())
-    assert clustering_accuracy(y, labels) == pytest.approx(accuracy)
-    assert clustering_f(y, labels) == pytest.approx(f)
+    assert evaluate.clustering_accuracy(y, labels) == pytest.approx(accuracy)
+    assert evaluate.clustering_f(y, labels) == pytest.approx(f)
 
 
 def test_f_decides_between_matchings_of_equal_overlap():
     # Overlaps [[1, 3], [0, 2]]: both matchings hold 3 objects, with F (2/5 + 4/7) / 2 or 1/3.
     y, labels = np.array(list("aaaabb")), np.array([0, 1, 1, 1, 1, 1])
-    assert clustering_f(y, labels) == pytest.approx(17 / 35)
-    assert clustering_f(y, 1 - labels) == pytest.approx(17 / 35)
-    assert matched_labels(y, labels).tolist() == list("abbbbb")
+    assert evaluate.clustering_f(y, labels) == pytest.approx(17 / 35)
+    assert evaluate.clustering_f(y, 1 - labels) == pytest.approx(17 / 35)
+    assert evaluate.matched_labels(y, labels).tolist() == list("abbbbb")
 
 
 @pytest.mark.parametrize("score", CLUSTER_SCORES)
@@ -79,74 +77,80 @@ def test_nmi_and_rand_agree_with_sklearn(seed):
     y, labels = random_labels(seed, 4, 3)
     labels = np.where(np.arange(40) < 25, y, labels)
     expected = metrics.normalized_mutual_info_score(y, labels, average_method="arithmetic")
-    assert nmi(y, labels) == pytest.approx(expected)
-    assert adjusted_rand(y, labels) == pytest.approx(metrics.adjusted_rand_score(y, labels))
+    assert evaluate.nmi(y, labels) == pytest.approx(expected)
+    assert evaluate.adjusted_rand(y, labels) == pytest.approx(
+        metrics.adjusted_rand_score(y, labels)
+    )
 
 
 def test_trivial_partitions():
     constant, single = [0] * 4, [0, 1, 2, 3]
-    for score in (nmi, adjusted_rand):
+    for score in (evaluate.nmi, evaluate.adjusted_rand):
         assert score(constant, constant) == 1
         assert score(single, single) == 1
         assert score(constant, single) == 0
-    assert clustering_f(["a", "b"], [0, 0]) == pytest.approx((2 / 3) / 2)
+    assert evaluate.clustering_f(["a", "b"], [0, 0]) == pytest.approx((2 / 3) / 2)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_macro_f_agrees_with_sklearn_over_the_true_classes(seed):
     y, predicted = random_labels(seed, 3, 3)
-    assert macro_f(y, predicted) == pytest.approx(metrics.f1_score(y, predicted, average="macro"))
+    assert evaluate.macro_f(y, predicted) == pytest.approx(
+        metrics.f1_score(y, predicted, average="macro")
+    )
     predicted[:5] = 9  # no true class: sklearn is told to average over the true ones only
     expected = metrics.f1_score(y, predicted, average="macro", labels=[0, 1, 2])
-    assert macro_f(y, predicted) == pytest.approx(expected)
+    assert evaluate.macro_f(y, predicted) == pytest.approx(expected)
 
 
 def test_macro_f_of_a_class_never_predicted_is_zero():
-    assert macro_f(["a", "b"], ["a", "a"]) == pytest.approx((2 / 3) / 2)
+    assert evaluate.macro_f(["a", "b"], ["a", "a"]) == pytest.approx((2 / 3) / 2)
 
 
 def test_macro_f_after_matching_is_clustering_f():
     y, labels = random_labels(1, 3, 3)
-    assert macro_f(y, matched_labels(y, labels)) == pytest.approx(clustering_f(y, labels))
+    assert evaluate.macro_f(y, evaluate.matched_labels(y, labels)) == pytest.approx(
+        evaluate.clustering_f(y, labels)
+    )
 
 
 def test_matched_labels_keep_the_type_of_the_classes():
     y = np.array([3, 3, 8, 8])
-    matched = matched_labels(y, list("ppqq"))
+    matched = evaluate.matched_labels(y, list("ppqq"))
     assert matched.dtype == y.dtype
     assert matched.tolist() == [3, 3, 8, 8]
 
 
 def test_clusters_beyond_the_classes_keep_no_class():
-    matched = matched_labels(np.array(["x", "x", "x", "y"]), [0, 0, 1, 2])
+    matched = evaluate.matched_labels(np.array(["x", "x", "x", "y"]), [0, 0, 1, 2])
     assert matched.tolist() == ["x", "x", None, "y"]
 
 
 def test_fewer_clusters_than_classes():
-    assert matched_labels(["x", "y", "y", "z"], [0, 0, 0, 0]).tolist() == ["y"] * 4
-    assert clustering_accuracy(["x", "y", "y", "z"], [0, 0, 0, 0]) == 0.5
+    assert evaluate.matched_labels(["x", "y", "y", "z"], [0, 0, 0, 0]).tolist() == ["y"] * 4
+    assert evaluate.clustering_accuracy(["x", "y", "y", "z"], [0, 0, 0, 0]) == 0.5
 
 
 @pytest.mark.parametrize("container", [list, np.array, pd.Series, pl.Series, pd.Categorical])
 def test_any_container_of_labels(container):
     y = container(["a", "a", "b", "b", "c"])
-    assert clustering_f(y, container([2, 2, 1, 1, 1])) == pytest.approx((1 + 0.8) / 3)
-    assert macro_f(y, container(["a", "a", "b", "b", "c"])) == 1
+    assert evaluate.clustering_f(y, container([2, 2, 1, 1, 1])) == pytest.approx((1 + 0.8) / 3)
+    assert evaluate.macro_f(y, container(["a", "a", "b", "b", "c"])) == 1
 
 
 def test_lists_of_mixed_types_are_not_turned_into_text():
-    assert nmi([1, "1", 1, "1"], ["p", "q", "p", "q"]) == 1
-    assert macro_f([1, "1"], ["1", "1"]) == pytest.approx((2 / 3) / 2)
+    assert evaluate.nmi([1, "1", 1, "1"], ["p", "q", "p", "q"]) == 1
+    assert evaluate.macro_f([1, "1"], ["1", "1"]) == pytest.approx((2 / 3) / 2)
 
 
-@pytest.mark.parametrize("score", [*ALL_SCORES, matched_labels])
+@pytest.mark.parametrize("score", [*ALL_SCORES, evaluate.matched_labels])
 class TestBadInput:
     def test_lengths(self, score):
-        with pytest.raises(ValueError, match=r"3 labels and .* has 2"):
+        with pytest.raises(ValueError, match=r"same order, got 3 in y_true and 2 in"):
             score(["a", "b", "c"], ["a", "b"])
 
     def test_empty(self, score):
-        with pytest.raises(ValueError, match="y_true is empty"):
+        with pytest.raises(ValueError, match="y_true: expected at least one label"):
             score([], [])
 
     @pytest.mark.parametrize(
@@ -160,9 +164,13 @@ class TestBadInput:
         ],
     )
     def test_missing(self, score, bad):
-        with pytest.raises(ValueError, match=r"missing label .* at position 1"):
+        with pytest.raises(
+            ValueError, match=r"expected a label for every object, got .* for object 1"
+        ):
             score(bad, ["a", "b"])
-        with pytest.raises(ValueError, match=r"missing label .* at position 1"):
+        with pytest.raises(
+            ValueError, match=r"expected a label for every object, got .* for object 1"
+        ):
             score(["a", "b"], bad)
 
     @pytest.mark.parametrize("bad", [np.zeros((2, 1)), [["a"], ["b"]]])
@@ -173,4 +181,4 @@ class TestBadInput:
 
 def test_text_and_numbers_are_never_compared():
     with pytest.raises(ValueError, match="text never equals a number"):
-        macro_f(np.array(["0", "1"]), np.array([0, 1]))
+        evaluate.macro_f(np.array(["0", "1"]), np.array([0, 1]))

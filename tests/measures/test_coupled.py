@@ -17,11 +17,9 @@ ALL = (cos, cos_intra, cos_inter, ckml, ckml_intra, ckml_inter)
 
 def random_rows(seed, n=30, n_columns=4, n_values=4):
     rng = np.random.default_rng(seed)
-    hidden = rng.integers(0, n_values, n)
-    rows = [
-        [f"v{h if rng.random() < 0.5 else rng.integers(n_values)}" for _ in range(n_columns)]
-        for h in hidden
-    ]
+    hidden, own = rng.integers(0, n_values, (n, 1)), rng.integers(0, n_values, (n, n_columns))
+    codes = np.where(rng.random(own.shape) < 0.5, hidden, own)
+    rows = [[f"v{code}" for code in row] for row in codes]
     rows[0][1] = rows[3][1] = rows[4][0] = None
     return rows
 

@@ -232,11 +232,11 @@ def test_density_is_one():
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="strength has shape"):
+    with pytest.raises(ValueError, match=r"expected 1 × 1 strengths, got shape \(2, 2\)"):
         plots.coupling_graph(np.eye(2), ["a"])
     with pytest.raises(ValueError, match="'ours' must be positive"):
         plots.time_cost([1, 2], {"ours": [0.0, 1.0]})
-    with pytest.raises(ValueError, match="'ours' has 1 scores for 2"):
+    with pytest.raises(ValueError, match="'ours': expected 2 scores, one a data set, got 1"):
         plots.score_bars({"ours": [1]}, SETS)
     with pytest.raises(ValueError, match="no scores"):
         plots.score_bars({}, SETS)
@@ -250,9 +250,9 @@ def test_bad_input():
         plots.convergence([])
     with pytest.raises(ValueError, match="3 names for ranks"):
         plots.cd_diagram([1, 2], list("abc"), 1)
-    with pytest.raises(ValueError, match="cd must be positive"):
+    with pytest.raises(ValueError, match="expected a positive cd, got 0"):
         plots.cd_diagram([1, 2], list("ab"), 0)
-    with pytest.raises(ValueError, match="from 0 to 1"):
+    with pytest.raises(ValueError, match="expected a control from 0 to 1, got 2"):
         plots.cd_diagram([1, 2], list("ab"), 1, control=2)
     with pytest.raises(ValueError, match="no curves"):
         plots.epsilon_gamma_curve({})
@@ -260,5 +260,5 @@ def test_bad_input():
         plots.precision_curve([1, 2], {"p": [1]})
     with pytest.raises(ValueError, match="reduce them to two"):
         plots.scatter_map(np.zeros((3, 4)), list("abc"))
-    with pytest.raises(ValueError, match="2 labels"):
+    with pytest.raises(ValueError, match="expected 2 × 2 distances"):
         plots.value_heatmap(np.zeros((3, 3)), "ab")

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
 from tabweave.sources.gbc.objective import Logistic
-from tabweave.sources.gbc.smoothing import ClassSmoother
+from tabweave.sources.gbc.prediction import ClassSmoother
 
 lgb = pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 ONE_THREAD = {"num_threads": 1}
@@ -119,13 +119,13 @@ def test_history_importances_and_early_stopping():
 def test_consensus_brings_sources_together_on_unlabeled_rows():
     tables, y = drawn(n_classes=2, missing=0)
     sources, labels = Sources(tables), dict(enumerate(y[:40].tolist()))
-    apart = []
+    distances = []
     for consensus in (0, 3):
         model = GBCClassifier(40, weights="equal", params=ONE_THREAD, random_state=0)
         model.set_params(consensus=consensus, connectivity=0, graph_smoothing=0)
         scores = model.fit(sources, labels).source_scores(sources)
-        apart.append(np.var([own[40:] for own in scores.values()], axis=0).mean())
-    assert apart[1] < 0.7 * apart[0]
+        distances.append(np.var([own[40:] for own in scores.values()], axis=0).mean())
+    assert distances[1] < 0.7 * distances[0]
 
 
 def test_connectivity_brings_neighbours_together():
@@ -134,21 +134,21 @@ def test_connectivity_brings_neighbours_together():
         Sources({"t": (np.arange(300), matrix)}, {"near": near}),
         dict(enumerate(y[:60])),
     )
-    apart = []
+    distances = []
     for connectivity in (0, 3):
         model = GBCClassifier(40, weights="equal", params=ONE_THREAD, random_state=0)
         model.set_params(consensus=0, connectivity=connectivity, graph_smoothing=0)
         score = model.fit(sources, labels).source_scores(sources)["t"][:, 0]
         free = (near["a"] >= 60) & (near["b"] >= 60)
-        gap = score[sources.places(near["a"][free])] - score[sources.places(near["b"][free])]
-        apart.append((gap**2).mean() / score.var())
-    assert apart[1] < apart[0]
+        gap = score[sources.index(near["a"][free])] - score[sources.index(near["b"][free])]
+        distances.append((gap**2).mean() / score.var())
+    assert distances[1] < distances[0]
 
 
 def test_smoothing_follows_the_graph_that_helps():
     matrix, y, near, random = planted()
     ids = np.arange(300)
-    # The last fifty are known by their edges only.
+    # The last fifty have edges only.
     sources = Sources({"t": (ids[:250], matrix[:250])}, {"near": near, "random": random})
     model = GBCClassifier(20, consensus=0, connectivity=0, params=ONE_THREAD, random_state=0)
     model.fit(sources, dict(enumerate(y[:100].tolist())))
@@ -177,53 +177,53 @@ def wordy(n=500, n_classes=2, seed=0):
     return Sources(tables, {"cites": {"a": a[keep], "b": b[keep]}}), y
 
 
-def test_what_is_taught_are_labels_and_smoothed_predictions():
+def test_pseudo_labels_are_smoothed_predictions():
     sources, y = wordy()
     labels = dict(enumerate(y[:60].tolist()))
     trees = {**ONE_THREAD, "feature_fraction": 1.0}
     model = GBCClassifier(15, params=trees, random_state=0)
-    untaught = GBCClassifier(15, params=trees, random_state=0, consensus=0, connectivity=0)
+    plain = GBCClassifier(15, params=trees, random_state=0, consensus=0, connectivity=0)
     model.fit(sources, labels)
-    untaught.fit(sources, labels)
-    assert model.taught_ and model.search_["taught"] and not untaught.taught_
-    assert model.n_rounds_ == 2 * untaught.n_rounds_ == len(model.history_)
-    wrong = [(one.predict(sources)[60:] != y[60:]).mean() for one in (model, untaught)]
+    plain.fit(sources, labels)
+    assert model.self_trained_ and model.search_["self_training"] and not plain.self_trained_
+    assert model.n_rounds_ == 2 * plain.n_rounds_ == len(model.history_)
+    wrong = [(one.predict(sources)[60:] != y[60:]).mean() for one in (model, plain)]
     assert wrong[0] < wrong[1]
     # The same by LightGBM's own loss for labels that are probabilities.
-    predicted = untaught.predict_proba(sources)[60:]
-    known = np.eye(2)[y[:60]]
-    lesson = np.concatenate([y[:60], ClassSmoother().balanced(predicted, known)[:, 1]])
-    start = Logistic().start(lesson[:, None])
+    predicted = plain.predict_proba(sources)[60:]
+    balanced = ClassSmoother().balanced(predicted, np.eye(2)[y[:60]])[:, 1]
+    targets = np.concatenate([y[:60], balanced])
+    start = Logistic().start(targets[:, None])
     for name in sources.names:
         params = {**model.boosters_[name].params, "objective": "cross_entropy", "num_class": 1}
         params["boost_from_average"] = False
         matrix = sources.matrix(name)
-        data = lgb.Dataset(matrix, lesson, init_score=np.full(len(lesson), start[0]))
-        plain = lgb.train(params, data, model.n_rounds_).predict(matrix, raw_score=True)
+        data = lgb.Dataset(matrix, targets, init_score=np.full(len(targets), start[0]))
+        alone = lgb.train(params, data, model.n_rounds_).predict(matrix, raw_score=True)
         found = model.boosters_[name].predict(matrix, raw_score=True)
-        np.testing.assert_allclose(found, plain, atol=1e-4)
+        np.testing.assert_allclose(found, alone, atol=1e-4)
 
 
-def test_nothing_is_taught_without_need():
+def test_no_pseudo_labels_without_need():
     sources, y = wordy(300, 3)
     model = GBCClassifier(8, params=ONE_THREAD, random_state=0)
-    assert not model.fit(sources, dict(enumerate(y.tolist()))).taught_  # all rows have labels
+    assert not model.fit(sources, dict(enumerate(y.tolist()))).self_trained_  # all have labels
     some = dict(enumerate(y[:100].tolist()))
     for given in ({"connectivity": 0}, {"consensus": 1}, {"graph_smoothing": 1}):
         assert (
             not GBCClassifier(8, params=ONE_THREAD, random_state=0, **given)
             .fit(sources, some)
-            .search_["taught"]
+            .search_["self_training"]
         )
 
 
-def test_taught_classes_keep_their_shares():
+def test_pseudo_labels_have_the_shares_of_the_labels():
     rng = np.random.default_rng(0)
-    known = np.eye(3)[rng.choice(3, 2000, p=[0.6, 0.3, 0.1])]
+    labels = np.eye(3)[rng.choice(3, 2000, p=[0.6, 0.3, 0.1])]
     predictions = rng.dirichlet([6, 1, 1], 500)
-    balanced = ClassSmoother().balanced(predictions, known)
+    balanced = ClassSmoother().balanced(predictions, labels)
     np.testing.assert_allclose(balanced.sum(axis=1), 1)
-    np.testing.assert_allclose(balanced.mean(axis=0), known.mean(axis=0), atol=0.01)
+    np.testing.assert_allclose(balanced.mean(axis=0), labels.mean(axis=0), atol=0.01)
     # Classes are multiplied: the odds of two of them change by the same factor in every row.
     factor = (balanced[:, 0] / balanced[:, 1]) / (predictions[:, 0] / predictions[:, 1])
     np.testing.assert_allclose(factor, factor[0])
@@ -257,17 +257,6 @@ def test_categories_missing_values_and_unknown_categories():
     assert model.predict(Sources({"t": new})).tolist() == ["no", "yes", "no", "no"]
 
 
-def test_the_printed_form_weighs_by_training_loss():
-    tables, y = drawn(noise=("noise",))
-    model = GBCClassifier(20, form="printed", consensus=0.1, connectivity=0, params=ONE_THREAD)
-    model.fit(Sources(tables), dict(enumerate(y[:150].tolist())))
-    losses = np.array(list(model.history_[-1]["training_loss"].values()))
-    expected = np.exp(-losses) / np.exp(-losses).sum()
-    assert list(model.source_weights_.values()) == pytest.approx(expected)
-    # The erratum: by training loss the noise is taken for knowledge.
-    assert model.source_weights_["noise"] > 0.1
-
-
 @pytest.mark.slow
 def test_threads_do_not_matter():
     tables, y = drawn()
@@ -293,7 +282,7 @@ def test_models_pickle():
 def test_a_graph_alone_becomes_a_table():
     _, y, near, _ = planted()
     sources, labels = Sources(graphs={"near": near}), {i: int(y[i]) for i in range(0, 300, 2)}
-    with pytest.raises(ValueError, match="graphs only; make a table of one"):
+    with pytest.raises(ValueError, match="got graphs only; make a table of one"):
         GBCClassifier(5).fit(sources, labels)
     for kind in ("adjacency", "spectral"):
         made = sources.with_features_of("near", kind)
@@ -328,7 +317,7 @@ def test_numbers_of_graph_neighbours():
     sources = Sources(tables, {"group": {"a": a[keep], "b": b[keep]}})
     model = GBCRegressor(15, params=ONE_THREAD, random_state=0)
     model.fit(sources, dict(enumerate(value[:200])))
-    assert model.graph_smoothing_["group"] > 0 and model.search_["taught"]
+    assert model.graph_smoothing_["group"] > 0 and model.search_["self_training"]
     linked = np.intersect1d(np.arange(350, 400), np.union1d(a[keep], b[keep]))
     assert np.corrcoef(model.predict(sources, linked), value[linked])[0, 1] > 0.6
 
@@ -370,12 +359,12 @@ def test_series_arrays_and_missing_labels_are_read_alike():
 @pytest.mark.parametrize(
     ("labels", "error", "match"),
     [
-        ({0: "a", 10_000: "b"}, ValueError, "labels of 1 ids that no source has, 10000 the first"),
-        ({"0": "a", "1": "b"}, ValueError, "labels of 2 ids that no source has, '0' the first"),
-        ({}, ValueError, "no id has a label"),
-        ({0: None}, ValueError, "no id has a label"),
+        ({0: "a", 10_000: "b"}, ValueError, "got 1 of other ids, 10000 the first"),
+        ({"0": "a", "1": "b"}, ValueError, "got 2 of other ids, '0' the first"),
+        ({}, ValueError, "expected a label for some of the ids"),
+        ({0: None}, ValueError, "expected a label for some of the ids"),
         ({0: "a", 1: "a"}, ValueError, "one class only, 'a'"),
-        ([1, 2], ValueError, "2 labels for 240 ids"),
+        ([1, 2], ValueError, "expected 240 labels, .* got 2"),
         (None, ValueError, "requires y"),
     ],
 )
@@ -388,11 +377,12 @@ def test_labels_that_are_refused(labels, error, match):
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
-        ({"consensus": "on"}, "consensus='on': use 'auto' or a number"),
-        ({"graph_smoothing": -1}, "graph_smoothing=-1"),
-        ({"weights": "best"}, "weights='best'"),
-        ({"form": "new"}, "form='new'"),
-        ({"cv": 1}, "2 folds"),
+        ({"consensus": "on"}, r"'consensus' .* must be .* among {'auto'} or a float in .*'on'"),
+        ({"graph_smoothing": -1}, "'graph_smoothing' .* Got -1"),
+        ({"weights": "best"}, "'weights' .* Got 'best'"),
+        ({"n_rounds": 0}, "'n_rounds' .* Got 0"),
+        ({"cv": 1}, r"'cv' .* int in the range \[2, inf\). Got 1"),
+        ({"random_state": "x"}, "'random_state' .* Got 'x'"),
     ],
 )
 def test_parameters_that_are_refused(parameters, match):
@@ -405,11 +395,11 @@ def test_rows_and_sources_do_not_mix():
     rows, y = rng.normal(size=(60, 3)), rng.integers(0, 2, 60)
     sources = Sources({"t": (np.arange(60), rows)})
     model = GBCClassifier(5, params=ONE_THREAD, random_state=0)
-    with pytest.raises(TypeError, match="fitted on plain rows"):
+    with pytest.raises(TypeError, match="expected plain rows as in fit"):
         model.fit(rows, y).predict(sources)
-    with pytest.raises(TypeError, match="fitted on Sources"):
+    with pytest.raises(TypeError, match="expected Sources with some"):
         model.fit(sources, dict(enumerate(y))).predict(rows)
-    with pytest.raises(KeyError, match="77 is in no source"):
+    with pytest.raises(KeyError, match="expected ids of the sources, got 77"):
         model.predict(sources, [77])
-    with pytest.raises(ValueError, match="no number; use GBCClassifier"):
+    with pytest.raises(ValueError, match="expected numbers, got 'a'; use GBCClassifier"):
         GBCRegressor(5).fit(sources, {0: "a", 1: "b"})

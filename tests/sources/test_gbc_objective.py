@@ -3,55 +3,60 @@
 import numpy as np
 import pytest
 
+from tabweave.published.gbc import SignedLogistic
 from tabweave.sources.gbc.objective import (
     Logistic,
     Squared,
     Terms,
     edge_loss,
     expected,
+    label_scale,
     source_weights,
 )
-from tabweave.sources.gbc.validation import Fusion, better, choose, informative
+from tabweave.sources.gbc.prediction import Fusion, better, choose_fusion, informative
+
+LOSSES = [Logistic(), Squared(), SignedLogistic()]
 
 
-@pytest.mark.parametrize("printed", [False, True])
-@pytest.mark.parametrize("lambdas", [(0.0, 0.0), (0.7, 0.0), (0.0, 1.3), (0.5, 2.0)])
-@pytest.mark.parametrize("loss", [Logistic(), Squared()], ids=["logistic", "squared"])
-def test_gradients_are_finite_differences_of_the_objective(loss, lambdas, printed):
+@pytest.mark.parametrize("factors", [(0.0, 0.0), (0.7, 0.0), (0.0, 1.3), (0.5, 2.0)])
+@pytest.mark.parametrize("loss", LOSSES, ids=["logistic", "squared", "published"])
+def test_gradients_are_finite_differences_of_the_objective(loss, factors):
     rng = np.random.default_rng(0)
     scores, mean, near = rng.normal(size=(3, 9, 2))
     labeled = np.arange(9) < 4
     targets = (rng.random((9, 2)) < 0.5).astype(float)
-    terms = Terms(loss, targets, labeled, *lambdas, printed)
+    terms = Terms(loss, targets, labeled, factors)
     first, second = terms.gradient(scores, (mean, near))
     step = 1e-5
-    for place in np.ndindex(scores.shape):
+    for at in np.ndindex(scores.shape):
         up, down = scores.copy(), scores.copy()
-        up[place] += step
-        down[place] -= step
+        up[at] += step
+        down[at] -= step
         slope = (terms.value(up, (mean, near)) - terms.value(down, (mean, near))) / (2 * step)
-        assert first[place] == pytest.approx(slope, abs=1e-7)
-        bend = (terms.gradient(up, (mean, near))[0] - terms.gradient(down, (mean, near))[0])[place]
-        assert second[place] == pytest.approx(bend / (2 * step), abs=1e-7)
+        assert first[at] == pytest.approx(slope, abs=1e-7)
+        bend = (terms.gradient(up, (mean, near))[0] - terms.gradient(down, (mean, near))[0])[at]
+        assert second[at] == pytest.approx(bend / (2 * step), abs=1e-7)
 
 
 def test_terms_are_means_on_the_scale_of_the_labels():
     rng = np.random.default_rng(1)
     scores, mean = rng.normal(size=(2, 6, 1))
     labeled = np.arange(6) < 3
-    one = Terms(Squared(), np.zeros((6, 1)), labeled, 1.0)
+    one = Terms(Squared(), np.zeros((6, 1)), labeled, (label_scale(labeled), 0.0))
     twice = [np.concatenate([a[:3], a[3:], a[3:]]) for a in (scores, mean)]
-    more = Terms(Squared(), np.zeros((9, 1)), np.arange(9) < 3, 1.0)
+    few = np.arange(9) < 3
+    more = Terms(Squared(), np.zeros((9, 1)), few, (label_scale(few), 0.0))
     # The same unlabeled rows once more change nothing.
     assert more.value(twice[0], (twice[1], None)) == pytest.approx(one.value(scores, (mean, None)))
 
 
-def test_the_logistic_loss_is_the_printed_one_on_labels():
+def test_the_logistic_loss_is_the_published_one_on_labels():
     scores = np.linspace(-3, 3, 7)[:, None]
     for label in (0.0, 1.0):
         sign = 2 * label - 1
-        printed = np.log1p(np.exp(-sign * scores[:, 0]))
-        assert Logistic().rows(scores, np.full((7, 1), label)) == pytest.approx(printed)
+        published = np.log1p(np.exp(-sign * scores[:, 0]))
+        assert Logistic().rows(scores, np.full((7, 1), label)) == pytest.approx(published)
+        assert SignedLogistic().agreement(scores, np.array([[sign]])) == pytest.approx(published)
 
 
 def test_source_weights_by_hand():
@@ -59,14 +64,14 @@ def test_source_weights_by_hand():
     assert found == pytest.approx([1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1)), 0])
 
 
-def test_expected_is_the_mean_over_those_that_know_a_row():
+def test_expected_is_the_mean_over_the_sources_that_have_a_row():
     scores = np.array([[[1.0], [3.0], [np.nan]], [[2.0], [np.nan], [np.nan]]])
     found = expected(scores, np.array([0.25, 0.75]))
     assert found[:2, 0] == pytest.approx([1.75, 3.0])
     assert np.isnan(found[2, 0])
 
 
-def test_edge_loss_leaves_out_what_is_unknown():
+def test_edge_loss_leaves_out_ends_without_a_score():
     scores = np.array([[0.0], [2.0], [np.nan]])
     assert edge_loss(Squared(), scores, np.array([[0, 0], [1, 2]])) == pytest.approx(4.0)
 
@@ -85,7 +90,7 @@ def test_noise_is_not_informative_and_gets_no_weight():
     scores = np.array([good, rng.normal(0, 1, (400, 1)), np.full((400, 1), np.nan)])
     loss, start = Logistic(), np.zeros(1)
     assert informative(loss, start, scores, targets).tolist() == [True, False, False]
-    chosen = choose(loss, lambda f: loss.rows(f, targets), start, scores, targets)
+    chosen = choose_fusion(loss, lambda f: loss.rows(f, targets), start, scores, targets)
     assert chosen.weights.tolist() == [1, 0, 0] and chosen.scale == 1
 
 

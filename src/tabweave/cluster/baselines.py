@@ -1,28 +1,50 @@
-"""What the stream clusterers of the literature share: windows, profiles, a first k-modes."""
+"""Stream clusterers of the literature, as baselines: CCDS-DC, CCTED and DCD.
+
+Windows of categories in, a cluster for each row out. The first window is clustered by k-modes;
+each further one either continues the clusters, which are profiles of values, or is clustered anew
+because the concept has drifted. The three differ in how they tell.
+"""
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import xlogy
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import remember_names, require_rows
+from tabweave._compat import Interval
+from tabweave.base import (
+    Estimator,
+    TabularInput,
+    check_categorical,
+    read_with_fitted_schema,
+    remember_names,
+    require_rows,
+)
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of, scores, shares
 from tabweave.embed.windowed import check_window_columns
-from tabweave.io.store import Storable
 from tabweave.rows.table import Schema, Table
 
+MAX_ITER = 50  # alternations of CCDS-DC per window
 
-class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
+
+class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
     """Base of CCDS-DC, CCTED and DCD: clusters are profiles of values, windows come one by one.
 
-    A subclass implements ``_next(places) -> labels`` for the windows after the first and
-    ``_scores(places)``, larger for a better cluster; it may set ``drifted_``.
+    A subclass implements ``_next(indices) -> labels`` for the windows after the first and
+    ``_scores(indices)``, larger for a better cluster; it may set ``drifted_``. The indices of a
+    row are those of its values in the vocabulary.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "schema": [Schema, dict, None],
+    }
 
     n_clusters: int
     n_init: int
@@ -33,25 +55,26 @@ class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
-        self._check()
-        table = self._nominal(Table.of(X, Schema.of(self.schema), numbers="nominal"))
+        self._validate_params()
+        table = Table.of(X, Schema.of(self.schema), numbers="nominal")
+        check_categorical(self, table.schema)
         require_rows(table)
         self._vocabulary = empty(table).grown(table)
         self.schema_ = table.schema
         remember_names(self, table.schema)
-        places = self._vocabulary.places(table)
+        indices = self._vocabulary.places(table)
         self.n_windows_ = 1
         self.drifted_ = False
-        self._take(places, self._cluster(places))
+        self._take(indices, self._cluster(indices))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on with a window; one without rows only moves the position."""
         if "_vocabulary" not in vars(self):
             return self.fit(X, y)
-        self._check()
+        self._validate_params()
         check_window_columns(X, self.schema_)
-        table = self._read_fitted(X)
+        table = read_with_fitted_schema(self, X)
         self.n_windows_ += 1
         if not table.n_rows:
             self.labels_ = np.zeros(0, np.intp)
@@ -59,68 +82,36 @@ class ProfileClusterer(Storable, ClusterMixin, BaseEstimator):
         grown = self._vocabulary.grown(table)
         self._profiles = grown.spread(self._profiles, self._vocabulary)
         self._vocabulary = grown
-        places = grown.places(table)
-        self._take(places, self._next(places))
+        indices = grown.places(table)
+        self._take(indices, self._next(indices))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of each row under the last model."""
         check_is_fitted(self, "schema_")
-        places = self._vocabulary.places(self._read_fitted(X))
-        return self._scores(places).argmax(axis=1)
+        indices = self._vocabulary.places(read_with_fitted_schema(self, X))
+        return self._scores(indices).argmax(axis=1)
 
-    def _next(self, places: np.ndarray) -> np.ndarray:
+    def _next(self, indices: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def _scores(self, places: np.ndarray) -> np.ndarray:
+    def _scores(self, indices: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
-    def _take(self, places: np.ndarray, labels: np.ndarray) -> None:
+    def _take(self, indices: np.ndarray, labels: np.ndarray) -> None:
         """Make a window's clusters the model."""
         k, size = self.n_clusters, int(self._vocabulary.starts[-1])
         self.labels_ = labels
         self._sizes = np.bincount(labels, minlength=k).astype(np.float64)
-        self._profiles = profiles_of(places, labels, k, size)
+        self._profiles = profiles_of(indices, labels, k, size)
 
-    def _cluster(self, places: np.ndarray) -> np.ndarray:
+    def _cluster(self, indices: np.ndarray) -> np.ndarray:
         """Cluster a window on its own, by k-modes as the papers do."""
         from tabweave.cluster.kmodes import KModes
 
-        k = min(self.n_clusters, len(np.unique(places, axis=0)))
+        k = min(self.n_clusters, len(np.unique(indices, axis=0)))
         model = KModes(k, n_init=self.n_init, random_state=self.random_state)
-        return model.fit(places).labels_.astype(np.intp)
-
-    def _read_fitted(self, X: Any) -> Table:
-        table = self._nominal(Table.of(X, self.schema_, numbers="nominal"))
-        if not isinstance(X, dict | list | tuple | Table):
-            _check_feature_names(self, X, reset=False)
-        return table
-
-    def _nominal(self, table: Table) -> Table:
-        for column in table.schema.numeric:
-            raise ValueError(
-                f"column {column.name!r} is numeric; {type(self).__name__} reads categories: "
-                "declare it nominal, or leave it out"
-            )
-        return table
-
-    def _check(self) -> None:
-        for name in ("n_clusters", "n_init"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r}: use a whole number >= 1")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        return tags
-
-
-# -- CCDS-DC: clusters of categorical streams as an optimisation [Bai, Cheng, Liang, Shen 2016]
-
-MAX_ITER = 50  # alternations per window
+        return model.fit(indices).labels_.astype(np.intp)
 
 
 class CCDSDC(ProfileClusterer):
@@ -135,7 +126,7 @@ class CCDSDC(ProfileClusterer):
     threshold : float, default=0.1
         Relative gain of clustering anew above which the concept has drifted.
     n_init : int, default=10
-        Starts of k-modes, which clusters the first window and is the alternative for the others.
+        Starts of k-modes, wherever it clusters a window on its own.
     random_state : int, RandomState or None
         Seed of the starts.
     schema : Schema or mapping, optional
@@ -170,6 +161,12 @@ class CCDSDC(ProfileClusterer):
     (True, False)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ProfileClusterer._parameter_constraints,
+        "continuity": [Interval(Real, 0, None, closed="left")],
+        "threshold": [Interval(Real, None, None, closed="neither")],
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -187,43 +184,40 @@ class CCDSDC(ProfileClusterer):
         self.random_state = random_state
         self.schema = schema
 
-    def _next(self, places: np.ndarray) -> np.ndarray:
+    def _next(self, indices: np.ndarray) -> np.ndarray:
         last = shares(self._profiles, self._sizes)
-        kept = self._continued(places, last)
-        anew = self._cluster(places)
+        kept = self._continued(indices, last)
+        anew = self._cluster(indices)
         size = last.shape[1]
-        costs = [uncertainty(places, labels, self.n_clusters, size) for labels in (kept, anew)]
+        costs = [uncertainty(indices, labels, self.n_clusters, size) for labels in (kept, anew)]
         self.index_ = (costs[0] - costs[1]) / max(costs[0], 1e-300)
         self.drifted_ = self.index_ > self.threshold
         return anew if self.drifted_ else kept
 
-    def _continued(self, places: np.ndarray, last: np.ndarray) -> np.ndarray:
+    def _continued(self, indices: np.ndarray, last: np.ndarray) -> np.ndarray:
         """Assign rows and renew the clusters, each a mean of its rows and the last model."""
         k, size = last.shape
-        model, labels = last, np.full(len(places), -1)
+        model, labels = last, np.full(len(indices), -1)
         for _ in range(MAX_ITER):
-            found = scores(places, model).argmax(axis=1)
+            found = scores(indices, model).argmax(axis=1)
             if (found == labels).all():
                 break
             labels = found
             sizes = np.bincount(labels, minlength=k).astype(np.float64)
-            own = shares(profiles_of(places, labels, k, size), sizes)
+            own = shares(profiles_of(indices, labels, k, size), sizes)
             mixed = (own + self.continuity * last) / (1 + self.continuity)
             model = np.where(sizes[:, None] > 0, mixed, last)
         return labels
 
-    def _scores(self, places: np.ndarray) -> np.ndarray:
-        return scores(places, shares(self._profiles, self._sizes))
+    def _scores(self, indices: np.ndarray) -> np.ndarray:
+        return scores(indices, shares(self._profiles, self._sizes))
 
 
-def uncertainty(places: np.ndarray, labels: np.ndarray, k: int, size: int) -> float:
+def uncertainty(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> float:
     """Return ``Σ_clusters |c| Σ_columns (1 - Σ_v p(v|c)²)``: 0 if clusters are of one mind."""
     sizes = np.bincount(labels, minlength=k).astype(np.float64)
-    p = shares(profiles_of(places, labels, k, size), sizes)
-    return float(sizes @ (places.shape[1] - (p**2).sum(axis=1)))
-
-
-# -- CCTED: clusters of time-evolving categories by rough membership [Cao et al. 2010]
+    p = shares(profiles_of(indices, labels, k, size), sizes)
+    return float(sizes @ (indices.shape[1] - (p**2).sum(axis=1)))
 
 
 class CCTED(ProfileClusterer):
@@ -231,16 +225,10 @@ class CCTED(ProfileClusterer):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
     threshold : float, default=0.2
         Difference of two windows above which the concept has drifted.
-    n_init : int, default=10
-        Starts of k-modes, which clusters the first window and those after a drift.
-    random_state : int, RandomState or None
-        Seed of the starts.
-    schema : Schema or mapping, optional
-        What the columns are.
+    n_clusters, n_init, random_state, schema
+        As in :class:`CCDSDC`.
 
     Attributes
     ----------
@@ -271,6 +259,11 @@ class CCTED(ProfileClusterer):
     (0.0, True)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "threshold": [Interval(Real, None, None, closed="neither")],
+        **ProfileClusterer._parameter_constraints,
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -286,17 +279,17 @@ class CCTED(ProfileClusterer):
         self.random_state = random_state
         self.schema = schema
 
-    def _next(self, places: np.ndarray) -> np.ndarray:
-        now = np.bincount(places.ravel(), minlength=self._profiles.shape[1])
+    def _next(self, indices: np.ndarray) -> np.ndarray:
+        now = np.bincount(indices.ravel(), minlength=self._profiles.shape[1])
         self.difference_ = window_difference(
-            self._profiles.sum(axis=0), now, places.shape[1], self._sizes.sum(), len(places)
+            self._profiles.sum(axis=0), now, indices.shape[1], self._sizes.sum(), len(indices)
         )
         self.drifted_ = self.difference_ > self.threshold
-        return self._cluster(places) if self.drifted_ else self._scores(places).argmax(axis=1)
+        return self._cluster(indices) if self.drifted_ else self._scores(indices).argmax(axis=1)
 
-    def _scores(self, places: np.ndarray) -> np.ndarray:
+    def _scores(self, indices: np.ndarray) -> np.ndarray:
         """Return the mean share of a cluster's rows that have each of a row's values."""
-        return scores(places, shares(self._profiles, self._sizes))
+        return scores(indices, shares(self._profiles, self._sizes))
 
 
 def window_difference(
@@ -311,28 +304,19 @@ def window_difference(
     return float(np.abs(f - g).sum() / (2 * n_columns))
 
 
-# -- DCD: clusters of concept-drifting categories by node importance [Chen, Chen, Lin 2009]
-
-
 class DCD(ProfileClusterer):
     """Cluster a categorical stream with drifting concepts; a baseline.
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters.
     outliers : float, default=0.1
         Share of rows that resemble no cluster above which the concept has drifted (θ).
     variation : float, default=0.1
         Change of a cluster's share of rows above which the cluster varies (ε).
     clusters_varying : float, default=0.5
         Share of varying clusters above which the concept has drifted (η).
-    n_init : int, default=10
-        Starts of k-modes, which clusters the first window and those after a drift.
-    random_state : int, RandomState or None
-        Seed of the starts.
-    schema : Schema or mapping, optional
-        What the columns are.
+    n_clusters, n_init, random_state, schema
+        As in :class:`CCDSDC`.
 
     Attributes
     ----------
@@ -355,6 +339,13 @@ class DCD(ProfileClusterer):
     (False, np.True_)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ProfileClusterer._parameter_constraints,
+        "outliers": [Interval(Real, 0, 1, closed="both")],
+        "variation": [Interval(Real, 0, 1, closed="both")],
+        "clusters_varying": [Interval(Real, 0, 1, closed="both")],
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -374,37 +365,37 @@ class DCD(ProfileClusterer):
         self.random_state = random_state
         self.schema = schema
 
-    def _next(self, places: np.ndarray) -> np.ndarray:
-        found = self._scores(places)
+    def _next(self, indices: np.ndarray) -> np.ndarray:
+        found = self._scores(indices)
         labels = found.argmax(axis=1)
         alike = found[np.arange(len(labels)), labels] >= self._thresholds[labels]
         before = self._sizes / self._sizes.sum()
         now = np.bincount(labels[alike], minlength=self.n_clusters) / max(alike.sum(), 1)
         varying = (np.abs(now - before) > self.variation).mean()
         self.drifted_ = bool((~alike).mean() > self.outliers or varying > self.clusters_varying)
-        return self._cluster(places) if self.drifted_ else labels
+        return self._cluster(indices) if self.drifted_ else labels
 
-    def _take(self, places: np.ndarray, labels: np.ndarray) -> None:
+    def _take(self, indices: np.ndarray, labels: np.ndarray) -> None:
         older = vars(self).get("_profiles")
-        super()._take(places, labels)
+        super()._take(indices, labels)
         if older is not None and older.shape == self._profiles.shape and not self.drifted_:
             self._profiles = self._profiles + older  # the concept goes on, and so do its counts
             first = self._profiles[:, : self._vocabulary.sizes[0]]
             self._sizes = first.sum(axis=1)
-        found = self._scores(places)
+        found = self._scores(indices)
         own = found[np.arange(len(labels)), labels]
         self._thresholds = np.full(self.n_clusters, np.inf)
         np.minimum.at(self._thresholds, labels, own)
         self._thresholds[np.isinf(self._thresholds)] = 0.0
 
-    def _scores(self, places: np.ndarray) -> np.ndarray:
+    def _scores(self, indices: np.ndarray) -> np.ndarray:
         """Return the resemblance of rows to clusters: the importance of their values added up."""
-        return scores(places, importance(self._profiles, self._sizes))
+        return scores(indices, importance(self._profiles, self._sizes))
 
 
 def importance(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """Return ``w(c, v) = |v in c| / |c| · (1 - H(clusters of v) / log k)``."""
     total = profiles.sum(axis=0)
-    spread = profiles / np.where(total > 0, total, 1)
-    entropy = -xlogy(spread, spread).sum(axis=0) / np.log(max(len(profiles), 2))
+    p = profiles / np.where(total > 0, total, 1)
+    entropy = -xlogy(p, p).sum(axis=0) / np.log(max(len(profiles), 2))
     return shares(profiles, sizes) * (1 - entropy)

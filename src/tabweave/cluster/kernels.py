@@ -1,7 +1,7 @@
 """Compiled loops behind :class:`tabweave.cluster.KModes`. Importing this module loads numba.
 
 The values of all columns (an unknown one last in each) are numbered in one sequence; a row is its
-``places`` in it. ``reach[v, c]`` is what a row pays for value v if it belongs to centre c, so a
+``indices`` in it. ``reach[v, c]`` is what a row pays for value v if it belongs to centre c, so a
 row's distances to all centres are one vector sum per column.
 """
 
@@ -18,16 +18,16 @@ _LOOKUPS = 1 << 22  # of a block
 
 
 @njit(nogil=True, cache=True)
-def assign(places, reach, labels, distances):
+def assign(indices, reach, labels, distances):
     """Set the nearest centre of each row (the first of equals) and the distance to it."""
     k = reach.shape[1]
     total = np.empty(k)
-    for i in range(len(places)):
-        row = reach[places[i, 0]]
+    for i in range(len(indices)):
+        row = reach[indices[i, 0]]
         for c in range(k):
             total[c] = row[c]
-        for a in range(1, places.shape[1]):
-            row = reach[places[i, a]]
+        for a in range(1, indices.shape[1]):
+            row = reach[indices[i, a]]
             for c in range(k):
                 total[c] += row[c]
         best = 0
@@ -39,30 +39,30 @@ def assign(places, reach, labels, distances):
 
 
 @njit(nogil=True, cache=True)
-def sum_up(places, reach, out):
+def sum_up(indices, reach, out):
     """Set ``out[i, c]`` to the distance of row i to centre c."""
-    for i in range(len(places)):
+    for i in range(len(indices)):
         for c in range(reach.shape[1]):
             out[i, c] = 0.0
-        for a in range(places.shape[1]):
-            row = reach[places[i, a]]
+        for a in range(indices.shape[1]):
+            row = reach[indices[i, a]]
             for c in range(reach.shape[1]):
                 out[i, c] += row[c]
 
 
 @njit(nogil=True, cache=True)
-def next_dense(places, reach, density, near):
+def next_dense(indices, reach, density, near):
     """Lower each row's distance to its nearest centre by a new one; return the best next centre.
 
     ``near`` is negative for rows that are centres. Cao's score is density times distance.
     """
     best, best_score = -1, -1.0
-    for i in range(len(places)):
+    for i in range(len(indices)):
         if near[i] < 0:
             continue
         total = 0.0
-        for a in range(places.shape[1]):
-            total += reach[places[i, a]]
+        for a in range(indices.shape[1]):
+            total += reach[indices[i, a]]
         near[i] = min(near[i], total)
         if near[i] * density[i] > best_score:
             best, best_score = i, near[i] * density[i]
@@ -70,12 +70,12 @@ def next_dense(places, reach, density, near):
 
 
 @njit(nogil=True, cache=True)
-def add_values(places, weight, labels, histogram):
+def add_values(indices, weight, labels, histogram):
     """Add each row's values to the histogram (k × values) of its cluster."""
-    for i in range(len(places)):
+    for i in range(len(indices)):
         own = histogram[labels[i]]
-        for a in range(places.shape[1]):
-            own[places[i, a]] += weight[i]
+        for a in range(indices.shape[1]):
+            own[indices[i, a]] += weight[i]
 
 
 @njit(nogil=True, cache=True)
@@ -161,26 +161,26 @@ def total_cost(weight, distances):
 
 
 @njit(nogil=True, cache=True)
-def run(places, weight, offsets, tables, starts, kind, max_iter, histogram):
+def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
     """Alternate centres and assignments from a first histogram; keep the best centres seen.
 
     With modes and Hamming distance no step raises the cost. Other measures may, as the mode is not
     their best centre: the run then ends at the best step. Returns (cost, steps) and leaves
     the histogram that the best centres come from in ``histogram``.
     """
-    n, k = len(places), len(histogram)
+    n, k = len(indices), len(histogram)
     labels, distances = np.empty(n, np.int64), np.empty(n)
     reach = np.full((histogram.shape[1], k), np.nan)
     current = histogram.copy()
     reach_of(current, offsets, tables, starts, kind, reach)
-    assign(places, reach, labels, distances)
+    assign(indices, reach, labels, distances)
     # A distribution of one row is no distribution of a cluster: its cost is not comparable.
     best = np.inf if kind == DISTRIBUTION else total_cost(weight, distances)
     worse, steps = 0, 0
     for _ in range(max_iter):
         _fill_empty(labels, distances, k)
         current[:] = 0.0
-        add_values(places, weight, labels, current)
+        add_values(indices, weight, labels, current)
         for c in range(k):
             if not current[c].any():
                 current[c] = histogram[c]
@@ -188,7 +188,7 @@ def run(places, weight, offsets, tables, starts, kind, max_iter, histogram):
             if best == np.inf:
                 best = total_cost(weight, distances)
             break
-        assign(places, reach, labels, distances)
+        assign(indices, reach, labels, distances)
         cost = total_cost(weight, distances)
         steps += 1
         if cost < best:
@@ -203,30 +203,30 @@ def run(places, weight, offsets, tables, starts, kind, max_iter, histogram):
     return best, steps
 
 
-def row_blocks(places: np.ndarray, reach: np.ndarray) -> list[slice]:
+def row_blocks(indices: np.ndarray, reach: np.ndarray) -> list[slice]:
     """Cut rows into blocks for threads, large enough to repay starting one."""
-    n_rows = len(places)
-    size = max(1, _LOOKUPS // (places.shape[1] * reach.shape[1]))
+    n_rows = len(indices)
+    size = max(1, _LOOKUPS // (indices.shape[1] * reach.shape[1]))
     return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
 
 
-def nearest(places: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def nearest(indices: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's nearest centre and its distance, on all cores."""
-    labels, distances = np.empty(len(places), np.int64), np.empty(len(places))
+    labels, distances = np.empty(len(indices), np.int64), np.empty(len(indices))
 
     def work(rows: slice) -> None:
-        assign(places[rows], reach, labels[rows], distances[rows])
+        assign(indices[rows], reach, labels[rows], distances[rows])
 
-    in_threads(work, row_blocks(places, reach))
+    in_threads(work, row_blocks(indices, reach))
     return labels, distances
 
 
-def all_distances(places: np.ndarray, reach: np.ndarray) -> np.ndarray:
+def all_distances(indices: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """Return the distance of each row to each centre, on all cores."""
-    out = np.empty((len(places), reach.shape[1]))
+    out = np.empty((len(indices), reach.shape[1]))
 
     def work(rows: slice) -> None:
-        sum_up(places[rows], reach, out[rows])
+        sum_up(indices[rows], reach, out[rows])
 
-    in_threads(work, row_blocks(places, reach))
+    in_threads(work, row_blocks(indices, reach))
     return out

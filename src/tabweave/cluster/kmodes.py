@@ -2,6 +2,8 @@
 
 Rows go to the nearest of k centres, centres become what their rows have most of, until nothing
 changes. Works on distinct rows with multiplicities and one lookup per row, column and centre.
+Centres are histograms of values (:class:`Layout`); the first ones are rows, chosen at random, by
+Huang's draw or by Cao's density.
 """
 
 from __future__ import annotations
@@ -10,34 +12,28 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import TabularInput, ValueEmbedder
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.counts.counts import _checked_weight
-from tabweave.io.store import Storable
 from tabweave.rows.distinct import distinct_rows
 from tabweave.rows.table import Table
 from tabweave.rows.vocabulary import Label, positions
 from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
 
+CENTERS = ("mode", "medoid", "distribution")
+UNKNOWN = "<unknown>"
+Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
+
 
 class KModes(
-    Storable,
-    TabularInput,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
+    TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator
 ):
     """Cluster rows of categories around k centres.
 
@@ -49,9 +45,9 @@ class KModes(
     n_clusters : int, default=8
         Number of clusters; at most the number of distinct rows.
     metric : str or ValueEmbedder, default="hamming"
-        Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on X; an embedder
-        that is fitted already is used as it is. Set-valued columns and measures without one table
-        per column are refused.
+        Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on X; an
+        embedder that is fitted already is used as it is. Set-valued columns and measures without
+        one table per column are refused.
     init : {"random", "huang", "cao"} or array-like of shape (n_clusters, n_features)
         First centres: random rows, rows near to values drawn by frequency, dense rows far from
         each other, or the given ones. The last two are deterministic: one start.
@@ -82,7 +78,7 @@ class KModes(
     metric_ : ValueEmbedder
         The fitted metric.
     n_features_in_, feature_names_in_ : int, ndarray
-        Number and names of the columns.
+        How many columns there are, and their names.
 
     Notes
     -----
@@ -101,6 +97,17 @@ class KModes(
     >>> model.predict([["b", "y"], ["b", "z"]]) == model.labels_[2]
     array([ True,  True])
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "metric": [str, ValueEmbedder],
+        "init": [StrOptions({"random", "huang", "cao"}), "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "centers": [StrOptions(set(CENTERS))],
+        "feature_weights": ["array-like", None],
+        "random_state": ["random_state"],
+    }
 
     def __init__(
         self,
@@ -123,8 +130,6 @@ class KModes(
         self.feature_weights = feature_weights
         self.random_state = random_state
 
-    # -- learning --------------------------------------------------------------------------
-
     metric_: ValueEmbedder
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -141,12 +146,12 @@ class KModes(
         """
         from tabweave.counts.counting import n_threads
 
-        self._check_parameters()
+        self._validate_params()
         table = fit_metric(self, X, y, sample_weight)
         self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
         weight = _checked_weight(sample_weight, table.n_rows)
-        places, weights, inverse = self._layout.distinct(table, weight)
-        seen, heavy = places[weights > 0], weights[weights > 0]
+        indices, weights, inverse = self._layout.distinct(table, weight)
+        seen, heavy = indices[weights > 0], weights[weights > 0]
         firsts = self._first_centers(seen, heavy)
 
         def start(histogram: np.ndarray) -> tuple[float, int]:
@@ -156,9 +161,9 @@ class KModes(
             results = list(pool.map(start, firsts))
         best = min(range(len(results)), key=lambda i: results[i][0])
         self.n_iter_ = max(1, results[best][1])
-        self._place_centers(firsts[best])
+        self._set_centers(firsts[best])
         self._members = np.zeros_like(firsts[best])
-        self._settle(places, weights, inverse)
+        self._assign(indices, weights, inverse)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -171,43 +176,33 @@ class KModes(
         """
         if "_members" not in vars(self):
             return self.fit(X, y, sample_weight)
-        self._check_parameters()
+        self._validate_params()
         table = read_rows(self, X)
         weight = _checked_weight(sample_weight, table.n_rows)
         if self.metric_ is not self.metric:
-            known = self._layout.labels
+            older = self._layout.labels
             self.metric_.partial_fit(table, y, sample_weight)
             self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
-            self._members = self._layout.respread(self._members, known)
-            self._place_centers(self._layout.respread(self._centers, known))
-        self._settle(*self._layout.distinct(table, weight))
+            self._members = self._layout.reindex(self._members, older)
+            self._set_centers(self._layout.reindex(self._centers, older))
+        self._assign(*self._layout.distinct(table, weight))
         filled = self._members.any(axis=1, keepdims=True)
-        self._place_centers(np.where(filled, self._members, self._centers))
+        self._set_centers(np.where(filled, self._members, self._centers))
         self.n_iter_ += 1
         return self
 
-    def _check_parameters(self) -> None:
-        for name in ("n_clusters", "n_init", "max_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r}: use a whole number >= 1")
-        if self.centers not in CENTERS:
-            raise ValueError(f"centers={self.centers!r}: use one of {', '.join(CENTERS)}")
-        if isinstance(self.init, str) and self.init not in ("random", "huang", "cao"):
-            raise ValueError(f"init={self.init!r}: use 'random', 'huang', 'cao' or an array")
-
-    def _first_centers(self, places: np.ndarray, weight: np.ndarray) -> list[np.ndarray]:
+    def _first_centers(self, indices: np.ndarray, weight: np.ndarray) -> list[np.ndarray]:
         """Return, per start, the centres as histograms of one row each."""
         k, layout = self.n_clusters, self._layout
-        if k > len(places):
+        if k > len(indices):
             raise ValueError(
-                f"n_clusters={k}, but there are {len(places)} distinct rows (n_samples="
-                f"{weight.sum():g}); ask for fewer clusters"
+                f"expected n_clusters of at most {len(indices)}, the number of distinct rows "
+                f"(n_samples={weight.sum():g}), got {k}"
             )
         if not isinstance(self.init, str):
-            given = layout.places(self.metric_._read(self.init, self.metric_.schema_))
+            given = layout.indices(self.metric_._read(self.init, self.metric_.schema_))
             if len(given) != k:
-                raise ValueError(f"init has {len(given)} rows for n_clusters={k}")
+                raise ValueError(f"init: expected {k} rows, one a cluster, got {len(given)}")
             return [layout.histogram(given)]
         rng = check_random_state(self.random_state)
 
@@ -215,60 +210,55 @@ class KModes(
             return layout.reach(layout.histogram(centers))
 
         if self.init == "cao":
-            rows = [cao(places, weight, k, reach)]
+            rows = [cao(indices, weight, k, reach)]
         elif self.init == "huang":
-            rows = [huang(places, weight, k, rng, reach) for _ in range(self.n_init)]
+            rows = [huang(indices, weight, k, rng, reach) for _ in range(self.n_init)]
         else:
             rows = [random_rows(weight, k, rng) for _ in range(self.n_init)]
-        return [layout.histogram(places[chosen]) for chosen in rows]
+        return [layout.histogram(indices[chosen]) for chosen in rows]
 
-    def _place_centers(self, histogram: np.ndarray) -> None:
+    def _set_centers(self, histogram: np.ndarray) -> None:
         """Take the centres from one histogram of values per cluster."""
         self._centers = histogram
         self._reach = self._layout.reach(histogram)
         self._n_features_out = len(histogram)
         self.cluster_centers_: Any = self._layout.centers(histogram)
 
-    def _settle(self, places: np.ndarray, weights: np.ndarray, inverse: np.ndarray) -> None:
+    def _assign(self, indices: np.ndarray, weights: np.ndarray, inverse: np.ndarray) -> None:
         """Assign rows to the centres and count their values."""
         from tabweave.cluster import kernels
 
-        labels, distances = kernels.nearest(places, self._reach)
+        labels, distances = kernels.nearest(indices, self._reach)
         self.labels_ = labels[inverse]
         self.cost_ = float(kernels.total_cost(weights, distances))
-        kernels.add_values(places, weights, labels, self._members)
-
-    # -- using -----------------------------------------------------------------------------
+        kernels.add_values(indices, weights, labels, self._members)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the nearest centre of each row; an unknown value is as far as the metric says."""
-        from tabweave.cluster import kernels
+        from tabweave.cluster.kernels import nearest
 
-        check_is_fitted(self, "cluster_centers_")
-        places, _, inverse = self._layout.distinct(read_rows(self, X))
-        return kernels.nearest(places, self._reach)[0][inverse]
+        indices, inverse = self._distinct(X)
+        return nearest(indices, self._reach)[0][inverse]
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the distance of each row to each centre."""
-        from tabweave.cluster import kernels
+        from tabweave.cluster.kernels import all_distances
 
-        check_is_fitted(self, "cluster_centers_")
-        places, _, inverse = self._layout.distinct(read_rows(self, X))
-        distances = kernels.all_distances(places, self._reach)
+        indices, inverse = self._distinct(X)
+        distances = all_distances(indices, self._reach)
         return (np.sqrt(np.maximum(distances, 0)) if self._layout.root else distances)[inverse]
 
-
-# -- Centres of k-modes as histograms of values, and the tables that distances to them come from
-
-CENTERS = ("mode", "medoid", "distribution")
-UNKNOWN = "<unknown>"
+    def _distinct(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        check_is_fitted(self, "cluster_centers_")
+        indices, _, inverse = self._layout.distinct(read_rows(self, X))
+        return indices, inverse
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
     """The values of all columns end to end, an unknown one last in each, and their tables.
 
-    A row is its places in that sequence; a centre is a histogram over it.
+    A row is its indices in that sequence; a centre is a histogram over it.
     """
 
     metric: ValueEmbedder
@@ -300,40 +290,39 @@ class Layout:
             starts=np.concatenate([[0], np.cumsum(sizes**2)]),
         )
 
-    def places(self, table: Table) -> np.ndarray:
-        """Return the places of the values of each row."""
-        codes = value_codes(self.metric, table)
-        return self._placed(codes, slice(None))
+    def indices(self, table: Table) -> np.ndarray:
+        """Return the indices of the values of each row."""
+        return self._shifted(value_codes(self.metric, table), slice(None))
 
     def distinct(
         self, table: Table, weight: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the places of the distinct rows, their weights, and the number of each row."""
+        """Return the indices of the distinct rows, their weights, and the number of each row."""
         codes = value_codes(self.metric, table)
         first, inverse = distinct_rows(codes)
         weights = np.bincount(inverse, weights=weight, minlength=len(first))
-        return self._placed(codes, first), weights.astype(np.float64), inverse
+        return self._shifted(codes, first), weights.astype(np.float64), inverse
 
-    def _placed(self, codes: Sequence[np.ndarray], rows: Any) -> np.ndarray:
+    def _shifted(self, codes: Sequence[np.ndarray], rows: Any) -> np.ndarray:
         out = np.empty((len(codes[0][rows]), len(codes)), np.int32)
         for a, column in enumerate(codes):
             out[:, a] = column[rows] + self.offsets[a]
         return out
 
-    def histogram(self, places: np.ndarray) -> np.ndarray:
+    def histogram(self, indices: np.ndarray) -> np.ndarray:
         """Return centres that are one row each."""
-        out = np.zeros((len(places), self.offsets[-1]))
-        np.put_along_axis(out, places.astype(np.int64), 1.0, axis=1)
+        out = np.zeros((len(indices), self.offsets[-1]))
+        np.put_along_axis(out, indices.astype(np.int64), 1.0, axis=1)
         return out
 
     def run(
-        self, places: np.ndarray, weight: np.ndarray, histogram: np.ndarray, max_iter: int
+        self, indices: np.ndarray, weight: np.ndarray, histogram: np.ndarray, max_iter: int
     ) -> tuple[float, int]:
         """Run k-modes from a first histogram, which becomes that of the best centres."""
         from tabweave.cluster import kernels
 
         layout = (self.offsets, self.tables, self.starts, self.kind)
-        return kernels.run(places, weight, *layout, max_iter, histogram)
+        return kernels.run(indices, weight, *layout, max_iter, histogram)
 
     def reach(self, histogram: np.ndarray) -> np.ndarray:
         """Return what each value pays under each centre, values × centres."""
@@ -365,10 +354,10 @@ class Layout:
             out[name] = {value: share for value, share in shares if share > 0}
         return out
 
-    def respread(self, histogram: np.ndarray, known: Any) -> np.ndarray:
-        """Carry histograms over from an older vocabulary; unknown stays unknown."""
+    def reindex(self, histogram: np.ndarray, older: Any) -> np.ndarray:
+        """Carry histograms over from older labels; unknown stays unknown."""
         parts, start = [], 0
-        for old, new in zip(known, self.labels, strict=True):
+        for old, new in zip(older, self.labels, strict=True):
             part = np.zeros((len(histogram), len(new) + 1))
             part[:, positions(new, old)] = histogram[:, start : start + len(old)]
             part[:, -1] += histogram[:, start + len(old)]
@@ -385,26 +374,23 @@ def column_weights(given: Any, names: Sequence[str]) -> np.ndarray:
         odd = [name for name in given if name not in names]
         if odd:
             raise ValueError(
-                f"feature_weights names column {odd[0]!r}, which is not there; "
-                f"there are {', '.join(map(repr, names))}"
+                f"feature_weights: expected columns {', '.join(map(repr, names))}, got {odd[0]!r}"
             )
         given = [given.get(name, 1.0) for name in names]
     weights = np.asarray(given, dtype=np.float64)
     if weights.shape != (len(names),):
-        raise ValueError(f"feature_weights has shape {weights.shape} for {len(names)} columns")
+        raise ValueError(
+            f"feature_weights: expected one a column, {len(names)}, got shape {weights.shape}"
+        )
     bad = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
     if len(bad):
         raise ValueError(
-            f"feature_weights of column {names[bad[0]]!r} is {weights[bad[0]]}; use a number >= 0"
+            f"feature_weights: expected numbers >= 0, got {weights[bad[0]]} for column "
+            f"{names[bad[0]]!r}"
         )
     if not weights.any():
-        raise ValueError("feature_weights are all zero; give at least one column a weight")
+        raise ValueError("feature_weights: expected at least one above 0, got zeros only")
     return weights
-
-
-# -- First centres of k-modes, as rows: random rows, Huang's draw, Cao's density
-
-Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
 
 
 def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
@@ -417,23 +403,23 @@ def random_rows(weight: np.ndarray, k: int, rng: Any) -> np.ndarray:
     return np.argsort(-keys, kind="stable")[:k]
 
 
-def huang(places: np.ndarray, weight: np.ndarray, k: int, rng: Any, reach: Reach) -> np.ndarray:
+def huang(indices: np.ndarray, weight: np.ndarray, k: int, rng: Any, reach: Reach) -> np.ndarray:
     """Return k different rows near to centres whose values are drawn by frequency [Huang 1998]."""
     from tabweave.cluster.kernels import all_distances
 
-    drawn = np.empty((k, places.shape[1]), places.dtype)
-    for a in range(places.shape[1]):
-        share = np.bincount(places[:, a], weights=weight)
+    drawn = np.empty((k, indices.shape[1]), indices.dtype)
+    for a in range(indices.shape[1]):
+        share = np.bincount(indices[:, a], weights=weight)
         drawn[:, a] = rng.choice(len(share), size=k, p=share / share.sum())
     chosen: list[int] = []
-    for column in all_distances(places, reach(drawn)).T:
+    for column in all_distances(indices, reach(drawn)).T:
         column = column.copy()
         column[chosen] = np.inf
         chosen.append(int(np.argmin(column)))
     return np.array(chosen)
 
 
-def cao(places: np.ndarray, weight: np.ndarray, k: int, reach: Reach) -> np.ndarray:
+def cao(indices: np.ndarray, weight: np.ndarray, k: int, reach: Reach) -> np.ndarray:
     """Return k rows that are dense and far from each other [Cao, Liang, Bai 2009].
 
     The density of a row is the mean frequency of its values; the first centre is the densest row,
@@ -441,12 +427,12 @@ def cao(places: np.ndarray, weight: np.ndarray, k: int, reach: Reach) -> np.ndar
     """
     from tabweave.cluster.kernels import next_dense
 
-    density = np.zeros(len(places))
-    for a in range(places.shape[1]):
-        density += np.bincount(places[:, a], weights=weight)[places[:, a]]
+    density = np.zeros(len(indices))
+    for a in range(indices.shape[1]):
+        density += np.bincount(indices[:, a], weights=weight)[indices[:, a]]
     chosen = [int(np.argmax(density))]
-    near = np.full(len(places), np.inf)
+    near = np.full(len(indices), np.inf)
     while len(chosen) < k:
         near[chosen[-1]] = -1.0
-        chosen.append(next_dense(places, reach(places[chosen[-1:]])[:, 0].copy(), density, near))
+        chosen.append(next_dense(indices, reach(indices[chosen[-1:]])[:, 0].copy(), density, near))
     return np.array(chosen)

@@ -4,20 +4,21 @@ Windows of rows in, a cluster for each row out; cluster 3 of this window is what
 the last one. The embedder learns from the window first, then its rows are clustered together with
 the latest rows before them, starting from where the clusters were, among others, and the new
 clusters take the ids of the old ones that their rows would have joined (Hungarian matching). The
-other stream clusterers of the literature are in the modules beside this one.
+stream clusterers of the literature are in :mod:`tabweave.cluster.baselines`.
 """
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.base import ClusterMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import ValueEmbedder, remember_names
+from tabweave._compat import HasMethods, Interval, StrOptions
+from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
 from tabweave.blocks.distances import cdist_squared
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of
 from tabweave.embed.windowed import Memory, Resumable, check_window_columns
@@ -25,7 +26,7 @@ from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import from_json
 
 
-class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
+class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
     """Cluster the windows of a stream, with stable ids.
 
     Parameters
@@ -79,6 +80,15 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
     1
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "embedder": [HasMethods(["fit", "partial_fit", "transform"]), None],
+        "method": [StrOptions({"kmeans", "kmodes"})],
+        "recent": [Interval(Integral, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+    }
+
     def __init__(
         self,
         n_clusters: int = 8,
@@ -96,15 +106,13 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         self.n_init = n_init
         self.random_state = random_state
 
-    # -- windows ---------------------------------------------------------------------------
-
     _vocabulary: Vocabulary
     _profiles: np.ndarray
     _rows = np.zeros((0, 0), np.int32)  # so in checkpoints from before rows were remembered
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Start a stream with its first window."""
-        self._check()
+        self._validate_params()
         embedder = self._new_embedder()
         inner = _inner(embedder) if hasattr(embedder, "embedder") else embedder
         table = inner._read(X, Schema.of(inner.schema))
@@ -123,7 +131,7 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         """Go on with a window; one without rows only moves the position."""
         if "embedder_" not in vars(self):
             return self.fit(X, y)
-        self._check()
+        self._validate_params()
         check_window_columns(X, self.embedder_.schema_)
         table = _fitted(self.embedder_)._read_fitted(X)
         self.embedder_.partial_fit(table)
@@ -152,8 +160,6 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         centers = self._profiles @ vectors / np.where(sizes > 0, sizes, 1)
         return np.where(sizes > 0, centers, np.nan)
 
-    # -- files -----------------------------------------------------------------------------
-
     def _resumed(
         self, memory: Memory, state: dict[str, Any], arrays: dict[str, np.ndarray]
     ) -> Self:
@@ -165,8 +171,6 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         self._random = np.random.RandomState()
         self._random.set_state((state["random"][0], arrays["random"], *state["random"][1:]))
         return self
-
-    # -- clustering ------------------------------------------------------------------------
 
     def _cluster(self, table: Table, carried: np.ndarray | None) -> None:
         """Cluster a window and the rows before it, name the clusters, keep their profiles."""
@@ -185,13 +189,13 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
             found = self._k_modes(pool, k)
         old = None if carried is None else self._nearest(vectors, carried)
         labels = match(found, k, old, self.n_clusters)
-        places = self._rows + self._vocabulary.starts[:-1]
-        new = profiles_of(places, labels, self.n_clusters, self._profiles.shape[1])
+        indices = self._rows + self._vocabulary.starts[:-1]
+        new = profiles_of(indices, labels, self.n_clusters, self._profiles.shape[1])
         filled = np.bincount(labels, minlength=self.n_clusters) > 0
         self._profiles = np.where(filled[:, None], new, self._profiles)
         self.labels_ = labels[n_before:]
-        apart = vectors[n_before:] - self.cluster_centers_[self.labels_]
-        self.inertia_ = float((apart**2).sum())
+        offsets = vectors[n_before:] - self.cluster_centers_[self.labels_]
+        self.inertia_ = float((offsets**2).sum())
         self._rows = self._rows[max(len(self._rows) - self.recent, 0) :]
 
     def _k_means(
@@ -220,31 +224,16 @@ class StreamClusterer(Resumable, ClusterMixin, BaseEstimator):
         return model.fit(table).labels_.astype(np.intp)
 
     def _nearest(self, vectors: np.ndarray, centers: np.ndarray) -> np.ndarray:
-        known = np.flatnonzero(np.isfinite(centers).all(axis=1))
-        return known[cdist_squared(vectors, centers[known]).argmin(axis=1)]
+        filled = np.flatnonzero(np.isfinite(centers).all(axis=1))
+        return filled[cdist_squared(vectors, centers[filled]).argmin(axis=1)]
 
     def _new_embedder(self) -> Any:
         if self.embedder is not None:
             return clone(self.embedder)
         from tabweave.embed.unicorn import UNICORN
 
-        known = self.method == "kmeans" and self.n_clusters > 1
-        return UNICORN(self.n_clusters if known else None)
-
-    def _check(self) -> None:
-        for name, least in (("n_clusters", 1), ("n_init", 1), ("recent", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name}={value!r}: use a whole number >= {least}")
-        if self.method not in ("kmeans", "kmodes"):
-            raise ValueError(f"method={self.method!r}: use 'kmeans' or 'kmodes'")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        return tags
+        projected = self.method == "kmeans" and self.n_clusters > 1
+        return UNICORN(self.n_clusters if projected else None)
 
 
 def match(found: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> np.ndarray:

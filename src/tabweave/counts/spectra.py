@@ -50,10 +50,19 @@ def principal_axes(
     if not n_axes:
         return np.zeros(0), np.zeros((size, 0))
     values, axes = eigh((product + product.T) / 2, subset_by_index=(size - n_axes, size - 1))
-    values, axes = values[::-1], axes[:, ::-1]
-    # An axis may point either way; make its largest entry positive, so that results repeat.
-    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(n_axes)])
-    return values, axes * np.where(signs == 0, 1, signs)
+    return values[::-1], fix_signs(axes[:, ::-1])
+
+
+def fix_signs(axes: np.ndarray) -> np.ndarray:
+    """Return axes, one a column, turned so that the largest entry of each is positive.
+
+    An eigenvector may point either way; so results repeat. Of entries equally large the first
+    decides. A column of zeros stays.
+    """
+    if not axes.size:
+        return axes
+    deciding = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
+    return axes * np.where(deciding < 0, -1.0, 1.0)
 
 
 def leading_axes(counts: Counts, tables: Sequence[np.ndarray], n_axes: int) -> np.ndarray:

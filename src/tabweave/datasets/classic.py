@@ -1,7 +1,8 @@
 """Classic data sets that are a rule, written out in full: every case, without any file.
 
 They equal the published files up to the order of the rows. All columns are nominal, as in the
-files, even where the values are grades or small numbers.
+files, even where the values are grades or small numbers. Each function enumerates codes (`grid`),
+finds the class by its rule and spells both out (`pick`, `nominal`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tabweave.datasets.dataset import Dataset
+
+BITS = ("0", "1")
 
 
 def balance() -> Dataset:
@@ -41,8 +44,8 @@ def tictactoe() -> Dataset:
     >>> int((tictactoe().y == "positive").sum())
     626
     """
-    rows, places = ("top", "middle", "bottom"), ("left", "middle", "right")
-    values = {f"{row}-{place}-square": "xob" for row in rows for place in places}
+    rows, columns = ("top", "middle", "bottom"), ("left", "middle", "right")
+    values = {f"{row}-{column}-square": "xob" for row in rows for column in columns}
     boards = grid(values)
     lines = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8]])
     lines = np.vstack([lines, [[0, 4, 8], [2, 4, 6]]])
@@ -82,7 +85,7 @@ def monks(problem: int = 1) -> Dataset:
     elif problem == 3:
         positive = ((a5 == 3) & (a4 == 1)) | ((a5 != 4) & (a2 != 3))
     else:
-        raise ValueError(f"problem={problem!r}: there are the MONK's problems 1, 2 and 3.")
+        raise ValueError(f"expected problem 1, 2 or 3, got {problem!r}")
     return nominal(f"monks{problem}", spelled, codes, pick(BITS, positive), "UCI, noise-free")
 
 
@@ -213,6 +216,16 @@ def titanic() -> Dataset:
     return nominal("titanic", values, rows[:3], pick(("no", "yes"), rows[3]), "four-way counts")
 
 
+_BOARD = {"file": "abcdefgh", "rank": "12345678"}
+_DEPTHS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen draw"
+).split()
+NOT_WON = np.int8(100)  # larger than any depth of win
+_ILLEGAL = np.int8(-1)
+_STEPS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+
+
 def krkopt() -> Dataset:
     """King and rook against king: moves white needs to mate, black to move (28,056 rows).
 
@@ -224,55 +237,11 @@ def krkopt() -> Dataset:
     >>> krkopt()
     Dataset('krkopt': 28056 rows x 6 columns (6 nominal), 18 classes)
     """
-    pass
-
     pieces = ("white_king", "white_rook", "black_king")
     values = {f"{p}_{axis}": on for p in pieces for axis, on in _BOARD.items()}
     squares = canonical()
     y = pick(_DEPTHS, np.minimum(depth_of_win()[tuple(squares)], len(_DEPTHS) - 1))
     return nominal("krkopt", values, squares, y, "UCI king-rook-king, from the rules of chess")
-
-
-_BOARD = {"file": "abcdefgh", "rank": "12345678"}
-_DEPTHS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen draw"
-).split()
-
-
-# -- From a rule to a data set: enumerate codes, spell them out, put the columns together
-
-BITS = ("0", "1")
-
-
-def grid(values: Mapping[str, Sequence[str]]) -> np.ndarray:
-    """Codes of all combinations of values, one row per column name, first name slowest."""
-    return np.indices([len(v) for v in values.values()]).reshape(len(values), -1)
-
-
-def pick(values: Sequence[str], codes: np.ndarray) -> np.ndarray:
-    return np.array(list(values), dtype=object)[codes.astype(np.intp)]
-
-
-def nominal(
-    name: str,
-    values: Mapping[str, Sequence[str]],
-    codes: np.ndarray,
-    y: np.ndarray,
-    description: str,
-) -> Dataset:
-    columns = {
-        column: pick(spelling, row)
-        for (column, spelling), row in zip(values.items(), codes, strict=True)
-    }
-    return Dataset(name, columns, y, dict.fromkeys(columns, "nominal"), description)
-
-
-# -- King and rook against king, solved by retrograde analysis
-
-NOT_WON = np.int8(100)  # larger than any depth of win
-_ILLEGAL = np.int8(-1)
-_STEPS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 
 
 def depth_of_win() -> np.ndarray:
@@ -311,9 +280,9 @@ def canonical() -> np.ndarray:
     squares = np.indices((4, 4, 8, 8, 8, 8), dtype=np.int8).reshape(6, -1)
     wf, wr, rf, rr, bf, br = squares
     touching = (abs(wf - bf) <= 1) & (abs(wr - br) <= 1)
-    rook_apart = ((wf != rf) | (wr != rr)) & ((bf != rf) | (br != rr))
+    rook_alone = ((wf != rf) | (wr != rr)) & ((bf != rf) | (br != rr))
     chosen = (wf > wr) | ((wf == wr) & ((bf > br) | ((bf == br) & (rf >= rr))))
-    return squares[:, ~touching & rook_apart & chosen]
+    return squares[:, ~touching & rook_alone & chosen]
 
 
 def _on_line(
@@ -357,3 +326,28 @@ def _slides(value: np.ndarray, blocked: np.ndarray) -> np.ndarray:
                 reach = np.where(stop[i + 1], NOT_WON, np.minimum(reach, source[i + 1]))
                 np.minimum(out[i], reach, out=out[i])
     return result
+
+
+def grid(values: Mapping[str, Sequence[str]]) -> np.ndarray:
+    """Codes of all combinations of values, one row per column name, first name slowest."""
+    return np.indices([len(v) for v in values.values()]).reshape(len(values), -1)
+
+
+def pick(values: Sequence[str], codes: np.ndarray) -> np.ndarray:
+    """Spell codes out as values."""
+    return np.array(list(values), dtype=object)[codes.astype(np.intp)]
+
+
+def nominal(
+    name: str,
+    values: Mapping[str, Sequence[str]],
+    codes: np.ndarray,
+    y: np.ndarray,
+    description: str,
+) -> Dataset:
+    """Put a data set together from the values of its columns and their codes."""
+    columns = {
+        column: pick(spelling, row)
+        for (column, spelling), row in zip(values.items(), codes, strict=True)
+    }
+    return Dataset(name, columns, y, dict.fromkeys(columns, "nominal"), description)

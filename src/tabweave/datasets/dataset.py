@@ -1,7 +1,8 @@
 """Dataset: what every loader and generator returns.
 
 Columns come as NumPy arrays under their names, the label beside them, each column with its kind.
-From there it is one step to an array (`X`) or to a frame of any library (`frame`).
+From there it is one step to an array (`X`) or to a frame of any library (`frame`). The checks of
+arguments that all generators share are here, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
 KINDS = ("nominal", "ordinal", "numeric", "set")
 BACKENDS = ("pandas", "polars", "pyarrow")
 
@@ -26,7 +28,7 @@ class Dataset:
     Parameters
     ----------
     name : str
-        Short name, the one `load` knows it by.
+        Short name, under which `load` finds it.
     columns : dict of str to 1-D array
         Attribute columns. Numeric ones are float64 with NaN for missing; all others are object
         arrays of strings with None for missing.
@@ -56,12 +58,14 @@ class Dataset:
     def __post_init__(self) -> None:
         if self.columns.keys() != self.kinds.keys():
             odd = sorted(self.columns.keys() ^ self.kinds.keys())
-            raise ValueError(f"data set {self.name!r}: columns and kinds disagree about {odd}.")
+            raise ValueError(
+                f"data set {self.name!r}: expected a kind for each column, no more, look at {odd}"
+            )
         for column, values in self.columns.items():
             _check_column(self.name, column, values, self.kinds[column], self.n_rows)
         if self.y is not None and self.y.shape != (self.n_rows,):
             raise ValueError(
-                f"data set {self.name!r}: y has shape {self.y.shape}, expected ({self.n_rows},)."
+                f"data set {self.name!r}: expected y of shape ({self.n_rows},), got {self.y.shape}"
             )
 
     @property
@@ -98,7 +102,7 @@ class Dataset:
             Missing strings are null. Missing numbers stay NaN, whatever the library.
         """
         if backend not in BACKENDS:
-            raise ValueError(f"backend={backend!r}: choose one of {', '.join(BACKENDS)}.")
+            raise ValueError(f"expected backend {', '.join(BACKENDS)}, got {backend!r}")
         try:
             importlib.import_module(backend)
         except ImportError as error:
@@ -131,8 +135,8 @@ class Dataset:
         mask = np.asarray(rows)
         if mask.dtype != bool or mask.shape != (self.n_rows,):
             raise ValueError(
-                f"select needs a slice or a boolean mask of {self.n_rows} rows, got {mask.dtype} "
-                f"of shape {mask.shape}; use take for row numbers."
+                f"expected a slice or a boolean mask of {self.n_rows} rows, got {mask.dtype} of "
+                f"shape {mask.shape}; use take for row numbers"
             )
         return self._rows(mask)
 
@@ -141,8 +145,8 @@ class Dataset:
         positions = np.asarray(indices)
         if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
             raise ValueError(
-                f"take needs a flat list of row numbers, got {positions.dtype} of shape "
-                f"{positions.shape}; use select for a boolean mask."
+                f"expected a flat list of row numbers, got {positions.dtype} of shape "
+                f"{positions.shape}; use select for a boolean mask"
             )
         return self._rows(positions.astype(np.intp))
 
@@ -165,17 +169,12 @@ class Dataset:
 def _check_column(name: str, column: str, values: np.ndarray, kind: str, n_rows: int) -> None:
     where = f"data set {name!r}, column {column!r}"
     if kind not in KINDS:
-        raise ValueError(f"{where}: kind {kind!r} is not one of {', '.join(KINDS)}.")
+        raise ValueError(f"{where}: expected a kind of {', '.join(KINDS)}, got {kind!r}")
     if values.shape != (n_rows,):
-        raise ValueError(f"{where}: shape {values.shape}, expected ({n_rows},).")
+        raise ValueError(f"{where}: expected shape ({n_rows},), got {values.shape}")
     expected = np.dtype(np.float64 if kind == "numeric" else object)
     if values.dtype != expected:
-        raise TypeError(f"{where}: a {kind} column is {expected}, this one is {values.dtype}.")
-
-
-# -- Small argument checks shared by the generators: sizes, fractions, sources of randomness
-
-RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
+        raise TypeError(f"{where}: expected {expected} for a {kind} column, got {values.dtype}")
 
 
 def as_generator(random_state: RandomState) -> np.random.Generator:
@@ -188,21 +187,24 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     if random_state is None or isinstance(random_state, numbers.Integral):
         return np.random.default_rng(None if random_state is None else int(random_state))
     raise TypeError(
-        f"random_state={random_state!r}: pass an int, a numpy Generator or RandomState, or None."
+        "expected random_state to be an int, a RandomState, a Generator or None, got "
+        f"{random_state!r}"
     )
 
 
 def check_count(name: str, value: int, minimum: int = 1) -> int:
+    """Return a whole number, or raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name}={value!r}: pass an integer of at least {minimum}.")
+        raise TypeError(f"expected {name} to be an integer of at least {minimum}, got {value!r}")
     if value < minimum:
-        raise ValueError(f"{name}={value}: must be at least {minimum}.")
+        raise ValueError(f"expected {name} of at least {minimum}, got {value}")
     return int(value)
 
 
-def check_fraction(name: str, value: float) -> float:
+def check_share(name: str, value: float) -> float:
+    """Return a number from 0 to 1, or raise."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name}={value!r}: pass a number between 0 and 1.")
+        raise TypeError(f"expected {name} to be a number between 0 and 1, got {value!r}")
     if not 0.0 <= value <= 1.0:  # also refuses NaN
-        raise ValueError(f"{name}={value}: must lie between 0 and 1.")
+        raise ValueError(f"expected {name} between 0 and 1, got {value}")
     return float(value)

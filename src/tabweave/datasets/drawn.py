@@ -8,13 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tabweave.datasets.classic import BITS, nominal, pick
-from tabweave.datasets.dataset import (
-    Dataset,
-    RandomState,
-    as_generator,
-    check_count,
-    check_fraction,
-)
+from tabweave.datasets.dataset import Dataset, RandomState, as_generator, check_count, check_share
 
 
 def mofn_3_7_10(n: int = 300, random_state: RandomState = None) -> Dataset:
@@ -61,7 +55,7 @@ def led24(n: int = 3200, noise: float = 0.1, random_state: RandomState = None) -
     rng = as_generator(random_state)
     digit = rng.integers(0, 10, size=check_count("n", n))
     lit = np.array([[int(bit) for bit in shape] for shape in _DIGITS])[digit].T
-    faulty = rng.random(lit.shape) < check_fraction("noise", noise)
+    faulty = rng.random(lit.shape) < check_share("noise", noise)
     bits = np.vstack([lit ^ faulty, rng.integers(0, 2, size=(17, n))])
     names = [f"attribute_{i}" for i in range(1, 8)] + [f"irrelevant{i}" for i in range(1, 18)]
     y = pick("0123456789", digit)

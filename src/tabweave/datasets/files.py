@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import glob
-import gzip
 import os
 import re
 from collections.abc import Callable
@@ -22,6 +21,7 @@ import numpy as np
 
 from tabweave.datasets import classic
 from tabweave.datasets.dataset import Dataset
+from tabweave.io.text import csv_header, sql_text
 
 SUFFIX = ".csv.gz"
 LABELS = ("class", "target")
@@ -59,8 +59,8 @@ def load(
     name : str
         Letters, digits and underscores, as in `available()`.
     data_dir : path, optional
-        Directory of `<name>.csv.gz` files. By default the environment variable TABWEAVE_DATA; failing
-        that, in a source checkout, `../shared/data` next to it.
+        Directory of `<name>.csv.gz` files. By default the environment variable TABWEAVE_DATA;
+        failing that, in a source checkout, `../shared/data` next to it.
     download : bool, default=True
         Whether OpenML may be asked. Its copies keep their own column names and spelling.
 
@@ -95,9 +95,7 @@ def load(
         except OSError as error:
             reason = f"and OpenML could not be reached ({error})"
             raise FileNotFoundError(_not_found(name, directory, reason)) from error
-    reason = (
-        "and download=False" if name in OPENML else "and tabweave knows no rule or source for it"
-    )
+    reason = "and download=False" if name in OPENML else "and there is no rule or source for it"
     raise FileNotFoundError(_not_found(name, directory, reason))
 
 
@@ -126,14 +124,14 @@ def read(path: Path, name: str) -> Dataset:
 
     header = _header(path)
     kinds = _declared_kinds(path.parent / "COLUMNS.csv", name, header)
-    # Everything is told rather than sniffed, so that a column of digits stays a column of strings.
+    # Everything is declared rather than sniffed, so that a column of digits stays one of strings.
     # The columns get numbers for names: header cells may differ by nothing but their case.
     types = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header)))
-    source = glob.escape(str(path)).replace("'", "''")
+    source = sql_text(glob.escape(str(path)))
     with duckdb.connect() as database:
         try:
             database.execute(
-                f"CREATE TABLE cells AS FROM read_csv('{source}', columns = {{{types}}}, "
+                f"CREATE TABLE cells AS FROM read_csv({source}, columns = {{{types}}}, "
                 "header = true, auto_detect = false, compression = 'gzip', delim = ',', "
                 "quote = '\"', escape = '\"', nullstr = '')"
             )
@@ -187,13 +185,9 @@ def _not_found(name: str, directory: Path | None, reason: str) -> str:
 
 
 def _header(path: Path) -> list[str]:
-    try:
-        with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as lines:
-            header = next(csv.reader(lines), [])
-    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a gzip-compressed UTF-8 file: {error}") from error
+    header, _ = csv_header(path, ",")
     odd = sorted({c for c in header if header.count(c) > 1 or not c})
-    if not header or odd:
+    if odd:
         raise ValueError(f"{path}: the first line must name every column once; look at {odd}.")
     return header
 
@@ -256,7 +250,7 @@ def _strings(database: Any, column: str, where: str) -> np.ndarray:
     return plain
 
 
-# -- Data sets from OpenML, for those who do not have the files
+# -- From OpenML, for those who do not have the files
 
 
 class Remote(NamedTuple):

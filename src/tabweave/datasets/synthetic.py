@@ -11,13 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tabweave.datasets.dataset import (
-    Dataset,
-    RandomState,
-    as_generator,
-    check_count,
-    check_fraction,
-)
+from tabweave.datasets.dataset import Dataset, RandomState, as_generator, check_count, check_share
 
 
 class _Source(NamedTuple):
@@ -81,9 +75,9 @@ def make_coupled(
     """
     n, columns = check_count("n_samples", n_samples), check_count("n_columns", n_columns)
     values, clusters = check_count("n_values", n_values, 2), check_count("n_clusters", n_clusters)
-    coupling = check_fraction("coupling", coupling)
-    heterogeneity = check_fraction("heterogeneity", heterogeneity)
-    drift, missing = check_fraction("drift", drift), check_fraction("missing", missing)
+    coupling = check_share("coupling", coupling)
+    heterogeneity = check_share("heterogeneity", heterogeneity)
+    drift, missing = check_share("drift", drift), check_share("missing", missing)
     rng = as_generator(random_state)
 
     sizes, strengths, follows = _column_traits(rng, columns, values, coupling, heterogeneity)
@@ -184,7 +178,7 @@ def make_codes(
     n, columns = check_count("n_samples", n_samples), check_count("n_columns", n_columns)
     values = check_count("n_values", n_values)
     if values > 2**32:
-        raise ValueError(f"n_values={values}: codes have at most 32 bits.")
+        raise ValueError(f"expected n_values of at most 2**32, got {values}")
     rng = as_generator(random_state)
     dtype = np.min_scalar_type(values - 1)
     codes = np.empty((n, columns), dtype=dtype, order="F")

@@ -20,6 +20,7 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import symmetric_uncertainty
+from tabweave.counts.spectra import fix_signs
 
 
 class CDE(ValueEmbedder):
@@ -175,7 +176,5 @@ def components(memberships: list[np.ndarray], n_values: int, min_range: float) -
         return np.zeros((n_values, 0))
     wide = np.hstack(memberships)
     u, s, _ = np.linalg.svd(wide - wide.mean(axis=0), full_matrices=False)
-    scores = u * s
-    # A component may point either way; make its largest entry positive, so that results repeat.
-    signs = np.sign(scores[np.abs(scores).argmax(axis=0), np.arange(scores.shape[1])])
-    return (scores * np.where(signs == 0, 1, signs))[:, np.ptp(scores, axis=0) > min_range]
+    scores = fix_signs(u * s)
+    return scores[:, np.ptp(scores, axis=0) > min_range]

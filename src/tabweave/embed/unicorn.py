@@ -30,7 +30,7 @@ from tabweave.embed.weave import (
     woven,
 )
 from tabweave.embed.windowed import Memory, Resumable, check_window_columns
-from tabweave.engines import in_memory
+from tabweave.engines import read_with_classes
 from tabweave.rows.table import Schema
 from tabweave.rows.vocabulary import Vocabulary, union
 
@@ -154,7 +154,7 @@ class UNICORN(Resumable, ValueEmbedder):
         self._validate_params()
         if "_memory" not in vars(self):
             return self._first_window(X, y, sample_weight)
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         check_window_columns(X, self.schema_)
         table = self._read_fitted(X)
         memory = self._memory.add(table, None, sample_weight, decay=self.decay)
@@ -164,7 +164,7 @@ class UNICORN(Resumable, ValueEmbedder):
         return self._note(table.n_rows)
 
     def _first_window(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
         return self._start(self._count(table, y, sample_weight))._begin(table.n_rows)

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from glob import escape
 from numbers import Integral, Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -23,6 +21,7 @@ from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder, remember_names
 from tabweave.counts.counts import Counts, append
 from tabweave.io.archive import read
+from tabweave.io.atomic import remove_leftovers
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.table import Schema, Table
 
@@ -42,8 +41,7 @@ class Resumable(Storable):
         path : str or path
             The file; one that is there is replaced.
         """
-        for left in Path(path).parent.glob(f"{escape(Path(path).name)}.*.part"):
-            left.unlink(missing_ok=True)  # of a process that was killed: a stream has one writer
+        remove_leftovers(path)  # of a process that was killed: a stream has one writer
         super().save(path)
 
     def resume(self, path: str | PathLike[str]) -> Self:

@@ -6,33 +6,40 @@ data.
 """
 
 from tabweave.engines.counting import count, count_for, estimate
-from tabweave.engines.sizes import Estimate
 from tabweave.engines.opening import (
     batches,
-    in_memory,
+    fitted_columns,
+    is_distributed,
     is_source,
-    is_spread,
-    known_columns,
+    open_fitted,
     open_source,
     read,
+    read_with_classes,
 )
-from tabweave.engines.source import family, has_arrow
+from tabweave.engines.progress import Progress, progress_bar, progress_reporter
+from tabweave.engines.sizes import Estimate
+from tabweave.engines.source import Source, family, has_arrow
 from tabweave.engines.transform import transform, vectors_of
 
 __all__ = [
     "Estimate",
+    "Progress",
+    "Source",
     "batches",
     "count",
     "count_for",
     "estimate",
     "family",
+    "fitted_columns",
     "has_arrow",
-    "in_memory",
+    "is_distributed",
     "is_source",
-    "is_spread",
-    "known_columns",
+    "open_fitted",
     "open_source",
+    "progress_bar",
+    "progress_reporter",
     "read",
+    "read_with_classes",
     "transform",
     "vectors_of",
 ]

@@ -1,27 +1,38 @@
-"""Counting any source: what ``tabweave.count`` does, whatever engine the rows are in."""
+"""Counting any source: what ``tabweave.count`` does, whatever engine the rows are in.
+
+``Reading`` says how batches become tables; ``CountRows`` and ``TallyValues`` are the work that is
+done on the batches of one worker, and how the results of many add up.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from tabweave.counts.counts import Counts
-from tabweave.engines.sizes import Estimate, estimated, refuse_counts
-from tabweave.engines.opening import kind_of, known_columns, open_source, read, refuse_engine
-from tabweave.engines.progress import Progress, batches_of, counted, telling
-from tabweave.engines.source import BATCH_ROWS, IN_MEMORY, Source, chosen, family
+from tabweave.engines.opening import open_fitted, open_source
+from tabweave.engines.progress import ProgressCallback
+from tabweave.engines.sizes import Estimate, check_counts_fit, estimated
+from tabweave.engines.source import Source, family
 from tabweave.rows.cells import objects
 from tabweave.rows.distinct import joined_column
 from tabweave.rows.frames import columns_of
 from tabweave.rows.table import Codes, Column, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, Rule, fold, identity
 
-_KINDS = {"text": "nominal", "truth": "nominal", "number": "numeric", "moment": "numeric"}
-_KINDS |= {"set": "set"}
+_KINDS = {
+    "text": "nominal",
+    "bool": "nominal",
+    "number": "numeric",
+    "datetime": "numeric",
+    "set": "set",
+}
+_HELD_BYTES = 1 << 28
+_MOST_JOINED = 1 << 14
 
 
 def count(
@@ -34,7 +45,7 @@ def count(
     numbers: Literal["numeric", "nominal"] = "numeric",
     max_values: int | Mapping[str, int] | None = None,
     other: Literal["frequency", "hash"] = "frequency",
-    progress: Progress = False,
+    progress: ProgressCallback | None = None,
 ) -> Counts:
     """Count rows where they are, however many there are.
 
@@ -65,8 +76,9 @@ def count(
     other : {"frequency", "hash"}
         What becomes of a column with more: its most frequent values stay and the others share
         the value ``⟨other⟩``, or all are hashed to ``max_values`` buckets.
-    progress : bool or callable, default=False
-        Show how far it is, or call ``progress(rows, of)`` after each batch.
+    progress : callable, optional
+        Called with a :class:`tabweave.engines.Progress` after each batch;
+        :func:`tabweave.engines.progress_bar` gives one that draws.
 
     Returns
     -------
@@ -80,10 +92,10 @@ def count(
 
     Notes
     -----
-    A label is a whole number, number, text, truth or bytes; ``1`` and ``1.0`` are one label,
+    A label is a whole number, number, text, bool or bytes; ``1`` and ``1.0`` are one label,
     ``"1"`` another. Parquet, Arrow, databases and frames have types and keep them. A column of a
-    CSV file is of truths, whole numbers, numbers or text as all of its cells allow; an empty cell
-    is missing. Times and dates become ISO text. SQLite has no truths: they are 0 and 1 there.
+    CSV file is of whole numbers, numbers or text as all of its cells allow; an empty cell is
+    missing. Times and dates become ISO text. SQLite has no bools: they are 0 and 1 there.
 
     Examples
     --------
@@ -96,95 +108,66 @@ def count(
     """
     if other not in ("frequency", "hash"):
         raise ValueError(f"other={other!r}: use 'frequency' or 'hash'")
-    place = place_of(source, columns, engine)
-    reading, names = reading_of(place.source, columns, y, schema, numbers)
+    opened = open_source(source, columns, engine)
+    reading, names = reading_of(opened, columns, y, schema, numbers)
     if max_values is not None:
         limits = limits_of(max_values, reading.columns or names)
-        rules = _rules(place, reading, names, limits, other, progress)
+        rules = _rules(opened, reading, names, limits, other, progress)
         reading = replace(reading, rules=rules)
-    work = CountRows(reading, place.source.n_rows)
-    return place.run(work, names, progress, "counting")
+    return opened.run(CountRows(reading, opened.n_rows), names, progress, "counting")
 
 
-def reading_of(
-    source: Source, columns: Any, y: Any, schema: Any, numbers: str
-) -> tuple[Reading, list[str]]:
-    """Return how batches are to be read, and which columns they need."""
-    name = y if isinstance(y, str) else None
-    names = chosen(source, columns, name)
-    if y is not None and name is None and source.place != IN_MEMORY:
-        raise TypeError(f"{source.place}: y must be the name of a column, not {type(y).__name__}")
-    wanted = [n for n in names if n != name]
-    if not wanted:
-        raise ValueError(f"{source.place}: there is no column left to count beside y")
-    whole = name is None and names == list(source.types)
-    completed = _completed(schema, source.types, wanted, numbers)
-    classes = None if name is not None else y
-    return Reading(completed, numbers, None if whole else tuple(wanted), name, classes), names
-
-
-def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers: str) -> Schema:
-    """Declare what the types of a source say, so that no batch is taken for something else."""
-    schema = Schema.of(schema)
-    if schema.complete:
-        return schema
-    kinds = {name: _KINDS.get(family(types[name])) for name in names}
-    found = [
-        Column(name, numbers if kind == "numeric" else kind)  # type: ignore[arg-type]
-        for name, kind in kinds.items()
-        if kind is not None and name not in schema.names
-    ]
-    return replace(schema, columns=(*schema.columns, *found))
-
-
-def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
-    """Return the most values of each column that has a limit."""
-    given = max_values if isinstance(max_values, Mapping) else dict.fromkeys(names, max_values)
-    for name, most in given.items():
-        if name not in names:
-            raise ValueError(f"max_values names column {name!r}, which is not counted")
-        if isinstance(most, bool) or not isinstance(most, int) or most < 2:
-            raise ValueError(f"max_values={most!r} of column {name!r} must be a number >= 2")
-    return dict(given)
-
-
-def _rules(
-    place: Place,
-    reading: Reading,
-    names: list[str],
-    limits: dict[str, int],
-    other: str,
-    progress: Progress,
-) -> dict[str, Any]:
-    """Read the rows once to see which values stay."""
-    if not place.source.repeats:
-        raise ValueError(
-            f"{place.source.place} can be read once only; max_values needs to read it twice"
-        )
-    # To hash a column it is enough to know that it has too many values.
-    caps = limits if other == "hash" else {}
-    tally = place.run(TallyValues(reading, caps), names, progress, "finding frequent values")
-    return bucket_rules(tally, limits, other)
-
-
-def count_for(source: Any, y: str | None, schema: Schema, known: Counts) -> Counts:
-    """Count a source as an embedder reads it: numbers are categories, known buckets are used."""
-    place = place_of(source, known_columns(source, known, [y] if y else []), "auto")
-    columns = None if known.schema is None or not known.schema.named else known.schema.names
-    reading, names = reading_of(place.source, columns, y, schema, "nominal")
-    reading = replace(reading, rules=known.vocabulary.buckets)
-    counts = place.run(CountRows(reading, place.source.n_rows), names, False, "counting")
+def count_for(source: Any, y: str | None, schema: Schema, fitted: Counts) -> Counts:
+    """Count a source as an embedder reads it: numbers are categories, buckets are those of fit."""
+    opened, _ = open_fitted(source, fitted, [y] if y else [])
+    columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
+    reading, names = reading_of(opened, columns, y, schema, "nominal")
+    reading = replace(reading, rules=fitted.vocabulary.buckets)
+    counts = opened.run(CountRows(reading, opened.n_rows), names)
     if counts.schema is None:
         raise ValueError(
-            f"{place.source.place}: Found array with 0 sample(s) while a minimum of 1 is required."
+            f"{opened.name}: Found array with 0 sample(s) while a minimum of 1 is required."
         )
     return counts
 
 
-# -- The work: what is done to the batches of one place, and how its results add up
+def estimate(
+    source: Any,
+    *,
+    columns: Any = None,
+    y: Any = None,
+    schema: Any = None,
+    numbers: Literal["numeric", "nominal"] = "numeric",
+    max_values: int | Mapping[str, int] | None = None,
+) -> Estimate:
+    """Say what memory counting will take, from the first batch of rows.
 
-_HELD_BYTES = 1 << 28
-_MOST_JOINED = 1 << 14
+    Parameters
+    ----------
+    source, columns, y, schema, numbers, max_values
+        As in :func:`tabweave.count`, which does not start when the estimate is above what is
+        free.
+
+    Returns
+    -------
+    estimate : Estimate
+        Rows, values, pairs and bytes.
+
+    Examples
+    --------
+    >>> from tabweave.engines import estimate
+    >>> found = estimate("SELECT range AS id, range % 10 AS digit FROM range(1000)",
+    ...                  numbers="nominal")
+    >>> found.values, found.fits
+    ({'id': 1000, 'digit': 10}, True)
+    """
+    opened = open_source(source, columns)
+    reading, names = reading_of(opened, columns, y, schema, numbers)
+    for batch in opened.batches(names):
+        table, _ = reading.table(batch)
+        limits = {} if max_values is None else limits_of(max_values, table.schema.names)
+        return estimated(table, opened.n_rows, limits)
+    raise ValueError(f"{opened.name}: there are no rows")
 
 
 @dataclass(frozen=True)
@@ -211,6 +194,39 @@ class Reading:
         return fold(table, self.rules), y
 
 
+def reading_of(
+    source: Source, columns: Any, y: Any, schema: Any, numbers: str
+) -> tuple[Reading, list[str]]:
+    """Return how batches are to be read, and which columns they need."""
+    name = y if isinstance(y, str) else None
+    names = source.choose(columns, name)
+    if y is not None and name is None and not source.in_memory:
+        raise TypeError(
+            f"{source.name}: expected the name of a column as y, got {type(y).__name__}"
+        )
+    wanted = [n for n in names if n != name]
+    if not wanted:
+        raise ValueError(f"{source.name}: there is no column left to count beside y")
+    whole = name is None and names == list(source.types)
+    completed = _completed(schema, source.types, wanted, numbers)
+    classes = None if name is not None else y
+    return Reading(completed, numbers, None if whole else tuple(wanted), name, classes), names
+
+
+def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers: str) -> Schema:
+    """Declare what the types of a source say, so that no batch is taken for something else."""
+    schema = Schema.of(schema)
+    if schema.complete:
+        return schema
+    kinds = {name: _KINDS.get(family(types[name])) for name in names}
+    found = [
+        Column(name, numbers if kind == "numeric" else kind)  # type: ignore[arg-type]
+        for name, kind in kinds.items()
+        if kind is not None and name not in schema.names
+    ]
+    return replace(schema, columns=(*schema.columns, *found))
+
+
 @dataclass(frozen=True)
 class CountRows:
     """Count the rows of some batches."""
@@ -226,7 +242,7 @@ class CountRows:
             counts, level = Counts.of(table, y), 0
             while sums and sums[-1][0] == level:
                 counts, level = sums.pop()[1] + counts, level + 1
-            refuse_counts(counts)
+            check_counts_fit(counts)
             sums.append((level, counts))
         return self.merge([counts for _, counts in sums])
 
@@ -240,7 +256,7 @@ class CountRows:
             if not table.n_rows:
                 continue
             if schema is None:
-                estimated(table, self.n_rows).refuse()
+                estimated(table, self.n_rows).check()
             schema = table.schema
             held = table if held is None else _joined(held, table)
             classes.append(y)
@@ -333,89 +349,35 @@ def bucket_rules(tally: Tally, max_values: Mapping[str, int], other: str) -> dic
         if other == "hash":
             rules[name] = most
         else:
-            # Equal counts are settled by the order of values, never by that of arrival.
+            # Of equal counts the first by value stays, never the first to arrive.
             values.sort(key=lambda v: (-seen[v], v))
             rules[name] = frozenset(values[: most - 1])
     return rules
 
 
-# -- Places: where work is done; here, on the workers of Dask, or on those of Spark
+def _rules(
+    source: Source,
+    reading: Reading,
+    names: list[str],
+    limits: dict[str, int],
+    other: str,
+    progress: ProgressCallback | None,
+) -> dict[str, Any]:
+    """Read the rows once to see which values stay."""
+    if not source.repeats:
+        raise ValueError(f"{source.name} can be read once only; max_values needs to read it twice")
+    # To hash a column it is enough to know that it has too many values.
+    caps = limits if other == "hash" else {}
+    tally = source.run(TallyValues(reading, caps), names, progress, "finding frequent values")
+    return bucket_rules(tally, limits, other)
 
 
-class Place(Protocol):
-    """Somewhere rows are, and work can be done on them."""
-
-    @property
-    def source(self) -> Source:
-        """The rows."""
-
-    def run(self, work: Any, columns: Sequence[str], progress: Progress, what: str) -> Any:
-        """Do the work on all rows and return its merged result."""
-
-
-@dataclass(frozen=True)
-class Here:
-    """In this process: batches come one by one, the next being read meanwhile."""
-
-    source: Source
-
-    def run(self, work: Any, columns: Sequence[str], progress: Progress, what: str) -> Any:
-        """Do the work on the batches, in order."""
-        stream = batches_of(self.source, columns, BATCH_ROWS)
-        with telling(progress, what, self.source.n_rows) as tell:
-            return work(counted(stream, tell))
-
-
-def place_of(source: Any, columns: Any, engine: str) -> Place:
-    """Return where the work on a source is done."""
-    kind = kind_of(source)
-    refuse_engine(kind, engine)
-    if engine == "memory" and kind in ("dask", "spark"):
-        source = read(source)
-    elif kind == "dask":
-        from tabweave.engines.dask import OnDask
-
-        return OnDask.of(source)
-    elif kind == "spark":
-        from tabweave.engines.spark import OnSpark
-
-        return OnSpark.of(source)
-    return Here(open_source(source, columns, engine))
-
-
-def estimate(
-    source: Any,
-    *,
-    columns: Any = None,
-    y: Any = None,
-    schema: Any = None,
-    numbers: Literal["numeric", "nominal"] = "numeric",
-    max_values: int | Mapping[str, int] | None = None,
-) -> Estimate:
-    """Say what memory counting will take, from the first batch of rows.
-
-    Parameters
-    ----------
-    source, columns, y, schema, numbers, max_values
-        As in :func:`tabweave.count`, which refuses to start when the estimate is above what is free.
-
-    Returns
-    -------
-    estimate : Estimate
-        Rows, values, pairs and bytes.
-
-    Examples
-    --------
-    >>> from tabweave.engines import estimate
-    >>> found = estimate("SELECT range AS id, range % 10 AS digit FROM range(1000)",
-    ...                  numbers="nominal")
-    >>> found.values, found.fits
-    ({'id': 1000, 'digit': 10}, True)
-    """
-    place = place_of(source, columns, "auto").source
-    reading, names = reading_of(place, columns, y, schema, numbers)
-    for batch in place.stream(names, BATCH_ROWS):
-        table, _ = reading.table(batch)
-        limits = {} if max_values is None else limits_of(max_values, table.schema.names)
-        return estimated(table, place.n_rows, limits)
-    raise ValueError(f"{place.place}: there are no rows")
+def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
+    """Return the most values of each column that has a limit."""
+    given = max_values if isinstance(max_values, Mapping) else dict.fromkeys(names, max_values)
+    for name, most in given.items():
+        if name not in names:
+            raise ValueError(f"max_values names column {name!r}, which is not counted")
+        if isinstance(most, bool) or not isinstance(most, int) or most < 2:
+            raise ValueError(f"max_values={most!r} of column {name!r} must be a number >= 2")
+    return dict(given)

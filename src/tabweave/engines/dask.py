@@ -3,43 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tabweave._compat import require
-from tabweave.engines.progress import Progress, telling
+from tabweave.engines.frames import FrameSource
+from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import Source
 
 _BRANCHES = 8
 
 
-@dataclass(frozen=True)
-class OnDask:
-    """The workers that a Dask frame's scheduler has."""
+class DaskSource(Source):
+    """A Dask frame; work is done by the workers of its scheduler."""
 
-    source: Source
-    frame: Any
+    def __init__(self, frame: Any) -> None:
+        super().__init__("Dask frame", dict.fromkeys(frame.columns, ""))
+        self.frame = frame
 
-    @classmethod
-    def of(cls, frame: Any) -> OnDask:
-        """Return where a Dask frame is."""
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        for part in self.frame[list(columns)].to_delayed():
+            yield part.compute()
 
-        def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-            for part in frame[list(columns)].to_delayed():
-                yield part.compute()
+    def collect(self, columns: Sequence[str]) -> Any:
+        """Return all rows as a pandas frame or a mapping of columns."""
+        return FrameSource(self.frame.compute()).collect(columns)
 
-        return cls(Source("Dask frame", dict.fromkeys(frame.columns, ""), stream), frame)
-
-    def run(self, work: Any, columns: Sequence[str], progress: Progress, what: str) -> Any:
+    def run(
+        self,
+        work: Any,
+        columns: Sequence[str],
+        progress: ProgressCallback | None = None,
+        step: str = "counting",
+    ) -> Any:
         """Do the work on each partition, merge in a tree, and bring back the one result."""
         dask = require("dask", "dask")
+        report = progress_reporter(progress, "partitions", self.frame.npartitions)
         start = dask.delayed(work, pure=False, traverse=False)
         merge = dask.delayed(work.merge, pure=False, traverse=False)
         parts = [start([part]) for part in self.frame[list(columns)].to_delayed()]
         while len(parts) > 1:
             parts = [merge(parts[i : i + _BRANCHES]) for i in range(0, len(parts), _BRANCHES)]
-        with telling(progress, what, None):
-            return dask.compute(parts[0])[0]
+        report(step, 0)
+        result = dask.compute(parts[0])[0]
+        report(step, self.frame.npartitions)
+        return result
 
 
 def transformed(embedder: Any, frame: Any, keep: Sequence[str]) -> Any:
@@ -55,8 +62,8 @@ def transformed(embedder: Any, frame: Any, keep: Sequence[str]) -> Any:
 def _vectors(part: Any, embedder: Any, keep: list[str], names: list[str]) -> Any:
     import pandas
 
-    known = getattr(embedder, "feature_names_in_", None)
-    rows = part.drop(columns=keep) if known is None else part[list(known)]
+    fitted = getattr(embedder, "feature_names_in_", None)
+    rows = part.drop(columns=keep) if fitted is None else part[list(fitted)]
     vectors = embedder.transform(rows)
     frame = pandas.DataFrame(vectors, columns=names, index=part.index)
     return pandas.concat([part[keep], frame], axis=1)

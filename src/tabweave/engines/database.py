@@ -8,8 +8,9 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from tabweave._compat import require
-from tabweave.engines.duck import described, query_batches, quoted, row_batches
-from tabweave.engines.source import Source, naming
+from tabweave.engines.duck import describe, query_batches, row_batches
+from tabweave.engines.source import Source, errors_naming, n_rows_of
+from tabweave.io.text import sql_name
 
 _DRIVERS = {
     "sqlite": "adbc_driver_sqlite.dbapi",
@@ -18,38 +19,41 @@ _DRIVERS = {
 }
 
 
-def is_database(source: Any) -> bool:
-    """Tell whether this is a connection, or the address of one, with a query."""
-    if not isinstance(source, tuple) or len(source) != 2 or not isinstance(source[1], str):
-        return False
-    return "://" in source[0] if isinstance(source[0], str) else hasattr(source[0], "cursor")
+class DatabaseSource(Source):
+    """A query on a connection, or on the address of a database."""
 
+    def __init__(self, source: tuple[Any, str]) -> None:
+        self.where, self.query = source
+        self.inner = f"({self.query.strip().rstrip(';')}) AS tabweave_source"
+        self.shared = not isinstance(self.where, str)
+        name = f"{_shown(self.where)}, {' '.join(self.query.split())!r}"
+        with errors_naming(name), _connected(self.where) as connection:
+            super().__init__(name, _described(connection, f"SELECT * FROM {self.inner}"))
 
-def open_database(source: tuple[Any, str], types: Mapping[str, str]) -> Source:
-    """Return a query on a connection, or on the address of a database, as a source."""
-    where, query = source
-    if types:
-        raise ValueError(f"cast {next(iter(types))!r} in the query itself: {query}")
-    place = f"{_shown(where)}, {' '.join(query.split())!r}"
-    inner = f"({query.strip().rstrip(';')}) AS tabweave_source"
-    with naming(place), _connected(where) as connection:
-        found = _described(connection, f"SELECT * FROM {inner}")
+    def retyped(self, types: Mapping[str, str]) -> Source:
+        """Refuse: a query can cast."""
+        raise ValueError(f"cast {next(iter(types))!r} in the query itself: {self.query}")
 
-    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        wanted = ", ".join(map(quoted, columns))
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self.inner}"
         done = 0
         try:
-            with naming(place), _connected(where) as connection:
-                for batch in _batches(connection, f"SELECT {wanted} FROM {inner}", batch_rows):
+            with errors_naming(self.name), _connected(self.where) as connection:
+                for batch in _batches(connection, query, batch_rows):
                     yield batch
-                    done += len(next(iter(batch.values())) if isinstance(batch, dict) else batch)
+                    done += n_rows_of(batch)
         except ValueError as error:
             mixed = ""
             if "Type mismatch" in str(error):
                 mixed = "; CAST it to one type, or pass (sqlite3.connect(file), query) instead"
             raise ValueError(f"{error}{mixed} (after {done} rows; nothing is kept)") from error
 
-    return Source(place, found, stream, shared=not isinstance(where, str))
+
+def is_database(source: Any) -> bool:
+    """Tell whether this is a connection, or the address of one, with a query."""
+    if not isinstance(source, tuple) or len(source) != 2 or not isinstance(source[1], str):
+        return False
+    return "://" in source[0] if isinstance(source[0], str) else hasattr(source[0], "cursor")
 
 
 def _shown(where: Any) -> str:
@@ -75,8 +79,8 @@ def _connected(where: Any) -> Iterator[Any]:
         connection = driver.connect(rest.removeprefix("/") if scheme == "sqlite" else where)
     else:
         raise ValueError(
-            f"{_shown(where)}: tabweave knows sqlite://, postgresql:// and duckdb://; for others, pass "
-            "a connection of yours in its place"
+            f"{_shown(where)}: expected sqlite://, postgresql:// or duckdb://; for others, pass a "
+            "connection of yours in its place"
         )
     try:
         yield connection
@@ -86,7 +90,7 @@ def _connected(where: Any) -> Iterator[Any]:
 
 def _described(connection: Any, query: str) -> dict[str, str]:
     if _is_duckdb(connection):
-        return described(connection, query)
+        return describe(connection, query)
     if not hasattr(connection, "adbc_get_info"):
         with closing(connection.cursor()) as cursor:
             cursor.execute(f"{query} LIMIT 0")

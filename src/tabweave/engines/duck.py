@@ -1,14 +1,115 @@
-"""DuckDB, in one place: connections, and query results as a stream of batches."""
+"""DuckDB: connections, query results as batches, and the files that it reads: CSV, JSON, Parquet.
+
+A CSV file starts with its names. Its columns are whole numbers, numbers or text as *all* of its
+cells allow, unless they are given a type: nothing else is guessed, so a date stays the text it is,
+and yes and no stay words.
+"""
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tabweave.engines.source import Source, has_arrow
+from tabweave.engines.source import Source, errors_naming, has_arrow
+from tabweave.io.text import csv_header, sql_name, sql_text
+
+# Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
+_GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
+
+
+class CsvSource(Source):
+    """A CSV file: names first, types from all of its cells or as declared."""
+
+    is_text = True
+    guessed = True
+
+    def __init__(self, path: Path, connection: Any, layout: str, types: Mapping[str, str]) -> None:
+        super().__init__(str(path), types)
+        self.paths = (path,)
+        self.connection = connection
+        self.layout = layout
+
+    @classmethod
+    def open(cls, path: Path) -> CsvSource:
+        """Open a file; this reads all of it, to see what its cells are."""
+        header, delimiter = csv_header(path)
+        names = _distinct_names(path, header)
+        connection = connect()
+        layout = f"{sql_text(str(path))}, delim={sql_text(delimiter)}, header=true, skip=0"
+        layout += """, comment='', quote='"', escape='"'"""
+        guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED})"
+        try:
+            found = describe(connection, f"SELECT * FROM {guess}")
+        except Exception:
+            # DuckDB does not say where guessing failed; reading plain text does.
+            plain = cls(path, connection, layout, dict.fromkeys(names, "VARCHAR"))
+            connection.cursor().execute(f"SELECT count(*) FROM {plain._table()}").fetchall()
+            raise
+        return cls(path, connection, layout, dict(zip(names, found.values(), strict=True)))
+
+    def retyped(self, types: Mapping[str, str]) -> CsvSource:
+        """Return the same file, some of its columns read as another type."""
+        return CsvSource(self.paths[0], self.connection, self.layout, _replaced(self.types, types))
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
+        return query_batches(self.connection, query, batch_rows)
+
+    def _table(self) -> str:
+        columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())
+        return f"read_csv({self.layout}, auto_detect=false, columns={{{columns}}})"
+
+
+class DuckSource(Source):
+    """A query, or a file by one of DuckDB's table functions; declared types are cast to."""
+
+    def __init__(
+        self, name: str, table: str, connection: Any, found: Mapping[str, str], casts: Any = ()
+    ) -> None:
+        super().__init__(name, _replaced(found, dict(casts)))
+        self.table = table
+        self.connection = connection
+        self.casts = dict(casts)
+
+    @classmethod
+    def open(cls, name: str, table: str) -> DuckSource:
+        """Open what a table function or a query in brackets gives."""
+        connection = connect()
+        with errors_naming(name):
+            return cls(name, table, connection, describe(connection, f"SELECT * FROM {table}"))
+
+    @classmethod
+    def of_file(cls, path: Path, function: str, *, is_text: bool) -> DuckSource:
+        """Open a file by a table function such as ``read_json({}, sample_size=-1)``."""
+        source = cls.open(str(path), function.format(sql_text(str(path))))
+        source.paths, source.is_text = (path,), is_text
+        return source
+
+    def retyped(self, types: Mapping[str, str]) -> Source:
+        """Return the same file, some of its columns cast to another type."""
+        if not self.paths:
+            return super().retyped(types)
+        casts = self.casts | dict(types)
+        out = DuckSource(self.name, self.table, self.connection, self.types, casts)
+        out.paths, out.is_text = self.paths, self.is_text
+        return out
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        parts = [
+            f"CAST({sql_name(name)} AS {self.casts[name]}) AS {sql_name(name)}"
+            if name in self.casts
+            else sql_name(name)
+            for name in columns
+        ]
+        query = f"SELECT {', '.join(parts)} FROM {self.table}"
+        return query_batches(self.connection, query, batch_rows)
+
+
+def open_sql(query: str) -> DuckSource:
+    """Open SQL text, run by DuckDB over files."""
+    name = f"SQL {' '.join(query.split())!r}"
+    return DuckSource.open(name, f"({query.strip().rstrip(';')})")
 
 
 def connect() -> Any:
@@ -18,17 +119,7 @@ def connect() -> Any:
     return duckdb.connect(config={"python_enable_replacements": False})
 
 
-def quoted(name: str) -> str:
-    """Return a name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def text(value: str) -> str:
-    """Return text as SQL writes it."""
-    return "'" + value.replace("'", "''") + "'"
-
-
-def described(connection: Any, query: str) -> dict[str, str]:
+def describe(connection: Any, query: str) -> dict[str, str]:
     """Return the columns of a query and their types."""
     cursor = connection.cursor()
     rows = cursor.execute(f"DESCRIBE ({query})").fetchall()
@@ -64,104 +155,19 @@ def row_batches(result: Any, batch_rows: int) -> Iterator[dict[str, list[Any]]]:
         yield dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
-def select(columns: Sequence[str], table: str, types: Mapping[str, str]) -> str:
-    """Return the query for some columns of a table, cast to the types declared."""
-    parts = [
-        f"CAST({quoted(name)} AS {types[name]}) AS {quoted(name)}"
-        if name in types
-        else quoted(name)
-        for name in columns
-    ]
-    return f"SELECT {', '.join(parts)} FROM {table}"
+def _replaced(found: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
+    return {name: types.get(name, kind) for name, kind in found.items()}
 
 
-# -- CSV and JSON through DuckDB: what the columns are, as all cells allow, and where a row is bad
-
-_DELIMITERS = (",", ";", "\t", "|")
-# Not BOOLEAN: DuckDB takes yes and no, t and f for truth, and a label must stay what it is.
-_GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
-
-
-def open_csv(path: Path, types: Mapping[str, str]) -> Source:
-    """Open a CSV file: names first, types from all of its cells or as declared."""
-    names, delimiter = _header(path)
-    connection = connect()
-    layout = f"delim={text(delimiter)}, header=true, skip=0, comment=''"
-    layout += """, quote='"', escape='"'"""
-    file = text(str(path))
-    try:
-        guess = f"read_csv({file}, {layout}, sample_size=-1, auto_type_candidates={_GUESSED})"
-        found = described(connection, f"SELECT * FROM {guess}")
-    except Exception:
-        # DuckDB does not say where guessing failed; reading plain text does.
-        plain = _columns(dict.fromkeys(names, "VARCHAR"))
-        query = f"SELECT count(*) FROM read_csv({file}, {layout}, auto_detect=false, {plain})"
-        connection.cursor().execute(query).fetchall()
-        raise
-    wanted = dict(zip(names, found.values(), strict=True))
-    wanted |= {name: kind for name, kind in types.items() if name in wanted}
-    table = f"read_csv({file}, {layout}, auto_detect=false, {_columns(wanted)})"
-    return _queried(path, connection, table, wanted)
-
-
-def open_query(path: Path, table: str, types: Mapping[str, str]) -> Source:
-    """Open a file that DuckDB reads as the table function given."""
-    connection = connect()
-    found = described(connection, f"SELECT * FROM {table}")
-    return _queried(path, connection, table, found, types)
-
-
-def _queried(
-    path: Path,
-    connection: Any,
-    table: str,
-    found: Mapping[str, str],
-    types: Mapping[str, str] | None = None,
-) -> Source:
-    types = types or {}
-
-    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        yield from query_batches(connection, select(columns, table, types), batch_rows)
-
-    return Source(str(path), {**found, **{k: v for k, v in types.items() if k in found}}, stream)
-
-
-def _header(path: Path) -> tuple[list[str], str]:
-    """Return the names in the first line, and what separates them."""
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        try:
-            line = file.readline()
-            while line.count('"') % 2 and (more := file.readline()):  # a name of several lines
-                line += more
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{path}: byte {error.object[error.start]:#04x} is no UTF-8; write the file as "
-                "UTF-8, e.g. by iconv -f latin1 -t utf-8"
-            ) from None
-    line = line.rstrip("\r\n")
-    if not line.strip():
-        raise ValueError(f"{path}: the first line is empty; it must hold the names of the columns")
-    bare = "".join(line.split('"')[::2])  # what stands in quotes separates nothing
-    delimiter = max(_DELIMITERS, key=bare.count)
-    names = next(csv.reader(line.splitlines(keepends=True), delimiter=delimiter))
-    return _told_apart(path, names), delimiter
-
-
-def _told_apart(path: Path, names: list[str]) -> list[str]:
-    """Name the columns that have no name, as DuckDB does; refuse two that it cannot tell apart."""
+def _distinct_names(path: Path, names: Sequence[str]) -> list[str]:
+    """Name the columns that have no name, as DuckDB does; refuse two that are one name to it."""
     names = [name or f"column{i}" for i, name in enumerate(names)]
-    met: dict[str, int] = {}
+    seen: dict[str, int] = {}
     for i, name in enumerate(names):
-        j = met.setdefault(name.lower(), i)
+        j = seen.setdefault(name.lower(), i)
         if i != j:
             raise ValueError(
                 f"{path}: columns {j} and {i} are named {names[j]!r} and {name!r}, which are one "
                 "name to DuckDB; rename one"
             )
-    return names
-
-
-def _columns(types: Mapping[str, str]) -> str:
-    inner = ", ".join(f"{text(name)}: {text(kind)}" for name, kind in types.items())
-    return f"columns={{{inner}}}"
+    return list(names)

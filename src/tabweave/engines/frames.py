@@ -6,98 +6,92 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from tabweave.engines.duck import (
-    connect,
-    described,
-    query_batches,
-    quoted,
-    relation_batches,
-    select,
-)
-from tabweave.engines.source import IN_MEMORY, Source, naming
+from tabweave.engines.duck import relation_batches
+from tabweave.engines.source import Source
+from tabweave.io.text import sql_name
 from tabweave.rows.frames import columns_of
 
 
-def open_relation(relation: Any) -> Source:
-    """Return a DuckDB relation as a source."""
-    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+class FrameSource(Source):
+    """Rows in memory: one batch."""
 
-    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        wanted = ", ".join(map(quoted, columns))
-        with naming("DuckDB relation"):
-            yield from relation_batches(relation.project(wanted), batch_rows)
+    in_memory = True
 
-    return Source("DuckDB relation", types, stream, shared=True)
+    def __init__(self, frame: Any) -> None:
+        names, cells, n_rows = columns_of(frame)
+        names = [f"x{i}" for i in range(len(cells))] if names is None else names
+        super().__init__("the rows", dict.fromkeys(names, ""), n_rows)
+        self.frame = frame
+        self.cells = dict(zip(names, cells, strict=True))
 
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        yield self.collect(columns)
 
-def open_sql(query: str) -> Source:
-    """Return SQL text, run by DuckDB over files, as a source."""
-    connection = connect()
-    place = f"SQL {' '.join(query.split())!r}"
-    inner = f"({query.strip().rstrip(';')})"
-    with naming(place):
-        types = described(connection, f"SELECT * FROM {inner}")
-
-    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        with naming(place):
-            yield from query_batches(connection, select(columns, inner, {}), batch_rows)
-
-    return Source(place, types, stream)
+    def collect(self, columns: Sequence[str]) -> Any:
+        """Return the rows as they are if all columns are wanted: an array then stays one."""
+        whole = list(columns) == list(self.types)
+        return self.frame if whole else {name: self.cells[name] for name in columns}
 
 
-def open_lazy(frame: Any) -> Source:
-    """Return a polars lazy frame as a source; it is collected in batches."""
-    names = frame.collect_schema().names()
+class IteratorSource(Source):
+    """An iterator of frames, to be read once."""
 
-    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        part = frame.select(list(columns))
-        with naming("polars lazy frame"):
-            if hasattr(part, "collect_batches"):
-                yield from part.collect_batches(chunk_size=batch_rows)
-            else:
-                yield part.collect()
+    repeats = False
+    shared = True
 
-    return Source("polars lazy frame", dict.fromkeys(names, ""), stream)
+    def __init__(self, frames: Iterator[Any]) -> None:
+        first = next(frames, None)
+        if first is None:
+            raise ValueError("the iterator is empty; it must give frames of rows")
+        super().__init__("the frames", FrameSource(first).types)
+        self.frames = chain([first], frames)
 
-
-def open_reader(reader: Any) -> Source:
-    """Return an Arrow reader or dataset as a source."""
-    types = {field.name: str(field.type) for field in reader.schema}
-    repeats = hasattr(reader, "to_batches")
-
-    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        with naming("Arrow reader"):
-            if repeats:
-                yield from reader.to_batches(columns=list(columns), batch_size=batch_rows)
-            else:
-                yield from (batch.select(list(columns)) for batch in reader)
-
-    return Source("Arrow reader", types, stream, repeats=repeats, shared=not repeats)
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        for frame in self.frames:
+            yield FrameSource(frame).collect(columns)
 
 
-def open_frame(frame: Any) -> Source:
-    """Return rows in memory as a source of one batch."""
-    names, cells, n_rows = columns_of(frame)
-    names = [f"x{i}" for i in range(len(cells))] if names is None else names
-    by_name = dict(zip(names, cells, strict=True))
+class LazySource(Source):
+    """A polars lazy frame, collected in batches."""
 
-    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        # As it is when it is whole: an array then stays without names.
-        yield frame if list(columns) == names else {name: by_name[name] for name in columns}
+    def __init__(self, frame: Any) -> None:
+        super().__init__("polars lazy frame", dict.fromkeys(frame.collect_schema().names(), ""))
+        self.frame = frame
 
-    return Source(IN_MEMORY, dict.fromkeys(names, ""), stream, n_rows)
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        part = self.frame.select(list(columns))
+        if hasattr(part, "collect_batches"):
+            yield from part.collect_batches(chunk_size=batch_rows)
+        else:
+            yield part.collect()
 
 
-def open_iterator(frames: Iterator[Any]) -> Source:
-    """Return an iterator of frames as a source, to be read once."""
-    first = next(frames, None)
-    if first is None:
-        raise ValueError("the iterator is empty; it must give frames of rows")
-    names, cells, _ = columns_of(first)
-    names = [f"x{i}" for i in range(len(cells))] if names is None else names
+class RelationSource(Source):
+    """A DuckDB relation."""
 
-    def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        for frame in chain([first], frames):
-            yield from open_frame(frame).stream(columns, batch_rows)
+    shared = True
 
-    return Source("the frames", dict.fromkeys(names, ""), stream, repeats=False, shared=True)
+    def __init__(self, relation: Any) -> None:
+        types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+        super().__init__("DuckDB relation", types)
+        self.relation = relation
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        part = self.relation.project(", ".join(map(sql_name, columns)))
+        return relation_batches(part, batch_rows)
+
+
+class ReaderSource(Source):
+    """An Arrow dataset, or a reader, to be read once."""
+
+    def __init__(self, reader: Any) -> None:
+        super().__init__("Arrow reader", {field.name: str(field.type) for field in reader.schema})
+        self.reader = reader
+        self.repeats = hasattr(reader, "to_batches")
+        self.shared = not self.repeats
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        if self.repeats:
+            yield from self.reader.to_batches(columns=list(columns), batch_size=batch_rows)
+        else:
+            yield from (batch.select(list(columns)) for batch in self.reader)

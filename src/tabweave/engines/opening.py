@@ -1,4 +1,4 @@
-"""Opening: what a source is, by looking at it."""
+"""Opening: what a source is, by looking at it; and reading it, in batches or whole."""
 
 from __future__ import annotations
 
@@ -8,36 +8,39 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tabweave.counts.counts import Counts
-from tabweave.engines.database import is_database, open_database
+from tabweave.engines.database import DatabaseSource, is_database
+from tabweave.engines.duck import open_sql
 from tabweave.engines.files import looks_like_file, open_files
 from tabweave.engines.frames import (
-    open_frame,
-    open_iterator,
-    open_lazy,
-    open_reader,
-    open_relation,
-    open_sql,
+    FrameSource,
+    IteratorSource,
+    LazySource,
+    ReaderSource,
+    RelationSource,
 )
-from tabweave.engines.source import BATCH_ROWS, Source, chosen, declared_types, family, has_arrow
+from tabweave.engines.source import BATCH_ROWS, Source, declared_types, family
 from tabweave.rows.cells import objects
 from tabweave.rows.frames import columns_of
+from tabweave.rows.vocabulary import Bucket
 
 ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "dask", "spark")
 _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)\s", re.I)
 
 
 def is_source(X: Any) -> bool:
-    """Tell whether rows lie elsewhere: in files, a query, a database, a lazy or spread frame."""
+    """Tell whether rows lie elsewhere: in files, a query, a database, a lazy frame, a cluster."""
     return kind_of(X) not in ("memory", "iterator")
 
 
-def is_spread(X: Any) -> bool:
+def is_distributed(X: Any) -> bool:
     """Tell whether this is a frame on a cluster."""
     return kind_of(X) in ("dask", "spark")
 
 
 def kind_of(X: Any) -> str:
     """Return what a source is: memory, files, sql, database, relation, lazy, dask, spark ..."""
+    if isinstance(X, Source):
+        return "source"
     if isinstance(X, str):
         return "sql" if _SQL.match(X) and not os.path.exists(X) else "files"
     if isinstance(X, os.PathLike):
@@ -59,34 +62,74 @@ def kind_of(X: Any) -> str:
 
 
 def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
-    """Return anything that holds rows, clusters apart, as a source."""
+    """Open anything that holds rows; what is a :class:`Source` already is not opened again.
+
+    Parameters
+    ----------
+    X : path, glob, list of paths, SQL text, relation, (connection, query), frame or Source
+        Where the rows are; see :func:`tabweave.count`.
+    columns : list of names, or mapping of name to type, optional
+        The columns on which many files must agree; in files of text a DuckDB type says how to
+        read one.
+    engine : str
+        As in :func:`tabweave.count`.
+
+    Examples
+    --------
+    >>> import tabweave
+    >>> from tabweave.engines import open_source
+    >>> source = open_source("SELECT range % 2 AS a, 'x' AS b FROM range(600)")
+    >>> source.types
+    {'a': 'BIGINT', 'b': 'VARCHAR'}
+    >>> tabweave.count(source, columns=["b"])
+    Counts(600 rows, 1 columns, 1 values)
+    """
     types = declared_types(columns)
     kind = kind_of(X)
-    refuse_engine(kind, engine)
+    check_engine(kind, engine)
     if kind == "files":
-        names = None if columns is None else list(columns)
-        return open_files(X, types, names, engine)
-    if kind == "database":
-        return open_database(X, types)
-    if types:
-        raise ValueError(
-            f"columns gives {next(iter(types))!r} a type, which is for files of text; cast it "
-            "in the query or in the frame"
-        )
+        return open_files(X, types, None if columns is None else list(columns), engine)
+    source = X if kind == "source" else _opened(X, kind)
+    if kind in ("dask", "spark") and engine == "memory":
+        source = FrameSource(source.collect(list(source.types)))
+    return source.retyped(types) if types else source
+
+
+def _opened(X: Any, kind: str) -> Source:
+    if kind == "dask":
+        from tabweave.engines.dask import DaskSource
+
+        return DaskSource(X)
+    if kind == "spark":
+        from tabweave.engines.spark import SparkSource
+
+        return SparkSource(X)
     if kind == "lazy" and type(X).__module__.startswith("narwhals"):
-        return open_source(X.to_native(), columns, engine)
+        return open_source(X.to_native())
     openers: dict[str, Any] = {
+        "database": DatabaseSource,
         "sql": open_sql,
-        "relation": open_relation,
-        "lazy": open_lazy,
-        "reader": open_reader,
-        "iterator": open_iterator,
+        "relation": RelationSource,
+        "lazy": LazySource,
+        "reader": ReaderSource,
+        "iterator": IteratorSource,
     }
-    return openers.get(kind, open_frame)(X)
+    return openers.get(kind, FrameSource)(X)
 
 
-def known_columns(source: Any, counts: Counts, keep: Sequence[str] = ()) -> Any:
-    """Return the columns that counts know, with the types their values have in files of text.
+def open_fitted(source: Any, counts: Counts, keep: Sequence[str] = ()) -> tuple[Source, Any]:
+    """Open a source once, its columns read with the types they had in fit.
+
+    Returns the source and the columns to read: those of the counts and ``keep``, or None for all.
+    """
+    named = counts.schema is not None and counts.schema.named
+    opened = open_source(source, [*counts.schema.names, *keep] if named else None)  # type: ignore[union-attr]
+    columns = fitted_columns(opened, counts, keep)
+    return open_source(opened, columns), columns
+
+
+def fitted_columns(source: Any, counts: Counts, keep: Sequence[str] = ()) -> Any:
+    """Return the columns of counts, with the types their values have in files of text.
 
     Text that looks like numbers in one file and not in another must not change its type between
     them: what was text stays text, and what was numbers is refused where it is not.
@@ -94,27 +137,32 @@ def known_columns(source: Any, counts: Counts, keep: Sequence[str] = ()) -> Any:
     if counts.schema is None or not counts.schema.named:
         return None
     names = [*counts.schema.names, *keep]
-    if kind_of(source) != "files":
+    if kind_of(source) not in ("files", "source"):
         return names
-    found = open_source(source, names).types
-    out: dict[str, str | None] = {}
+    opened = open_source(source, names)
+    types = _fitted_types(opened, counts) if opened.is_text else {}
+    return {name: types.get(name) for name in names} if types else names
+
+
+def _fitted_types(source: Source, counts: Counts) -> dict[str, str]:
+    """Return the types of the columns whose cells look otherwise than they did in fit."""
+    out = {}
     for name, labels in zip(counts.names, counts.labels, strict=True):
-        kinds = {type(label) for label in labels} - {type(None)}
-        here = family(found.get(name, ""))
-        if kinds == {str} and here in ("number", "truth"):
+        fitted = {type(label) for label in labels} - {type(None), Bucket}
+        found = family(source.types.get(name, ""))
+        if fitted == {str} and found in ("number", "bool"):
             out[name] = "VARCHAR"
-        elif here == "text" and kinds and kinds <= {int, float}:
+        elif found == "text" and fitted and fitted <= {int, float}:
             out[name] = "DOUBLE"
-        elif here == "text" and kinds == {bool}:
+        elif found == "text" and fitted == {bool}:
             out[name] = "BOOLEAN"
-    typed = found and all(kind.isupper() for kind in found.values())  # DuckDB's own: a text file
-    return {name: out.get(name) for name in names} if out and typed else names
+    return out
 
 
-def refuse_engine(kind: str, engine: str) -> None:
+def check_engine(kind: str, engine: str) -> None:
     """Refuse an engine that does not read such a source."""
     if engine not in ENGINES:
-        raise ValueError(f"engine={engine!r} is none of {', '.join(map(repr, ENGINES))}")
+        raise ValueError(f"engine: expected one of {', '.join(map(repr, ENGINES))}, got {engine!r}")
     fits = {
         "files": ("memory", "arrow", "duckdb"),
         "sql": ("memory", "duckdb"),
@@ -153,18 +201,20 @@ def batches(source: Any, *, columns: Any = None, batch_rows: int = BATCH_ROWS) -
     [3, 2]
     """
     if batch_rows < 1:
-        raise ValueError(f"batch_rows={batch_rows} must be at least 1")
+        raise ValueError(f"batch_rows: expected at least 1, got {batch_rows}")
     opened = open_source(source, columns)
-    return opened.stream(chosen(opened, columns), batch_rows)
+    return opened.batches(opened.choose(columns), batch_rows)
 
 
-def read(source: Any, *, columns: Any = None) -> Any:
+def read(source: Any, *, columns: Any = None, fitted: Counts | None = None) -> Any:
     """Read a whole source into memory.
 
     Parameters
     ----------
     source, columns
         As in :func:`batches`.
+    fitted : Counts, optional
+        What an embedder has counted: its columns are read, with the types they had then.
 
     Returns
     -------
@@ -177,38 +227,21 @@ def read(source: Any, *, columns: Any = None) -> Any:
     >>> read("SELECT 'a' AS x, 1 AS y").to_pylist()
     [{'x': 'a', 'y': 1}]
     """
-    kind = kind_of(source)
-    if kind == "dask":
-        source = source.compute()
-    elif kind == "spark":
-        source = source.toArrow() if hasattr(source, "toArrow") else source.toPandas()
-    opened = open_source(source, columns)
-    names = chosen(opened, columns)
-    parts = list(opened.stream(names, BATCH_ROWS))
-    if not is_source(source) and kind != "iterator":
-        return parts[0]
-    if has_arrow():
-        return _one_table(parts, names)
-    return {name: [cell for part in parts for cell in part[name]] for name in names}
+    if fitted is None:
+        opened = open_source(source, columns)
+    else:
+        opened, columns = open_fitted(source, fitted)
+    return opened.collect(opened.choose(columns))
 
 
-def _one_table(parts: list[Any], names: list[str]) -> Any:
-    import pyarrow as pa
-
-    if not parts:
-        return pa.table({name: pa.array([], pa.string()) for name in names})
-    tables = [part.to_arrow() if hasattr(part, "to_arrow") else pa.table(part) for part in parts]
-    return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
-
-
-def in_memory(X: Any, y: Any) -> tuple[Any, Any]:
-    """Bring a source into memory, y too if it names a column; what is there stays as it is."""
+def read_with_classes(X: Any, y: Any) -> tuple[Any, Any]:
+    """Read a source into memory, y too if it names a column; rows in memory stay as they are."""
     if not is_source(X):
         return X, y
     names, cells, _ = columns_of(read(X))
     columns = dict(zip(names or [], cells, strict=True))
     if isinstance(y, str):
         if y not in columns:
-            raise ValueError(f"y={y!r} is none of the columns {', '.join(map(repr, columns))}")
+            raise ValueError(f"y: expected one of {', '.join(map(repr, columns))}, got {y!r}")
         y = objects(columns.pop(y))
     return columns, y

@@ -1,99 +1,91 @@
-"""Long runs: read ahead while the last batch is counted, and say how far it is."""
+"""Progress: one way for long runs to say how far they are, whoever listens.
+
+Functions that may take long have a parameter ``progress``: None, or a function that is called with
+a :class:`Progress` now and then. The library itself prints nothing; :func:`progress_bar` gives a
+function that draws.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import Full, Queue
-from threading import Event, Thread
-from typing import Any
-
-from tabweave.engines.source import Source
-
-Progress = bool | Callable[[int, int | None], None]
-_END = object()
+from dataclasses import dataclass
 
 
-def batches_of(source: Source, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-    """Stream a source, reading ahead where another thread may."""
-    stream = source.stream(columns, batch_rows)
-    return stream if source.shared else prefetched(stream)
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is.
+
+    Attributes
+    ----------
+    step : str
+        What is being done, such as "counting".
+    done : float
+        How much is done.
+    total : float or None
+        How much there is to do, if that is known.
+    unit : str
+        What is counted, such as "rows"; "" if ``done`` is a share of 1.
+    seconds : float
+        Time since the run began.
+    note : str
+        More to say, such as the error so far.
+    """
+
+    step: str
+    done: float
+    total: float | None = None
+    unit: str = "rows"
+    seconds: float = 0.0
+    note: str = ""
 
 
-def prefetched(items: Iterable[Any]) -> Iterator[Any]:
-    """Yield items that a second thread fetches, one ahead; its errors are raised here."""
-    queue: Queue[tuple[Any, BaseException | None]] = Queue(1)
-    stop = Event()
-
-    def put(item: Any, error: BaseException | None = None) -> None:
-        while not stop.is_set():
-            try:
-                return queue.put((item, error), timeout=0.1)
-            except Full:
-                continue
-
-    def fetch() -> None:
-        iterator = iter(items)
-        try:
-            for item in iterator:
-                put(item)
-                if stop.is_set():
-                    break
-            put(_END)
-        except BaseException as error:
-            put(_END, error)
-        finally:
-            if hasattr(iterator, "close"):
-                iterator.close()
-
-    thread = Thread(target=fetch, daemon=True)
-    thread.start()
-    try:
-        while True:
-            item, error = queue.get()
-            if error is not None:
-                raise error
-            if item is _END:
-                return
-            yield item
-    finally:
-        stop.set()
-        thread.join()
+ProgressCallback = Callable[[Progress], object]
 
 
-def counted(batches: Iterable[Any], tell: Callable[[int], None]) -> Iterator[Any]:
-    """Pass batches on and tell how many rows have been dealt with."""
-    done = 0
-    for batch in batches:
-        yield batch
-        done += n_rows_of(batch)
-        tell(done)
+def progress_reporter(
+    progress: ProgressCallback | None, unit: str = "rows", total: float | None = None
+) -> Callable[..., None]:
+    """Return ``report(step, done, note="")``, which calls ``progress`` if there is one."""
+    start = time.perf_counter()
 
+    def report(step: str, done: float, note: str = "") -> None:
+        if progress is not None:
+            progress(Progress(step, done, total, unit, time.perf_counter() - start, note))
 
-def n_rows_of(batch: Any) -> int:
-    """Return the number of rows of a batch."""
-    return len(next(iter(batch.values()), ())) if isinstance(batch, dict) else len(batch)
+    return report
 
 
 @contextmanager
-def telling(progress: Progress, what: str, of: int | None) -> Iterator[Callable[[int], None]]:
-    """Give a function that takes the number of rows done and shows it, if that is wanted."""
-    if callable(progress):
-        yield lambda done: progress(done, of)
-        return
-    if not progress:
-        yield lambda done: None
-        return
+def progress_bar() -> Iterator[ProgressCallback]:
+    """Give a function for ``progress`` that draws on standard error; what it drew goes at the end.
+
+    Examples
+    --------
+    >>> import tabweave
+    >>> from tabweave.engines import progress_bar
+    >>> with progress_bar() as progress:
+    ...     tabweave.count("SELECT range % 2 AS a FROM range(600)", progress=progress)
+    Counts(600 rows, 1 columns, 0 values)
+    """
     from rich import progress as bars
     from rich.console import Console
 
     columns = (
-        bars.TextColumn(what),
-        bars.BarColumn(),
-        bars.TextColumn("{task.completed:,.0f} rows"),
-        bars.TimeElapsedColumn(),
+        bars.SpinnerColumn(),
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(30),
+        bars.TextColumn("{task.fields[amount]}"),
         bars.TimeRemainingColumn(),
     )
     with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=of)
-        yield lambda done: bar.update(task, completed=done)
+        task = bar.add_task("", total=None, amount="")
+
+        def show(now: Progress) -> None:
+            amount = f"{now.done:,.0f} {now.unit} {now.note}".rstrip() if now.unit else now.note
+            bar.update(
+                task, description=now.step, completed=now.done, total=now.total, amount=amount
+            )
+
+        yield show

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.counts.merging import DENSE_VALUES
 from tabweave.counts.counts import Counts
+from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets, Table
 
 _PAIR_BYTES = 120  # of a sparse pair while two sums of counts become one
@@ -32,7 +32,7 @@ class Estimate:
     pairs : int
         About how many pairs of values occur.
     bytes : int
-        About how much memory counting takes at its peak, batches apart.
+        About how much memory counting takes at its peak, beside the batches.
     available : int or None
         How much memory is free, if the system says so.
     """
@@ -48,7 +48,7 @@ class Estimate:
         """Whether it is less than what is free."""
         return self.available is None or self.bytes <= self.available
 
-    def refuse(self) -> None:
+    def check(self) -> None:
         """Raise MemoryError, naming the columns with most values, if it does not fit."""
         if self.fits:
             return
@@ -69,7 +69,7 @@ def estimated(
     ``limits`` are the most values that some columns will be allowed.
 
     A value met once among the first rows stands for as many as there are times the rows; one met
-    again is taken to be known. So an estimate tends to be too high, never far too low, unless the
+    again is taken to be seen. So an estimate tends to be too high, never far too low, unless the
     rows are sorted.
     """
     rows = table.n_rows if n_rows is None else n_rows
@@ -116,13 +116,13 @@ def _bytes(n_values: int, pairs: int) -> int:
     return (dense if n_values <= DENSE_VALUES else sparse) + _LABEL_BYTES * n_values
 
 
-def refuse_counts(counts: Counts) -> None:
+def check_counts_fit(counts: Counts) -> None:
     """Raise MemoryError if adding more to these counts would not fit."""
     if counts.schema is None or isinstance(counts.pairs, np.ndarray):
         return
     sizes = dict(zip(counts.names, counts.sizes.tolist(), strict=True))
     needed = _bytes(int(counts.offsets[-1]), counts.pairs.nnz)
-    Estimate(None, sizes, counts.pairs.nnz, needed, available_memory()).refuse()
+    Estimate(None, sizes, counts.pairs.nnz, needed, available_memory()).check()
 
 
 def available_memory() -> int | None:
@@ -142,6 +142,3 @@ def available_memory() -> int | None:
 
 def _shown(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e8 else f"{n_bytes / 1e6:,.1f} MB"
-
-
-# -- Estimating any source: the first batch says how many values and pairs there will be

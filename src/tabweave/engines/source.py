@@ -1,20 +1,24 @@
-"""Sources: whatever rows come from, in one form: columns, and a stream of batches.
+"""Source: whatever rows come from, in one form: columns, their types, and a stream of batches.
 
-The engines of this room turn a path, a query or a frame into a :class:`Source`; counting and
-transforming see nothing else. A batch is anything :meth:`tabweave.Table.of` reads: an Arrow batch
-where pyarrow is installed, else a mapping of columns.
+Each engine of this room is a subclass; counting and transforming see nothing else. A source is
+opened once and passed around: opening a file of text means to look at all of it. A batch is
+anything :meth:`tabweave.Table.of` reads: an Arrow batch where pyarrow is installed, else a mapping
+of columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
+from queue import Full, Queue
+from threading import Event, Thread
 from typing import Any
 
+from tabweave.engines.progress import ProgressCallback, progress_reporter
+
 BATCH_ROWS = 1 << 19
-IN_MEMORY = "the rows"
 _LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "polars", "adbc_driver_manager", "sqlite3"}
 _FAMILIES = {
     "text": ("string", "large_string", "varchar", "utf8", "large_utf8", "enum", "dictionary"),
@@ -22,38 +26,121 @@ _FAMILIES = {
         *("int", "uint", "float", "double", "halffloat", "decimal", "real", "hugeint", "uhugeint"),
         *("bigint", "ubigint", "smallint", "usmallint", "tinyint", "utinyint", "uinteger"),
     ),
-    "truth": ("bool",),
-    "moment": ("date", "time", "duration", "interval"),
-    "nothing": ("null", '"null"'),
+    "bool": ("bool",),
+    "datetime": ("date", "time", "duration", "interval"),
+    "null": ("null", '"null"'),
 }
+_END = object()
 
 
-@dataclass(frozen=True)
 class Source:
-    """Rows that can be streamed.
+    """Rows that can be streamed; a subclass implements ``_stream``.
 
-    Attributes
+    Parameters
     ----------
-    place : str
+    name : str
         What errors call it: a file, a query, a kind of frame.
     types : mapping of str to str
         Its columns and what their types are called; "" where that is not known.
-    stream : callable
-        ``stream(columns, batch_rows)`` yields the batches of some columns, in order.
     n_rows : int, optional
         How many rows there are, if that is known before reading.
+
+    Attributes
+    ----------
     repeats : bool
         Whether it can be streamed more than once.
     shared : bool
         Whether it lives on a connection or iterator of the user's, which stays in its thread.
+    in_memory : bool
+        Whether its rows are in memory already.
+    is_text : bool
+        Whether it is of files of text, whose types may be declared.
+    guessed : bool
+        Whether its types were guessed from how cells look.
+    paths : tuple of Path
+        The files it reads.
     """
 
-    place: str
-    types: Mapping[str, str]
-    stream: Callable[[Sequence[str], int], Iterator[Any]]
-    n_rows: int | None = None
     repeats: bool = True
     shared: bool = False
+    in_memory: bool = False
+    is_text: bool = False
+    guessed: bool = False
+    paths: tuple[Path, ...] = ()
+
+    def __init__(self, name: str, types: Mapping[str, str], n_rows: int | None = None) -> None:
+        self.name = name
+        self.types = dict(types)
+        self.n_rows = n_rows
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {len(self.types)} columns)"
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        raise NotImplementedError(f"{type(self).__name__} must implement _stream")
+
+    def batches(self, columns: Sequence[str], batch_rows: int | None = None) -> Iterator[Any]:
+        """Yield the rows of some columns in batches, in order."""
+        with errors_naming(self.name):
+            yield from self._stream(columns, batch_rows or BATCH_ROWS)
+
+    def batches_ahead(self, columns: Sequence[str], batch_rows: int | None = None) -> Iterator[Any]:
+        """Yield the same, the next batch being read meanwhile where another thread may."""
+        stream = self.batches(columns, batch_rows)
+        return stream if self.shared else prefetched(stream)
+
+    def run(
+        self,
+        work: Any,
+        columns: Sequence[str],
+        progress: ProgressCallback | None = None,
+        step: str = "counting",
+    ) -> Any:
+        """Do work on all rows, where they are, and return its merged result.
+
+        ``work(batches)`` gives the result of some batches, ``work.merge(results)`` that of many.
+        """
+        report = progress_reporter(progress, "rows", self.n_rows)
+
+        def reported() -> Iterator[Any]:
+            done = 0
+            for batch in self.batches_ahead(columns):
+                yield batch
+                done += n_rows_of(batch)
+                report(step, done)
+
+        return work(reported())
+
+    def collect(self, columns: Sequence[str]) -> Any:
+        """Return all rows of some columns: an Arrow table, or a mapping where pyarrow is absent."""
+        parts = list(self.batches(columns))
+        if has_arrow():
+            return _one_table(parts, columns)
+        return {name: [cell for part in parts for cell in part[name]] for name in columns}
+
+    def retyped(self, types: Mapping[str, str]) -> Source:
+        """Return the same source with the types of some columns declared; it is not opened anew."""
+        raise ValueError(
+            f"columns gives {next(iter(types))!r} a type, which is for files of text; cast it "
+            "in the query or in the frame"
+        )
+
+    def choose(self, columns: Any = None, y: str | None = None) -> list[str]:
+        """Return the columns to read, all by default, y last; refuse names that are not there."""
+        if isinstance(columns, str):
+            raise TypeError(
+                f"columns={columns!r}: give a list of names, as in columns=[{columns!r}]"
+            )
+        names = list(self.types if columns is None else columns)
+        if y is not None:
+            names = [*(name for name in names if name != y), y]
+        for name in names:
+            if name not in self.types:
+                raise ValueError(
+                    f"{self.name}: there is no column {name!r}; there are "
+                    f"{', '.join(map(repr, self.types))}"
+                )
+        return names
 
 
 def has_arrow() -> bool:
@@ -61,33 +148,73 @@ def has_arrow() -> bool:
     return find_spec("pyarrow") is not None
 
 
+def n_rows_of(batch: Any) -> int:
+    """Return the number of rows of a batch."""
+    return len(next(iter(batch.values()), ())) if isinstance(batch, dict) else len(batch)
+
+
+def _one_table(parts: Sequence[Any], names: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    if not parts:
+        return pa.table({name: pa.array([], pa.string()) for name in names})
+    tables = [part.to_arrow() if hasattr(part, "to_arrow") else pa.table(part) for part in parts]
+    return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+
+
+def prefetched(items: Iterable[Any]) -> Iterator[Any]:
+    """Yield items that a second thread fetches, one ahead; its errors are raised here."""
+    queue: Queue[tuple[Any, BaseException | None]] = Queue(1)
+    stop = Event()
+
+    def put(item: Any, error: BaseException | None = None) -> None:
+        while not stop.is_set():
+            try:
+                return queue.put((item, error), timeout=0.1)
+            except Full:
+                continue
+
+    def fetch() -> None:
+        iterator = iter(items)
+        try:
+            for item in iterator:
+                put(item)
+                if stop.is_set():
+                    break
+            put(_END)
+        except BaseException as error:
+            put(_END, error)
+        finally:
+            if hasattr(iterator, "close"):
+                iterator.close()
+
+    thread = Thread(target=fetch, daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = queue.get()
+            if error is not None:
+                raise error
+            if item is _END:
+                return
+            yield item
+    finally:
+        stop.set()
+        thread.join()
+
+
 def family(kind: str) -> str:
-    """Return what a type holds, whatever library names it: numbers, text, moments ..."""
+    """Return what a type holds, whatever library names it: number, text, bool, datetime, set ..."""
     kind = kind.lower()
     if kind.endswith("]") or kind.startswith(("list", "large_list", "fixed_size_list")):
-        return "set" if not kind.startswith(("timestamp", "time", "duration", "date")) else "moment"
+        zoned = kind.startswith(("timestamp", "time", "duration", "date"))  # as in timestamp[us]
+        return "datetime" if zoned else "set"
     if kind.startswith("dictionary<values="):
         return family(kind.removeprefix("dictionary<values=").partition(",")[0])
     for name, starts in _FAMILIES.items():
         if kind.startswith(starts):
             return name
     return kind
-
-
-def chosen(source: Source, columns: Any, y: str | None = None) -> list[str]:
-    """Return the columns to read, y last; refuse names that are not there."""
-    if isinstance(columns, str):
-        raise TypeError(f"columns={columns!r}: give a list of names, as in columns=[{columns!r}]")
-    names = list(source.types if columns is None else columns)
-    if y is not None:
-        names = [*(name for name in names if name != y), y]
-    for name in names:
-        if name not in source.types:
-            raise ValueError(
-                f"{source.place}: there is no column {name!r}; there are "
-                f"{', '.join(map(repr, source.types))}"
-            )
-    return names
 
 
 def declared_types(columns: Any) -> dict[str, str]:
@@ -98,7 +225,7 @@ def declared_types(columns: Any) -> dict[str, str]:
 
 
 @contextmanager
-def naming(place: str) -> Iterator[None]:
+def errors_naming(name: str) -> Iterator[None]:
     """Let an error of a library say which file, query or database it speaks of."""
     try:
         yield
@@ -107,7 +234,7 @@ def naming(place: str) -> Iterator[None]:
         nameless = isinstance(error, OSError) and error.filename is None
         if isinstance(error, FileNotFoundError | PermissionError) or not (foreign or nameless):
             raise
-        raise ValueError(f"{place}: {_essence(str(error))}") from error
+        raise ValueError(f"{name}: {_essence(str(error))}") from error
 
 
 def _essence(text: str) -> str:

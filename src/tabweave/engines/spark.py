@@ -8,38 +8,52 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabweave._compat import require
-from tabweave.engines.progress import Progress, telling
+from tabweave.engines.frames import FrameSource
+from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import BATCH_ROWS, Source
+from tabweave.io.text import sql_name
 
 _BRANCHES = 16
 
 
-@dataclass(frozen=True)
-class OnSpark:
-    """The executors that a Spark frame's session has."""
+class SparkSource(Source):
+    """A Spark frame; work is done by the executors of its session."""
 
-    source: Source
-    frame: Any
+    def __init__(self, frame: Any) -> None:
+        super().__init__("Spark frame", dict.fromkeys(frame.columns, ""))
+        self.frame = frame
 
-    @classmethod
-    def of(cls, frame: Any) -> OnSpark:
-        """Return where a Spark frame is."""
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        yield self._select(columns).toArrow()
 
-        def stream(columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-            yield frame.select(*map(_quoted, columns)).toArrow()
+    def _select(self, columns: Sequence[str]) -> Any:
+        return self.frame.select(*(sql_name(name, "`") for name in columns))
 
-        return cls(Source("Spark frame", dict.fromkeys(frame.columns, ""), stream), frame)
+    def collect(self, columns: Sequence[str]) -> Any:
+        """Return all rows as an Arrow table, a pandas frame or a mapping of columns."""
+        frame = self.frame
+        rows = frame.toArrow() if hasattr(frame, "toArrow") else frame.toPandas()
+        return FrameSource(rows).collect(columns)
 
-    def run(self, work: Any, columns: Sequence[str], progress: Progress, what: str) -> Any:
+    def run(
+        self,
+        work: Any,
+        columns: Sequence[str],
+        progress: ProgressCallback | None = None,
+        step: str = "counting",
+    ) -> Any:
         """Do the work on each partition, merge some on the executors, and the rest here."""
-        rows = self.frame.select(*map(_quoted, columns))
+        rows = self._select(columns)
         results = rows.mapInArrow(_Partition(work), "result binary")
         n_parts = _partitions(rows)
         while n_parts > 2 * _BRANCHES:
             n_parts = -(-n_parts // _BRANCHES)
             results = results.repartition(n_parts).mapInArrow(_Merge(work), "result binary")
-        with telling(progress, what, None):
-            parts = [pickle.loads(row.result) for row in results.toLocalIterator()]
+        report = progress_reporter(progress, "partitions", n_parts)
+        parts = []
+        for row in results.toLocalIterator():
+            parts.append(pickle.loads(row.result))
+            report(step, len(parts))
         return work.merge(parts)
 
 
@@ -89,10 +103,6 @@ def _partitions(frame: Any) -> int:
         return frame.rdd.getNumPartitions()
     except Exception:  # Spark Connect has no RDDs; merge once, to be safe
         return 4 * _BRANCHES
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def transformed(embedder: Any, frame: Any, keep: Sequence[str]) -> Any:

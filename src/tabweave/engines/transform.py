@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import os
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,16 +13,20 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.engines.counting import place_of
-from tabweave.engines.files import expand
-from tabweave.engines.opening import kind_of, known_columns
-from tabweave.engines.progress import Progress, batches_of, counted, n_rows_of, telling
-from tabweave.engines.source import Source, chosen, has_arrow
+from tabweave.engines.opening import kind_of, open_fitted, open_source
+from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.engines.source import Source, has_arrow, n_rows_of
+from tabweave.io.atomic import replacing
 from tabweave.rows.frames import columns_of
 
 _ROWS = 1 << 17
-_TARGETS = {".parquet": "parquet", ".csv": "csv", ".arrow": "arrow", ".ipc": "arrow"}
-_TARGETS |= {".feather": "arrow"}
+_FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+}
 
 
 def transform(
@@ -35,7 +38,8 @@ def transform(
     keep: Sequence[str] = (),
     batch_rows: int = _ROWS,
     overwrite: bool = False,
-    progress: Progress = False,
+    format: str | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Any:
     """Write the vectors of a source to a file, or give those of a Dask or Spark frame as another.
 
@@ -54,13 +58,15 @@ def transform(
     columns : list of names, or mapping of name to type, optional
         The columns to read, if not all; in files of text also their types.
     keep : list of str, optional
-        Columns to carry along, such as an id; they come first, and need not be known to the
+        Columns to carry along, such as an id; they come first, and need not be columns of the
         embedder.
     batch_rows : int
         At most so many rows at a time.
     overwrite : bool, default=False
         Whether a file of that name may be replaced.
-    progress : bool or callable, default=False
+    format : {"parquet", "csv", "arrow"}, optional
+        Format of the file; by default what its name says.
+    progress : callable, optional
         As in :func:`tabweave.count`.
 
     Returns
@@ -88,19 +94,24 @@ def transform(
         if kind not in ("dask", "spark"):
             raise ValueError("target: say which file to write")
         return vectors_of(embedder, source, keep)
-    path = _target(target, source, kind, overwrite)
+    path, form = _target(Path(target), format, overwrite)
     if columns is None and "counts_" in vars(embedder):
-        columns = known_columns(source, embedder.counts_, keep)
-    opened = place_of(source, columns, "auto").source
+        opened, columns = open_fitted(source, embedder.counts_, keep)
+    else:
+        opened = open_source(source, columns)
+    if path.resolve() in [read.resolve() for read in opened.paths]:
+        raise ValueError(f"{path} is one of the files to read; write to another")
     wanted = _wanted(embedder, opened, columns, keep)
     names = _names(embedder, keep)
+    report = progress_reporter(progress, "rows", opened.n_rows)
     done = 0
-    with _written(path) as write, telling(progress, "transforming", opened.n_rows) as tell:
-        for batch in counted(batches_of(opened, wanted, batch_rows), tell):
-            write(vector_batch(embedder, batch, keep, names))
+    with replacing(path) as part, _Writer(part, form) as file:
+        for batch in opened.batches_ahead(wanted, batch_rows):
+            file.write(vector_batch(embedder, batch, keep, names))
             done += n_rows_of(batch)
+            report("transforming", done)
         if not done:
-            raise ValueError(f"{opened.place}: there are no rows")
+            raise ValueError(f"{opened.name}: there are no rows")
     return done
 
 
@@ -149,55 +160,58 @@ def _names(embedder: Any, keep: Sequence[str]) -> list[str]:
 
 def _wanted(embedder: Any, source: Source, columns: Any, keep: Sequence[str]) -> list[str]:
     """Return the columns to read: those of fit, and those to keep."""
-    known = getattr(embedder, "feature_names_in_", None)
-    names = chosen(source, columns) if known is None else list(known)
-    return chosen(source, list(dict.fromkeys([*names, *keep])))
+    fitted = getattr(embedder, "feature_names_in_", None)
+    names = source.choose(columns) if fitted is None else list(fitted)
+    return source.choose(list(dict.fromkeys([*names, *keep])))
 
 
-def _target(target: Any, source: Any, kind: str, overwrite: bool) -> Path:
-    path = Path(target)
-    if path.suffix.lower() not in _TARGETS:
-        raise ValueError(f"{path}: tabweave writes files that end in {', '.join(_TARGETS)}")
+def _target(path: Path, format: str | None, overwrite: bool) -> tuple[Path, str]:
+    """Return where to write, and in which format; refuse it before any work is done."""
+    form = format or _FORMATS.get(path.suffix.lower())
+    if form is None:
+        raise ValueError(f"{path}: expected a name that ends in {', '.join(_FORMATS)}")
+    if form not in _FORMATS.values():
+        raise ValueError(f"format: expected 'parquet', 'csv' or 'arrow', got {format!r}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to")
-    if kind == "files" and path.resolve() in [p.resolve() for p in expand(source)]:
-        raise ValueError(f"{path} is one of the files to read; write to another")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists; use overwrite=True to replace it")
-    return path
+    return path, form
 
 
-@contextmanager
-def _written(path: Path) -> Iterator[Callable[[Any], None]]:
-    """Give a function that appends a batch; the file gets its name when all went well."""
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    writer: list[Any] = []
+class _Writer:
+    """A file of batches; the first of them says which columns it has."""
 
-    def write(batch: Any) -> None:
-        if not writer:
-            writer.append(_writer(temporary, _TARGETS[path.suffix.lower()], batch))
-        writer[0].write(batch)
+    def __init__(self, path: Path, form: str) -> None:
+        self.path = path
+        self.form = form
+        self.file: Any = None
 
-    try:
-        yield write
-        for opened in writer:
-            opened.close()
-        os.replace(temporary, path)
-    except BaseException:
-        for opened in writer:
-            with suppress(Exception):
-                opened.close()
-        temporary.unlink(missing_ok=True)
-        raise
+    def write(self, batch: Any) -> None:
+        if self.file is None:
+            self.file = _opened(self.path, self.form, batch)
+        self.file.write(batch)
+
+    def __enter__(self) -> _Writer:
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if self.file is None:
+            return
+        if kind is None:
+            self.file.close()
+        else:
+            with suppress(Exception):  # the first error is the one to show
+                self.file.close()
 
 
-def _writer(path: Path, kind: str, batch: Any) -> Any:
-    if kind == "csv" and not has_arrow():
+def _opened(path: Path, form: str, batch: Any) -> Any:
+    if form == "csv" and not has_arrow():
         return _PlainCsv(path)
     arrow = require("pyarrow", "frames")
-    if kind == "csv":
+    if form == "csv":
         return require("pyarrow.csv", "frames").CSVWriter(path, batch.schema)
-    if kind == "arrow":
+    if form == "arrow":
         return arrow.ipc.new_file(path, batch.schema)
     parquet = require("pyarrow.parquet", "frames")
     # Vectors of values repeat, so dictionaries keep the file small.

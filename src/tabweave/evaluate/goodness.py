@@ -116,7 +116,7 @@ def epsilon_gamma(
     else:
         shares = np.asarray(epsilon, dtype=float)
         if shares.ndim != 1 or not ((shares >= 0) & (shares < 1)).all():
-            raise ValueError(f"epsilon must be a list of shares in [0, 1), got {epsilon!r}")
+            raise ValueError(f"expected epsilon to be a list of shares in [0, 1), got {epsilon!r}")
         given_up = np.floor(shares * n + 1e-9).astype(int)  # 0.29 * 100 is 28.999...
     gamma = margins[given_up]
     shown = gamma >= 0 if nonnegative else slice(None)
@@ -128,10 +128,10 @@ def _checked(similarity: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     similarity = np.asarray(similarity, dtype=float)
     if similarity.shape != (codes.size, codes.size):
         raise ValueError(
-            f"similarity has shape {similarity.shape}, y asks for {(codes.size, codes.size)}"
+            f"similarity: expected shape {(codes.size, codes.size)}, got {similarity.shape}"
         )
     if not np.isfinite(similarity).all():
         raise ValueError("similarity holds NaN or infinity; fill or drop those objects")
     if len(values) < 2:
-        raise ValueError(f"y holds the single class {values[0]!r}; a margin needs two classes")
+        raise ValueError(f"expected at least two classes in y, got the single {values[0]!r}")
     return similarity, codes

@@ -1,4 +1,4 @@
-"""Structure of a representation: tight clusters far apart, and couplings that differ.
+"""Structure of a representation: clusters tight and far from each other, couplings that differ.
 
 Comes in: distances or points with their clusters; or counts and coupling matrices. Goes out: one
 number each. Larger is better for `relative_distance` and `dunn`, smaller for `davies_bouldin` and
@@ -20,10 +20,8 @@ def relative_distance(distances: Any, labels: Any) -> float:
 
     Parameters
     ----------
-    distances : array-like of shape (n_objects, n_objects)
-        Symmetric distances.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
+    distances, labels : array-like of shape (n_objects, n_objects) and (n_objects,)
+        Symmetric distances, and the cluster of each object.
 
     Returns
     -------
@@ -51,15 +49,13 @@ def dunn(distances: Any, labels: Any) -> float:
 
     Parameters
     ----------
-    distances : array-like of shape (n_objects, n_objects)
-        Symmetric distances.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
+    distances, labels : array-like
+        As in `relative_distance`.
 
     Returns
     -------
     float
-        Larger is better; infinite when the objects of every cluster coincide.
+        Larger is better; infinite when all objects of each cluster coincide.
 
     References
     ----------
@@ -84,10 +80,8 @@ def sd_index(distances: Any, labels: Any) -> float:
 
     Parameters
     ----------
-    distances : array-like of shape (n_objects, n_objects)
-        Symmetric distances.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
+    distances, labels : array-like
+        Symmetric distances of the objects, and their clusters.
 
     Returns
     -------
@@ -126,7 +120,7 @@ def davies_bouldin(points: Any, labels: Any) -> float:
     Returns
     -------
     float
-        Smaller is better.
+        Smaller is better, 0 at best.
 
     References
     ----------
@@ -143,15 +137,15 @@ def davies_bouldin(points: Any, labels: Any) -> float:
     points = np.asarray(points, dtype=float)
     if points.ndim != 2 or len(points) != codes.size or not np.isfinite(points).all():
         raise ValueError(
-            f"points must be finite with shape ({codes.size}, n_dimensions), got {points.shape}"
+            f"expected finite points of shape ({codes.size}, n_dimensions), got {points.shape}"
         )
     members = np.eye(codes.max() + 1)[codes]
     sizes = members.sum(axis=0)
     centres = members.T @ points / sizes[:, None]
     scatter = members.T @ np.linalg.norm(points - centres[codes], axis=1) / sizes
-    apart = np.linalg.norm(centres[:, None] - centres, axis=2)
-    ratio = np.full(apart.shape, np.inf)
-    np.divide(scatter[:, None] + scatter, apart, out=ratio, where=apart > 0)
+    distance = np.linalg.norm(centres[:, None] - centres, axis=2)
+    ratio = np.full(distance.shape, np.inf)
+    np.divide(scatter[:, None] + scatter, distance, out=ratio, where=distance > 0)
     np.fill_diagonal(ratio, -np.inf)  # a cluster is not compared with itself
     return float(ratio.max(axis=1).mean())
 
@@ -228,8 +222,10 @@ def inter_coupling_heterogeneity(couplings: Sequence[Sequence[Any]]) -> float:
     per_attribute = []
     for a, matrices in enumerate(couplings):
         shapes = {np.shape(matrix) for matrix in matrices}
-        if len(shapes) != 1 or len(shape := shapes.pop()) != 2 or shape[0] != shape[1]:
-            raise ValueError(f"the coupling matrices of attribute {a} must be square, of one size")
+        if len(shapes) != 1 or len(shape := min(shapes)) != 2 or shape[0] != shape[1]:
+            raise ValueError(
+                f"attribute {a}: expected square matrices of one size, got {sorted(shapes)}"
+            )
         C = np.stack([np.asarray(matrix, dtype=float) for matrix in matrices])
         # sum over k, l of (C_k - C_l)^2 is 2 n_m times the squared deviations from the mean
         differences = 2 * len(C) * np.sum((C - C.mean(axis=0)) ** 2)
@@ -244,8 +240,8 @@ def _value_heterogeneity(table: Any, attribute: int) -> np.ndarray:
     table = np.asarray(table, dtype=float)
     if table.ndim != 2 or table.shape[1] < 2 or not (table >= 0).all() or not table.any():
         raise ValueError(
-            f"counts of attribute {attribute} must be a table of values by at least 2 clusters, "
-            "not negative and not all zero"
+            f"counts of attribute {attribute}: expected values × at least 2 clusters, not negative "
+            f"and not all zero, got shape {table.shape}"
         )
     table = table[table.sum(axis=1) > 0]
     length = np.linalg.norm(table / table.sum(axis=1, keepdims=True), axis=1)
@@ -258,10 +254,10 @@ def _within_between(distances: Any, labels: Any) -> tuple[np.ndarray, np.ndarray
     distances = np.asarray(distances, dtype=float)
     if distances.shape != (codes.size, codes.size):
         raise ValueError(
-            f"distances have shape {distances.shape}, labels ask for {(codes.size, codes.size)}"
+            f"distances: expected shape {(codes.size, codes.size)}, got {distances.shape}"
         )
     if np.isnan(distances).any() or not np.allclose(distances, distances.T):
-        raise ValueError("distances must be symmetric and free of NaN")
+        raise ValueError("expected symmetric distances without NaN")
     rows, columns = np.triu_indices(codes.size, 1)
     pairs, same = distances[rows, columns], codes[rows] == codes[columns]
     if not same.any():
@@ -272,13 +268,13 @@ def _within_between(distances: Any, labels: Any) -> tuple[np.ndarray, np.ndarray
 def _clusters(labels: Any) -> np.ndarray:
     values, codes = encode(labels, "labels")
     if len(values) < 2:
-        raise ValueError(f"labels hold the single cluster {values[0]!r}; pass at least two")
+        raise ValueError(f"expected at least two clusters, got the single {values[0]!r}")
     return codes
 
 
-def _ratio(apart: float, tight: float) -> float:
-    if tight > 0:
-        return float(apart / tight)
-    if apart > 0:
+def _ratio(between: float, within: float) -> float:
+    if within > 0:
+        return float(between / within)
+    if between > 0:
         return float("inf")
     raise ValueError("distances within and between clusters are all 0; there is no structure")

@@ -32,7 +32,7 @@ def monte_carlo_splits(
         Number of splits.
     test_size : float
         Share of objects in each test set, rounded to at least one object on either side.
-    random_state : int, numpy.random.Generator or None
+    random_state : int, RandomState, Generator or None
         Seed.
     stratify : bool
         Draw from each class its share of the test set, rounded at random so that small classes
@@ -60,13 +60,13 @@ def monte_carlo_splits(
     _, codes = encode(y, "y")
     n = codes.size
     if n < 2:
-        raise ValueError("a split needs at least 2 objects")
+        raise ValueError(f"expected at least 2 objects to split, got {n}")
     if not 0 < test_size < 1:
-        raise ValueError(f"test_size must be a share between 0 and 1, got {test_size}")
+        raise ValueError(f"expected test_size between 0 and 1, got {test_size}")
     if n_repeats < 1:
-        raise ValueError(f"n_repeats must be at least 1, got {n_repeats}")
+        raise ValueError(f"expected n_repeats of at least 1, got {n_repeats}")
     n_test = min(max(round(test_size * n), 1), n - 1)
-    rng = np.random.default_rng(random_state)
+    rng = _generator(random_state)
     # The checks above run at the call; only the drawing is left to the iteration.
     return (_split(codes, n_test, stratify, rng) for _ in range(n_repeats))
 
@@ -91,9 +91,9 @@ def stream_windows(
         Objects per window; by default all objects are used and sizes differ by at most one.
     mix : {"random", "drift", "plain"}
         ``"random"``: every window has its own random mix of clusters (uniform over all mixes, as
-        far as objects are left). ``"drift"``: every cluster is most frequent around a moment of
+        far as objects are left). ``"drift"``: every cluster is most frequent around a time of
         its own, so mixes change gradually. ``"plain"``: random parts with the mix of the whole.
-    random_state : int, numpy.random.Generator or None
+    random_state : int, RandomState, Generator or None
         Seed. Call again with another for another partition (the thesis takes 10).
 
     Returns
@@ -114,7 +114,7 @@ def stream_windows(
     """
     _, codes = encode(y, "y")
     sizes = _window_sizes(codes.size, n_windows, window_size)
-    rng = np.random.default_rng(random_state)
+    rng = _generator(random_state)
     if mix == "random":
         return _mixed_windows(codes, sizes, rng)
     if mix == "drift":
@@ -122,7 +122,7 @@ def stream_windows(
     elif mix == "plain":
         order = rng.permutation(codes.size)
     else:
-        raise ValueError(f'mix must be "random", "drift" or "plain", got {mix!r}')
+        raise ValueError(f'expected mix="random", "drift" or "plain", got {mix!r}')
     # Where windows need fewer objects, thin out the whole stream instead of cutting its end.
     kept = order[np.sort(rng.permutation(codes.size)[: sizes.sum()])]
     return [rng.permutation(window) for window in np.split(kept, sizes.cumsum()[:-1])]
@@ -165,6 +165,13 @@ def best_of(fits: Iterable[Fit], key: Callable[[Fit], float]) -> Fit:
     return best[0][1]
 
 
+def _generator(random_state: Any) -> np.random.Generator:
+    """Return a source of randomness from whatever the caller has."""
+    if isinstance(random_state, np.random.RandomState):
+        random_state = random_state.randint(2**31 - 1)
+    return np.random.default_rng(random_state)
+
+
 def _split(
     codes: np.ndarray, n_test: int, stratify: bool, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -183,7 +190,7 @@ def _stratified_test(codes: np.ndarray, n_test: int, rng: np.random.Generator) -
     if sizes[pool].sum() - pool.size < n_test:  # would empty a class of its training objects
         return None
     # Systematic sampling: laid end to end in random order, class shares are hit by a comb of
-    # teeth one apart; a class gets the floor or ceiling of its share, its share on average.
+    # teeth at distance one; a class gets the floor or ceiling of its share, its share on average.
     pool = rng.permutation(pool)
     ends = np.cumsum(sizes[pool]) * (n_test / sizes[pool].sum())
     ends[-1] = n_test  # not a rounding error below it, which would lose a tooth
@@ -198,7 +205,9 @@ def _stratified_test(codes: np.ndarray, n_test: int, rng: np.random.Generator) -
 
 def _window_sizes(n: int, n_windows: int, window_size: int | None) -> np.ndarray:
     if n_windows < 1 or (window_size is not None and window_size < 1):
-        raise ValueError("n_windows and window_size must be at least 1")
+        raise ValueError(
+            f"expected n_windows and window_size of at least 1, got {n_windows} and {window_size}"
+        )
     if window_size is None:
         if n < n_windows:
             raise ValueError(f"{n} objects cannot fill {n_windows} windows; ask for fewer")
@@ -233,6 +242,6 @@ def _mixed_windows(
 
 
 def _drifting_order(codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Give every object a moment near that of its cluster; return the objects in that order."""
+    """Give every object a time near that of its cluster; return the objects in that order."""
     peak = rng.random(codes.max() + 1)[codes]
     return np.argsort(rng.beta(1 + 8 * peak, 1 + 8 * (1 - peak)))

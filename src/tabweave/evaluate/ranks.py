@@ -80,12 +80,8 @@ def friedman(
 
     Parameters
     ----------
-    scores : array-like of shape (n_datasets, n_methods)
-        One score per data set and method.
-    higher_is_better : bool
-        Whether the highest score gets rank 1.
-    missing : {"raise", "drop"}
-        What to do with a data set that lacks a score (NaN): refuse, or leave it out.
+    scores, higher_is_better, missing
+        As in `average_ranks`.
 
     Returns
     -------
@@ -108,12 +104,12 @@ def friedman(
     ranks = _ranks(scores, higher_is_better, missing)
     n, k = ranks.shape
     if n < 2:
-        raise ValueError(f"the Friedman test needs at least 2 data sets, got {n}")
+        raise ValueError(f"expected at least 2 data sets for the Friedman test, got {n}")
     centred = ranks - (k + 1) / 2
-    spread = np.sum(centred**2) / (k - 1)  # n k (k + 1) / 12 without ties
-    if spread == 0:  # every data set ties every method: no sign of a difference
+    variance = np.sum(centred**2) / (k - 1)  # n k (k + 1) / 12 without ties
+    if variance == 0:  # every data set ties every method: no sign of a difference
         return FriedmanTest(0.0, 1.0, 0.0, 1.0, ranks.mean(axis=0), n)
-    chi2 = float(np.sum(centred.sum(axis=0) ** 2) / spread)
+    chi2 = float(np.sum(centred.sum(axis=0) ** 2) / variance)
     room = n * (k - 1) - chi2  # 0 when all data sets agree on one order
     f = (n - 1) * chi2 / room if room > 1e-9 else np.inf
     return FriedmanTest(
@@ -166,15 +162,17 @@ def critical_difference(
     from scipy import stats
 
     if n_methods < 2 or n_datasets < 1:
-        raise ValueError("compare at least 2 methods on at least 1 data set")
+        raise ValueError(
+            f"expected at least 2 methods and 1 data set, got {n_methods} and {n_datasets}"
+        )
     if not 0 < alpha < 1:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha}")
+        raise ValueError(f"expected alpha between 0 and 1, got {alpha}")
     if test == "nemenyi":
         q = stats.studentized_range.ppf(1 - alpha, n_methods, np.inf) / np.sqrt(2)
     elif test == "bonferroni-dunn":
         q = stats.norm.isf(alpha / (n_methods - 1) / 2)
     else:
-        raise ValueError(f'test must be "nemenyi" or "bonferroni-dunn", got {test!r}')
+        raise ValueError(f'expected test="nemenyi" or "bonferroni-dunn", got {test!r}')
     return float(q * np.sqrt(n_methods * (n_methods + 1) / (6 * n_datasets)))
 
 
@@ -190,16 +188,12 @@ def bonferroni_dunn(
 
     Parameters
     ----------
-    scores : array-like of shape (n_datasets, n_methods)
-        One score per data set and method.
     control : int
         Column of the method that the others are compared with.
     alpha : float
         Level of the test over all comparisons together.
-    higher_is_better : bool
-        Whether the highest score gets rank 1.
-    missing : {"raise", "drop"}
-        What to do with a data set that lacks a score (NaN): refuse, or leave it out.
+    scores, higher_is_better, missing
+        As in `average_ranks`.
 
     Returns
     -------
@@ -221,7 +215,7 @@ def bonferroni_dunn(
     ranks = _ranks(scores, higher_is_better, missing)
     n, k = ranks.shape
     if not isinstance(control, int | np.integer) or not 0 <= control < k:
-        raise ValueError(f"control must be a column from 0 to {k - 1}, got {control!r}")
+        raise ValueError(f"expected control to be a column from 0 to {k - 1}, got {control!r}")
     cd = critical_difference(k, n, test="bonferroni-dunn", alpha=alpha)
     means = ranks.mean(axis=0)
     difference = means - means[control]
@@ -229,24 +223,14 @@ def bonferroni_dunn(
 
 
 def nemenyi(
-    scores: Any,
-    alpha: float = 0.05,
-    higher_is_better: bool = True,
-    *,
-    missing: Missing = "raise",
+    scores: Any, alpha: float = 0.05, higher_is_better: bool = True, *, missing: Missing = "raise"
 ) -> RankComparison:
     """Compare every method with every other.
 
     Parameters
     ----------
-    scores : array-like of shape (n_datasets, n_methods)
-        One score per data set and method.
-    alpha : float
-        Level of the test over all comparisons together.
-    higher_is_better : bool
-        Whether the highest score gets rank 1.
-    missing : {"raise", "drop"}
-        What to do with a data set that lacks a score (NaN): refuse, or leave it out.
+    scores, alpha, higher_is_better, missing
+        As in `average_ranks` and `bonferroni_dunn`.
 
     Returns
     -------
@@ -269,8 +253,8 @@ def nemenyi(
     n, k = ranks.shape
     cd = critical_difference(k, n, test="nemenyi", alpha=alpha)
     means = ranks.mean(axis=0)
-    difference = means[:, None] - means
-    return RankComparison(means, cd, difference, np.abs(difference) >= cd)
+    pairs = means[:, None] - means
+    return RankComparison(means, cd, pairs, np.abs(pairs) >= cd)
 
 
 def _ranks(scores: Any, higher_is_better: bool, missing: Missing) -> np.ndarray:
@@ -279,11 +263,11 @@ def _ranks(scores: Any, higher_is_better: bool, missing: Missing) -> np.ndarray:
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or table.shape[1] < 2:
         raise ValueError(
-            f"scores must have one row per data set and at least 2 columns, got {table.shape}"
+            f"scores: expected a row per data set and at least 2 columns, got {table.shape}"
         )
     incomplete = np.isnan(table).any(axis=1)
     if missing not in ("raise", "drop"):
-        raise ValueError(f'missing must be "raise" or "drop", got {missing!r}')
+        raise ValueError(f'expected missing="raise" or "drop", got {missing!r}')
     if missing == "raise" and incomplete.any():
         raise ValueError(
             f"row {np.flatnonzero(incomplete)[0]} of scores lacks a value; fill it, or pass "

@@ -1,7 +1,7 @@
 """Retrieval: every object asks for its nearest others; how many share its class.
 
 Comes in: distances (or lists of neighbours) and labels. Goes out: precision@k and recall@k for
-one or several k. Ties are settled in expectation, so no result depends on the order of rows: on
+one or several k. Ties count by expectation, so no result depends on the order of rows: on
 categorical data most neighbours are tied. [Zhu 2019, section 3.5.2]
 """
 
@@ -12,19 +12,21 @@ import numpy as np
 
 from tabweave.evaluate.scores import encode, recode
 
+Sizes = int | Sequence[int]  # one k, or several
+
 
 def precision_at_k(
     distances: Any,
     y_query: Any,
     y_reference: Any = None,
     *,
-    k: int | Sequence[int] = 10,
+    k: Sizes = 10,
     own: Any = None,
     tolerance: float = 1e-9,
 ) -> float | np.ndarray:
     """Precision@k: the share of the k nearest objects that are of the query's class.
 
-    All objects tied at the k-th distance share the remaining places equally.
+    All objects tied at the k-th distance share the remaining ranks equally.
 
     Parameters
     ----------
@@ -71,14 +73,9 @@ def precision_at_k(
 
 
 def recall_at_k(
-    distances: Any,
-    y_query: Any,
-    y_reference: Any = None,
-    *,
-    k: int | Sequence[int] = 10,
-    own: Any = None,
+    distances: Any, y_query: Any, y_reference: Any = None, *, k: Sizes = 10, own: Any = None,
     tolerance: float = 1e-9,
-) -> float | np.ndarray:
+) -> float | np.ndarray:  # fmt: skip
     """Recall@k: the share of the objects of the query's class that are among its k nearest.
 
     Queries with no other object of their class have nothing to find and are left out of the mean.
@@ -86,24 +83,18 @@ def recall_at_k(
     Parameters
     ----------
     distances, y_query, y_reference, k, own, tolerance
-        As in `precision_at_k`.
-
-    Returns
-    -------
-    float or ndarray
-        The mean over queries: a float for a single k, an array for several.
+        As in `precision_at_k`, and so is what is returned.
 
     References
     ----------
-    Zhu (2019), section 3.5.2.
+    Zhu (2019), section 3.5.2: recall@k.
 
     Examples
     --------
     >>> import numpy as np
     >>> from tabweave.evaluate import recall_at_k
     >>> x = np.array([0.0, 1.0, 2.0, 10.0])
-    >>> distances = abs(x[:, None] - x)
-    >>> recall_at_k(distances, ["a", "a", "b", "b"], k=[1, 3])
+    >>> recall_at_k(abs(x[:, None] - x), ["a", "a", "b", "b"], k=[1, 3])
     array([0.625, 1. ])
     """
     hits, relevant = _distance_hits(distances, y_query, y_reference, k, own, tolerance)
@@ -111,7 +102,7 @@ def recall_at_k(
 
 
 def neighbor_precision_at_k(
-    neighbors: Any, y_query: Any, y_reference: Any = None, *, k: int | Sequence[int] = 10
+    neighbors: Any, y_query: Any, y_reference: Any = None, *, k: Sizes = 10
 ) -> float | np.ndarray:
     """Precision@k from lists of neighbours, whose order is taken as it is.
 
@@ -121,11 +112,6 @@ def neighbor_precision_at_k(
         Row numbers of the references, nearest first; -1 where an index found nothing (a miss).
     y_query, y_reference, k
         As in `precision_at_k`. Without ``y_reference`` a query found in its own list is skipped.
-
-    Returns
-    -------
-    float or ndarray
-        The mean over queries: a float for a single k, an array for several.
 
     References
     ----------
@@ -142,19 +128,14 @@ def neighbor_precision_at_k(
 
 
 def neighbor_recall_at_k(
-    neighbors: Any, y_query: Any, y_reference: Any = None, *, k: int | Sequence[int] = 10
+    neighbors: Any, y_query: Any, y_reference: Any = None, *, k: Sizes = 10
 ) -> float | np.ndarray:
     """Recall@k from lists of neighbours, whose order is taken as it is.
 
     Parameters
     ----------
     neighbors, y_query, y_reference, k
-        As in `neighbor_precision_at_k`.
-
-    Returns
-    -------
-    float or ndarray
-        The mean over queries that have something to find.
+        As in `neighbor_precision_at_k`; the mean is over queries that have something to find.
 
     References
     ----------
@@ -178,8 +159,8 @@ def _distance_hits(
     query, reference = _codes(y_query, y_reference)
     if distances.shape != (query.size, reference.size):
         raise ValueError(
-            f"distances have shape {distances.shape}, the labels ask for "
-            f"{(query.size, reference.size)}; pass y_reference if the columns are other objects"
+            f"distances: expected shape {(query.size, reference.size)}, got {distances.shape}; "
+            "pass y_reference if the columns are other objects"
         )
     if np.isnan(distances).any():
         raise ValueError("distances hold NaN; fill or drop the objects they belong to")
@@ -201,7 +182,7 @@ def _distance_hits(
 def _expected_hits(
     row: np.ndarray, same: np.ndarray, sizes: np.ndarray, tolerance: float
 ) -> np.ndarray:
-    """Hits among the ``sizes`` nearest when tied objects share the last places equally."""
+    """Hits among the ``sizes`` nearest when tied objects share the last ranks equally."""
     row = row.astype(float)
     finite = row[np.isfinite(row)]
     slack = tolerance * np.abs(finite).max() if finite.size else 0.0
@@ -237,11 +218,11 @@ def _listed_hits(
 def _check_lists(lists: np.ndarray, n_queries: int, n_references: int) -> None:
     if lists.ndim != 2 or lists.shape[0] != n_queries or lists.dtype.kind not in "iu":
         raise ValueError(
-            f"neighbors must be whole numbers of shape ({n_queries}, n_listed), "
-            f"they are {lists.dtype} of shape {lists.shape}"
+            f"neighbors: expected whole numbers of shape ({n_queries}, n_listed), got "
+            f"{lists.dtype} of shape {lists.shape}"
         )
     if lists.size and (lists.min() < -1 or lists.max() >= n_references):
-        raise ValueError(f"neighbors must be row numbers below {n_references}, or -1 for none")
+        raise ValueError(f"neighbors: expected row numbers below {n_references}, or -1 for none")
     ordered = np.sort(lists, axis=1)
     if ((ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)).any():
         raise ValueError("neighbors list the same object twice for a query; remove duplicates")
@@ -251,10 +232,10 @@ def _codes(y_query: Any, y_reference: Any) -> tuple[np.ndarray, np.ndarray]:
     values, query = encode(y_query, "y_query")
     if y_reference is None:
         return query, query
-    known, reference = encode(y_reference, "y_reference")
-    codes = recode(values, known, ("y_query", "y_reference"))
+    labels, reference = encode(y_reference, "y_reference")
+    codes = recode(values, labels, ("y_query", "y_reference"))
     strangers = np.flatnonzero(codes < 0)  # classes that no reference has: a code of their own
-    codes[strangers] = len(known) + np.arange(strangers.size)
+    codes[strangers] = len(labels) + np.arange(strangers.size)
     return codes[query], reference
 
 
@@ -263,8 +244,7 @@ def _check_own(own: Any, n_queries: int, n_references: int) -> np.ndarray:
     whole = own.shape == (n_queries,) and own.dtype.kind in "iu"
     if not whole or own.min() < 0 or own.max() >= n_references:
         raise ValueError(
-            f"own must hold one column number below {n_references} for each of the "
-            f"{n_queries} queries"
+            f"own: expected a column number below {n_references} for each of {n_queries} queries"
         )
     return own
 
@@ -272,7 +252,9 @@ def _check_own(own: Any, n_queries: int, n_references: int) -> np.ndarray:
 def _as_sizes(k: Any) -> np.ndarray:
     sizes = np.atleast_1d(np.asarray(k))
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iu" or sizes.min() < 1:
-        raise ValueError(f"k must be a whole number of at least 1, or a list of them, got {k!r}")
+        raise ValueError(
+            f"expected k to be a whole number of at least 1, or a list of them, got {k!r}"
+        )
     return sizes
 
 

@@ -1,8 +1,11 @@
 """How well labels were found again: F, accuracy, NMI and Rand for classes and clusters.
 
 Comes in: the true classes and the found labels, of any type. Goes out: one number, which no
-renaming of labels and no reordering of objects can change. [Zhu 2019, section 3.5.2]
+renaming of labels and no reordering of objects can change. Every score starts with `encode`, which
+makes small integers of labels. [Zhu 2019, section 3.5.2]
 """
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -19,10 +22,8 @@ def matched_labels(y_true: Any, labels: Any) -> np.ndarray:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_objects,)
-        Ground-truth classes.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
+    y_true, labels : array-like of shape (n_objects,)
+        True class and cluster of each object, of any type.
 
     Returns
     -------
@@ -63,15 +64,13 @@ def clustering_f(y_true: Any, labels: Any) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_objects,)
-        Ground-truth classes.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
+    y_true, labels : array-like of shape (n_objects,)
+        Classes and clusters of the same objects.
 
     Returns
     -------
     float
-        Between 0 and 1, larger is better.
+        1 if the clusters are the classes.
 
     References
     ----------
@@ -96,15 +95,13 @@ def clustering_accuracy(y_true: Any, labels: Any) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_objects,)
-        Ground-truth classes.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
+    y_true, labels : array-like of shape (n_objects,)
+        The classes, and clusters that are matched to them.
 
     Returns
     -------
     float
-        Between 0 and 1, larger is better.
+        Between 0 and 1; larger is better.
 
     References
     ----------
@@ -129,15 +126,13 @@ def macro_f(y_true: Any, y_pred: Any) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_objects,)
-        Ground-truth classes.
-    y_pred : array-like of shape (n_objects,)
-        Predicted classes.
+    y_true, y_pred : array-like of shape (n_objects,)
+        True and predicted classes.
 
     Returns
     -------
     float
-        Between 0 and 1, larger is better.
+        1 if every class is predicted right, 0 if no object is.
 
     References
     ----------
@@ -166,10 +161,8 @@ def nmi(y_true: Any, labels: Any) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_objects,)
-        Ground-truth classes.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
+    y_true, labels : array-like of shape (n_objects,)
+        Two partitions of the same objects.
 
     Returns
     -------
@@ -202,10 +195,8 @@ def adjusted_rand(y_true: Any, labels: Any) -> float:
 
     Parameters
     ----------
-    y_true : array-like of shape (n_objects,)
-        Ground-truth classes.
-    labels : array-like of shape (n_objects,)
-        Cluster of each object.
+    y_true, labels : array-like of shape (n_objects,)
+        Two partitions, in either order.
 
     Returns
     -------
@@ -259,20 +250,17 @@ def _pairs(counts: np.ndarray) -> float:
     return float(np.sum(n * (n - 1)) / 2)
 
 
-# -- Labels of any type in, small integers out; every score starts here
-
-
 def encode(labels: Any, name: str) -> tuple[list, np.ndarray]:
     """Give each label a code; return the label of each code and the code of each object."""
     # A list is read as objects: NumPy would turn [1, "1"] into the same string twice.
     array = np.asarray(labels) if hasattr(labels, "__array__") else _as_objects(labels)
     if array.ndim != 1:
         raise ValueError(
-            f"{name} must hold one label per object (1 dimension), it has {array.ndim}; "
+            f"{name}: expected one label per object (1 dimension), got {array.ndim} dimensions; "
             "pass a single column, e.g. with .ravel()"
         )
     if array.size == 0:
-        raise ValueError(f"{name} is empty; pass at least one label")
+        raise ValueError(f"{name}: expected at least one label, got none")
     if array.dtype.kind in "OT":
         return _encode_objects(array, name)
     missing = np.flatnonzero(array != array)  # NaN and NaT differ from themselves
@@ -288,22 +276,22 @@ def encode_pair(first: Any, second: Any, names: tuple[str, str]) -> tuple:
     second_values, second_codes = encode(second, names[1])
     if first_codes.size != second_codes.size:
         raise ValueError(
-            f"{names[0]} has {first_codes.size} labels and {names[1]} has {second_codes.size}; "
-            "both must label the same objects in the same order"
+            f"expected labels of the same objects in the same order, got {first_codes.size} in "
+            f"{names[0]} and {second_codes.size} in {names[1]}"
         )
     return first_values, first_codes, second_values, second_codes
 
 
-def recode(values: list, known: list, names: tuple[str, str]) -> np.ndarray:
-    """Code of each of ``values`` in the vocabulary ``known``, -1 for a label not in it."""
-    text, known_text = _count_text(values), _count_text(known)
-    if (text == 0 and known_text == len(known)) or (text == len(values) and known_text == 0):
+def recode(values: list, labels: list, names: tuple[str, str]) -> np.ndarray:
+    """Code of each of ``values`` among ``labels``, -1 for a value that is not one of them."""
+    text, label_text = _count_text(values), _count_text(labels)
+    if (text == 0 and label_text == len(labels)) or (text == len(values) and label_text == 0):
         raise ValueError(
-            f"{names[0]} holds labels such as {values[0]!r} and {names[1]} such as {known[0]!r}; "
-            "text never equals a number: convert one of them, e.g. with .astype(str)"
+            f"expected labels of one type, got {values[0]!r} in {names[0]} and {labels[0]!r} in "
+            f"{names[1]}; text never equals a number: convert one of them, e.g. with .astype(str)"
         )
-    position = {value: code for code, value in enumerate(known)}
-    return np.array([position.get(value, -1) for value in values], dtype=np.intp)
+    code_of = {label: code for code, label in enumerate(labels)}
+    return np.array([code_of.get(value, -1) for value in values], dtype=np.intp)
 
 
 def contingency(first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -316,7 +304,7 @@ def _as_objects(labels: Any) -> np.ndarray:
     # Filled by hand, because np.array would unpack tuples into a second dimension.
     items = list(labels)
     if items and all(isinstance(item, list) for item in items):
-        raise ValueError("labels are nested lists; pass one label per object")
+        raise ValueError("expected one label per object, got nested lists")
     array = np.empty(len(items), dtype=object)
     for i, item in enumerate(items):
         array[i] = item
@@ -325,13 +313,13 @@ def _as_objects(labels: Any) -> np.ndarray:
 
 def _encode_objects(array: np.ndarray, name: str) -> tuple[list, np.ndarray]:
     # A dictionary instead of sorting: objects of mixed types have no order.
-    position: dict[Any, int] = {}
+    code_of: dict[Any, int] = {}
     codes = np.empty(array.size, dtype=np.intp)
     for i, value in enumerate(array.tolist()):
         if _is_missing(value):
             raise ValueError(_missing_message(name, i, value))
-        codes[i] = position.setdefault(value, len(position))
-    return list(position), codes
+        codes[i] = code_of.setdefault(value, len(code_of))
+    return list(code_of), codes
 
 
 def _is_missing(value: Any) -> bool:
@@ -345,8 +333,8 @@ def _is_missing(value: Any) -> bool:
 
 def _missing_message(name: str, row: int, value: Any) -> str:
     return (
-        f"{name} has a missing label ({value!r}) at position {row}; drop such objects or give "
-        "them a label of their own"
+        f"{name}: expected a label for every object, got {value!r} for object {row}; drop such "
+        "objects or give them a label of their own"
     )
 
 

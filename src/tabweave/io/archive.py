@@ -11,11 +11,8 @@ import json
 import os
 import struct
 import tokenize
-import uuid
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -23,6 +20,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from tabweave.io.atomic import replacing
 from tabweave.rows.table import Column, Schema
 from tabweave.rows.vocabulary import from_json, to_json
 
@@ -36,19 +34,6 @@ DAMAGE = (
 )
 
 
-@contextmanager
-def replacing(path: str | PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary name beside a file; rename it at the end, remove it if that fails."""
-    path = Path(path)
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def write(
     path: str | PathLike[str], kind: str, header: dict[str, Any], arrays: dict[str, np.ndarray]
 ) -> None:
@@ -58,8 +43,6 @@ def write(
     with replacing(path) as temporary, open(temporary, "x+b") as file:
         np.savez_compressed(file, header=np.frombuffer(text.encode(), np.uint8), **arrays)
         _seal(file)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _seal(file: IO[bytes]) -> None:
@@ -67,9 +50,9 @@ def _seal(file: IO[bytes]) -> None:
     with zipfile.ZipFile(file, "a") as archive:
         archive.comment = _SEALS[0] + b"0" * _HEX
     file.seek(-_HEX, os.SEEK_END)
-    place = file.tell()
-    digest = _digest(file, place)
-    file.seek(place)
+    end = file.tell()
+    digest = _digest(file, end)
+    file.seek(end)
     file.write(digest)
 
 
@@ -107,7 +90,7 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
             sealed = _sealed(file)
             file.seek(0)
             if file.read(4) != b"PK\x03\x04":
-                raise ValueError("it is no archive")
+                raise ValueError("expected an archive")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}

@@ -168,9 +168,9 @@ class Decoder:
             return _simple(body).type
         if tag == "same":
             return self._seen[_index(body)]
-        place = len(self._seen)
+        number = len(self._seen)
         self._seen.append(None)
-        self._seen[place] = out = self._compound(tag, body)
+        self._seen[number] = out = self._compound(tag, body)
         return out
 
     def _compound(self, tag: str, body: Any) -> Any:
@@ -222,7 +222,7 @@ class Decoder:
         if tag == "function":
             return self._found(body)
         if tag != "object":
-            raise ValueError(f"{tag!r} is no kind of object")
+            raise ValueError(f"expected a kind of object, got {tag!r}")
         name, state = body
         return restored(self._found(name), {k: self.decode(v) for k, v in state.items()})
 
@@ -238,7 +238,7 @@ def _refusal(value: Any) -> str:
         return f"{name} is code of your own, and files hold none; use one of tabweave's by name"
     kind = type(value)
     return (
-        f"a {kind.__module__}.{kind.__qualname__} is none of the classes that files hold; "
+        f"expected a class that files hold, got {kind.__module__}.{kind.__qualname__}; "
         "remove it, or save the parts"
     )
 
@@ -246,17 +246,17 @@ def _refusal(value: Any) -> str:
 def _simple(text: str) -> np.dtype:
     dtype = np.dtype(text)
     if dtype.hasobject or dtype.kind == "V":
-        raise ValueError(f"{dtype} is no type of a number or text")
+        raise ValueError(f"expected the type of a number or text, got {dtype}")
     return dtype
 
 
 def _index(value: Any) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no index")
+        raise ValueError(f"expected an index, got {value!r}")
     return value
 
 
-# -- Objects taken apart and put together again: a state of named parts, for files
+# -- Objects as a state of named parts, and back
 
 # Attributes that are made from the others: search trees, compiled and closed.
 _REGROWN = {("sklearn.neighbors._kd_tree", "_tree"), ("sklearn.neighbors._ball_tree", "_tree")}
@@ -268,10 +268,8 @@ def state_of(value: Any) -> dict[str, Any]:
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if hasattr(value, "_asdict"):
         return value._asdict()
-    own = getattr(
-        type(value), "_tabweave_state", None
-    )  # of classes that leave out what they derive
-    if own is not None:
+    own = getattr(type(value), "_tabweave_state", None)
+    if own is not None:  # of classes that leave out what they derive
         return own(value)
     return {k: v for k, v in vars(value).items() if (type(v).__module__, k) not in _REGROWN}
 
@@ -301,6 +299,7 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
             cls, state = upgraded(state)
         # Parameters that the class has got since the file was written keep their defaults.
         parameters = set(cls._get_param_names())
+        _check_parameters(cls, state, parameters)
         out = cls(**{name: value for name, value in state.items() if name in parameters})
         vars(out).update((k, v) for k, v in state.items() if k not in parameters)
         if "_fit_method" in state:
@@ -317,6 +316,16 @@ def _declared(cls: Any, attribute: str) -> dict[str, Any]:
     for base in reversed(cls.__mro__):
         out |= vars(base).get(attribute, {})
     return out
+
+
+def _check_parameters(cls: Any, state: dict[str, Any], parameters: set[str]) -> None:
+    """Raise for a parameter that an estimator of ours has no more."""
+    for name, value in state.items() if cls.__module__.startswith("tabweave.") else ():
+        if name not in parameters and not name.startswith("_") and not name.endswith("_"):
+            raise Outdated(
+                f"{cls.__name__} was saved with {name}={value!r}, a parameter that it has no more; "
+                "fit one of today's parameters, or read the file with the tabweave that wrote it"
+            )
 
 
 def _regrow(model: Any) -> None:

@@ -54,7 +54,10 @@ _CLASSES = {
     "embed.windowed": "Memory Windowed",
     "measures.register": "Measure",
     "published.ckml": "CKML",
+    "published.coca": "CoCA",
+    "published.gbc": "GBCClassifier GBCRegressor",
     "published.helic": "HELIC",
+    "published.hemap": "HeMap",
     "published.nonbend": "NonBEND",
     "published.unicorn": "Prior UNICORN",
     "published.untie": "UNTIE",
@@ -68,12 +71,12 @@ _CLASSES = {
     "sources.coca.coca": "CoCA",
     "sources.coca.views": "View",
     "sources.container": "Sources",
-    "sources.tables": "Block Places",
     "sources.gbc.gbc": "GBCClassifier GBCRegressor",
-    "sources.gbc.validation": "Fusion",
+    "sources.gbc.prediction": "Fusion",
     "sources.graphs": "Edges",
     "sources.hemap.hemap": "HeMap",
     "sources.hemap.transfer": "Frame Side Transfer",
+    "sources.tables": "IdIndex SourceTable",
     "tasks.recommend": "MatrixFactorization Side",
 }
 # The rooms that classes lived in before they moved here, so that older files still load.
@@ -114,19 +117,22 @@ _FORMER = {
     "weft.onehot": "embed.onehot",
     "weft.recommend": "tasks.recommend",
     "weft.sources": "sources.coca.coca sources.container sources.gbc.gbc sources.hemap.hemap",
-    "weft.sources._blocks": "sources.tables",
     "weft.sources._coca_views": "sources.coca.views",
-    "weft.sources._gbc_fusion": "sources.gbc.validation",
+    "weft.sources._gbc_fusion": "sources.gbc.prediction",
     "weft.sources._graphs": "sources.graphs",
     "weft.sources._hemap_projection": "sources.hemap.transfer",
     "weft.sources._hemap_transfer": "sources.hemap.transfer",
-    "weft.sources._ids": "sources.tables",
     "weft.sparse": "embed.sets.ksvd embed.sets.tfidf",
     "weft.sparse._terms": "embed.sets.terms",
     "weft.sparse._vocabulary": "embed.sets.tfidf",
     "weft.table": "rows.table",
     "weft.tables": "blocks.value_tables",
     "weft.windows": "embed.windowed",
+}
+# Classes that have another name now.
+_RENAMED = {
+    "weft.sources._blocks.Block": "tabweave.sources.tables.SourceTable",
+    "weft.sources._ids.Places": "tabweave.sources.tables.IdIndex",
 }
 # Of scikit-learn, what is made of plain values and arrays.
 _SKLEARN = {
@@ -156,19 +162,14 @@ class Storable:
         """Return the class and the state that stand now for those of an older file.
 
         A parameter that chose the published algorithm chooses the class of that name in
-        ``tabweave.published``; what neither class has is an error.
+        ``tabweave.published``. What neither class has is left as it is.
         """
-        for name, same in cls._former.items():
-            if not same or name not in state or state[name] in same:
-                continue
+        gone = {name for name, same in cls._former.items() if not same or _among(state, name, same)}
+        for name in cls._former.keys() & state.keys() - gone:
             published = getattr(import_module("tabweave.published"), cls.__name__, cls)
-            if state[name] not in published._former.get(name, ()):
-                raise Outdated(
-                    f"expected a {cls.__name__} with {name}={same[0]!r}, got {name}="
-                    f"{state[name]!r}, which is no longer there: fit a new model"
-                )
-            return published._upgraded(state)
-        return cls, {name: value for name, value in state.items() if name not in cls._former}
+            if _among(state, name, published._former.get(name, ())):
+                return published._upgraded(state)
+        return cls, {name: value for name, value in state.items() if name not in gone}
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, whole or not at all; :func:`tabweave.load` gives it back.
@@ -179,6 +180,11 @@ class Storable:
             The file; one that is there is replaced.
         """
         save(self, path)
+
+
+def _among(state: dict[str, Any], name: str, values: tuple[Any, ...]) -> bool:
+    """Tell whether a plain part of a state is one of some values."""
+    return any(type(state.get(name)) is type(v) and state[name] == v for v in values)
 
 
 def save(value: Any, path: str | PathLike[str]) -> None:
@@ -248,8 +254,10 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
         if decoder.unused:
             raise ValueError(f"it has {len(decoder.unused)} arrays too many")
         _check(value)
-    except (ImportError, Outdated):
-        raise  # an optional package that the model needs, or a choice that is gone: it says which
+    except ImportError:
+        raise  # an optional package that the model needs: it says which
+    except Outdated as error:
+        raise ValueError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     written, here = header["sklearn"], _sklearn_version()
@@ -290,6 +298,7 @@ def _found(name: str) -> Any:
     """Return the class or function of a name in a file; import nothing that is not registered."""
     if name.startswith("measure "):
         return import_module("tabweave.measures").MEASURES[name.removeprefix("measure ")].function
+    name = _RENAMED.get(name, name)
     known = _register().get(name) or _former_names().get(name)
     if known is None:
         raise ValueError(f"it holds a {name}, which this tabweave does not know; upgrade it")

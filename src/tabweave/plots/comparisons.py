@@ -1,11 +1,19 @@
-"""Bars: scores of methods, side by side for each data set."""
+"""Methods compared: scores as bars, ranks with their critical difference, curves with a line each.
+
+Each function takes what :mod:`tabweave.evaluate` gives for several methods, by their names.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tabweave.plots.style import HATCHES, axes, draw_series, greys
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def score_bars(
@@ -14,8 +22,8 @@ def score_bars(
     *,
     errors: Mapping[str, Any] | None = None,
     ylabel: str = "score",
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the scores of methods on data sets: a group of bars for each set, a bar per method.
 
     Parameters
@@ -31,10 +39,6 @@ def score_bars(
     ax : matplotlib Axes, optional
         Where to draw.
 
-    Returns
-    -------
-    matplotlib Axes
-
     References
     ----------
     Wang (2013), Figures 3 and 4; Shi (2013), Figures 4 to 9; Huang and Hsu, Figures 3 and 4.
@@ -48,25 +52,24 @@ def score_bars(
     """
     if not scores:
         raise ValueError("there are no scores to draw; pass a mapping of methods to scores")
-    places, width = np.arange(len(names)), 0.8 / len(scores)
+    centres, width = np.arange(len(names)), 0.8 / len(scores)
     ax = axes(ax, (float(np.clip(1.2 + 0.28 * len(names) * len(scores), 4, 14)), 3.6))
     for i, (method, values) in enumerate(scores.items()):
         heights = np.asarray(values, dtype=float)
-        if heights.shape != places.shape:
-            raise ValueError(f"{method!r} has {heights.size} scores for {len(names)} data sets")
+        if heights.shape != centres.shape:
+            raise ValueError(
+                f"{method!r}: expected {len(names)} scores, one a data set, got {heights.size}"
+            )
         ax.bar(
-            places + (i - (len(scores) - 1) / 2) * width, heights, width, label=method,
+            centres + (i - (len(scores) - 1) / 2) * width, heights, width, label=method,
             yerr=None if errors is None else errors[method], color=greys(len(scores))[i],
             hatch=HATCHES[i % len(HATCHES)], edgecolor="black", linewidth=0.5, capsize=2,
         )  # fmt: skip
     turned = max(map(len, names), default=0) * len(names) > 60
-    ax.set_xticks(places, names, rotation=90 if turned else 0, fontsize="small")
+    ax.set_xticks(centres, names, rotation=90 if turned else 0, fontsize="small")
     ax.set_ylabel(ylabel)
     ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
-
-
-# -- Average ranks of methods: the critical-difference diagram
 
 
 def cd_diagram(
@@ -75,8 +78,8 @@ def cd_diagram(
     cd: float,
     *,
     control: int | None = None,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw a critical-difference diagram: methods on the axis of average ranks, best at left.
 
     Parameters
@@ -91,10 +94,6 @@ def cd_diagram(
     ax : matplotlib Axes, optional
         Where to draw.
 
-    Returns
-    -------
-    matplotlib Axes
-
     References
     ----------
     Demšar (2006); Zhu (2019), Figures 5.3, 6.2, 7.2.
@@ -108,11 +107,13 @@ def cd_diagram(
     """
     ranks = np.asarray(average_ranks, dtype=float)
     if ranks.ndim != 1 or len(names) != ranks.size or ranks.size < 2:
-        raise ValueError(f"got {len(names)} names for ranks of shape {ranks.shape}; pass as many")
+        raise ValueError(
+            f"expected one name a rank, got {len(names)} names for ranks of shape {ranks.shape}"
+        )
     if not cd > 0:
-        raise ValueError(f"cd must be positive, got {cd}")
+        raise ValueError(f"expected a positive cd, got {cd}")
     if control is not None and not 0 <= control < ranks.size:
-        raise ValueError(f"control must be a position from 0 to {ranks.size - 1}, got {control}")
+        raise ValueError(f"expected a control from 0 to {ranks.size - 1}, got {control}")
     order = np.argsort(ranks, kind="stable")
     if control is None:
         bars = _cliques(ranks[order], cd)
@@ -154,10 +155,10 @@ def _leaders(ax: Any, ordered: np.ndarray, names: list, start: float) -> None:
     """Lead from each rank to a name: the better half to the left, the worse half to the right."""
     n = ordered.size
     half = (n + 1) // 2
-    for place, (rank, name) in enumerate(zip(ordered, names, strict=True)):
-        left = place < half
+    for i, (rank, name) in enumerate(zip(ordered, names, strict=True)):
+        left = i < half
         # From the ends inwards each leader lies deeper, so that none crosses another.
-        depth = start - 0.8 - 0.8 * (place if left else n - 1 - place)
+        depth = start - 0.8 - 0.8 * (i if left else n - 1 - i)
         edge = 0.9 if left else n + 0.1
         ax.plot([rank, rank, edge], [0, depth, depth], color="0.4", lw=0.8)
         side, gap = ("right", -0.05) if left else ("left", 0.05)
@@ -165,12 +166,9 @@ def _leaders(ax: Any, ordered: np.ndarray, names: list, start: float) -> None:
     ax.set_ylim(start - 0.8 * half - 0.6, 2.4)
 
 
-# -- Curves of methods, a line each: goodness, retrieval, convergence, cost, sensitivity
-
-
 def epsilon_gamma_curve(
-    curves: Mapping[str, tuple[Any, Any]], *, nonnegative: bool = True, ax: Any = None
-) -> Any:
+    curves: Mapping[str, tuple[Any, Any]], *, nonnegative: bool = True, ax: Axes | None = None
+) -> Axes:
     """Draw (ε, γ)-curves; the higher curve is the better similarity.
 
     Parameters
@@ -181,10 +179,6 @@ def epsilon_gamma_curve(
         Show only γ >= 0, as the thesis does.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     References
     ----------
@@ -206,8 +200,8 @@ def epsilon_gamma_curve(
 
 
 def precision_curve(
-    k: Any, curves: Mapping[str, Any], *, ylabel: str = "precision@k", ax: Any = None
-) -> Any:
+    k: Any, curves: Mapping[str, Any], *, ylabel: str = "precision@k", ax: Axes | None = None
+) -> Axes:
     """Draw precision@k (or recall@k) against k, a line for each method.
 
     Parameters
@@ -218,10 +212,6 @@ def precision_curve(
         What the curves show.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     References
     ----------
@@ -240,7 +230,9 @@ def precision_curve(
     return ax
 
 
-def convergence(trace: Sequence[float] | Mapping[str, Sequence[float]], *, ax: Any = None) -> Any:
+def convergence(
+    trace: Sequence[float] | Mapping[str, Sequence[float]], *, ax: Axes | None = None
+) -> Axes:
     """Draw how an objective falls from one iteration to the next.
 
     Parameters
@@ -249,10 +241,6 @@ def convergence(trace: Sequence[float] | Mapping[str, Sequence[float]], *, ax: A
         E.g. ``UNTIE.objective_``, or several by name.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     References
     ----------
@@ -279,8 +267,8 @@ def convergence(trace: Sequence[float] | Mapping[str, Sequence[float]], *, ax: A
 
 
 def time_cost(
-    sizes: Any, seconds: Mapping[str, Any], *, xlabel: str = "rows", ax: Any = None
-) -> Any:
+    sizes: Any, seconds: Mapping[str, Any], *, xlabel: str = "rows", ax: Axes | None = None
+) -> Axes:
     """Draw how time grows with the data, both on logarithmic axes; a grey line grows linearly.
 
     Parameters
@@ -293,10 +281,6 @@ def time_cost(
         What was varied: rows, columns, values of a column.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     References
     ----------
@@ -328,8 +312,8 @@ def sensitivity(
     errors: Mapping[str, Any] | None = None,
     xlabel: str = "parameter",
     ylabel: str = "score",
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """Draw how a score depends on a parameter, a line for each data set or method.
 
     Parameters
@@ -345,10 +329,6 @@ def sensitivity(
     ax : matplotlib Axes, optional
         Where to draw.
 
-    Returns
-    -------
-    matplotlib Axes
-
     References
     ----------
     Zhu (2019), Figures 6.10, 7.6, 7.7, 8.6, 8.7; Wang (2013), Figure 2; Shi (2013), Figure 25.
@@ -363,17 +343,20 @@ def sensitivity(
     ax = axes(ax, (5, 3.6))
     x = np.asarray(values, dtype=float)
     draw_series(ax, {name: (x, y) for name, y in scores.items()})
-    for name, spread in (errors or {}).items():
-        middle, spread = np.asarray(scores[name], float), np.asarray(spread, float)
+    for name, deviations in (errors or {}).items():
+        middle, width = np.asarray(scores[name], float), np.asarray(deviations, float)
         colour = next(line.get_color() for line in ax.lines if line.get_label() == name)
-        ax.fill_between(x, middle - spread, middle + spread, color=colour, alpha=0.15, lw=0)
+        ax.fill_between(x, middle - width, middle + width, color=colour, alpha=0.15, lw=0)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     return ax
 
 
 def indicator_density(
-    indicators: Mapping[str, Any], *, xlabel: str = "heterogeneity indicator", ax: Any = None
-) -> Any:
+    indicators: Mapping[str, Any],
+    *,
+    xlabel: str = "heterogeneity indicator",
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the probability density of indicators by kernel density estimation, a line for each.
 
     Parameters
@@ -384,10 +367,6 @@ def indicator_density(
         What was estimated.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     References
     ----------

@@ -1,15 +1,20 @@
 """Maps of objects and of values: what lies near what."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tabweave.plots.style import MARKERS, axes, colours
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-def scatter_map(points: Any, labels: Any, *, ax: Any = None) -> Any:
+
+def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
     """Draw a map of objects, each class with a colour and marker of its own.
 
     Parameters
@@ -20,10 +25,6 @@ def scatter_map(points: Any, labels: Any, *, ax: Any = None) -> Any:
         Class or cluster of each object.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -36,7 +37,7 @@ def scatter_map(points: Any, labels: Any, *, ax: Any = None) -> Any:
     labels = list(labels)
     if points.shape != (len(labels), 2) or not labels:
         raise ValueError(
-            f"points must have shape ({len(labels)}, 2), got {points.shape}; reduce them to two "
+            f"expected points of shape ({len(labels)}, 2), got {points.shape}; reduce them to two "
             "dimensions first, e.g. with PCA or t-SNE"
         )
     ax = axes(ax, (5, 4.5))
@@ -51,7 +52,7 @@ def scatter_map(points: Any, labels: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Any = None) -> Any:
+def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = None) -> Axes:
     """Draw the distances between the values of a column; dark is far, up to 12 are written out.
 
     Parameters
@@ -60,10 +61,6 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Any = None) -> A
         E.g. from ``embedder.value_distances(column)``, and the values.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -75,7 +72,9 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Any = None) -> A
     distances = np.asarray(distances, dtype=float)
     names = [str(label) for label in labels]
     if distances.shape != (len(names), len(names)) or not names:
-        raise ValueError(f"distances have shape {distances.shape} for {len(names)} labels")
+        raise ValueError(
+            f"expected {len(names)} × {len(names)} distances, got shape {distances.shape}"
+        )
     side = float(np.clip(0.45 * len(names) + 1.5, 3, 12))
     ax = axes(ax, (side + 0.8, side))
     image = ax.imshow(distances, cmap="Greys", vmin=0)

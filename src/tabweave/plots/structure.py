@@ -1,16 +1,21 @@
-"""Graphs: which columns depend on each other."""
+"""What was learned: a graph of couplings, trees of values, weights, drift, overlap of sources."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tabweave.plots.style import axes
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 def coupling_graph(
-    strength: Any, names: Sequence[str], *, max_lines: int = 40, ax: Any = None
-) -> Any:
+    strength: Any, names: Sequence[str], *, max_lines: int = 40, ax: Axes | None = None
+) -> Axes:
     """Draw columns on a circle and a line for each coupling, thick and dark where it is strong.
 
     Parameters
@@ -25,10 +30,6 @@ def coupling_graph(
     ax : matplotlib Axes, optional
         Where to draw.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> from tabweave import Counts
@@ -42,11 +43,13 @@ def coupling_graph(
     """
     matrix = np.asarray(strength, dtype=float)
     if matrix.shape != (len(names), len(names)) or not len(names):
-        raise ValueError(f"strength has shape {matrix.shape} for {len(names)} names")
+        raise ValueError(
+            f"expected {len(names)} × {len(names)} strengths, got shape {matrix.shape}"
+        )
     order = circle_order(matrix)
-    place = np.empty((len(names), 2))
+    points = np.empty((len(names), 2))
     angle = 2 * np.pi * (np.arange(len(names)) + 0.5) / len(names)
-    place[order] = np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    points[order] = np.stack([np.sin(angle), np.cos(angle)], axis=1)
     ax = axes(ax, (5.5, 5.5))
     a, b = np.triu_indices(len(names), 1)
     lines = np.argsort(matrix[a, b], kind="stable")[-max_lines:]
@@ -55,9 +58,9 @@ def coupling_graph(
         if matrix[i, j] > 0:
             share = matrix[i, j] / strongest
             shade = {"color": str(0.85 - 0.85 * share), "lw": 0.5 + 4.5 * share}
-            ax.plot(*_bent(place[i], place[j]), solid_capstyle="round", **shade)
-    ax.scatter(*place.T, s=36, facecolor="white", edgecolor="black", zorder=3)
-    for name, (x, y) in zip(names, place, strict=True):
+            ax.plot(*_bent(points[i], points[j]), solid_capstyle="round", **shade)
+    ax.scatter(*points.T, s=36, facecolor="white", edgecolor="black", zorder=3)
+    for name, (x, y) in zip(names, points, strict=True):
         turn = np.degrees(np.arctan2(y, x))
         left = x < -1e-9
         ax.text(
@@ -83,16 +86,13 @@ def circle_order(strength: np.ndarray) -> np.ndarray:
 
     if len(strength) < 3:
         return np.arange(len(strength))
-    apart = 1 - np.minimum((strength + strength.T) / 2, 1)
-    np.fill_diagonal(apart, 0)
-    steps = linkage(squareform(apart, checks=False), "average", optimal_ordering=True)
+    distance = 1 - np.minimum((strength + strength.T) / 2, 1)
+    np.fill_diagonal(distance, 0)
+    steps = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
     return leaves_list(steps)
 
 
-# -- Trees of values: how a distance hierarchy groups what a column says
-
-
-def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Any = None) -> Any:
+def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Axes | None = None) -> Axes:
     """Draw a tree of values from the root on the left; lengths are the weights of its edges.
 
     Parameters
@@ -103,10 +103,6 @@ def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Any = None) -> Any:
         Trees with more leaves are refused: nobody could read them.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -119,7 +115,8 @@ def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Any = None) -> Any:
     leaves = leaves_in_order(tree)
     if len(leaves) > max_leaves:
         raise ValueError(
-            f"the tree has {len(leaves)} leaves; draw a part of it, or raise max_leaves"
+            f"expected a tree of at most {max_leaves} leaves, got {len(leaves)}; draw a part of "
+            "it, or raise max_leaves"
         )
     height = np.zeros(len(tree))
     height[leaves] = np.arange(len(leaves))[::-1]
@@ -134,9 +131,9 @@ def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Any = None) -> Any:
         for child in below:
             ax.plot([x, tree.depths[child]], [height[child]] * 2, color="black", lw=1)
     for leaf in leaves:
-        place = (float(tree.depths[leaf]), float(height[leaf]))
+        point = (float(tree.depths[leaf]), float(height[leaf]))
         ax.annotate(
-            str(tree.names[leaf]), place, (4, 0), textcoords="offset points", va="center",
+            str(tree.names[leaf]), point, (4, 0), textcoords="offset points", va="center",
             fontsize="small",
         )  # fmt: skip
     ax.set(yticks=[], xlabel="distance from the root")
@@ -156,10 +153,7 @@ def leaves_in_order(tree: Any) -> list[int]:
     return leaves
 
 
-# -- Weights: what each column and each coupling contributes
-
-
-def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Any = None) -> Any:
+def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Axes | None = None) -> Axes:
     """Draw how much each coupling of each column counts; dark is much.
 
     Parameters
@@ -169,10 +163,6 @@ def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Any = Non
         column does not have is left white.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -198,7 +188,7 @@ def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Any = Non
     return ax
 
 
-def column_weights(weights: Mapping[str, Any], *, ax: Any = None) -> Any:
+def column_weights(weights: Mapping[str, Any], *, ax: Axes | None = None) -> Axes:
     """Draw how much each column counts, as bars, the first column on top.
 
     Parameters
@@ -208,10 +198,6 @@ def column_weights(weights: Mapping[str, Any], *, ax: Any = None) -> Any:
         ``UNTIE.weights_``, are added up.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -224,18 +210,15 @@ def column_weights(weights: Mapping[str, Any], *, ax: Any = None) -> Any:
         raise ValueError("there are no weights to draw; pass weights_ of a fitted embedder")
     totals = [sum(w.values()) if isinstance(w, Mapping) else w for w in weights.values()]
     ax = axes(ax, (5, float(np.clip(0.24 * len(totals) + 1, 2, 14))))
-    places = np.arange(len(totals))
-    ax.barh(places, totals, color="0.45")
-    ax.set_yticks(places, [str(name) for name in weights], fontsize="small")
+    rows = np.arange(len(totals))
+    ax.barh(rows, totals, color="0.45")
+    ax.set_yticks(rows, [str(name) for name in weights], fontsize="small")
     ax.invert_yaxis()
     ax.set_xlabel("weight")
     return ax
 
 
-# -- Drift: which columns and couplings changed
-
-
-def drift(report: Any, *, n_couplings: int = 10, ax: Any = None) -> Any:
+def drift(report: Any, *, n_couplings: int = 10, ax: Axes | None = None) -> Axes:
     """Draw how much each column and the most changed couplings moved, as bars, largest on top.
 
     Dark bars are changes at the report's level, pale ones may be chance.
@@ -249,10 +232,6 @@ def drift(report: Any, *, n_couplings: int = 10, ax: Any = None) -> Any:
     ax : matplotlib Axes, optional
         Where to draw.
 
-    Returns
-    -------
-    matplotlib Axes
-
     Examples
     --------
     >>> from tabweave import Counts
@@ -265,25 +244,22 @@ def drift(report: Any, *, n_couplings: int = 10, ax: Any = None) -> Any:
     """
     found = [*report.columns, *report.couplings[:n_couplings]]
     if not found:
-        raise ValueError("there is nothing to draw: the report has no columns")
+        raise ValueError("expected a report with columns, got one without")
     ax = axes(ax, (5, float(np.clip(0.24 * len(found) + 1, 2, 14))))
-    places = np.arange(len(found))
+    rows = np.arange(len(found))
     effects = [f.effect if np.isfinite(f.effect) else 0.0 for f in found]
     shades = ["0.25" if f.adjusted <= report.level else "0.8" for f in found]
-    ax.barh(places, effects, color=shades)
+    ax.barh(rows, effects, color=shades)
     ax.axvline(0, color="0.4", linewidth=0.8)
     if report.couplings[:n_couplings]:
         ax.axhline(len(report.columns) - 0.5, color="0.4", linewidth=0.8, linestyle=":")
-    ax.set_yticks(places, [f.name for f in found], fontsize="small")
+    ax.set_yticks(rows, [f.name for f in found], fontsize="small")
     ax.invert_yaxis()
     ax.set_xlabel("standard deviations above no change")
     return ax
 
 
-# -- Overlap: which sources know the same things
-
-
-def overlap(sources: Any, *, ax: Any = None) -> Any:
+def overlap(sources: Any, *, ax: Axes | None = None) -> Axes:
     """Draw how many ids each pair of sources shares; the diagonal has the size of each.
 
     Parameters
@@ -292,10 +268,6 @@ def overlap(sources: Any, *, ax: Any = None) -> Any:
         Tables count the ids they have a row of, graphs those they link.
     ax : matplotlib Axes, optional
         Where to draw.
-
-    Returns
-    -------
-    matplotlib Axes
 
     Examples
     --------
@@ -307,8 +279,8 @@ def overlap(sources: Any, *, ax: Any = None) -> Any:
     ['3', '1', '1', '2']
     """
     linked = [np.diff(sources.graph(name).indptr) > 0 for name in sources.graph_names]
-    known = np.column_stack([sources.present, *linked]).astype(float)
-    shared = known.T @ known
+    present = np.column_stack([sources.present, *linked]).astype(float)
+    shared = present.T @ present
     names = [*sources.names, *sources.graph_names]
     side = float(np.clip(0.55 * len(names) + 1.8, 3, 12))
     ax = axes(ax, (side + 0.8, side))

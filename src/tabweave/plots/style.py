@@ -1,4 +1,4 @@
-"""The house style of all pictures: figures of their own, greys in order, marks that differ."""
+"""The house style of all pictures: figures of their own, greys in order, markers that differ."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +21,7 @@ def axes(ax: Any, size: tuple[float, float]) -> Any:
 
 
 def colours(n: int) -> list:
+    """Return colours that differ in lightness, from dark to light."""
     from matplotlib import colormaps
 
     # Its lightness rises evenly; the palest end is left out, it vanishes on paper.
@@ -33,13 +34,16 @@ def greys(n: int) -> list[str]:
 
 
 def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) -> None:
+    """Draw curves, each with a colour, dash and marker of its own, and their legend."""
     if not series:
         raise ValueError("there are no curves to draw; pass a mapping of names to curves")
     shades = colours(len(series))
     for i, (name, (x, y)) in enumerate(series.items()):
         x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if x.shape != y.shape or x.ndim != 1:
-            raise ValueError(f"curve {name!r} has {x.shape} points across and {y.shape} up")
+            raise ValueError(
+                f"curve {name!r}: expected as many x as y, got shapes {x.shape} and {y.shape}"
+            )
         look = {"linestyle": DASHES[i % len(DASHES)], "marker": MARKERS[i % len(MARKERS)]}
         every = max(1, x.size // 12)  # a dozen markers are enough to tell lines apart
         ax.plot(x, y, label=name, color=shades[i], markersize=4, markevery=every, **look, **style)

@@ -1,32 +1,30 @@
 """Sources: several tables and graphs about the same things, aligned once by id.
 
 Comes in: named frames with an id column, and named graphs between ids; any row may be missing
-anywhere. Goes out: one order of all ids, and per source its matrix and the places of its rows.
+anywhere. Goes out: one order of all ids, and per source its matrix and the index of its rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from tabweave.rows.vocabulary import Label
-from tabweave.sources.graphs import adjacency, read_graph, spectral
-from tabweave.sources.graphs import links as graphs_links
-from tabweave.sources.graphs import symmetric as graphs_symmetric
+from tabweave.sources.graphs import adjacency, edge_matrix, read_graph, spectral, symmetric
 from tabweave.sources.tables import (
-    Block,
+    IdIndex,
     Matrix,
-    Places,
+    SourceTable,
+    check_one_kind,
+    check_unique,
     conformed,
     plain,
-    read_block,
     read_ids,
-    refuse_mixed,
-    refuse_repeated,
+    read_table,
     union,
 )
 
@@ -34,10 +32,10 @@ from tabweave.sources.tables import (
 class Sources:
     """Tables and graphs about the same things, each of them possibly incomplete.
 
-    An id that occurs anywhere, in a table or as a node of a graph, is an id of the whole: a node
-    without a row in any table is known by its neighbours only. Ids are compared by value and must
+    An id that occurs anywhere, in a table or as a node of a graph, is an id of the whole: of a node
+    without a row in any table there are the neighbours only. Ids are compared by value and must
     be of one kind (all text, or all numbers); ``1`` and ``1.0`` are the same id, ``"1"`` is not.
-    A table has at most one row for each id. It may be empty; it then just tells nothing.
+    A table has at most one row for each id. It may be empty.
 
     Parameters
     ----------
@@ -51,7 +49,7 @@ class Sources:
         The id column of the frames.
     directed : bool or mapping of graph name to bool, default=False
         Whether edges have a direction. :meth:`links` keeps it, :meth:`graph` does not.
-        A networkx graph knows by itself.
+        Of a networkx graph its own kind is taken.
 
     Attributes
     ----------
@@ -82,6 +80,8 @@ class Sources:
            [1. , nan]])
     """
 
+    _renamed: ClassVar[dict[str, str]] = {"_blocks": "_tables", "_places": "_index"}
+
     def __init__(
         self,
         tables: Mapping[str, Any] | None = None,
@@ -92,51 +92,54 @@ class Sources:
     ) -> None:
         tables, graphs = dict(tables or {}), dict(graphs or {})
         for name in tables.keys() & graphs.keys():
-            raise ValueError(f"{name!r} names a table and a graph; give each its own name")
+            raise ValueError(f"expected names that differ, got a table and a graph {name!r}")
         if not tables and not graphs:
-            raise ValueError("there is no source: pass at least one table or one graph")
-        read = {name: read_block(t, f"table {name!r}", key) for name, t in tables.items()}
+            raise ValueError("expected at least one table or one graph, got none")
+        read = {name: read_table(t, f"table {name!r}", key) for name, t in tables.items()}
         edges = {
             name: read_graph(g, f"graph {name!r}", _is_directed(directed, name))
             for name, g in graphs.items()
         }
         named = [(f"table {name!r}", ids) for name, (ids, _) in read.items()]
         named += [(f"graph {name!r}", e.nodes) for name, e in edges.items()]
-        refuse_mixed(named)
+        check_one_kind(named)
         ids = union([values for _, values in named])
-        places = Places(ids)
-        blocks = {name: replace(b, rows=places(values)) for name, (values, b) in read.items()}
+        index = IdIndex(ids)
         links = {
-            name: (graphs_links(len(ids), places(e.source), places(e.target), e.weight))
+            name: edge_matrix(len(ids), index(e.source), index(e.target), e.weight)
             for name, e in edges.items()
         }
-        self._set(ids, blocks, links, {name: e.directed for name, e in edges.items()})
+        self._set(
+            ids,
+            {name: replace(table, rows=index(own)) for name, (own, table) in read.items()},
+            links,
+            {name: e.directed for name, e in edges.items()},
+        )
 
     def _set(
         self,
         ids: np.ndarray,
-        blocks: Mapping[str, Block],
+        tables: Mapping[str, SourceTable],
         links: Mapping[str, sp.csr_array],
         directed: Mapping[str, bool],
     ) -> None:
         self.ids = ids
         self.ids.setflags(write=False)
-        self.names, self.graph_names = tuple(blocks), tuple(links)
-        self._blocks, self._directed = dict(blocks), dict(directed)
-        self._places = Places(ids)
-        symmetric = {name: graphs_symmetric(w) for name, w in links.items()}
-        self._graphs = symmetric
+        self.names, self.graph_names = tuple(tables), tuple(links)
+        self._tables, self._directed = dict(tables), dict(directed)
+        self._index = IdIndex(ids)
+        self._graphs = {name: symmetric(w) for name, w in links.items()}
         # An undirected graph has no other side to keep.
-        self._links = {name: w if directed[name] else symmetric[name] for name, w in links.items()}
-        self.present = np.zeros((len(ids), len(blocks)), dtype=bool)
-        for i, block in enumerate(blocks.values()):
-            self.present[block.rows, i] = True
+        self._links = {n: w if directed[n] else self._graphs[n] for n, w in links.items()}
+        self.present = np.zeros((len(ids), len(tables)), dtype=bool)
+        for i, table in enumerate(tables.values()):
+            self.present[table.rows, i] = True
         self.present.setflags(write=False)
 
     @classmethod
-    def _of(cls, ids: Any, blocks: Any, links: Any, directed: Any) -> Sources:
+    def _of(cls, ids: Any, tables: Any, links: Any, directed: Any) -> Sources:
         out = cls.__new__(cls)
-        out._set(ids, blocks, links, directed)
+        out._set(ids, tables, links, directed)
         return out
 
     # -- looking -----------------------------------------------------------------------------
@@ -145,8 +148,8 @@ class Sources:
         return len(self.ids)
 
     def rows(self, name: str) -> np.ndarray:
-        """Return the place in ``ids`` of each row of a table."""
-        return self._block(name).rows
+        """Return the index in ``ids`` of each row of a table."""
+        return self._table(name).rows
 
     def matrix(self, name: str) -> Matrix:
         """Return a table as floats, dense or CSR: numbers as they are, NaN where missing.
@@ -154,19 +157,19 @@ class Sources:
         A category is the code of its label in :meth:`labels`, NaN where missing;
         :meth:`categorical` says which columns hold such codes.
         """
-        return self._block(name).matrix
+        return self._table(name).matrix
 
     def columns(self, name: str) -> tuple[str, ...]:
         """Return the names of a table's columns, without the id."""
-        return self._block(name).columns
+        return self._table(name).columns
 
     def labels(self, name: str) -> tuple[list[Label] | None, ...]:
         """Return for each column of a table what its codes stand for, or None for numbers."""
-        return self._block(name).labels
+        return self._table(name).labels
 
     def categorical(self, name: str) -> np.ndarray:
         """Return which columns of a table hold codes of categories."""
-        return np.array([labels is not None for labels in self._block(name).labels], dtype=bool)
+        return np.array([labels is not None for labels in self._table(name).labels], dtype=bool)
 
     def graph(self, name: str) -> sp.csr_array:
         """Return a graph as symmetric n × n weights without self loops."""
@@ -176,54 +179,60 @@ class Sources:
         """Return a graph as n × n weights with the direction it was given."""
         return self._links[self._graph_name(name)]
 
-    def places(self, ids: Any) -> np.ndarray:
-        """Return where ids stand in ``ids``, -1 for an id that no source has."""
-        return self._places(read_ids(ids, "ids"))
+    def index(self, ids: Any) -> np.ndarray:
+        """Return the index of some ids in ``ids``, -1 for an id that no source has."""
+        return self._index(read_ids(ids, "ids"))
 
-    def _block(self, name: str) -> Block:
-        if name not in self._blocks:
-            raise KeyError(f"no table {name!r}; there are {', '.join(map(repr, self.names))}")
-        return self._blocks[name]
+    def _index_of_all(self, ids: Any, where: str = "ids") -> np.ndarray:
+        """Return the index of some ids; one that no source has is an error."""
+        wanted = read_ids(ids, where)
+        index = self._index(wanted)
+        if (index < 0).any():
+            unknown = plain(wanted, int(np.argmax(index < 0)))
+            raise KeyError(f"{where}: expected ids of the sources, got {unknown!r}")
+        return index
+
+    def _table(self, name: str) -> SourceTable:
+        if name not in self._tables:
+            raise KeyError(f"expected one of the tables {list(self.names)}, got {name!r}")
+        return self._tables[name]
 
     def _graph_name(self, name: str) -> str:
         if name not in self._graphs:
-            raise KeyError(f"no graph {name!r}; there are {', '.join(map(repr, self.graph_names))}")
+            raise KeyError(f"expected one of the graphs {list(self.graph_names)}, got {name!r}")
         return name
 
     # -- deriving ----------------------------------------------------------------------------
 
     def select(self, ids: Any) -> Sources:
         """Return the sources of some ids, in the order given; other rows and edges are left out."""
-        wanted = read_ids(ids, "ids")
-        refuse_repeated(wanted, "ids")
-        at = self._places(wanted)
-        if (at < 0).any():
-            raise KeyError(f"id {plain(wanted, int(np.argmax(at < 0)))!r} is in no source")
+        check_unique(read_ids(ids, "ids"), "ids")
+        at = self._index_of_all(ids)
         new = np.full(len(self), -1, dtype=np.intp)
         new[at] = np.arange(len(at))
-        blocks = {}
-        for name, block in self._blocks.items():
-            kept = np.flatnonzero(new[block.rows] >= 0)
-            kept = kept[np.argsort(new[block.rows[kept]], kind="stable")]
-            blocks[name] = replace(block, rows=new[block.rows[kept]], matrix=block.matrix[kept])
+        tables = {}
+        for name, table in self._tables.items():
+            kept = np.flatnonzero(new[table.rows] >= 0)
+            kept = kept[np.argsort(new[table.rows[kept]], kind="stable")]
+            tables[name] = replace(table, rows=new[table.rows[kept]], matrix=table.matrix[kept])
         links = {name: sp.csr_array(w[at][:, at]) for name, w in self._links.items()}
-        return Sources._of(self.ids[at], blocks, links, self._directed)
+        return Sources._of(self.ids[at], tables, links, self._directed)
 
     def like(self, other: Sources) -> Sources:
         """Return these sources as ``other`` reads them: its tables and graphs, columns and codes.
 
-        A table or graph that is not here stays out; a category that ``other`` does not know is
+        A table or graph that is not here stays out; a category that ``other`` does not have is
         missing. A table or column that ``other`` does not have is ignored, one of its columns
         that is not here is an error.
         """
-        blocks = {
-            name: conformed(self._blocks[name], other._block(name), f"table {name!r}")
+        tables = {
+            name: conformed(self._tables[name], other._table(name), f"table {name!r}")
             for name in other.names
-            if name in self._blocks
+            if name in self._tables
         }
         links = {name: self._links[name] for name in other.graph_names if name in self._links}
         directed = {name: self._directed[name] for name in links}
-        return Sources._of(self.ids, blocks, links, directed)
+        return Sources._of(self.ids, tables, links, directed)
 
     def with_features_of(
         self,
@@ -252,16 +261,16 @@ class Sources:
         rows = np.flatnonzero(np.diff(self.graph(graph).indptr))
         if kind == "adjacency":
             ids = self.ids if among is None else read_ids(among, "among")
-            matrix = adjacency(self.links(graph)[rows], self._places(ids))
+            matrix = adjacency(self.links(graph)[rows], self._index(ids))
             columns = tuple(map(str, ids.tolist()))
         elif kind == "spectral":
             matrix = spectral(self.graph(graph)[rows][:, rows], n_components)
             columns = tuple(f"axis {i}" for i in range(matrix.shape[1]))
         else:
-            raise ValueError(f"kind={kind!r}: use 'adjacency' or 'spectral'")
-        block = Block(rows, matrix, columns, (None,) * len(columns))
-        blocks = {**self._blocks, f"{graph} {kind}": block}
-        return Sources._of(self.ids, blocks, self._links, self._directed)
+            raise ValueError(f"kind: expected 'adjacency' or 'spectral', got {kind!r}")
+        table = SourceTable(rows, matrix, columns, (None,) * len(columns))
+        tables = {**self._tables, f"{graph} {kind}": table}
+        return Sources._of(self.ids, tables, self._links, self._directed)
 
     def __repr__(self) -> str:
         return _summary(self)
@@ -303,9 +312,3 @@ def _summary(sources: Sources) -> str:
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-# -- Blocks: one table of a `Sources`, its cells as floats; how tables are read and matched
-
-
-# -- Ids: what names the same thing in every source, as one array and a way back to places in it

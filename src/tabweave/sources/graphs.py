@@ -1,4 +1,7 @@
-"""Graphs: edge frames, networkx graphs and sparse matrices in, sparse weights between ids out."""
+"""Graphs of a `Sources`: edge frames, networkx graphs and sparse matrices as weights between ids.
+
+Below: means over neighbours, and features made from edges.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.counts.spectra import fix_signs
 from tabweave.rows.cells import numbers
 from tabweave.rows.frames import columns_of
-from tabweave.sources.tables import plain, read_ids, refuse_repeated
+from tabweave.sources.tables import check_unique, plain, read_ids
 
 
 class Edges(NamedTuple):
@@ -30,23 +34,24 @@ def read_graph(graph: Any, where: str, directed: bool) -> Edges:
     if isinstance(graph, tuple):
         return _from_matrix(graph, where, directed)
     if sp.issparse(graph):
-        raise TypeError(f"{where}: a matrix does not say whose rows it has; pass (ids, matrix)")
+        raise TypeError(f"{where}: expected (ids, matrix), got a matrix without ids")
     return _from_frame(graph, where, directed)
 
 
 def _from_frame(frame: Any, where: str, directed: bool) -> Edges:
     names, cells, _ = columns_of(frame)
     if len(cells) < 2:
-        raise ValueError(f"{where}: an edge needs two columns, source and target; there is one")
+        raise ValueError(f"{where}: expected two columns, source and target, got one")
     weights = None
     if names is not None and "weight" in names[2:]:
         weights = cells[names.index("weight", 2)]
     elif len(cells) == 3 and names is None:
         weights = cells[2]
     elif len(cells) > 2:
+        more = ", ".join(map(repr, (names or ["x0", "x1", "x2"])[2:]))
         raise ValueError(
-            f"{where}: columns {', '.join(map(repr, (names or ['x0', 'x1', 'x2'])[2:]))} after "
-            "source and target; drop them, or name the one with the weights 'weight'"
+            f"{where}: expected source, target and perhaps 'weight', got also {more}; drop them, "
+            "or name the one with the weights 'weight'"
         )
     source, target = read_ids(cells[0], where), read_ids(cells[1], where)
     weight = np.ones(len(source)) if weights is None else numbers(weights)
@@ -64,12 +69,13 @@ def _from_networkx(graph: Any, where: str) -> Edges:
 
 def _from_matrix(pair: tuple[Any, ...], where: str, directed: bool) -> Edges:
     if len(pair) != 2:
-        raise ValueError(f"{where}: pass (ids, matrix), not a tuple of {len(pair)}")
+        raise ValueError(f"{where}: expected (ids, matrix), got a tuple of {len(pair)}")
     nodes = read_ids(pair[0], where)
-    refuse_repeated(nodes, where)
+    check_unique(nodes, where)
     matrix = sp.coo_array(pair[1])
     if matrix.shape != (len(nodes), len(nodes)):
-        raise ValueError(f"{where}: {len(nodes)} ids, but a matrix of shape {matrix.shape}")
+        shape = (len(nodes), len(nodes))
+        raise ValueError(f"{where}: expected a matrix of shape {shape}, got {matrix.shape}")
     source, target = nodes[matrix.coords[0]], nodes[matrix.coords[1]]
     return _checked(nodes, source, target, matrix.data.astype(float), directed, where)
 
@@ -92,13 +98,13 @@ def _checked(
     if len(odd):
         i = int(odd[0])
         raise ValueError(
-            f"{where}: the edge {plain(source, i)!r} - {plain(target, i)!r} has weight "
-            f"{weight[i]}; weights are numbers of at least 0"
+            f"{where}: expected weights of at least 0, got {weight[i]} for the edge "
+            f"{plain(source, i)!r} - {plain(target, i)!r}"
         )
     return Edges(nodes, source, target, weight, bool(directed))
 
 
-def links(n: int, source: np.ndarray, target: np.ndarray, weight: np.ndarray) -> sp.csr_array:
+def edge_matrix(n: int, source: np.ndarray, target: np.ndarray, weight: np.ndarray) -> sp.csr_array:
     """Return the n × n weights as given: repeated edges add up, self loops are dropped."""
     keep = (source != target) & (weight > 0)
     out = sp.csr_array((weight[keep], (source[keep], target[keep])), shape=(n, n))
@@ -125,12 +131,12 @@ def blend(graphs: Sequence[sp.csr_array], weights: Sequence[float]) -> sp.csr_ar
     return averaging(sp.csr_array(total))
 
 
-def adjacency(links: sp.csr_array, places: np.ndarray) -> sp.csr_array:
-    """Return the columns of some places, empty ones for the place -1."""
-    known = np.flatnonzero(places >= 0)
-    part = sp.csr_array(links[:, places[known]])
-    shape = (links.shape[0], len(places))
-    return sp.csr_array((part.data, known[part.indices], part.indptr), shape=shape)
+def adjacency(links: sp.csr_array, index: np.ndarray) -> sp.csr_array:
+    """Return some columns of the weights, an empty one for the index -1."""
+    found = np.flatnonzero(index >= 0)
+    part = sp.csr_array(links[:, index[found]])
+    shape = (links.shape[0], len(index))
+    return sp.csr_array((part.data, found[part.indices], part.indptr), shape=shape)
 
 
 def spectral(matrix: sp.csr_array, n_components: int) -> np.ndarray:
@@ -150,7 +156,5 @@ def spectral(matrix: sp.csr_array, n_components: int) -> np.ndarray:
         # A fixed start, so that the same graph gives the same coordinates.
         start = np.random.default_rng(0).random(n)
         values, vectors = eigsh(normal, k=k, which="LA", v0=start)
-    vectors = vectors[:, np.argsort(-values)[:k]]
-    largest = np.abs(vectors).argmax(axis=0)
-    vectors = vectors * np.sign(vectors[largest, np.arange(k)])
+    vectors = fix_signs(vectors[:, np.argsort(-values)[:k]])
     return np.asarray(scale @ vectors) * np.sqrt(n)

@@ -1,4 +1,8 @@
-"""Tables of a `Sources`: their ids, and their cells as floats."""
+"""Tables of a `Sources`: whose rows they have (ids), and their cells as floats.
+
+Comes in: a frame with an id column, or ids and a matrix. Goes out: a `SourceTable`, and an
+`IdIndex` that finds ids again. Ids are int64, or canonical labels in an array of objects.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,8 @@ Matrix: TypeAlias = Any  # a float ndarray or a csr_array; both are indexed alik
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """One table: the place of each row among all ids, its cells as floats, its columns."""
+class SourceTable:
+    """One table: the index of each row among all ids, its cells as floats, its columns."""
 
     rows: np.ndarray
     matrix: Matrix
@@ -28,50 +32,53 @@ class Block:
     labels: tuple[list[Label] | None, ...]  # of each category's code; None for numbers
 
 
-def read_block(source: Any, where: str, key: str) -> tuple[np.ndarray, Block]:
-    """Read a frame with an id column, or a pair of ids and a matrix; return ids and block."""
-    ids, block = (
-        _of_pair(source, where) if isinstance(source, tuple) else _of_frame(source, where, key)
+def read_table(source: Any, where: str, key: str) -> tuple[np.ndarray, SourceTable]:
+    """Read a frame with an id column, or a pair of ids and a matrix; return ids and table."""
+    ids, table = (
+        _from_pair(source, where) if isinstance(source, tuple) else _from_frame(source, where, key)
     )
-    refuse_repeated(ids, where)
-    return ids, block
+    check_unique(ids, where)
+    return ids, table
 
 
-def _of_pair(source: tuple[Any, ...], where: str) -> tuple[np.ndarray, Block]:
+def _from_pair(source: tuple[Any, ...], where: str) -> tuple[np.ndarray, SourceTable]:
     if len(source) != 2:
-        raise ValueError(f"{where}: pass (ids, matrix), not a tuple of {len(source)}")
+        raise ValueError(f"{where}: expected (ids, matrix), got a tuple of {len(source)}")
     ids = read_ids(source[0], where)
     sparse = sp.issparse(source[1])
     matrix = sp.csr_array(source[1], dtype=float) if sparse else np.asarray(source[1], dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != len(ids):
-        raise ValueError(f"{where}: {len(ids)} ids, but a matrix of shape {matrix.shape}")
+        raise ValueError(
+            f"{where}: expected a matrix of {len(ids)} rows, one for each id, got {matrix.shape}"
+        )
     if np.isinf(matrix.data if sparse else matrix).any():
-        raise ValueError(f"{where}: the matrix holds infinity; replace it by a number or NaN")
+        raise ValueError(f"{where}: expected finite cells, got infinity; use a number or NaN")
     columns = tuple(f"x{i}" for i in range(matrix.shape[1]))
-    return ids, Block(np.zeros(0, np.intp), matrix, columns, (None,) * len(columns))
+    return ids, SourceTable(np.zeros(0, np.intp), matrix, columns, (None,) * len(columns))
 
 
-def _of_frame(frame: Any, where: str, key: str) -> tuple[np.ndarray, Block]:
+def _from_frame(frame: Any, where: str, key: str) -> tuple[np.ndarray, SourceTable]:
     if sp.issparse(frame) or isinstance(frame, np.ndarray):
-        raise TypeError(f"{where}: a matrix does not say whose rows it has; pass (ids, matrix)")
+        raise TypeError(f"{where}: expected (ids, matrix), got a matrix without ids")
     names, cells, _ = columns_of(frame)
     if names is None or key not in names:
-        there = ", ".join(map(repr, names or []))
-        raise ValueError(f"{where} has no id column {key!r}; there are {there}: pass key=...")
+        got = ", ".join(map(repr, names or []))
+        raise ValueError(f"{where}: expected an id column {key!r}, got {got}; pass key=...")
     at = names.index(key)
     ids = read_ids(cells[at], where)
     rest = {name: c for i, (name, c) in enumerate(zip(names, cells, strict=True)) if i != at}
     if not rest or len(rest) != len(names) - 1:
-        why = "no column besides the id" if not rest else "two columns of one name"
-        raise ValueError(f"{where} has {why}")
+        got = "no column besides the id" if not rest else "two columns of one name"
+        raise ValueError(f"{where}: expected columns of different names, got {got}")
     try:
         table = Table.of(rest)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{where}, {error}") from error
-    return ids, Block(np.zeros(0, np.intp), *_as_floats(table, where))
+    return ids, SourceTable(np.zeros(0, np.intp), *as_floats(table, where))
 
 
-def _as_floats(table: Table, where: str) -> tuple[Matrix, tuple[str, ...], Any]:
+def as_floats(table: Table, where: str) -> tuple[Matrix, tuple[str, ...], Any]:
+    """Return cells as floats (categories as codes, NaN where missing), columns and labels."""
     matrix = np.empty((table.n_rows, len(table.columns)))
     labels: list[list[Label] | None] = []
     for i, (column, cells) in enumerate(table):
@@ -79,59 +86,63 @@ def _as_floats(table: Table, where: str) -> tuple[Matrix, tuple[str, ...], Any]:
             matrix[:, i] = cells.values
             labels.append(None)
         elif isinstance(cells, Codes):
-            known: list[Label] = [label for label in cells.labels if label is not None]
-            # Missing is no category here: whoever reads the floats sees NaN, as among numbers.
-            code = positions(known, cells.labels).astype(float)
-            code[code == len(known)] = np.nan
+            named: list[Label] = [label for label in cells.labels if label is not None]
+            # Missing is not a category here: the reader of floats sees NaN, as among numbers.
+            code = _recoded(named, cells.labels)
             matrix[:, i] = code[cells.codes] if len(code) else np.nan
-            labels.append(known)
+            labels.append(named)
         else:
             raise TypeError(
-                f"{where}, column {column.name!r} holds sets; turn them into vectors first, "
-                "e.g. by tabweave.SetTfidf, and pass (ids, matrix)"
+                f"{where}, column {column.name!r}: expected numbers or categories, got sets; turn "
+                "them into vectors first, e.g. by tabweave.SetTfidf, and pass (ids, matrix)"
             )
     return matrix, tuple(table.schema.names), tuple(labels)
 
 
-def conformed(block: Block, like: Block, where: str) -> Block:
-    """Return a block with the columns and the codes of another one."""
-    if block.columns == like.columns and block.labels == like.labels:
-        return block
-    place = {name: i for i, name in enumerate(block.columns)}
-    absent = [name for name in like.columns if name not in place]
+def conformed(table: SourceTable, like: SourceTable, where: str) -> SourceTable:
+    """Return a table with the columns and the codes of another one."""
+    if table.columns == like.columns and table.labels == like.labels:
+        return table
+    index = {name: i for i, name in enumerate(table.columns)}
+    absent = [name for name in like.columns if name not in index]
     if absent:
         raise ValueError(
-            f"{where}: column {absent[0]!r} is missing ({len(absent)} of {len(like.columns)} "
-            f"are); there are {', '.join(map(repr, block.columns[:20]))}"
+            f"{where}: expected column {absent[0]!r} ({len(absent)} of {len(like.columns)} are "
+            f"missing), got {', '.join(map(repr, table.columns[:20]))}"
         )
-    at = [place[name] for name in like.columns]
-    matrix = block.matrix[:, at]
-    for i, (name, known) in enumerate(zip(like.columns, like.labels, strict=True)):
-        found = block.labels[at[i]]
-        if found == known or not len(block.rows):
+    at = [index[name] for name in like.columns]
+    matrix = table.matrix[:, at]
+    for i, (name, wanted) in enumerate(zip(like.columns, like.labels, strict=True)):
+        found = table.labels[at[i]]
+        if found == wanted or not len(table.rows):
             continue
-        if found is None or known is None:
-            was, now = ("numbers", "categories") if known is None else ("categories", "numbers")
-            raise TypeError(f"{where}, column {name!r}: {was} before, {now} here")
-        code = positions(known, found).astype(float)
-        code[code == len(known)] = np.nan  # a category that was never seen
-        cells = matrix[:, i]
+        if found is None or wanted is None:
+            kinds = ("numbers", "categories") if wanted is None else ("categories", "numbers")
+            raise TypeError(f"{where}, column {name!r}: expected {kinds[0]}, got {kinds[1]}")
+        code, cells = _recoded(wanted, found), matrix[:, i]
         matrix[:, i] = np.where(np.isnan(cells), np.nan, code[np.nan_to_num(cells).astype(np.intp)])
-    return Block(block.rows, matrix, like.columns, like.labels)
+    return SourceTable(table.rows, matrix, like.columns, like.labels)
 
 
-_KINDS = {0: "true or false", 1: "numbers", 2: "text", 3: "bytes"}
+def _recoded(labels: Sequence[Label], given: Sequence[Label]) -> np.ndarray:
+    """Return the code of each given label among others, NaN for one that is not there."""
+    code = positions(labels, given).astype(float)
+    code[code == len(labels)] = np.nan
+    return code
+
+
+_KINDS = {0: "bools", 1: "numbers", 2: "text", 3: "bytes"}
 
 
 def read_ids(column: Any, where: str) -> np.ndarray:
-    """Return ids as int64, or as canonical labels; refuse a missing one."""
+    """Return ids as int64, or as canonical labels; a missing one is an error."""
     column = _listed(column, "id")
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.dtype != np.uint64:
         return column.astype(np.int64, copy=False)
     codes, labels = categories(column)
     if None in labels and (codes == labels.index(None)).any():
         row = int(np.flatnonzero(codes == labels.index(None))[0])
-        raise ValueError(f"{where}: the id of row {row} is missing; fill it or drop the row")
+        raise ValueError(f"{where}: expected an id in row {row}, got null; fill it or drop the row")
     table = np.empty(len(labels), dtype=object)
     table[:] = labels
     values = table[codes]
@@ -139,8 +150,8 @@ def read_ids(column: Any, where: str) -> np.ndarray:
     return values.astype(np.int64) if whole and len(values) else values
 
 
-def refuse_mixed(named: Sequence[tuple[str, np.ndarray]]) -> None:
-    """Refuse ids of different kinds: text never meets numbers, though it may look like them."""
+def check_one_kind(named: Sequence[tuple[str, np.ndarray]]) -> None:
+    """Check that all ids are of one kind: text never meets numbers, though it may look alike."""
     seen: tuple[str, Any] | None = None
     for where, ids in named:
         for value in ids[:1].tolist() if ids.dtype == np.int64 else _one_of_each(ids):
@@ -148,9 +159,9 @@ def refuse_mixed(named: Sequence[tuple[str, np.ndarray]]) -> None:
                 seen = (where, value)
             elif _kind(value) != _kind(seen[1]):
                 raise TypeError(
-                    f"{where}: ids are {_KINDS[_kind(value)]} ({value!r}), but those of {seen[0]} "
-                    f"are {_KINDS[_kind(seen[1])]} ({seen[1]!r}): they would never meet; convert "
-                    "one of them"
+                    f"{where}: expected ids that are {_KINDS[_kind(seen[1])]} as in {seen[0]} "
+                    f"({seen[1]!r}), got {_KINDS[_kind(value)]} ({value!r}), which would never "
+                    "meet them; convert one of the two"
                 )
 
 
@@ -167,8 +178,8 @@ def _one_of_each(ids: np.ndarray) -> list[Any]:
     return list(first.values())
 
 
-def refuse_repeated(ids: np.ndarray, where: str) -> None:
-    """Refuse two rows of one id: which of them to believe is not ours to say."""
+def check_unique(ids: np.ndarray, where: str) -> None:
+    """Check that no id has two rows: which of them to believe is not ours to say."""
     if ids.dtype == np.int64:
         values, counts = np.unique(ids, return_counts=True)
         repeated = values[counts > 1].tolist()
@@ -179,8 +190,8 @@ def refuse_repeated(ids: np.ndarray, where: str) -> None:
         repeated = [cell for cell in cells if cell in seen or seen.add(cell)]  # type: ignore[func-returns-value]
     if repeated:
         raise ValueError(
-            f"{where}: id {repeated[0]!r} appears more than once; keep one row of each id, "
-            "or sum up its rows first"
+            f"{where}: expected one row for each id, got several for {repeated[0]!r}; keep one of "
+            "them, or sum them up first"
         )
 
 
@@ -203,8 +214,8 @@ def union(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return out
 
 
-class Places:
-    """Where each id stands: ``places(ids)`` gives positions, -1 for an id that is not known."""
+class IdIndex:
+    """Finds ids: ``index(ids)`` gives the position of each, -1 for one that is not there."""
 
     def __init__(self, ids: np.ndarray) -> None:
         self._ids = ids
@@ -217,6 +228,7 @@ class Places:
         return {value: i for i, value in enumerate(self._ids.tolist())}
 
     def __call__(self, asked: np.ndarray) -> np.ndarray:
+        """Return the position of each id that is asked for."""
         if not len(self._ids) or not len(asked):
             return np.full(len(asked), -1, dtype=np.intp)
         if self._ids.dtype != np.int64 or asked.dtype != np.int64:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from tabweave.base import seed_of
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns
 from tabweave.rows.vocabulary import positions, union
@@ -57,9 +58,9 @@ class DriftReport:
     def __str__(self) -> str:
         lines = [f"{'column':<24}{'effect':>9}{'p':>10}{'adjusted':>10}"]
         for f in (*self.columns, *self.couplings[:10]):
-            mark = " *" if f.adjusted <= self.level else ""
+            star = " *" if f.adjusted <= self.level else ""
             lines.append(
-                f"{f.name[:23]:<24}{f.effect:9.1f}{f.p_value:10.2g}{f.adjusted:10.2g}{mark}"
+                f"{f.name[:23]:<24}{f.effect:9.1f}{f.p_value:10.2g}{f.adjusted:10.2g}{star}"
             )
         return "\n".join(lines)
 
@@ -85,7 +86,7 @@ def drift_report(
         Whether to test pairs of columns, too.
     n_draws : int, optional
         Simulated samples per column; by default enough that a column can pass ``level`` tenfold.
-    random_state : int, numpy.random.Generator or None
+    random_state : int, RandomState, Generator or None
         Seed of the simulation.
 
     Returns
@@ -98,7 +99,7 @@ def drift_report(
     A coupling counts as changed if both p(a|b) and p(b|a) did: the larger of two p-values, each of
     a chi-square stratified by the other column with its exact mean and variance [Dawson 1954],
     matched by a gamma distribution. Numeric columns are compared by Welch's test of their means,
-    set-valued ones element by element. Counts with decayed rows are no whole numbers; they are
+    set-valued ones element by element. Counts with decayed rows are not whole numbers; they are
     tested by the same matching, which is cautious there, since n is smaller than it was.
 
     Examples
@@ -117,11 +118,13 @@ def drift_report(
     ['color']
     """
     if before.schema is None or after.schema is None:
-        raise ValueError("one of the counts is empty: there is nothing to compare")
+        raise ValueError("expected two counts of rows, got empty ones")
     if not 0 < level < 1:
-        raise ValueError(f"level={level} must be a share between 0 and 1")
+        raise ValueError(f"expected level between 0 and 1, got {level}")
     check_same_columns(before, after)
     after = after.select(before.schema.names)
+    if isinstance(random_state, np.random.RandomState):
+        random_state = seed_of(random_state)
     rng = np.random.default_rng(random_state)
     n_tests = len(before.schema)
     draws = max(999, int(np.ceil(10 * n_tests / level)) - 1) if n_draws is None else n_draws
@@ -139,7 +142,7 @@ def _column(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> F
         return _numeric(before, after, name)
     i = before.vocabulary.index(name)
     labels = union(before.labels[i], after.labels[i])
-    table = np.array([_spread(c, i, labels) for c in (before, after)])
+    table = np.array([_expanded(c, i, labels) for c in (before, after)])
     totals = np.array([before.n, after.n])
     if kind == "set":
         return _set_valued(name, table, totals, labels, draws, rng)
@@ -190,13 +193,14 @@ def homogeneity(tables: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     size = np.where(alive, n, 4.0)
     expected = rows[:, None, :] * columns[None] / size
     statistic = ((tables - expected) ** 2 / np.where(expected > 0, expected, 1)).sum(axis=(0, 1))
-    (v1, w1, r1), (v2, w2, r2) = (_spread_of(m, size) for m in (rows, columns))
+    (v1, w1, r1), (v2, w2, r2) = (_margin_terms(m, size) for m in (rows, columns))
     mean = size * (r1 - 1) * (r2 - 1) / (size - 1)
     variance = 2 * size / (size - 3) * (v1 - w1) * (v2 - w2) + size**2 / (size - 1) * w1 * w2
     return tuple(np.where(alive, x, 0.0) for x in (statistic, mean, np.maximum(variance, 0)))
 
 
-def _spread_of(margin: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _margin_terms(margin: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return v, w and r of a margin, as :func:`homogeneity` needs them."""
     present = margin > 0
     r = present.sum(axis=0)
     inverse = np.where(present, 1 / np.where(present, margin, 1), 0).sum(axis=0)
@@ -245,7 +249,8 @@ def _moved(table: np.ndarray, totals: np.ndarray, labels: list[Any]) -> tuple[An
     return tuple(labels[v] for v in order if shares[1, v] != shares[0, v])
 
 
-def _spread(counts: Counts, column: int, labels: list[Any]) -> np.ndarray:
+def _expanded(counts: Counts, column: int, labels: list[Any]) -> np.ndarray:
+    """Return the counts of a column's values, 0 for those it does not have."""
     own = counts.value_counts[counts.span(column)]
     out = np.zeros(len(labels), own.dtype)
     out[positions(labels, counts.labels[column])] = own
@@ -282,8 +287,8 @@ def _coupling(name: str, tables: np.ndarray) -> Finding:
 def _joint(counts: Counts, a: int, b: int, labels: list[list[Any]]) -> np.ndarray:
     block = counts.block(a, b)
     out = np.zeros((len(labels[a]), len(labels[b])), block.dtype)
-    places = [positions(labels[c], counts.labels[c]) for c in (a, b)]
-    out[np.ix_(*places)] = block
+    indices = [positions(labels[c], counts.labels[c]) for c in (a, b)]
+    out[np.ix_(*indices)] = block
     return out
 
 

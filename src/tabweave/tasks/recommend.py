@@ -1,8 +1,9 @@
 """Recommending: Bayesian matrix factorisation fed by a representation [Zhu 2019, 5.6.4].
 
-Users and items are grouped by what is known of them (their categories, embedded), and those of a
-group share the prior of their factors, so that someone with few ratings is rated like the group.
-Comes in: triples (user, item, rating) and groups. Goes out: expected ratings.
+Users and items are grouped by their categories, embedded, and those of a group share the prior of
+their factors, so that someone with few ratings is rated like the group. Comes in: triples (user,
+item, rating) and groups. Goes out: expected ratings. :func:`find_groups` makes the groups,
+:func:`make_ratings` and :func:`load_movielens` give :class:`RatingData` to try it on.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import ValueEmbedder
+from tabweave._compat import Interval
+from tabweave.base import Estimator, ValueEmbedder, seed_of
 from tabweave.embed.nonbend import NonBEND
-from tabweave.io.store import Storable
 from tabweave.rows.vocabulary import canonical
 
 __all__ = [
@@ -36,7 +37,7 @@ __all__ = [
 ]
 
 
-class MatrixFactorization(Storable, BaseEstimator):
+class MatrixFactorization(Estimator):
     """Bayesian probabilistic matrix factorisation with one prior per group.
 
     ``r_ij ~ N(m + u_i·v_j, 1/precision)``; ``u_i ~ N(μ_g, Λ_g⁻¹)`` with g the group of user i, and
@@ -83,6 +84,16 @@ class MatrixFactorization(Storable, BaseEstimator):
     (3,)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_factors": [Interval(Integral, 1, None, closed="left")],
+        "precision": [Interval(Real, 0, None, closed="neither")],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "burn_in": [Interval(Integral, 0, None, closed="left")],
+        "clip": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["boolean"],
+    }
+
     def __init__(
         self,
         n_factors: int = 10,
@@ -122,13 +133,15 @@ class MatrixFactorization(Storable, BaseEstimator):
         user_groups, item_groups : mapping of name to group, optional
             Group of each user or item, those without ratings included; one group without it.
         """
-        self._check_parameters()
+        self._validate_params()
+        if self.burn_in >= self.n_iter:
+            raise ValueError(f"expected burn_in below n_iter={self.n_iter}, got {self.burn_in}")
         ratings = checked_ratings(users, items, ratings)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = np.random.default_rng(seed_of(self.random_state))
         self.mean_, self.range_ = float(ratings.mean()), (ratings.min(), ratings.max())
         self.users_ = Side.of(users, user_groups, "user", self.n_factors, rng)
         self.items_ = Side.of(items, item_groups, "item", self.n_factors, rng)
-        u, v = self.users_.places(users), self.items_.places(items)
+        u, v = self.users_.index(users), self.items_.index(items)
         rows = Ratings.of(u, v, ratings - self.mean_, len(self.users_.names))
         columns = Ratings.of(v, u, ratings - self.mean_, len(self.items_.names))
         errors = []
@@ -151,9 +164,9 @@ class MatrixFactorization(Storable, BaseEstimator):
     def predict(self, users: Any, items: Any) -> np.ndarray:
         """Return expected ratings; a name never heard of counts as average."""
         check_is_fitted(self, "mean_")
-        u, v = self.users_.places(users), self.items_.places(items)
+        u, v = self.users_.index(users), self.items_.index(items)
         if u.shape != v.shape:
-            raise ValueError(f"{len(u)} users for {len(v)} items")
+            raise ValueError(f"expected as many users as items, got {len(u)} and {len(v)}")
         total = np.zeros(len(u))
         for left, right in zip(self.users_.kept, self.items_.kept, strict=True):
             total += self._products(u, v, left, right)
@@ -172,19 +185,9 @@ class MatrixFactorization(Storable, BaseEstimator):
         out = np.zeros(len(u))
         left = self.users_.factors if left is None else left
         right = self.items_.factors if right is None else right
-        nothing = np.zeros((1, left.shape[1]), left.dtype)  # factors of an unknown name
-        add_products(u, v, np.vstack([left, nothing]), np.vstack([right, nothing]), out)
+        unseen = np.zeros((1, left.shape[1]), left.dtype)  # factors of a name never heard of
+        add_products(u, v, np.vstack([left, unseen]), np.vstack([right, unseen]), out)
         return out
-
-    def _check_parameters(self) -> None:
-        for name, least in (("n_factors", 1), ("n_iter", 1), ("burn_in", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or int(value) < least:
-                raise ValueError(f"{name}={value!r}: use a whole number of at least {least}")
-        if self.burn_in >= self.n_iter:
-            raise ValueError(f"burn_in={self.burn_in} leaves nothing of n_iter={self.n_iter}")
-        if not isinstance(self.precision, Real) or not 0 < float(self.precision) < np.inf:
-            raise ValueError(f"precision={self.precision!r}: use a number above 0")
 
 
 @dataclass(eq=False)
@@ -209,15 +212,15 @@ class Side:
             names = np.unique(np.concatenate([names, grouped]))
             lost = [name for name in names.tolist() if name not in groups]
             if lost:
-                raise ValueError(f"{what} {lost[0]!r} has no group; add it to {what}_groups")
+                raise ValueError(f"{what}_groups: expected a group of {lost[0]!r}, got none")
             labels = [groups[name] for name in names.tolist()]
             codes = np.unique(np.asarray(labels), return_inverse=True)[1]
         k = int(codes.max()) + 1
         factors = rng.normal(scale=0.1, size=(len(names), d))
         return cls(names, codes, factors, np.zeros((k, d)), np.tile(np.eye(d), (k, 1, 1)), [])
 
-    def places(self, asked: Any) -> np.ndarray:
-        """Return where names stand; those never heard of stand behind the last."""
+    def index(self, asked: Any) -> np.ndarray:
+        """Return the number of each name; one never heard of is numbered behind the last."""
         asked = checked_names(asked, "the names asked for", like=self.names)
         found = np.minimum(np.searchsorted(self.names, asked), len(self.names) - 1)
         return np.where(self.names[found] == asked, found, len(self.names))
@@ -270,8 +273,8 @@ def draw_prior(members: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarra
     n, d = members.shape
     beta0, nu = 2.0, d + n
     centre = members.mean(axis=0) if n else np.zeros(d)
-    spread = members - centre
-    inverse = np.eye(d) + spread.T @ spread + beta0 * n / (beta0 + n) * np.outer(centre, centre)
+    offsets = members - centre
+    inverse = np.eye(d) + offsets.T @ offsets + beta0 * n / (beta0 + n) * np.outer(centre, centre)
     bartlett = np.tril(rng.normal(size=(d, d)), -1)
     bartlett[np.diag_indices(d)] = np.sqrt(rng.chisquare(nu - np.arange(d)))
     root = np.linalg.cholesky(np.linalg.inv(inverse)) @ bartlett
@@ -289,12 +292,9 @@ def mae(truth: Any, predicted: Any) -> float:
     return float(np.mean(np.abs(np.asarray(truth) - np.asarray(predicted))))
 
 
-# -- Ratings to learn from: groups found from a representation, a generator, MovieLens
-
-
 @dataclass(frozen=True, eq=False)
 class RatingData:
-    """Ratings, with what is known of users and items.
+    """Ratings, with the attributes of users and items.
 
     Attributes
     ----------
@@ -305,7 +305,7 @@ class RatingData:
     user_attributes, item_attributes : dict of column to ndarray
         Categories of each user and item.
     user_groups, item_groups : dict or None
-        True group of each user and item, where it is known.
+        True group of each user and item, if there is one.
     """
 
     users: np.ndarray
@@ -320,13 +320,13 @@ class RatingData:
 
 
 def checked_names(column: Any, what: str, like: np.ndarray | None = None) -> np.ndarray:
-    """Return names as an array; refuse a missing one, and text among numbers.
+    """Return names as an array; raise for a missing one, and for text among numbers.
 
     They would never meet: 1 and "1" are two names.
     """
     names = np.asarray(column)
     if names.ndim != 1:
-        raise ValueError(f"{what}: expected a sequence of names, not {column!r}")
+        raise ValueError(f"{what}: expected a sequence of names, got {column!r}")
     listed = isinstance(column, list | tuple) or names.dtype.kind == "O"
     cells = list(column) if listed else names[:1].tolist()
     if names.dtype.kind == "f" and np.isnan(names).any():
@@ -334,11 +334,13 @@ def checked_names(column: Any, what: str, like: np.ndarray | None = None) -> np.
     wanted = like.tolist()[:1] if like is not None else cells[:1]
     for row, cell in enumerate(cells):
         if canonical(cell) is None:
-            raise ValueError(f"{what}: name {row} is missing; drop the row or give it a name")
+            raise ValueError(
+                f"{what}: expected a name, got {cell!r} in row {row}; drop the row or name it"
+            )
         if wanted and isinstance(cell, str) != isinstance(wanted[0], str):
             raise TypeError(
-                f"{what}: {cell!r} and {wanted[0]!r} are text and number and would never meet; "
-                "convert one of them"
+                f"{what}: expected text or numbers alone, got {cell!r} and {wanted[0]!r}, which "
+                "would never meet; convert one of them"
             )
     return names
 
@@ -348,12 +350,16 @@ def checked_ratings(users: Any, items: Any, ratings: Any) -> np.ndarray:
     ratings = np.asarray(ratings, dtype=float)
     for name, column in (("users", users), ("items", items)):
         if np.shape(column) != ratings.shape or ratings.ndim != 1:
-            raise ValueError(f"{name} has shape {np.shape(column)}, ratings {ratings.shape}")
+            raise ValueError(
+                f"{name}: expected one a rating, shape {ratings.shape}, got {np.shape(column)}"
+            )
     if not len(ratings):
-        raise ValueError("there is no rating; fit needs at least one")
+        raise ValueError("expected at least one rating, got none")
     odd = np.flatnonzero(~np.isfinite(ratings))
     if len(odd):
-        raise ValueError(f"rating {odd[0]} is {ratings[odd[0]]}; drop it or give a number")
+        raise ValueError(
+            f"ratings: expected finite numbers, got {ratings[odd[0]]} in row {odd[0]}; drop the row"
+        )
     return ratings
 
 
@@ -407,9 +413,9 @@ def find_groups(
     vectors = np.asarray(embedder.fit(attributes).transform(attributes))
     names = np.asarray(ids).tolist()
     if len(names) != len(vectors):
-        raise ValueError(f"{len(names)} ids for {len(vectors)} rows of attributes")
-    spread = np.sqrt(vectors.var(axis=0).sum())
-    if not spread:
+        raise ValueError(f"expected {len(vectors)} ids, one a row of attributes, got {len(names)}")
+    scale = np.sqrt(vectors.var(axis=0).sum())
+    if not scale:
         return dict.fromkeys(names, 0)
     most = int(min(max_groups, len(np.unique(vectors, axis=0))))
     mixture = BayesianGaussianMixture(
@@ -420,7 +426,7 @@ def find_groups(
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # any grouping will do for a prior
-        found = mixture.fit_predict(vectors / spread)
+        found = mixture.fit_predict(vectors / scale)
     _, groups = np.unique(found, return_inverse=True)
     return dict(zip(names, groups.tolist(), strict=True))
 
@@ -439,10 +445,23 @@ def make_ratings(
 
     Each group has its own mean of factors; a member's factors scatter around it, and so do its
     four categorical attributes. No pair is rated twice.
+
+    Parameters
+    ----------
+    n_users, n_items, n_ratings : int
+        Size of the data.
+    n_groups, n_factors : int, default=4
+        Groups on either side, and length of the factors.
+    noise : float, default=0.5
+        Standard deviation of a rating around its expectation.
+    random_state : int, RandomState or None
+        Seed.
     """
     if n_ratings > n_users * n_items:
-        raise ValueError(f"n_ratings={n_ratings}: there are only {n_users * n_items} pairs")
-    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+        raise ValueError(
+            f"expected n_ratings of at most {n_users * n_items}, one a pair, got {n_ratings}"
+        )
+    rng = np.random.default_rng(seed_of(random_state))
     sides = [_make_side(n, n_groups, n_factors, rng) for n in (n_users, n_items)]
     pairs = rng.choice(n_users * n_items, n_ratings, replace=False)
     users, items = pairs // n_items, pairs % n_items
@@ -481,24 +500,24 @@ def load_movielens(directory: str | PathLike[str]) -> RatingData:
     for name in ("ratings.dat", "users.dat", "movies.dat"):
         if not (folder / name).is_file():
             raise FileNotFoundError(
-                f"{folder / name} is absent; unpack ml-1m.zip from grouplens.org, and name its "
-                "folder"
+                f"expected {folder / name}, got no such file; unpack ml-1m.zip from "
+                "grouplens.org, and name its folder"
             )
     ratings = np.array([line[:3] for line in _fields(folder / "ratings.dat")], dtype=np.int64)
     people = list(_fields(folder / "users.dat"))
     films = list(_fields(folder / "movies.dat"))
     names = ("gender", "age", "occupation")
-    known = {c: np.array([p[i + 1] for p in people], object) for i, c in enumerate(names)}
-    known["zip"] = np.array([p[4][:1] for p in people], object)
+    people_are = {c: np.array([p[i + 1] for p in people], object) for i, c in enumerate(names)}
+    people_are["zip"] = np.array([p[4][:1] for p in people], object)
     genres = [set(film[2].split("|")) for film in films]
-    traits: Mapping[str, np.ndarray] = {
+    films_are = {
         genre: np.array(["yes" if genre in own else "no" for own in genres], object)
         for genre in sorted(set().union(*genres))
     }
     user_ids = np.array([int(p[0]) for p in people])
     item_ids = np.array([int(f[0]) for f in films])
     users, items, stars = ratings.T
-    return RatingData(users, items, stars.astype(float), user_ids, item_ids, known, dict(traits))
+    return RatingData(users, items, stars.astype(float), user_ids, item_ids, people_are, films_are)
 
 
 def _fields(path: Path) -> Any:

@@ -51,7 +51,7 @@ class RiverEmbedder(_Base):
 
     def __init__(self, embedder: Any = None, window_size: int = 100) -> None:
         if not isinstance(window_size, int) or window_size < 1:
-            raise ValueError(f"window_size={window_size!r}: use a whole number >= 1")
+            raise ValueError(f"expected window_size to be a whole number >= 1, got {window_size!r}")
         self.embedder = embedder
         self.window_size = window_size
         self.model = Windowed() if embedder is None else clone(embedder)

@@ -27,14 +27,14 @@ def process(*arguments, cwd, stdin=None, **env):
     """Run ``tabweave`` as a shell does."""
     command = [sys.executable, "-m", "tabweave.apps.cli", *map(str, arguments)]
     done = subprocess.run(
-        command, cwd=cwd, input=stdin, capture_output=True, timeout=300,
+        command, cwd=cwd, input=stdin, capture_output=True, timeout=600,
         env=os.environ | PLAIN | env,
     )  # fmt: skip
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def called(*arguments, cwd, stdin=None):
-    """Run ``tabweave`` in this process: the same path through the code, without the start of one."""
+    """Run ``tabweave`` in this process: the same way through the code, without starting one."""
     from tabweave.apps.cli import app
 
     before = Path.cwd()

@@ -71,7 +71,7 @@ def test_a_reader_that_leaves_early_is_no_error(folder):
     command = f'{sys.executable} -m tabweave.apps.cli embed "{rows}" -m onehot | head -n 1'
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, capture_output=True, text=True,
-        env=os.environ | PLAIN, timeout=120,
+        env=os.environ | PLAIN, timeout=600,
     )  # fmt: skip
     assert "Traceback" not in done.stderr
     assert "tabweave:" not in done.stderr
@@ -126,13 +126,11 @@ def test_a_stopped_embed_leaves_nothing(sign, code, folder):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 120
         while not [p for p in out.rglob("*") if p.name.endswith(".part")]:
             assert running.poll() is None, running.communicate()
-            assert time.monotonic() < deadline
             time.sleep(0.02)
         running.send_signal(sign)
-        _, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=600)
     finally:
         running.kill()
     assert running.returncode == code

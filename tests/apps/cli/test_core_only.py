@@ -22,11 +22,12 @@ def bare(tmp_path_factory):
             (room / path.name).symlink_to(path)
     source = Path(__import__("tabweave").__file__).parents[1]
     start = f"import sys; sys.path[:0] = [{str(source)!r}, {str(room)!r}]; "
+    start += "from tabweave.apps.cli import main; main()"
 
     def run(*words, cwd):
         return subprocess.run(
-            [sys.executable, "-S", "-c", start + "from tabweave.apps.cli import main; main()", *words],
-            cwd=cwd, capture_output=True, text=True, timeout=300, env=os.environ | PLAIN,
+            [sys.executable, "-S", "-c", start, *words],
+            cwd=cwd, capture_output=True, text=True, timeout=600, env=os.environ | PLAIN,
         )  # fmt: skip
 
     return run

@@ -8,7 +8,7 @@ import tabweave
 
 def run(*arguments, cwd):
     command = [sys.executable, "-m", "tabweave.apps.cli", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
 
 
 def test_demo_prints_a_table_and_draws_a_picture(tmp_path):

@@ -1,4 +1,4 @@
-"""``tabweave embed``: the vectors are those of the library, whatever the rows come from or go to."""
+"""``tabweave embed``: the vectors of the library, whatever the rows come from or go to."""
 
 import json
 import stat

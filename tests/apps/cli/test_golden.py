@@ -1,6 +1,7 @@
 """What every command prints, word for word, on files.
 
-``TABWEAVE_GOLDEN=write pytest tests/cli/test_golden.py`` writes the outputs anew; read the difference.
+``TABWEAVE_GOLDEN=write pytest tests/apps/cli/test_golden.py`` writes the outputs anew; read the
+difference.
 """
 
 import os

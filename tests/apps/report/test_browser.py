@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -197,7 +196,7 @@ def test_fits_a_phone(browser, width):
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": 844, "deviceScaleFactor": 2, "mobile": True},
     )
-    time.sleep(0.3)
+    WebDriverWait(browser, 600).until(lambda b: b.execute_script("return innerWidth") == width)
     wide = browser.execute_script(
         "return [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll') &&"
         " e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.outerHTML.slice(0, 80))"

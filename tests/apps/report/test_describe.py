@@ -73,10 +73,10 @@ def test_a_target_of_few_whole_numbers_is_classes_and_of_many_is_numbers():
 
 def test_progress_rises_from_0_to_1(mixed):
     steps = []
-    describe(mixed(50), progress=lambda step, done: steps.append((step, done)))
-    shares = [done for _, done in steps]
+    describe(mixed(50), progress=steps.append)
+    shares = [step.done for step in steps]
     assert shares == sorted(shares) and shares[0] == 0 and shares[-1] == 1
-    assert steps[0][0] == "reading"
+    assert steps[0].step == "reading" and {step.total for step in steps} == {1.0}
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def requests(driver):
             yield message["params"]["request"]["url"]
 
 
-def wait_for(question, seconds=240):
+def wait_for(question, seconds=600):
     """Ask until the answer is true."""
     return WebDriverWait(None, seconds, 0.1).until(lambda _: question())
 
@@ -208,7 +208,8 @@ def test_downloads(browser):
         wait_for(lambda path=driver_file: path.exists() and path.stat().st_size)
         kinds[kind] = name
     assert set(kinds) == {
-        "vectors.csv", "vectors.parquet", "model.tabweave", "model.sql", "model.onnx", "report.html",
+        "vectors.csv", "vectors.parquet", "model.tabweave", "model.sql", "model.onnx",
+        "report.html",
     }  # fmt: skip
     with kinds["vectors.csv"].open() as file:
         assert sum(1 for _ in csv.reader(file)) == 501

@@ -55,14 +55,18 @@ def test_chunked_and_merged_equal_whole(rows, scale, L):
         chunked.partial_fit(rows[start : start + 37])
     parts = [CoupledNumeric(L, scale=scale).fit(part) for part in (rows[:120], rows[120:])]
     expected = whole.transform(rows)
+    assert not hasattr(chunked, "correlations_")  # asking does not learn
     for other in (chunked, parts[0] + parts[1], parts[1] + parts[0]):
+        other.learn()
         np.testing.assert_allclose(other.correlations_, whole.correlations_, atol=1e-11)
         np.testing.assert_allclose(other.transform(rows), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_a_batch_may_be_too_small_to_learn_from(rows):
     model = CoupledNumeric(2).partial_fit(rows[:1])
-    with pytest.raises(ValueError, match="n_samples=1 numbers"):
+    with pytest.raises(
+        ValueError, match="expected 3 numbers or more for a correlation, got n_samples=1"
+    ):
         model.transform(rows)
     expected = CoupledNumeric(2).fit(rows).transform(rows)
     np.testing.assert_allclose(model.partial_fit(rows[1:]).transform(rows), expected)
@@ -97,7 +101,7 @@ def test_names_and_blocks():
     R = model.correlations_
     assert np.array_equal(model.intra("sepal_length"), R[2:, 2:])
     assert np.array_equal(model.inter("sepal_length"), R[2:, :2])
-    with pytest.raises(KeyError, match="no column 'petal'"):
+    with pytest.raises(KeyError, match=r"expected a column of .*got 'petal'"):
         model.inter("petal")
 
 
@@ -113,11 +117,15 @@ def test_high_powers_do_not_overflow_unless_asked_to():
 
 
 def test_what_has_no_correlation_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"column 'b' is constant \(7 in all 5 rows\)"):
+    with pytest.raises(
+        ValueError, match="column 'b': expected different numbers, got 7 in all 5 rows"
+    ):
         CoupledNumeric().fit({"a": [1, 2, 3, 4, 5], "b": [7, 7, 7, 7, 7]})
     with pytest.raises(ValueError, match="column 'a': row 1 holds inf"):
         CoupledNumeric().fit({"a": [1.0, np.inf, 2.0]})
-    with pytest.raises(ValueError, match=r"column .a. reaches .* near the end of float64"):
+    with pytest.raises(
+        ValueError, match=r"column .a.: expected numbers up to 8e.307, got 1.7e.308; scale it"
+    ):
         CoupledNumeric().fit({"a": [1.7e308, -1.7e308, 2.0]})
     with pytest.raises(TypeError, match="column 'a' is nominal; CoupledNumeric reads numbers"):
         CoupledNumeric().fit({"a": ["x", "y", "z"]})
@@ -129,15 +137,15 @@ def test_what_has_no_correlation_is_refused_by_name():
 )
 def test_bad_parameters(bad, rows):
     (name,) = bad
-    with pytest.raises(ValueError, match=f"{name}="):
+    with pytest.raises(ValueError, match=f"{name}.* parameter of CoupledNumeric must be"):
         CoupledNumeric(**bad).fit(rows)
 
 
 def test_other_columns_cannot_be_added(rows):
     a = CoupledNumeric(2).fit({"a": rows[:, 0], "b": rows[:, 1]})
-    with pytest.raises(ValueError, match="are not"):
+    with pytest.raises(ValueError, match=r"expected columns .*'b'.* got .*'c'"):
         a + CoupledNumeric(2).fit({"a": rows[:, 0], "c": rows[:, 1]})
-    with pytest.raises(ValueError, match="cannot be added"):
+    with pytest.raises(ValueError, match="the same columns, powers and scale"):
         a + CoupledNumeric(3).fit({"a": rows[:, 0], "b": rows[:, 1]})
 
 

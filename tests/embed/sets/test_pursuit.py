@@ -140,12 +140,12 @@ def test_a_known_gram_changes_nothing(problem):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"atoms": np.ones((3, 20))}, "atom 0 is not of length 1 .* divide each row"),
-        ({"atoms": np.eye(20)[:, :5]}, "X has 20 features, the atoms have 5"),
-        ({"n_nonzero": 0}, "n_nonzero=0"),
-        ({"n_nonzero": True}, "n_nonzero=True"),
-        ({"error": -1.0}, "error=-1.0"),
-        ({"error": "half"}, "error='half'"),
+        ({"atoms": np.ones((3, 20))}, "expected atoms of length 1, got atom 0.* divide each row"),
+        ({"atoms": np.eye(20)[:, :5]}, "expected atoms of 20 features, as X has, got 5"),
+        ({"n_nonzero": 0}, "expected n_nonzero to be a whole number >= 1, got 0"),
+        ({"n_nonzero": True}, "n_nonzero .* got True"),
+        ({"error": -1.0}, "expected error to be a number >= 0, got -1.0"),
+        ({"error": "half"}, "error .* got 'half'"),
         ({"X": np.full((2, 20), np.nan)}, "NaN"),
     ],
 )
@@ -157,7 +157,7 @@ def test_bad_input(problem, pursue, change, message):
 
 def test_bad_gram(problem):
     atoms, X = problem
-    with pytest.raises(ValueError, match=r"shape \(2, 2\) for 40 atoms"):
+    with pytest.raises(ValueError, match=r"gram: expected 40 × 40, one row an atom, got \(2, 2\)"):
         batch_omp(X, atoms, gram=np.eye(2))
     with pytest.raises(ValueError, match="the gram matrix says 2"):
         batch_omp(X, atoms, gram=2 * np.eye(40))

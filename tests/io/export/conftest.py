@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tabweave import Weave
+from tabweave import Weave, datasets
 
 # The server that the engines are tested with; a fixture is found by its name in this module.
 _spec = spec_from_file_location(
@@ -69,3 +69,20 @@ def schema():
 def weave(request, seen, schema):
     """An embedder of either way to combine values."""
     return Weave(request.param, schema=schema).fit(seen)
+
+
+@pytest.fixture(scope="session")
+def whole_tables():
+    """Tables of the size and shape of mushroom, house votes and credit approval."""
+    mushroom = datasets.make_coupled(
+        1200, 22, 6, 2, heterogeneity=1.0, missing=0.02, random_state=0
+    )
+    votes = datasets.make_coupled(435, 16, 2, 2, missing=0.06, random_state=1)
+    credit = datasets.make_coupled(690, 9, 5, 2, heterogeneity=0.5, missing=0.01, random_state=2)
+    rng = np.random.default_rng(3)
+    numbers = {f"n{i}": rng.lognormal(i, 1, 690).round(2).tolist() for i in range(6)}
+    numbers["n0"][7] = None
+    return [
+        *({c: list(cells) for c, cells in data.columns.items()} for data in (mushroom, votes)),
+        {**{c: list(cells) for c, cells in credit.columns.items()}, **numbers},
+    ]

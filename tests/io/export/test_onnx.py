@@ -114,15 +114,10 @@ class TestRoundTrip:
             model, {**rows, "job": ["new", *rows["job"][1:]], "grade": ["?", *rows["grade"][1:]]}
         )
 
-    def test_real_tables(self):
-        for name in ("mushroom_full", "crx"):
-            try:
-                data = tabweave.datasets.load(name, download=False)
-            except FileNotFoundError as error:
-                pytest.skip(str(error))
-            X = {c: list(data.columns[c]) for c in data.kinds}
-            mixed = "numeric" in data.kinds.values()
-            model = (MixedEmbedder() if mixed else Weave(4)).fit({c: v[::2] for c, v in X.items()})
+    def test_whole_tables(self, whole_tables):
+        for X in whole_tables:
+            model = MixedEmbedder() if "n0" in X else Weave(4)
+            model.fit({c: cells[::2] for c, cells in X.items()})
             agrees(model, {c: cells[:500] for c, cells in X.items()})
 
 

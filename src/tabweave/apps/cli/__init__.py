@@ -1,26 +1,23 @@
 """The command line: thin, no arithmetic lives here.
 
-``tabweave COMMAND --help`` says what each command takes. Commands load what they need when they run,
-so that help and tab completion are immediate.
+``tabweave COMMAND --help`` says what each command takes. Commands load what they need when they
+run, so that help and tab completion are immediate.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tabweave.apps.cli.app import Force, Group, Seed, stop_on_terminate
+from tabweave.apps.cli.app import Group, stop_on_terminate
 from tabweave.apps.cli.cluster import cluster
-from tabweave.apps.cli.bench import bench
-from tabweave.apps.cli.drift import drift
+from tabweave.apps.cli.demo import bench, demo
 from tabweave.apps.cli.embed import embed
 from tabweave.apps.cli.export import export, methods
-from tabweave.apps.cli.files import check_output
 from tabweave.apps.cli.map import map_
 from tabweave.apps.cli.neighbors import explain, neighbors
-from tabweave.apps.cli.report import report, studio
+from tabweave.apps.cli.tables import drift, report, studio
 
 app = typer.Typer(
     cls=Group,
@@ -43,6 +40,8 @@ app.command(rich_help_panel=_TABLES)(drift)
 app.command(rich_help_panel=_TABLES)(studio)
 app.command(rich_help_panel=_MODELS)(export)
 app.command(rich_help_panel=_MODELS)(methods)
+app.command(rich_help_panel=_MORE)(demo)
+app.command(rich_help_panel=_MORE)(bench)
 
 
 def _show_version(wanted: bool) -> None:
@@ -68,25 +67,6 @@ def tabweave(
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
         raise typer.Exit(2)
-
-
-@app.command(rich_help_panel=_MORE)
-def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Where to put the picture.")
-    ] = Path("tabweave-demo.png"),
-    rows: Annotated[int, typer.Option(min=200, help="How many rows to draw.")] = 2000,
-    seed: Seed = 0,
-    force: Force = False,
-) -> None:
-    """Embed a built-in table, compare with one-hot, and draw what happened."""
-    check_output(output, force)
-    from tabweave.apps.cli.demo import run
-
-    run(output, rows, seed)
-
-
-app.command(rich_help_panel=_MORE)(bench)
 
 
 def main() -> None:

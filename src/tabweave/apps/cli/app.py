@@ -1,11 +1,10 @@
-"""How a command ends: exit codes, one-line errors, Ctrl-C. Everything passes through here.
+"""What all commands share: how they end, how words are completed, and the options they take.
 
 0 is success, 1 is trouble with the data, 2 is a wrong command line, 130 is Ctrl-C.
 """
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import signal
@@ -20,12 +19,13 @@ import typer
 from typer.core import TyperGroup
 
 from tabweave.apps.methods import MEASURES, SHELL_EMBEDDERS
+from tabweave.io.text import csv_header
 
 FAILED, MISUSED, STOPPED = 1, 2, 130
 _LONGEST = 600  # characters of an error message
 
 
-class Misuse(Exception):
+class Misuse(ValueError):
     """The command line asks for something that cannot be: exit code 2."""
 
 
@@ -81,11 +81,8 @@ def _ended(error: BaseException, debug: bool) -> int:
         command = context.command_path if context is not None else "tabweave"
         _say(f"{_lower(error.format_message())} (see {command} --help)")
         return int(getattr(error, "exit_code", MISUSED))
-    if isinstance(error, Misuse):
-        _say(str(error))
-        return MISUSED
     _say(_message(error))
-    return FAILED
+    return MISUSED if isinstance(error, Misuse) else FAILED
 
 
 def _message(error: BaseException) -> str:
@@ -133,7 +130,7 @@ def stop_on_terminate() -> None:
     signal.signal(signal.SIGTERM, unwind)
 
 
-# -- Tab completion: method names, formats, and the column names of the file on the command line
+# -- Completion: methods, formats, and the column names of the file on the command line
 
 FORMATS = ("csv", "tsv", "parquet", "json", "jsonl", "arrow")
 KINDS = ("nominal", "ordinal", "numeric", "set")
@@ -191,8 +188,7 @@ def header(ctx: typer.Context) -> list[str]:
 def _names(path: Path) -> Iterator[str]:
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
-        with path.open(newline="", encoding="utf-8-sig") as lines:
-            yield from next(csv.reader(lines, delimiter="\t" if kind == ".tsv" else ","))
+        yield from csv_header(path)[0]
     elif kind in (".jsonl", ".ndjson"):
         with path.open(encoding="utf-8-sig") as lines:
             yield from json.loads(next(lines))
@@ -202,7 +198,7 @@ def _names(path: Path) -> Iterator[str]:
         yield from open_source(path).types
 
 
-# -- The options that commands share, each described once
+# -- Options that commands share, each described once
 
 ROWS = "What the rows are"
 LEARN = "How they are compared"

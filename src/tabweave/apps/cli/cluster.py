@@ -22,8 +22,8 @@ from tabweave.apps.cli.app import (
     Source,
     Target,
 )
-from tabweave.apps.cli.files import check_output, format_of, known_format, opened
-from tabweave.apps.cli.job import Job, Rows, listed
+from tabweave.apps.cli.files import check_output, is_stdout, located, output_format, write_rows
+from tabweave.apps.cli.job import Job, Rows, Then, listed
 from tabweave.apps.cli.show import as_json, cell, emit, say
 from tabweave.apps.cli.show import table as show_table
 
@@ -52,26 +52,21 @@ def cluster(
     json: Json = False,
 ) -> None:
     """Group rows by k-means in the space of a method, and say what stands out in each group."""
-    from tabweave.apps.cli.steps import Then, write_rows
-
-    piped = output is not None and str(output) == "-"
+    piped = output is not None and is_stdout(output)
     if json and piped:
         raise Misuse("--json prints a summary; give the rows a file with --output")
-    if output is not None and not piped:
-        format_of(output, form)
-    elif form:
-        known_format(form)
+    output_format(output, form)
     check_output(output, force)
-    with opened(source, from_) as name:
+    with located(source, from_) as path:
         job = Job(
-            name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
+            path, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
             seed=seed, n_clusters=n_clusters,
         )  # fmt: skip
-        embedder, rows, table = job.placed()
+        embedder, rows, table = job.learned(keep_map=True)
         group = _grouping(embedder.transform(table), n_clusters, seed)
         if output is not None:
             labelled = Then(embedder, lambda v: group(v)[:, None], [_unused("cluster", rows)])
-            write_rows(labelled, name, output, keep=list(rows.columns), form=form)
+            write_rows(labelled, job.to_write(), output, keep=list(rows.columns), form=form)
         if not piped:
             found = _described(job, rows, group(embedder.transform(table)), n_clusters)
     if json:
@@ -103,28 +98,33 @@ def _described(job: Job, rows: Rows, labels: Any, n_clusters: int) -> list[dict[
     target = job.target
     values = read(job.table(rows, with_target=True), target).values()
     found = describe_clusters(values, labels, n_clusters, target)
-    return [{"cluster": k, **told} for k, told in enumerate(found)]
+    return [{"cluster": k, **about} for k, about in enumerate(found)]
 
 
 def _print(found: list[dict[str, Any]], n_rows: int, target: str | None) -> None:
     heads = ["cluster", "rows", "share", "stands out by"] + ([target] if target else [])
     cells = []
-    for told in found:
-        values = [f"{v['column']}={_value(v)} {_percent(v)}" for v in told["values"][:4]]
-        row = [str(told["cluster"]), f"{told['size']:,}", f"{told['share']:.0%}", ", ".join(values)]
+    for about in found:
+        values = [f"{v['column']}={_value(v)} {_percent(v)}" for v in about["values"][:4]]
+        row = [
+            str(about["cluster"]),
+            f"{about['size']:,}",
+            f"{about['share']:.0%}",
+            ", ".join(values),
+        ]
         if target:
-            row.append(", ".join(f"{_value(v)} {_percent(v)}" for v in told["target"][:3]))
+            row.append(", ".join(f"{_value(v)} {_percent(v)}" for v in about["target"][:3]))
         cells.append(row)
     title = f"{n_rows:,} rows in {len(found)} clusters"
     emit(show_table(heads, cells, right=heads[:3], title=title, long=True))
 
 
-def _value(told: dict[str, Any]) -> str:
-    return cell(told["value"], 24)
+def _value(about: dict[str, Any]) -> str:
+    return cell(about["value"], 24)
 
 
-def _percent(told: dict[str, Any]) -> str:
-    return f"{told['share']:.0%}"
+def _percent(about: dict[str, Any]) -> str:
+    return f"{about['share']:.0%}"
 
 
 def _unused(name: str, rows: Rows) -> str:

@@ -1,22 +1,44 @@
-"""``tabweave demo``: the main job on built-in data, in a table and a picture."""
+"""``tabweave demo`` and ``bench``: what it does, and how fast, on data of its own."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-import numpy as np
-from rich.console import Console
-from rich.table import Table as TextTable
+import typer
 
-from tabweave import OneHot, Weave, plots
-from tabweave.datasets import led24
-from tabweave.evaluate import clustering_f, nmi
+from tabweave.apps.cli.app import Force, Json, Seed
+from tabweave.apps.cli.files import check_output
+from tabweave.apps.cli.show import as_json, emit
+from tabweave.apps.cli.show import table as show_table
+from tabweave.io.atomic import replacing
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to put the picture.")
+    ] = Path("tabweave-demo.png"),
+    rows: Annotated[int, typer.Option(min=200, help="How many rows to draw.")] = 2000,
+    seed: Seed = 0,
+    force: Force = False,
+) -> None:
+    """Embed a built-in table, compare with one-hot, and draw what happened."""
+    check_output(output, force)
+    run(output, rows, seed)
 
 
 def run(output: Path, rows: int, seed: int) -> None:
     """Compare one-hot with Weave on the LED digits, print the result and draw it."""
+    from rich.console import Console
+
+    from tabweave import OneHot, Weave
+    from tabweave.datasets import led24
+
     console = Console()
     digits = led24(rows, random_state=seed)
     console.print(
@@ -36,11 +58,13 @@ def run(output: Path, rows: int, seed: int) -> None:
     )
 
 
-def judge(embedder: Any, X: np.ndarray, y: Any, seed: int) -> tuple[dict[str, float], np.ndarray]:
+def judge(embedder: Any, X: Any, y: Any, seed: int) -> tuple[dict[str, float], Any]:
     """Return the scores of one representation, and its vectors."""
     from sklearn.cluster import KMeans
     from sklearn.model_selection import cross_val_score
     from sklearn.neighbors import KNeighborsClassifier
+
+    from tabweave.evaluate import clustering_f, nmi
 
     start = time.perf_counter()
     vectors = embedder.fit_transform(X)
@@ -57,7 +81,9 @@ def judge(embedder: Any, X: np.ndarray, y: Any, seed: int) -> tuple[dict[str, fl
     return scores, vectors
 
 
-def _text_table(scores: dict[str, dict[str, float]]) -> TextTable:
+def _text_table(scores: dict[str, dict[str, float]]) -> Any:
+    from rich.table import Table as TextTable
+
     table = TextTable("representation", *next(iter(scores.values())))
     for name, row in scores.items():
         cells = [f"{v:d}" if isinstance(v, int) else f"{v:.1f}" for v in row.values()]
@@ -66,21 +92,65 @@ def _text_table(scores: dict[str, dict[str, float]]) -> TextTable:
     return table
 
 
-def draw(output: Path, maps: dict[str, np.ndarray], y: Any, weights: dict[str, float]) -> None:
+def draw(output: Path, maps: dict[str, Any], y: Any, weights: dict[str, float]) -> None:
     """Draw the two maps and the weights of the columns."""
     from matplotlib.figure import Figure
     from sklearn.decomposition import PCA
 
+    from tabweave.plots import scatter_map
+
     figure = Figure(figsize=(13, 4.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     for axes, (name, vectors) in zip((left, middle), maps.items(), strict=True):
-        plots.scatter_map(PCA(2, random_state=0).fit_transform(vectors), y, ax=axes)
+        scatter_map(PCA(2, random_state=0).fit_transform(vectors), y, ax=axes)
         axes.set_title(f"{name}: first two principal axes")
     right.bar(range(len(weights)), list(weights.values()), color="0.35")
     right.set(title="Weave: weight of each column", xlabel="column (0-6 are segments)")
-    temporary = output.with_name(output.name + ".part")
-    figure.savefig(temporary, dpi=110, format="png")
-    temporary.replace(output)
+    with replacing(output) as part:
+        figure.savefig(part, dpi=110, format="png")
 
 
-# -- ``tabweave bench``: how fast tabweave is on this machine
+def bench(
+    rows: Annotated[int, typer.Option(min=1000, help="Rows of the built-in check.")] = 200_000,
+    builtin: Annotated[
+        bool, typer.Option("--builtin", help="Run the built-in check even in a source checkout.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Measure speed: the quick benchmark of a source checkout, or else a built-in check."""
+    script = Path(__file__).parents[4] / "benchmarks" / "speed.py"
+    runs = script.is_file() and all(find_spec(name) for name in ("pandas", "pyarrow"))
+    if runs and not builtin and not json:
+        done = subprocess.run([sys.executable, str(script), "--quick"], check=False)
+        raise typer.Exit(0 if done.returncode == 0 else 1)
+    found = _timed(rows)
+    if json:
+        as_json({"rows": rows, "columns": 10, "seconds": found})
+        return
+    cells = [[name, f"{1000 * s:,.0f}", f"{rows / s / 1e6:.1f}"] for name, s in found.items()]
+    heads = ["task", "ms", "million rows/s"]
+    title = f"{rows:,} rows × 10 columns of 20 values"
+    emit(show_table(heads, cells, right=heads[1:], title=title))
+
+
+def _timed(rows: int) -> dict[str, float]:
+    """Return the best time of three of each task; the first use compiles and does not count."""
+    from tabweave import Counts, OneHot, Table, Weave
+    from tabweave.datasets import make_codes
+
+    table = Table.of(make_codes(rows, 10, 20, random_state=0), numbers="nominal")
+    counts = Counts.of(table)
+    weave, onehot = Weave().fit_counts(counts), OneHot().fit_counts(counts)
+    tasks: dict[str, Callable[[], Any]] = {
+        "count all pairs of values": lambda: Counts.of(table),
+        "learn Weave from counts": lambda: Weave().fit_counts(counts),
+        "look up Weave vectors": lambda: weave.transform(table),
+        "look up one-hot vectors": lambda: onehot.transform(table),
+    }
+    return {name: min(_seconds(task) for _ in range(3)) for name, task in tasks.items()}
+
+
+def _seconds(task: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    task()
+    return time.perf_counter() - start

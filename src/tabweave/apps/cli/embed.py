@@ -26,8 +26,8 @@ from tabweave.apps.cli.app import (
     note,
 )
 from tabweave.apps.cli.app import columns as app_columns
-from tabweave.apps.cli.files import check_output, format_of, known_format, opened
-from tabweave.apps.cli.job import Job, listed
+from tabweave.apps.cli.files import check_output, is_stdout, located, output_format, write_rows
+from tabweave.apps.cli.job import Job, listed, projected
 from tabweave.apps.cli.show import as_json, emit, number, say
 from tabweave.apps.cli.show import table as show_table
 
@@ -66,15 +66,15 @@ def embed(
     json: Json = False,
 ) -> None:
     """Turn rows into vectors."""
-    piped = output is None or str(output) == "-"
+    piped = is_stdout(output)
     if json and piped:
         raise Misuse("--json prints a summary; give the vectors a file with --output")
-    _ = known_format(form or "csv") if piped else format_of(Path(str(output)), form)
+    output_format(output, form)
     check_output(output, force)
     check_output(save, force)
-    with opened(source, from_) as name:
+    with located(source, from_) as path:
         job = Job(
-            name, method, target, listed(columns), listed(drop), listed(keep), kind or (), model,
+            path, method, target, listed(columns), listed(drop), listed(keep), kind or (), model,
             seed,
         )  # fmt: skip
         embedder, n_rows, n_dims = _embedded(job, output, form, dims)
@@ -102,14 +102,11 @@ def _embedded(
     job: Job, output: Path | None, form: str | None, dims: int | None
 ) -> tuple[Any, int, int]:
     """Learn and write; return the embedder, and how many rows and dimensions there are."""
-    from tabweave.apps.cli.job import learned
-    from tabweave.apps.cli.steps import projected, write_rows
-
     shown = output is None and sys.stdout.isatty()
-    embedder = None if shown or dims is not None else learned(job)
+    embedder = None if shown or dims is not None else job.learned_from_counts()
     whole: Any = embedder
     if embedder is None:
-        embedder, _, table = job.placed()
+        embedder, _, table = job.learned(keep_map=True)
         whole = embedder if dims is None else projected(embedder, table, dims, "axis")
     n_dims = len(whole.get_feature_names_out())
     if dims is not None and n_dims < dims:
@@ -118,7 +115,7 @@ def _embedded(
         _preview(whole, table)
         return embedder, table.n_rows, n_dims
     beside = dict.fromkeys([*job.keep, *filter(None, [job.target])])
-    n_rows = write_rows(whole, job.source, output, keep=list(beside), form=form)
+    n_rows = write_rows(whole, job.to_write(), output, keep=list(beside), form=form)
     return embedder, n_rows, n_dims
 
 

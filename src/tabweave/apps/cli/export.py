@@ -1,4 +1,4 @@
-"""``tabweave export``: a saved model as SQL, ONNX or a folder of Parquet tables."""
+"""``tabweave export`` and ``methods``: a saved model in other forms, and what --method knows."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from tabweave.apps.cli.app import Force, Json, Misuse
-from tabweave.apps.cli.files import check_output, written
+from tabweave.apps.cli.files import check_output, is_stdout
 from tabweave.apps.cli.job import listed, load_model
 from tabweave.apps.cli.show import as_json, emit, say, table
 from tabweave.apps.methods import MEASURES, SHELL_EMBEDDERS
+from tabweave.io.atomic import replacing
 
 
 def export(
@@ -43,11 +44,11 @@ def export(
     embedder = load_model(model)
     if kind == "sql":
         text = forms.sql(embedder, dialect, table=table, keep=listed(keep))
-        if output is None or str(output) == "-":
+        if is_stdout(output):
             typer.echo(text, nl=False)
             return
     assert output is not None
-    with written(output) as part:
+    with replacing(output) as part:
         if kind == "sql":
             part.write_text(text, encoding="utf-8")
         else:
@@ -67,9 +68,6 @@ def _kind(sql: bool, onnx: bool, parquet: bool, output: Path | None) -> str:
     return asked[0]
 
 
-# -- ``tabweave methods``: what ``--method`` knows
-
-
 def methods(json: Json = False) -> None:
     """List the names that --method knows."""
     from tabweave.measures import MEASURES as known_measures
@@ -83,8 +81,8 @@ def methods(json: Json = False) -> None:
         )
         return
     emit(table(["embedder", ""], list(known.items()), long=True))
-    told = [
+    lines = [
         [name, m.summary + ("; needs --target" if m.needs_y else "")]
         for name, m in measures.items()
     ]
-    emit(table(["value measure", ""], told, long=True))
+    emit(table(["value measure", ""], lines, long=True))

@@ -5,28 +5,26 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from tabweave.apps.cli.app import FORMATS, Misuse
+from tabweave.apps.cli.show import progress
+from tabweave.io.atomic import replacing
+from tabweave.io.text import sql_text
 
 _QUERIES = ("select", "with", "from", "values", "pivot", "unpivot", "describe", "summarize")
 _SUFFIXES = {".ndjson": "jsonl", ".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}
 
 
-def is_query(source: str) -> bool:
-    """Say whether a source is SQL."""
-    words = source.split(None, 1)
-    return len(words) == 2 and words[0].lower() in _QUERIES
-
-
 @contextmanager
-def opened(source: str, form: str | None = None) -> Iterator[str]:
-    """Give the name by which the engines can read a source; standard input becomes a file."""
+def located(source: str, form: str | None = None) -> Iterator[str]:
+    """Give the name by which the engines can open a source; standard input becomes a file."""
     if source != "-":
-        yield _found(source)
+        yield _existing(source)
         return
     if sys.stdin.isatty():
         raise Misuse(
@@ -43,9 +41,11 @@ def opened(source: str, form: str | None = None) -> Iterator[str]:
         yield str(path)
 
 
-def _found(source: str) -> str:
+def _existing(source: str) -> str:
     """Return a source that is there, or say what lies near it."""
-    if is_query(source) or any(c in source for c in "*?["):
+    words = source.split(None, 1)
+    is_query = len(words) == 2 and words[0].lower() in _QUERIES
+    if is_query or any(c in source for c in "*?["):
         return source
     path = Path(source)
     if not path.exists():
@@ -80,24 +80,29 @@ def known_format(form: str) -> str:
     return form.lower()
 
 
-def format_of(path: Path, form: str | None) -> str:
-    """Return the format a file is to have: the one asked for, or what its name says."""
-    if form:
-        return known_format(form)
-    suffix = path.suffix.lower()
+def output_format(output: Path | None, form: str | None) -> str:
+    """Return the format of a result: the one asked for, what its name says, or CSV for a pipe."""
+    if form or is_stdout(output):
+        return known_format(form or "csv")
+    suffix = Path(str(output)).suffix.lower()
     guess = _SUFFIXES.get(suffix, suffix[1:])
     if guess not in FORMATS:
         said = f"ends in {suffix!r}" if suffix else "has no ending"
         raise Misuse(
-            f"{path.name!r} {said}; name it .csv, .parquet, ..., or say --format "
+            f"{Path(str(output)).name!r} {said}; name it .csv, .parquet, ..., or say --format "
             f"{'|'.join(FORMATS)}"
         )
     return guess
 
 
+def is_stdout(output: Path | None) -> bool:
+    """Tell whether a result goes to standard output."""
+    return output is None or str(output) == "-"
+
+
 def check_output(path: Path | None, force: bool) -> None:
     """Refuse, before any work is done, to write where a file is or where no folder is."""
-    if path is None or str(path) == "-":
+    if path is None or is_stdout(path):
         return
     if path.is_dir():
         raise Misuse(f"{str(path)!r} is a folder; name a file in it")
@@ -107,19 +112,57 @@ def check_output(path: Path | None, force: bool) -> None:
         raise Misuse(f"there is no folder {str(path.parent)!r}; make it, or choose another name")
 
 
+def write_rows(
+    embedder: Any,
+    source: Any,
+    output: Path | None,
+    *,
+    keep: Sequence[str],
+    form: str | None,
+) -> int:
+    """Transform a source into a file or, if there is none or it is -, standard output.
+
+    Returns how many rows were written.
+    """
+    from tabweave.engines import has_arrow, transform
+
+    kind = output_format(output, form)
+    direct = ("csv", "arrow", "parquet") if has_arrow() else ("arrow", "csv")
+    with _target(output) as path, progress() as show:
+        options: dict[str, Any] = {"keep": list(keep), "progress": show}
+        if kind in direct:
+            return transform(embedder, source, path, format=kind, **options)
+        with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:
+            rows = Path(folder, f"rows.{direct[-1]}")
+            n_rows = transform(embedder, source, rows, **options)
+            _convert(rows, path, kind)
+    return n_rows
+
+
 @contextmanager
-def written(path: Path) -> Iterator[Path]:
-    """Give a temporary name beside a file, and rename it when all is written."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+def _target(output: Path | None) -> Iterator[Path]:
+    """Give a name to write to; what is there becomes the result when all went well."""
+    if output is not None and not is_stdout(output):
+        with replacing(output) as path:
+            yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="tabweave-") as folder:
+        path = Path(folder, "rows")
+        yield path
+        with path.open("rb") as content:
+            shutil.copyfileobj(content, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
-def to_stdout(path: Path) -> None:
-    """Copy a file to standard output."""
-    with path.open("rb") as content:
-        shutil.copyfileobj(content, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+def _convert(rows: Path, path: Path, kind: str) -> None:
+    """Write a file anew in another format, through DuckDB."""
+    import duckdb
+
+    how = {
+        "tsv": "FORMAT csv, DELIMITER '\t', HEADER",
+        "json": "FORMAT json, ARRAY true",
+        "jsonl": "FORMAT json",
+        "parquet": "FORMAT parquet",
+    }[kind]
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (FROM {sql_text(str(rows))}) TO {sql_text(str(path))} ({how})")

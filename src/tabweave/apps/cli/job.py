@@ -1,10 +1,11 @@
-"""A job: which rows, which columns, which method. Reads them, learns, warns."""
+"""A job: which rows, which columns, which method. Opens the source once, reads, learns, warns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,71 +13,7 @@ from tabweave.apps.cli.app import Misuse, note
 from tabweave.apps.cli.show import progress
 from tabweave.apps.methods import MEASURES, build, check
 
-
-@dataclass(frozen=True)
-class Rows:
-    """A table in memory: its columns by name, whatever library holds them."""
-
-    columns: dict[str, Any]
-    n_rows: int
-
-    @classmethod
-    def read(cls, source: str, *, text: Sequence[str] = (), counts: Any = None) -> Rows:
-        """Read a source through the engines.
-
-        Parameters
-        ----------
-        source : str
-            A path or a query.
-        text : sequence of str
-            Columns to take as they are written, if it is a file of text: 007 is not 7.
-        counts : Counts, optional
-            What a model has seen, so that its columns are read as they were then.
-        """
-        from tabweave import engines
-        from tabweave.engines import known_columns, open_source
-        from tabweave.rows.frames import columns_of
-
-        types = dict.fromkeys(open_source(source).types)
-        if counts is not None:
-            known = known_columns(source, counts)
-            types |= known if isinstance(known, dict) else {}
-        elif Path(source).suffix.lower() in (".csv", ".tsv", ".txt"):
-            types |= {name: "VARCHAR" for name in types if name in text or "*" in text}
-        typed = any(types.values())
-        names, columns, n_rows = columns_of(engines.read(source, columns=types if typed else None))
-        if not n_rows:
-            raise ValueError(f"{source!r} has columns but no rows")
-        names = names or [f"x{i}" for i in range(len(columns))]
-        return cls(dict(zip(names, columns, strict=True)), n_rows)
-
-    def row(self, place: int) -> dict[str, Any]:
-        """Return one row, its cells as Python has them."""
-        if not -self.n_rows <= place < self.n_rows:
-            raise ValueError(f"there is no row {place}; rows count from 0 to {self.n_rows - 1}")
-        return {name: _cell(cells, place % self.n_rows) for name, cells in self.columns.items()}
-
-    def column(self, name: str) -> list[Any]:
-        """Return the cells of a column as a list."""
-        self.check([name])
-        cells = self.columns[name]
-        listed = getattr(cells, "to_pylist", None) or getattr(cells, "tolist", None)
-        return listed() if listed else list(cells)
-
-    def check(self, names: Sequence[str]) -> None:
-        """Refuse a name that is no column."""
-        check_columns(names, self.columns)
-
-
-def check_columns(names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a name that is no column, and say which may be meant."""
-    known = list(known)
-    for name in names:
-        if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else "there are "
-            shown = "" if close else ", ".join(map(repr, known[:20]))
-            raise ValueError(f"there is no column {name!r}; {hint}{shown}")
+_COUNTED = {"weave", "onehot", "untie", "ckml", "cde", "unicorn", *MEASURES}
 
 
 class Learned(NamedTuple):
@@ -91,7 +28,7 @@ class Learned(NamedTuple):
 class Job:
     """What a command is asked to compare, and how."""
 
-    source: str
+    path: str
     method: str = "auto"
     target: str | None = None
     columns: Sequence[str] = ()
@@ -112,8 +49,48 @@ class Job:
         if self.model is not None and (self.columns or self.drop or self.kinds):
             raise Misuse("--model knows its columns; leave --columns, --drop and --kind out")
 
-    def learned(self) -> Learned:
-        """Read the rows and learn from them, or take a saved model."""
+    @cached_property
+    def source(self) -> Any:
+        """The source, opened once: all that follows is asked of it."""
+        from tabweave.engines import open_source
+
+        return open_source(self.path)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns to embed."""
+        known = list(self.source.types)
+        beside = [*self.keep, *filter(None, [self.target])]
+        check_columns([*self.columns, *self.drop, *beside], known)
+        left_out = {*self.drop, *filter(None, [self.target])}
+        if not self.columns:
+            left_out |= set(self.keep)
+        names = [n for n in (self.columns or known) if n not in left_out]
+        if not names:
+            raise ValueError("no column is left to embed; see --columns, --drop, --keep, --target")
+        return names
+
+    def as_written(self, names: Iterable[str]) -> Any:
+        """Return the source, columns declared to hold values as they are written: 007 is not 7.
+
+        Only a file of text, whose types are guessed, has such columns.
+        """
+        declared = dict(text.rpartition("=")[::2] for text in self.kinds)
+        valued = {n for n, kind in declared.items() if not kind.startswith("numeric")}
+        types = {n: "VARCHAR" for n in names if n in valued or "*" in valued}
+        return self.source.retyped(types) if types and self.source.guessed else self.source
+
+    def to_write(self) -> Any:
+        """Return the source as the embedder has read it; columns beside it keep their types."""
+        return self.source if self.model is not None else self.as_written(self.names)
+
+    # -- learning --------------------------------------------------------------------------
+
+    def learned(self, *, keep_map: bool = False) -> Learned:
+        """Read the rows and learn from them, or take a saved model.
+
+        With ``keep_map``, rows that were laid out on a map stay where they are.
+        """
         if self.model is not None:
             return self._loaded(self.model)
         rows = self.rows()
@@ -129,59 +106,66 @@ class Job:
             n_clusters=self.n_clusters,
             seed=self.seed,
         )
-        return Learned(embedder.fit(table, classes), rows, table)
-
-    def placed(self) -> Learned:
-        """Learn; rows that were laid out on a map keep their places."""
-        pass
-
-        learned = self.learned()
-        if self.model is None and hasattr(learned.embedder, "map_"):
-            from tabweave.apps.cli.steps import Laid  # loads NumPy
-
-            return learned._replace(embedder=Laid(learned.embedder))
-        return learned
+        embedder.fit(table, classes)
+        mapped = keep_map and hasattr(embedder, "map_")
+        return Learned(FittedMap(embedder) if mapped else embedder, rows, table)
 
     def _loaded(self, model: Path) -> Learned:
         from tabweave import Table
 
         embedder = load_model(model)
-        rows = Rows.read(self.source, counts=embedder.counts_)
         names = embedder.schema_.names
-        rows.check([*names, *self.keep, *filter(None, [self.target])])
+        check_columns([*names, *self.keep, *filter(None, [self.target])], self.source.types)
+        rows = Rows.read(self.source, vars(embedder).get("counts_"))
         table = Table.of({n: rows.columns[n] for n in names}, embedder.schema_)
         return Learned(embedder, rows, table)
 
+    def learned_from_counts(self) -> Any:
+        """Return a fitted embedder without reading all rows at a time; None if rows are needed."""
+        if self.model is not None:
+            embedder = load_model(self.model)
+            beside = [*self.keep, *filter(None, [self.target])]
+            check_columns([*embedder.schema_.names, *beside], self.source.types)
+            return embedder
+        names = self.names
+        if self.method not in _COUNTED or self.kinds or not self._all_values(names):
+            return None
+        embedder = build(self.method, mixed=False, kinds=None, seed=self.seed)
+        return self._fitted_to_counts(embedder, names)
+
+    def _all_values(self, names: list[str]) -> bool:
+        """Say whether columns hold single values, and no numbers, as far as their types tell."""
+        from tabweave.engines import family
+
+        return all(family(self.source.types[name]) in ("text", "bool") for name in names)
+
+    def _fitted_to_counts(self, embedder: Any, names: list[str]) -> Any:
+        from tabweave import count
+
+        classes = self.target if embedder._uses_classes else None
+        with progress() as show:
+            counts = count(self.source, columns=names, y=classes, progress=show)
+        for name, size in zip(counts.names, counts.sizes, strict=True):
+            if size > 20 and size >= 0.9 * counts.n:
+                _warn_of(name, "has a value of its own in almost every row")
+        return embedder.fit_counts(counts)
+
+    # -- reading ---------------------------------------------------------------------------
+
     def rows(self) -> Rows:
-        """Read the rows; columns declared to hold values are taken as they are written."""
-        declared = dict(text.rpartition("=")[::2] for text in self.kinds)
-        valued = [n for n, kind in declared.items() if not kind.startswith("numeric")]
-        return Rows.read(self.source, text=valued)
+        """Read the rows."""
+        return Rows.read(self.as_written(self.source.types))
 
     def table(self, rows: Rows, *, with_target: bool = False) -> Any:
         """Return the columns to embed as a Table, the target last if it is wanted."""
         from tabweave import Table
 
-        names = [
-            *self.chosen(rows.columns),
-            *([self.target] if with_target and self.target else []),
-        ]
+        names = [*self.names, *([self.target] if with_target and self.target else [])]
         return Table.of({name: rows.columns[name] for name in names}, self.declared(rows))
-
-    def chosen(self, known: Iterable[str]) -> list[str]:
-        """Return the names of the columns to embed, of those that there are."""
-        check_columns([*self.columns, *self.drop, *self.keep, *filter(None, [self.target])], known)
-        left_out = {*self.drop, *((self.target,) if self.target else ())}
-        if not self.columns:
-            left_out |= set(self.keep)
-        names = [n for n in (self.columns or known) if n not in left_out]
-        if not names:
-            raise ValueError("no column is left to embed; see --columns, --drop, --keep, --target")
-        return names
 
     def declared(self, rows: Rows) -> dict[str, Any]:
         """Return the kinds that were declared, for the columns that are embedded."""
-        names, out = self.chosen(rows.columns), {}
+        names, out = self.names, {}
         for text in self.kinds:
             name, equals, kind = text.rpartition("=")
             if not equals:
@@ -193,16 +177,73 @@ class Job:
         return {name: kind for name, kind in out.items() if name in names}
 
 
-def load_model(path: Path) -> Any:
-    """Return the embedder that a file holds."""
-    from tabweave import load
+@dataclass(frozen=True)
+class Rows:
+    """A table in memory: its columns by name, whatever library holds them."""
 
-    if not path.is_file():
-        raise ValueError(f"there is no file {str(path)!r}; 'tabweave embed --save' makes one")
-    embedder: Any = load(path)
-    if not hasattr(embedder, "transform") or not hasattr(embedder, "schema_"):
-        raise ValueError(f"{str(path)!r} holds a {type(embedder).__name__}, no embedder")
-    return embedder
+    columns: dict[str, Any]
+    n_rows: int
+
+    @classmethod
+    def read(cls, source: Any, counts: Any = None) -> Rows:
+        """Read an opened source.
+
+        Parameters
+        ----------
+        source : Source
+            Where the rows are.
+        counts : Counts, optional
+            What a model has seen, so that its columns are read as they were then.
+        """
+        from tabweave.engines import fitted_columns, open_source, read
+        from tabweave.rows.frames import columns_of
+
+        if counts is not None:
+            source = open_source(source, fitted_columns(source, counts))
+        names, columns, n_rows = columns_of(read(source))
+        if not n_rows:
+            raise ValueError(f"{source.name!r} has columns but no rows")
+        names = names or [f"x{i}" for i in range(len(columns))]
+        return cls(dict(zip(names, columns, strict=True)), n_rows)
+
+    def row(self, number: int) -> dict[str, Any]:
+        """Return one row, its cells as Python has them."""
+        if not -self.n_rows <= number < self.n_rows:
+            raise ValueError(f"there is no row {number}; rows count from 0 to {self.n_rows - 1}")
+        return {name: _cell(cells, number % self.n_rows) for name, cells in self.columns.items()}
+
+    def column(self, name: str) -> list[Any]:
+        """Return the cells of a column as a list."""
+        self.check([name])
+        cells = self.columns[name]
+        listed = getattr(cells, "to_pylist", None) or getattr(cells, "tolist", None)
+        return listed() if listed else list(cells)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse a name that is not one of the columns."""
+        check_columns(names, self.columns)
+
+
+def _cell(cells: Any, number: int) -> Any:
+    value = cells.iloc[number] if hasattr(cells, "iloc") else cells[number]
+    value = value.as_py() if hasattr(value, "as_py") else value
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+
+
+def check_columns(names: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse a name that is not one of the columns, and say which may be meant."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else "there are "
+            shown = "" if close else ", ".join(map(repr, known[:20]))
+            raise ValueError(f"there is no column {name!r}; {hint}{shown}")
+
+
+def listed(text: str | None) -> tuple[str, ...]:
+    """Take a list with commas apart."""
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
 
 
 def _kind(name: str, text: str, cells: Any) -> Any:
@@ -223,11 +264,6 @@ def _kind(name: str, text: str, cells: Any) -> Any:
     return Column(name, kind)  # type: ignore[arg-type]
 
 
-def listed(text: str | None) -> tuple[str, ...]:
-    """Take a list with commas apart."""
-    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
-
-
 def _warn(table: Any) -> None:
     """Say which columns tell rows apart without telling what they are."""
     from tabweave.apps.report.parts import read
@@ -236,60 +272,78 @@ def _warn(table: Any) -> None:
         _warn_of(name, why)
 
 
-def warn_of_keys(counts: Any) -> None:
-    """Say the same from counts alone."""
-    for name, size in zip(counts.names, counts.sizes, strict=True):
-        if size > 20 and size >= 0.9 * counts.n:
-            _warn_of(name, "has a value of its own in almost every row")
-
-
 def _warn_of(name: str, why: str) -> None:
     note(f"warning: column {name!r} {why}, so it only adds noise; consider --drop {name}")
 
 
-def _cell(cells: Any, place: int) -> Any:
-    value = cells.iloc[place] if hasattr(cells, "iloc") else cells[place]
-    value = value.as_py() if hasattr(value, "as_py") else value
-    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+def load_model(path: Path) -> Any:
+    """Return the embedder that a file holds."""
+    from tabweave import load
+
+    if not path.is_file():
+        raise ValueError(f"there is no file {str(path)!r}; 'tabweave embed --save' makes one")
+    embedder: Any = load(path)
+    if not hasattr(embedder, "transform") or not hasattr(embedder, "schema_"):
+        raise ValueError(f"{str(path)!r}: expected an embedder, got {type(embedder).__name__}")
+    return embedder
 
 
-# -- Learning without reading a table into memory, where the method and the table allow it
-
-_COUNTED = {"weave", "onehot", "untie", "ckml", "cde", "unicorn", *MEASURES}
+# -- What follows an embedder on the way to a file
 
 
-def learned(job: Job) -> Any:
-    """Return a fitted embedder without reading all rows at a time, or None if rows are needed."""
-    from tabweave.engines import open_source
+class Then:
+    """An embedder, then a step: what the engines need of an embedder, and no more."""
 
-    types = open_source(job.source).types
-    if job.model is not None:
-        embedder = load_model(job.model)
-        beside = [*job.keep, *filter(None, [job.target])]
-        check_columns([*embedder.schema_.names, *beside], types)
-        return embedder
-    names = job.chosen(types)
-    if job.method not in _COUNTED or job.kinds or not _all_values([types[n] for n in names]):
-        return None
-    return _from_counts(job, names)
+    def __init__(self, embedder: Any, step: Callable[[Any], Any], names: Sequence[str]) -> None:
+        self.embedder = embedder
+        self.step = step
+        self.names = names
+        if "counts_" in vars(embedder):  # by which the engines read text as it was in fit
+            self.counts_ = embedder.counts_
 
+    def transform(self, X: Any) -> Any:
+        """Return the step's result for each row."""
+        return self.step(self.embedder.transform(X))
 
-def _all_values(types: list[str]) -> bool:
-    """Say whether columns of these types hold single values, and no numbers."""
-    from tabweave.engines import family
+    def get_feature_names_out(self, _: Any = None) -> list[str]:
+        """Return the names of the step's dimensions."""
+        return list(self.names)
 
-    return all(family(kind) in ("text", "truth") for kind in types)
-
-
-def _from_counts(job: Job, names: list[str]) -> Any:
-    import tabweave
-
-    embedder = build(job.method, mixed=False, kinds=None, seed=job.seed)
-    with progress("counting") as advance:
-        classes = job.target if embedder._uses_classes else None
-        counts = tabweave.count(job.source, columns=names, y=classes, progress=advance)
-    warn_of_keys(counts)
-    return embedder.fit_counts(counts)
+    @property
+    def feature_names_in_(self) -> Any:
+        """The columns that the embedder wants."""
+        return self.embedder.feature_names_in_
 
 
-# -- From a fitted embedder to a file: one more step if need be, then batch by batch, all or nothing
+class FittedMap:
+    """A map of the rows of fit, which stay where they were laid out and are not projected anew.
+
+    Rows come all at once, or in parts from the first on.
+    """
+
+    def __init__(self, embedder: Any) -> None:
+        self.embedder = embedder
+        self.done = 0
+
+    def transform(self, X: Any) -> Any:
+        """Return the coordinates of the next rows."""
+        coordinates = self.embedder.map_
+        n_rows = X.n_rows if hasattr(X, "n_rows") else len(next(iter(X.values())))
+        if n_rows == len(coordinates):
+            return coordinates
+        self.done += n_rows
+        return coordinates[self.done - n_rows : self.done]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.embedder, name)
+
+
+def projected(embedder: Any, table: Any, dims: int, name: str) -> Then:
+    """Return the embedder, then the first principal axes of the rows; fewer if fewer vary."""
+    import numpy as np
+
+    from tabweave.apps.report.parts import Axes
+
+    vectors = embedder.transform(table)
+    axes = Axes.of(vectors, np.ones(len(vectors)), dims)
+    return Then(embedder, axes.place, [f"{name}{i}" for i in range(axes.axes.shape[1])])

@@ -26,9 +26,10 @@ from tabweave.apps.cli.app import (
     Target,
     column,
 )
-from tabweave.apps.cli.files import check_output, opened, written
-from tabweave.apps.cli.job import Job, Learned, listed
+from tabweave.apps.cli.files import check_output, located, write_rows
+from tabweave.apps.cli.job import Job, Learned, listed, projected
 from tabweave.apps.cli.show import as_json, cell, say
+from tabweave.io.atomic import replacing
 
 PICTURES = (".png", ".svg", ".pdf")
 _MOST_POINTS = 20_000  # drawn in a page; more would be a blot
@@ -75,22 +76,24 @@ def map_(
         known = ", ".join([".html", *PICTURES, *(f".{form}" for form in FORMATS)])
         raise Misuse(f"{output.name!r}: a map is written as {known}")
     check_output(output, force)
-    with opened(source, from_) as name:
+    with located(source, from_) as path:
         job = Job(
-            name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
+            path, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
             seed=seed,
         )  # fmt: skip
-        learned = job.placed()
+        learned = job.learned(keep_map=True)
         learned.rows.check([c for c in (color,) if c])
         shown = color or target or learned.table.schema.names[0]
         if ending[1:] in FORMATS:
-            _write_table(learned, name, output, layout)
+            _write_table(learned, job.to_write(), output, layout)
         else:
-            points = _spread(_points(learned, layout, seed))
-            title = f"{name if source != '-' else 'rows'} by {method}"
-            draw = _draw_page if ending == ".html" else _draw_picture
-            with written(output) as part:
-                draw(part, points, learned, shown, title)
+            points = _jittered(_points(learned, layout, seed))
+            title = f"{path if source != '-' else 'rows'} by {method}"
+            with replacing(output) as part:
+                if ending == ".html":
+                    _draw_page(part, points, learned, shown, title)
+                else:
+                    _draw_picture(part, ending[1:], points, learned, shown, title)
     result = {"rows": learned.rows.n_rows, "output": str(output), "color": shown}
     if json:
         as_json(result)
@@ -101,8 +104,6 @@ def map_(
 def _points(learned: Learned, layout: Layout, seed: int) -> Any:
     """Return two coordinates for each row."""
     import numpy as np
-
-    from tabweave.apps.cli.steps import projected
 
     if layout is Layout.tsne:
         from tabweave._compat import require
@@ -117,7 +118,7 @@ def _points(learned: Learned, layout: Layout, seed: int) -> Any:
     return flat
 
 
-def _spread(points: Any) -> Any:
+def _jittered(points: Any) -> Any:
     """Lay equal points around each other, as sunflowers do, so that many look like many."""
     import numpy as np
 
@@ -130,30 +131,29 @@ def _spread(points: Any) -> Any:
     return points + reach[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
 
 
-def _write_table(learned: Learned, source: str, output: Path, layout: Layout) -> None:
-    """Write the coordinates beside the columns; t-SNE places no new rows, so axes only."""
-    from tabweave.apps.cli.steps import projected, write_rows
-
+def _write_table(learned: Learned, source: Any, output: Path, layout: Layout) -> None:
+    """Write the coordinates beside the columns; t-SNE projects no new rows, so axes only."""
     if layout is Layout.tsne:
         raise Misuse("--layout tsne draws pictures and pages; tables hold principal axes")
-    placed = projected(learned.embedder, learned.table, 2, "map")
-    write_rows(placed, source, output, keep=list(learned.rows.columns), form=None)
+    plane = projected(learned.embedder, learned.table, 2, "map")
+    write_rows(plane, source, output, keep=list(learned.rows.columns), form=None)
 
 
-def _draw_picture(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:
+def _draw_picture(
+    path: Path, form: str, points: Any, learned: Learned, color: str, title: str
+) -> None:
     """Draw a picture with Matplotlib."""
     from tabweave.plots import scatter_map
 
-    names, codes = _told_apart(learned, color)
+    names, codes = _colours(learned, color)
     axes = scatter_map(points, [names[code] for code in codes])
-    for marks in axes.collections:
-        marks.set_sizes([22 if len(points) < 500 else 7])
+    for dots in axes.collections:
+        dots.set_sizes([22 if len(points) < 500 else 7])
     axes.set_title(title, fontsize="medium")
     axes.get_legend().set_title(color)
-    # The name ends in .part: the format must be said, and no date makes two runs equal.
-    ending = path.name.removesuffix(".part").rpartition(".")[2]
-    told = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(ending)
-    axes.figure.savefig(path, dpi=150, format=ending, metadata=told)
+    # Without a date two runs give equal files.
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    axes.figure.savefig(path, dpi=150, format=form, metadata=undated)
 
 
 def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:
@@ -166,7 +166,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     chosen = dict.fromkeys([color, *learned.rows.columns])
     columns = []
     for name in list(chosen)[:_MOST_COLUMNS]:
-        labels, codes = _told_apart(learned, name)
+        labels, codes = _colours(learned, name)
         columns.append({"name": name, "labels": labels, "codes": codes[some].tolist()})
     content = {
         "title": title,
@@ -180,7 +180,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     path.write_text(template.replace("@@DATA@@", data), encoding="utf-8")
 
 
-def _told_apart(learned: Learned, name: str) -> tuple[list[str], Any]:
+def _colours(learned: Learned, name: str) -> tuple[list[str], Any]:
     """Return names and codes of the values of a column: the common ones, all others as one."""
     import numpy as np
 
@@ -193,9 +193,9 @@ def _told_apart(learned: Learned, name: str) -> tuple[list[str], Any]:
         cells = [None if c is None else ", ".join(map(str, c)) for c in learned.rows.column(name)]
     values: Any = as_values(Table.of({name: cells}).columns[0])
     common = np.argsort(-np.bincount(values.codes, minlength=len(values.labels)), kind="stable")
-    place = np.full(len(values.labels), _MOST_COLOURS - 1)
+    colour = np.full(len(values.labels), _MOST_COLOURS - 1)
     fits = len(values.labels) <= _MOST_COLOURS
     kept = common if fits else common[: _MOST_COLOURS - 1]
-    place[kept] = np.arange(len(kept))
+    colour[kept] = np.arange(len(kept))
     labels = [cell(values.labels[i]) for i in kept] + ([] if fits else ["others"])
-    return labels, place[values.codes]
+    return labels, colour[values.codes]

@@ -1,4 +1,4 @@
-"""``tabweave neighbors``: the rows most like one."""
+"""``tabweave neighbors`` and ``explain``: the rows most like one, and why two rows differ."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tabweave.apps.cli.app import (
     Target,
     settings,
 )
-from tabweave.apps.cli.files import opened
+from tabweave.apps.cli.files import located
 from tabweave.apps.cli.job import Job, Learned, listed
-from tabweave.apps.cli.show import as_json, bar, emit, number, say, table
+from tabweave.apps.cli.show import as_json, bar, emit, number, say
 from tabweave.apps.cli.show import cell as show_cell
 from tabweave.apps.cli.show import table as show_table
 
@@ -64,9 +64,9 @@ def neighbors(
     """Find the rows most like a row of the table, or like one that you describe."""
     if (row is None) == (like is None):
         raise Misuse("say which row: either --row 17 or --like color=red,size=big")
-    with opened(source, from_) as name:
+    with located(source, from_) as path:
         job = Job(
-            name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
+            path, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
             seed=seed,
         )  # fmt: skip
         learned = job.learned()
@@ -134,7 +134,7 @@ def _read(text: str, name: str, learned: Learned) -> Any:
         try:
             return float(text)
         except ValueError:
-            raise ValueError(f"column {name!r} holds numbers; {text!r} is none") from None
+            raise ValueError(f"column {name!r}: expected a number, got {text!r}") from None
     if cells.schema.columns[0].kind == "set":
         return {part for part in text.split("|") if part}
     known = {str(label).lower() if isinstance(label, bool) else str(label): label
@@ -161,7 +161,7 @@ def _print(
     for near in found:
         total = sum(abs(s) for s in near["why"].values())
         why = sorted(near["why"].items(), key=lambda item: -item[1])[:_WHY]
-        told = ", ".join(f"{n} {s / total:.0%}" for n, s in why if total and s / total >= 0.005)
+        reasons = ", ".join(f"{n} {s / total:.0%}" for n, s in why if total and s / total >= 0.005)
         values = [
             Text(
                 show_cell(near["values"][n]),
@@ -169,15 +169,12 @@ def _print(
             )
             for n in names
         ]
-        cells.append([str(near["row"]), number(near["distance"]), *values, told or "nothing"])
+        cells.append([str(near["row"]), number(near["distance"]), *values, reasons or "nothing"])
     about = "the row described" if row is None else f"row {row}"
     title = f"The {len(found)} rows most like {about}" if len(found) > 1 else f"Most like {about}"
-    emit(table(heads, cells, right=heads[:2], title=title))
+    emit(show_table(heads, cells, right=heads[:2], title=title))
     if len(own) > len(names):
         say("{n} more columns compared; --json shows all.", n=len(own) - len(names))
-
-
-# -- ``tabweave explain``: why two rows are apart
 
 
 def explain(
@@ -195,9 +192,9 @@ def explain(
     json: Json = False,
 ) -> None:
     """Say why two rows are apart: each column's share in their distance."""
-    with opened(source, from_) as name:
+    with located(source, from_) as path:
         job = Job(
-            name, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
+            path, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
             seed=seed,
         )  # fmt: skip
         embedder, rows, table = job.learned()
@@ -205,8 +202,8 @@ def explain(
     shares = shares_of(embedder, table, a % rows.n_rows, b % rows.n_rows)
     distance = distance_of(embedder, table, a % rows.n_rows, b % rows.n_rows)
     if json:
-        told = {n: {"a": left.get(n), "b": right.get(n), "share": s} for n, s in shares.items()}
-        as_json({"a": a, "b": b, "distance": distance, "columns": told})
+        columns_ = {n: {"a": left.get(n), "b": right.get(n), "share": s} for n, s in shares.items()}
+        as_json({"a": a, "b": b, "distance": distance, "columns": columns_})
         return
     total = sum(abs(s) for s in shares.values()) or 1.0
     cells = [
@@ -244,4 +241,4 @@ def _two(table: Any, a: int, b: int) -> list[Any]:
 
     from tabweave.rows.distinct import take_rows
 
-    return [take_rows(table, np.array([place])) for place in (a, b)]
+    return [take_rows(table, np.array([row])) for row in (a, b)]

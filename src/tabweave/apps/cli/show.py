@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -119,29 +119,12 @@ def plain(value: Any) -> Any:
 
 
 @contextmanager
-def progress(task: str) -> Iterator[Callable[..., None]]:
-    """Show how far a task is, on stderr and only if that is a terminal.
-
-    What is given takes (done, total), or (step, share done) from tasks that name their steps.
-    """
+def progress() -> Iterator[Any]:
+    """Give a function for ``progress`` that shows how far a task is, if stderr is a terminal."""
     if not sys.stderr.isatty():
-        yield lambda *_: None
+        yield None
         return
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+    from tabweave.engines import progress_bar
 
-    parts = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(30),
-        TextColumn("{task.fields[told]}"),
-    )
-    with Progress(*parts, console=Console(stderr=True), transient=True) as shown:
-        bar_id = shown.add_task(task, total=None, told="")
-
-        def advance(done: Any, total: float | None = None) -> None:
-            if isinstance(done, str):
-                shown.update(bar_id, description=done, completed=total, total=1.0)
-            else:
-                shown.update(bar_id, completed=done, total=total, told=f"{done:,} rows")
-
-        yield advance
+    with progress_bar() as show:
+        yield show

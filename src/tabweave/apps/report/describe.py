@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Callable
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,12 +30,14 @@ from tabweave.base import ValueEmbedder
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.value_metric import ValueMetric
+from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.io.atomic import replacing
 from tabweave.measures import MEASURES
 from tabweave.rows.table import Codes, Table
 
 __all__ = ["describe", "page", "report"]
 FORMAT = 1
-Progress = Callable[[str, float], Any]
+Report = Callable[..., None]
 
 
 def describe(
@@ -49,7 +48,7 @@ def describe(
     n_neighbors: int = 5,
     rows: Any = None,
     random_state: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Look at a table from all sides, in plain numbers and text that JSON can hold.
 
@@ -71,7 +70,7 @@ def describe(
     random_state : int, default=0
         Where chance enters: which rows are drawn, and where clusters start.
     progress : callable, optional
-        Called with what is being done and the share done so far, from 0 to 1.
+        Called with a :class:`tabweave.engines.Progress`: the step, and the share done so far.
 
     Returns
     -------
@@ -91,13 +90,13 @@ def describe(
     """
     if n_neighbors < 1:
         raise ValueError(f"n_neighbors={n_neighbors!r}: use a whole number >= 1")
-    tell = progress or _silent
+    tell = progress_reporter(progress, "", 1.0)
     tell("reading", 0.0)
     return look_at(read(X, target), method, (n_neighbors, rows, random_state), tell)[0]
 
 
 def look_at(
-    reading: Reading, method: Any, wishes: tuple[int, Any, int], tell: Progress
+    reading: Reading, method: Any, wishes: tuple[int, Any, int], tell: Report
 ) -> tuple[dict[str, Any], Any]:
     """Return the description of rows that were read, and the embedder they were seen through."""
     random_state = wishes[2]
@@ -129,7 +128,7 @@ def look_at(
 
 
 def _look_at_rows(
-    reading: Reading, model: Any, seen: Rows, wishes: tuple[int, Any, int], tell: Progress
+    reading: Reading, model: Any, seen: Rows, wishes: tuple[int, Any, int], tell: Report
 ) -> dict[str, Any]:
     """Return map, clusters and neighbours, in one pass over the distinct rows."""
     n_neighbors, asked, random_state = wishes
@@ -179,10 +178,6 @@ def _facts(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _silent(step: str, done: float) -> None:
-    """Say nothing."""
-
-
 def report(
     X: Any, path: str | PathLike[str] | None = None, *, title: str | None = None, **options: Any
 ) -> str | None:
@@ -215,14 +210,8 @@ def report(
     text = page(describe(X, **options), title=title)
     if path is None:
         return text
-    path = Path(path)
-    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
     return None
 
 

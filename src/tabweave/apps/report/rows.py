@@ -15,6 +15,7 @@ import numpy as np
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, select, take
+from tabweave.counts.spectra import fix_signs
 from tabweave.rows.distinct import canonical_codes, distinct_rows
 from tabweave.rows.table import Codes, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label
@@ -86,9 +87,7 @@ class Axes:
         keep = values > 1e-10 * total
         values, found = values[keep][::-1], found[:, keep][:, ::-1]
         axes = found if tall else centred.T @ found / np.sqrt(values)
-        # An axis may point either way; make its largest entry positive, so that results repeat.
-        signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-        return cls(mean, axes * signs, values / total)
+        return cls(mean, fix_signs(axes), values / total)
 
     def place(self, vectors: np.ndarray) -> np.ndarray:
         """Return the coordinates of vectors along the axes."""

@@ -1,14 +1,11 @@
-"""The server: a token before everything, a page, and questions in JSON."""
+"""The server: a token before everything, a page, questions in JSON, and how it is started."""
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
-import itertools
 import secrets
-import shutil
 import socket
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
@@ -19,22 +16,10 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.apps import methods
 from tabweave.apps.report.parts import embedded
-from tabweave.apps.studio.files import (
-    KINDS,
-    MOST_BYTES,
-    Refused,
-    Source,
-    TooLarge,
-    check,
-    check_width,
-    inside,
-    listed,
-    own_copy,
-    suffix_of,
-)
-from tabweave.apps.studio.jobs import Job, Jobs
+from tabweave.apps.studio.files import KINDS, MOST_BYTES, TooLarge, inside, listed
 from tabweave.apps.studio.look import DOWNLOADS, described, explained, made, page_of, program_of
 from tabweave.apps.studio.look import near as look_near
+from tabweave.apps.studio.studio import Studio
 
 # The page draws maps and clusters as the report does, with the same parts.
 _SHARED = ("base.js", "map.js", "clusters.js")
@@ -63,7 +48,8 @@ def create_app(
     start : path
         The folder whose files can be opened, or a file to open at once.
     token : str
-        What every request must carry, in the URL of the page or in the header ``X-Tabweave-Token``.
+        What every request must carry, in the URL of the page or in the header
+        ``X-Tabweave-Token``.
     hosts : sequence of str
         Names under which the server may be addressed; others are refused. ``0.0.0.0`` or ``::``
         stands for every address in numbers.
@@ -73,7 +59,7 @@ def create_app(
     Examples
     --------
     >>> from tabweave.apps.studio import create_app
-    >>> app = create_app(token="secret")  # for any ASGI server; tabweave.apps.studio.serve brings one
+    >>> app = create_app(token="secret")  # for any ASGI server; ``serve`` brings one
     >>> app.state.studio.close()  # which the server does when it ends
     """
     fastapi = require("fastapi", "studio")
@@ -92,7 +78,7 @@ def create_app(
     from fastapi.exceptions import RequestValidationError
 
     for kind in (RequestValidationError, ValueError, KeyError, TypeError, ImportError):
-        app.add_exception_handler(kind, _told)
+        app.add_exception_handler(kind, _error_response)
     _pages(app, studio, token)
     _tables(app, studio)
     _jobs(app, studio)
@@ -108,7 +94,7 @@ def _guard(token: str, hosts: Sequence[str]) -> Callable[..., Any]:
         origin = request.headers.get("origin")
         given = request.headers.get("x-tabweave-token") or request.query_params.get("token", "")
         if not _is_own(address, hosts):
-            return "this server is not known by that name"
+            return "this server has another name"
         if origin is not None and origin != f"http://{address}":
             return "requests from other pages are refused"
         if not hmac.compare_digest(given.encode(), token.encode()):
@@ -139,7 +125,7 @@ def _is_own(address: str, hosts: Sequence[str]) -> bool:
         return False
 
 
-async def _told(request: Any, error: Exception) -> Any:
+async def _error_response(request: Any, error: Exception) -> Any:
     from fastapi.responses import JSONResponse
 
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
@@ -256,9 +242,6 @@ def _jobs(app: Any, studio: Studio) -> None:
         return Response(content, media_type=media, headers=there)
 
 
-# -- Start the server: one address, one token, one browser tab
-
-
 def serve(
     path: str | PathLike[str] = ".",
     *,
@@ -315,106 +298,3 @@ def listening(host: str, port: int) -> socket.socket:
         listener.close()
         raise ValueError(f"cannot listen on {host} port {port}: {error}") from None
     return listener
-
-
-# -- What the server knows: the start folder, the files that were let in, and the jobs
-
-N_PREVIEW = 6
-_UPLOADS = 4  # times the limit, all uploads together
-
-
-class Studio:
-    """The start folder, the files let in, and the jobs."""
-
-    def __init__(self, start: Path, limit: int) -> None:
-        self.root = start if start.is_dir() else start.parent
-        self.first = None if start.is_dir() else start.name
-        self.limit = limit
-        self.folder = Path(tempfile.mkdtemp(prefix="tabweave-studio-"))
-        self.jobs = Jobs(self.folder)
-        self.sources: dict[str, Source] = {}
-        self._taken = 0
-
-    def close(self) -> None:
-        """End all jobs, and leave nothing behind."""
-        self.jobs.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def let_in(self, path: Path, name: str) -> dict[str, Any]:
-        """Check a table, remember it, and return its columns and first rows."""
-        own = path
-        try:
-            own = own_copy(path, self.folder, self.limit)
-            check(own)
-            found = _first_rows(own)
-        except Exception as error:
-            if own != path:
-                shutil.rmtree(own.parent, ignore_errors=True)
-            text = str(error).replace(str(own), name).replace(str(path), name).strip()
-            text = text.removeprefix(f"{name}: ")
-            raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
-        key = secrets.token_hex(8)
-        self.sources[key] = Source(own, name)
-        return found | {"source": key, "name": name}
-
-    async def take(self, request: Any, name: str) -> dict[str, Any]:
-        """Write an upload to a file of its own, and stop when it gets too large."""
-        from fastapi.concurrency import run_in_threadpool
-
-        name = (Path(name.replace("\\", "/")).name or "upload")[-200:]
-        suffix = suffix_of(name) + (".gz" if name.lower().endswith(".gz") else "")
-        told = request.headers.get("content-length", "")
-        if told.isdigit() and int(told) > self.limit:
-            raise TooLarge(self.limit)
-        if self._taken > _UPLOADS * self.limit:
-            raise Refused("there are many uploads already; stop the studio and start it again")
-        folder = self.folder / secrets.token_hex(8)
-        folder.mkdir()
-        path = folder / f"table{suffix}"
-        try:
-            await self._receive(request, path)
-            return await run_in_threadpool(self.let_in, path, name)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-    async def _receive(self, request: Any, path: Path) -> None:
-        size = 0
-        with path.open("wb") as file:
-            async for block in request.stream():
-                size += len(block)
-                if size > self.limit:
-                    raise TooLarge(self.limit)
-                file.write(block)
-        self._taken += size
-
-    def source(self, key: str) -> Source:
-        """Return a file that was let in."""
-        if key not in self.sources:
-            raise KeyError("this file is not open (any more); open it again")
-        return self.sources[key]
-
-    def finished(self, name: str) -> Job:
-        """Return a job that has something to show."""
-        job = self.jobs[name]
-        job.look()
-        if job.state != "done":
-            raise Refused(f"this job is {job.state}; there is nothing to show")
-        return job
-
-
-def _first_rows(path: Path) -> dict[str, Any]:
-    """Return the columns of a table and its first rows as text."""
-    from tabweave import Table, engines
-    from tabweave.apps.report.parts import cell
-
-    first = next(iter(engines.batches(str(path), batch_rows=N_PREVIEW)), None)
-    if first is None:
-        raise Refused("it has columns but no rows")
-    table = Table.of(first)
-    check_width(len(table.schema))
-    shown = range(min(N_PREVIEW, table.n_rows))
-    return {
-        "columns": list(table.schema.names),
-        "preview": [[cell(data, row) for _, data in itertools.islice(table, 40)] for row in shown],
-    }

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import glob
 import gzip
-import io
 import secrets
 import shutil
 import zlib
@@ -13,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tabweave.io.text import csv_header
+
 KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
 MOST_COLUMNS = 1_000  # what a report shows
 MOST_BYTES = 500 * 2**20  # of an upload, and of what a compressed file unpacks to
 MOST_CELLS = 200_000_000  # of a Parquet file, which may hold far more than its size tells
-_HEAD = 16 * 2**20
+_LONGEST = 16 * 2**20  # characters of a first line
 
 
 class Refused(ValueError):
@@ -48,12 +48,12 @@ def size_of(n_bytes: int) -> str:
 
 
 def suffix_of(name: str) -> str:
-    """Return the kind of a file, ``.gz`` set aside; refuse what is no table."""
+    """Return the kind of a file, ``.gz`` set aside; refuse all but tables."""
     suffix = _suffix(name)
     if suffix not in KINDS:
         raise Refused(
-            f"{name!r} is no table that can be opened here; use {', '.join(KINDS)}, or one of "
-            "these with .gz behind it"
+            f"expected a table that ends in {', '.join(KINDS)}, or one of these with .gz behind "
+            f"it, got {name!r}"
         )
     return suffix
 
@@ -122,7 +122,7 @@ def _unpack(path: Path, target: Path, most: int) -> None:
                     raise Refused(f"it unpacks to more than {size_of(most)}")
                 out.write(block)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise Refused(f"it is no gzip file: {error}") from None
+        raise Refused(f"expected a gzip file, got another or a part: {error}") from None
 
 
 def check(path: Path) -> None:
@@ -133,7 +133,7 @@ def check(path: Path) -> None:
     if suffix == ".parquet":
         check_width(_parquet_width(path))
     elif suffix in (".csv", ".tsv"):
-        check_width(_text_width(path))
+        check_width(len(csv_header(path, longest=_LONGEST)[0]))
 
 
 def check_width(width: int) -> None:
@@ -143,21 +143,6 @@ def check_width(width: int) -> None:
             f"it has {width:,} columns; the studio shows up to {MOST_COLUMNS:,}: choose some, or "
             "use the library"
         )
-
-
-def _text_width(path: Path) -> int:
-    with path.open("rb") as file:
-        head = file.readline(_HEAD)
-    if len(head) >= _HEAD:
-        raise Refused(f"its first line is longer than {size_of(_HEAD)}")
-    if b"\x00" in head:
-        raise Refused("it holds NUL characters, so it is no text in UTF-8")
-    line = head.decode("utf-8", "replace")
-    separator = max("\t,;|", key=line.count)
-    try:
-        return len(next(csv.reader(io.StringIO(line), delimiter=separator), []))
-    except csv.Error:  # a name longer than the module reads; commas tell enough
-        return line.count(separator) + 1
 
 
 def _parquet_width(path: Path) -> int:
@@ -172,14 +157,10 @@ def _parquet_width(path: Path) -> int:
         try:
             found: Any = connection.execute(query, {"p": str(path)}).fetchone()
         except duckdb.Error as error:
-            raise Refused(f"it is no Parquet file: {_first_line(error)}") from None
+            raise Refused(f"expected a Parquet file: {str(error).splitlines()[0]}") from None
     width, rows, total = found
     if total > 8 * MOST_BYTES or rows * max(width, 1) > MOST_CELLS:
         raise Refused(
             f"it unpacks to {rows:,} rows, {size_of(total)}: too much for a page; use the library"
         )
     return int(width)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0]

@@ -1,4 +1,7 @@
-"""Jobs: long work in a process of its own, with progress, that can be cancelled."""
+"""Jobs: long work in a process of its own, with progress, that can be cancelled.
+
+The work reads a table, describes it, learns, and keeps what can be asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import shutil
 import signal
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +20,12 @@ import numpy as np
 
 from tabweave.apps.methods import SUPERVISED
 from tabweave.apps.studio.files import Refused, Source
+from tabweave.engines.progress import Progress, progress_reporter
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
+MOST_NUMBERS = 1 << 28  # in all vectors: 2 GB
+_BLOCK = 1 << 22
 
 
 @dataclass
@@ -34,8 +40,7 @@ class Job:
     pipe: Any
     name: str = field(default_factory=lambda: secrets.token_hex(8))
     state: str = "running"  # then done, failed or cancelled
-    step: str = "starting"
-    share: float = 0.0
+    progress: Progress = field(default_factory=lambda: Progress("starting", 0.0, 1.0, ""))
     error: str = ""
     started: float = field(default_factory=time.monotonic)
     ended: float = 0.0
@@ -52,13 +57,14 @@ class Job:
 
     def _hear(self, said: tuple[Any, ...]) -> None:
         if said[0] == "progress":
-            self.step, self.share = said[1], float(said[2])
+            self.progress = said[1]
         else:
             self._end("done" if said[0] == "done" else "failed", *said[1:])
 
     def _end(self, state: str, error: str = "") -> None:
         error = error.replace(str(self.source.path), self.source.name)
-        self.state, self.error, self.share = state, error, 1.0
+        self.state, self.error = state, error
+        self.progress = replace(self.progress, done=1.0)
         self.ended = time.monotonic()
         self.pipe.close()
         self.process.join(5)
@@ -79,8 +85,8 @@ class Job:
         return {
             "job": self.name,
             "state": self.state,
-            "step": self.step,
-            "done": round(self.share, 3),
+            "step": self.progress.step,
+            "done": round(self.progress.done, 3),
             "error": self.error,
             "method": self.method,
             "target": self.target,
@@ -137,12 +143,6 @@ class Jobs:
             job.cancel()
 
 
-# -- The work of a job, in a process of its own: read, describe, learn, keep what can be asked for
-
-MOST_NUMBERS = 1 << 28  # in all vectors: 2 GB
-_BLOCK = 1 << 22
-
-
 def read(path: str, method: str, target: str | None) -> Any:
     """Return the rows of a file as a report sees them; classes to learn from are values."""
     from tabweave import Table, engines
@@ -153,7 +153,7 @@ def read(path: str, method: str, target: str | None) -> Any:
 
 
 def run(pipe: Any, path: str, method: str, target: str | None, folder: str) -> None:
-    """Do a job and tell how it goes: ("progress", step, share), then ("done",) or ("failed", why).
+    """Do a job and say how it goes: ("progress", Progress), then ("done",) or ("failed", why).
 
     Ctrl-C reaches every process of the terminal; this one ends when the server says so.
     """
@@ -175,20 +175,20 @@ def run(pipe: Any, path: str, method: str, target: str | None, folder: str) -> N
 def _run(pipe: Any, path: str, method: str, target: str | None, folder: Path) -> None:
     from tabweave.apps.report.parts import look_at
 
-    def tell(step: str, share: float) -> None:
-        pipe.send(("progress", step, 0.9 * share))
-
-    tell("reading", 0.0)
+    report = progress_reporter(lambda progress: pipe.send(("progress", progress)), "", 1.0)
+    report("reading", 0.0)
     reading = read(path, method, target)
     if method in SUPERVISED and reading.target:
         _check_classes(reading.table[reading.target], reading.target)
-    description, model = look_at(reading, method, (5, None, 0), tell)
+    description, model = look_at(
+        reading, method, (5, None, 0), lambda step, share: report(step, 0.9 * share)
+    )
     if model is None:
         raise ValueError(
             "no column is left to compare rows by: "
             + "; ".join(f"{name!r} {why}" for name, why in reading.left_out.items())
         )
-    pipe.send(("progress", "keeping the vectors", 0.92))
+    report("keeping the vectors", 0.92)
     _keep_vectors(model, reading.features(), folder)
     model.save(folder / "model.tabweave")
     text = json.dumps(description, allow_nan=False)
@@ -198,7 +198,9 @@ def _run(pipe: Any, path: str, method: str, target: str | None, folder: Path) ->
 def _check_classes(data: Any, target: str) -> None:
     n_classes, n_rows = len(data.labels), len(data.codes)
     if n_classes > 100 and n_classes > n_rows / 10:
-        raise ValueError(f"{target!r} has {n_classes:,} values in {n_rows:,} rows; it is no class")
+        raise ValueError(
+            f"{target!r} has {n_classes:,} values in {n_rows:,} rows, too many for classes"
+        )
 
 
 def _keep_vectors(model: Any, features: Any, folder: Path) -> None:

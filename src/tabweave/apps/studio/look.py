@@ -1,4 +1,4 @@
-"""Questions about a finished job: why two rows are apart, which rows are near, what to download."""
+"""Questions about a finished job: why two rows differ, which rows are near, what to download."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from tabweave.apps.methods import SUPERVISED
 from tabweave.apps.studio.jobs import Job, read
 from tabweave.apps.studio.program import program
+from tabweave.io.atomic import replacing
 from tabweave.rows.distinct import take_rows
 
 DOWNLOADS = {
@@ -95,17 +96,21 @@ def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     reading, _ = opened(job)
     vectors = np.load(job.folder / "vectors.npy", mmap_mode="r")
     check_row(row, len(vectors))
-    apart = np.empty(len(vectors))
+    squares = np.empty(len(vectors))
     for start in range(0, len(vectors), _BLOCK):
         block = np.asarray(vectors[start : start + _BLOCK]) - vectors[row]
-        apart[start : start + _BLOCK] = np.einsum("ij,ij->i", block, block)
-    apart[row] = np.inf
-    order = np.argsort(apart, kind="stable")[: min(k, len(apart) - 1)]
+        squares[start : start + _BLOCK] = np.einsum("ij,ij->i", block, block)
+    squares[row] = np.inf
+    order = np.argsort(squares, kind="stable")[: min(k, len(squares) - 1)]
     return {
         "row": row,
         "cells": row_of(reading, row),
         "near": [
-            {"row": int(i), "distance": float(np.sqrt(apart[i])), "cells": row_of(reading, int(i))}
+            {
+                "row": int(i),
+                "distance": float(np.sqrt(squares[i])),
+                "cells": row_of(reading, int(i)),
+            }
             for i in order
         ],
     }
@@ -143,17 +148,16 @@ def _make(job: Job, path: Path) -> None:
     from tabweave.io import export
 
     _, model = opened(job)
-    part = path.with_name(f"part-{path.name}")
     names = [str(name) for name in model.get_feature_names_out()]
-    if path.name == "model.sql":
-        part.write_text(str(export.sql(model)), encoding="utf-8")
-    elif path.name == "model.onnx":
-        export.onnx(model, part)
-    elif path.name == "vectors.csv":
-        _write_csv(job.folder / "vectors.npy", part, names)
-    else:
-        _write_parquet(made(job, "vectors.csv"), part, names)
-    part.replace(path)
+    with replacing(path) as part:
+        if path.name == "model.sql":
+            part.write_text(str(export.sql(model)), encoding="utf-8")
+        elif path.name == "model.onnx":
+            export.onnx(model, part)
+        elif path.name == "vectors.csv":
+            _write_csv(job.folder / "vectors.npy", part, names)
+        else:
+            _write_parquet(made(job, "vectors.csv"), part, names)
 
 
 def _write_csv(vectors: Path, path: Path, names: list[str]) -> None:

@@ -32,7 +32,7 @@ from tabweave.counts.counts import Counts, _checked_weight
 from tabweave.counts.couplings import frequencies, refuse_sets
 from tabweave.embed.helic.pairs import Pairs, PairSample
 from tabweave.embed.weave import named_weights
-from tabweave.engines import in_memory
+from tabweave.engines import read_with_classes
 from tabweave.rows.table import Schema, Table
 
 LINEAR = couplings.kernel_family((), (1,))
@@ -168,7 +168,7 @@ class HELIC(ValueEmbedder):
         self._validate_params()
         if "counts_" not in vars(self):
             return self._first_rows(X, y, sample_weight)
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table, y = self._read_fitted(X), _as_cells(y)
         more = self._count(table, y, sample_weight)
         counts = self.counts_ + more
@@ -176,7 +176,7 @@ class HELIC(ValueEmbedder):
         return self._hold(counts)
 
     def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
         y = _as_cells(y)

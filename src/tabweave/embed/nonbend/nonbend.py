@@ -24,7 +24,7 @@ from tabweave.counts.couplings import refuse_many_values
 from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
-from tabweave.engines import in_memory
+from tabweave.engines import read_with_classes
 from tabweave.rows.distinct import distinct_rows
 from tabweave.rows.table import Schema
 
@@ -158,7 +158,7 @@ class NonBEND(ValueEmbedder):
             return self._first_rows(X, y, sample_weight)
         if "_distinct" not in vars(self):
             raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table = self._read_fitted(X)
         more = Counts.of(table, sample_weight=sample_weight)
         counts = self.counts_ + more
@@ -169,7 +169,7 @@ class NonBEND(ValueEmbedder):
         return self._hold(counts)
 
     def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        X, y = in_memory(X, y)
+        X, y = read_with_classes(X, y)
         table = self._read(X, Schema.of(self.schema))
         require_rows(table)
         counts = Counts.of(table, sample_weight=sample_weight)

@@ -2,30 +2,39 @@
 
 A number alone says nothing about the other columns; here each column becomes L coordinates, a
 Taylor-like series in its own powers and in those of the columns it is correlated with. Rows are
-seen once: everything comes from moments that add up, and a row is a fixed linear map of its powers.
+seen once: everything comes from moments that add up (:class:`PowerMoments`), and a row is a fixed
+linear map of its powers (:func:`learn`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import comb, factorial
 from numbers import Integral, Real
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import betainc
-from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.base import TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import remember_names, require_rows
-from tabweave.io.store import Storable
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import (
+    Estimator,
+    check_input_features,
+    read_with_fitted_schema,
+    remember_names,
+    require_rows,
+)
 from tabweave.rows.table import Schema, Table
 
-_BLOCK = 1 << 15
+_BLOCK = 1 << 15  # rows transformed at a time
+_MOMENT_BLOCK = 1 << 14  # rows added up at a time
+_LONGEST = 8e307  # of a number: differences of two must be finite
+_LARGEST = 1e150  # of a power: products of two must stay below the end of float64
 
 
-class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
+class CoupledNumeric(TransformerMixin, Estimator):
     """Represent numeric rows by the couplings within and between columns.
 
     Parameters
@@ -36,7 +45,7 @@ class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
         A correlation counts where its p-value is below this.
     scale : {"minmax", "standard", None}, default="minmax"
         What is done to a column before its powers are taken; None keeps the numbers as they are,
-        as printed, and refuses powers that overflow.
+        as published, and refuses powers that overflow.
     standardize : bool, default=False
         Whether the coordinates are brought to mean 0 and standard deviation 1 (n - 1).
     schema : Schema or mapping of column to kind, optional
@@ -74,6 +83,15 @@ class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
     (4, 4)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_power": [Interval(Integral, 1, 20, closed="both")],
+        "alpha": [Interval(Real, 0, 1, closed="right")],
+        "scale": [StrOptions({"minmax", "standard"}), None],
+        "standardize": ["boolean"],
+        "schema": [Schema, dict, None],
+        "dtype": [StrOptions({"float32", "float64"}), type, np.dtype],
+    }
+
     def __init__(
         self,
         max_power: int = 3,
@@ -91,34 +109,31 @@ class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
         self.schema = schema
         self.dtype = dtype
 
-    # -- learning --------------------------------------------------------------------------
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows of numbers.
 
         Parameters
         ----------
         X : frame, array, mapping of columns or list of dicts
-            The rows.
+            The rows, of numbers only.
         y : ignored
         """
         self.__dict__.pop("moments_", None)
-        self.partial_fit(X)
-        self._model()  # what cannot be learned is refused here, not later
-        return self
+        return self.partial_fit(X).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
 
-        Learning waits until it is needed, so a batch may be too small to learn from.
+        Learning waits for :meth:`learn`, or for the first method that needs it, so a batch may be
+        too small to learn from.
         """
-        self._check_parameters()
+        self._validate_params()
         first = "moments_" not in vars(self)
-        table = self._read(X, Schema.of(self.schema)) if first else self._known(X)
+        table = self._read(X, fitted=not first)
         require_rows(table)
         signed = self.scale != "minmax"
         values = stacked(table)
-        refuse_extremes(values, table.schema.names)
+        check_extremes(values, table.schema.names)
         moments = PowerMoments.of(values, int(self.max_power), signed=signed)
         if first:
             self.schema_ = table.schema
@@ -132,7 +147,7 @@ class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "moments_")
         check_is_fitted(other, "moments_")
         if self.schema_.names != other.schema_.names:
-            raise ValueError(f"columns {other.schema_.names} are not {self.schema_.names}")
+            raise ValueError(f"expected columns {self.schema_.names}, got {other.schema_.names}")
         both = clone(self)
         for name in ("schema_", "n_features_in_", "feature_names_in_"):
             if name in vars(self):
@@ -144,25 +159,27 @@ class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
         self.moments_ = moments
         return self
 
-    def _model(self) -> CoupledModel:
+    def learn(self) -> Self:
+        """Learn from the rows seen so far, unless that was done already."""
         check_is_fitted(self, "moments_")
         if "_learned" not in vars(self):
             names = self.schema_.names
             self._learned = learn(self.moments_, names, self.scale, float(self.alpha))
+        return self
+
+    @property
+    def _model(self) -> CoupledModel:
+        check_is_fitted(self, "moments_")
+        if "_learned" not in vars(self):
+            raise AttributeError("rows were added since it last learned: call learn() first")
         return self._learned
 
-    def _check_parameters(self) -> None:
-        whole = isinstance(self.max_power, Integral) and not isinstance(self.max_power, bool)
-        if not whole or not 1 <= self.max_power <= 20:
-            raise ValueError(f"max_power={self.max_power!r}: use a whole number from 1 to 20")
-        if not isinstance(self.alpha, Real) or not 0 < self.alpha <= 1:
-            raise ValueError(f"alpha={self.alpha!r}: use a number above 0, at most 1")
-        if self.scale not in ("minmax", "standard", None):
-            raise ValueError(f"scale={self.scale!r}: use 'minmax', 'standard' or None")
-
-    def _read(self, X: Any, schema: Schema) -> Table:
+    def _read(self, X: Any, *, fitted: bool) -> Table:
         try:
-            table = Table.of(X, schema, numbers="numeric")
+            if fitted:
+                table = read_with_fitted_schema(self, X, numbers="numeric")
+            else:
+                table = Table.of(X, Schema.of(self.schema), numbers="numeric")
         except TypeError as error:
             raise TypeError(f"{error}; each argument must be no string but a number") from error
         for column in table.schema.categorical:
@@ -172,22 +189,10 @@ class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
             )
         return table
 
-    def _known(self, X: Any) -> Table:
-        check_is_fitted(self, "moments_")
-        if not isinstance(X, Mapping | list | tuple | Table):
-            _check_feature_names(self, X, reset=False)
-        table = self._read(X, self.schema_)
-        if table.schema.names != self.schema_.names:
-            raise ValueError(
-                f"the table has columns {table.schema.names}, not {self.schema_.names}"
-            )
-        return table
-
-    # -- using -----------------------------------------------------------------------------
-
     def transform(self, X: Any) -> np.ndarray:
         """Eqs. (4.1), (4.4): the coupled vector of each row; learns nothing."""
-        table, model = self._known(X), self._model()
+        check_is_fitted(self, "moments_")
+        table, model = self._read(X, fitted=True), self.learn()._model
         out = np.empty((table.n_rows, model.map.shape[1]), np.dtype(self.dtype))
         factor = 1 / model.spread if self.standardize else np.ones(len(model.spread))
         for start in range(0, len(out), _BLOCK):
@@ -199,7 +204,8 @@ class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
 
     def parts(self, X: Any) -> np.ndarray:
         """Return what each column brings to the vector: shape (columns, rows, dimensions)."""
-        table, model = self._known(X), self._model()
+        check_is_fitted(self, "moments_")
+        table, model = self._read(X, fitted=True), self.learn()._model
         extended = self._extended(stacked(table), model).reshape(table.n_rows, -1, self.max_power)
         factor = 1 / model.spread if self.standardize else np.ones(len(model.spread))
         step = int(self.max_power)
@@ -231,44 +237,35 @@ class CoupledNumeric(Storable, TransformerMixin, BaseEstimator):
     @property
     def correlations_(self) -> np.ndarray:
         """Eq. (3.2): revised correlations of all powers, 0 where they are not significant."""
-        return self._model().correlations
+        return self._model.correlations
 
     @property
     def p_values_(self) -> np.ndarray:
         """The p-value of each correlation of powers."""
-        return self._model().p_values
+        return self._model.p_values
 
     def intra(self, column: str) -> np.ndarray:
         """Eq. (3.3): the correlations of a column's powers among themselves, L × L."""
         j, L = self._index(column), int(self.max_power)
-        return self.correlations_[j * L : (j + 1) * L, j * L : (j + 1) * L]
+        return self.learn().correlations_[j * L : (j + 1) * L, j * L : (j + 1) * L]
 
     def inter(self, column: str) -> np.ndarray:
         """Eq. (3.4): those of a column's powers with the powers of the others, L × L (m - 1)."""
         j, L = self._index(column), int(self.max_power)
-        rows = self.correlations_[j * L : (j + 1) * L]
+        rows = self.learn().correlations_[j * L : (j + 1) * L]
         return np.delete(rows, slice(j * L, (j + 1) * L), axis=1)
 
     def _index(self, column: str) -> int:
         check_is_fitted(self, "moments_")
         if column not in self.schema_.names:
-            raise KeyError(f"no column {column!r}; there are {self.schema_.names}")
+            raise KeyError(f"expected a column of {self.schema_.names}, got {column!r}")
         return self.schema_.names.index(column)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return ``column^power`` for each dimension, the plain name for the first power."""
         check_is_fitted(self, "moments_")
-        names = list(self.schema_.names)
-        if input_features is not None:
-            given = list(input_features)
-            if "feature_names_in_" in vars(self) and given != names:
-                raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != len(names):
-                raise ValueError(
-                    "input_features should have length equal to number of features "
-                    f"({len(names)}), got {len(given)}"
-                )
-            names = given
+        check_input_features(self, input_features)
+        names = list(self.schema_.names if input_features is None else input_features)
         out = [n if p == 1 else f"{n}^{p}" for n in names for p in range(1, self.max_power + 1)]
         return np.asarray(out, dtype=object)
 
@@ -283,12 +280,6 @@ def stacked(table: Table, rows: slice = slice(None)) -> np.ndarray:
     """Return some rows of a table of numbers as an array."""
     columns: Any = table.columns
     return np.stack([column.values[rows] for column in columns], axis=1)
-
-
-# -- The equations of coupled numeric analysis [Wang 2013], from moments; and what they refuse
-
-_LONGEST = 8e307  # of a number: differences of two must be finite
-_LARGEST = 1e150  # of a power: products of two must stay below the end of float64
 
 
 class CoupledModel(NamedTuple):
@@ -308,7 +299,7 @@ def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: flo
     """Eqs. (3.1)-(4.1) from moments: correlations, their significance, the linear map."""
     check_moments(moments, names, scale)
     m, L = len(names), moments.mean.shape[2]
-    place = np.arange(m)
+    each = np.arange(m)
     origin, unit = scaling(moments, scale)
     start, width = frame(moments.low, moments.high, moments.signed)
     constant, T = affine_powers((start - origin) / unit, width / unit, L)
@@ -317,11 +308,11 @@ def learn(moments: PowerMoments, names: list[str], scale: str | None, alpha: flo
     r = correlations(cross, own)
     p = p_values(r, moments.n[:, :, None, None])
     r = np.where(p < alpha, r, 0.0)
-    r[place, place, np.arange(L)[:, None], np.arange(L)[:, None]] = 1.0
+    r[each, each, np.arange(L)[:, None], np.arange(L)[:, None]] = 1.0
     R, P = (flat.transpose(0, 2, 1, 3).reshape(m * L, m * L) for flat in (r, p))
     w = np.tile([1 / factorial(q) for q in range(1, L + 1)], m)
     A = w[:, None] * R.T
-    mean = constant + np.einsum("apq,aq->ap", T, moments.mean[place, place])
+    mean = constant + np.einsum("apq,aq->ap", T, moments.mean[each, each])
     covariance = cross / np.maximum(moments.n - 1, 1)[:, :, None, None]
     covariance = covariance.transpose(0, 2, 1, 3).reshape(m * L, m * L)
     variance = np.maximum(np.einsum("ki,kl,li->i", A, covariance, A, optimize=True), 0)
@@ -353,28 +344,28 @@ def scaling(moments: PowerMoments, scale: str | None) -> tuple[np.ndarray, np.nd
         return np.zeros(len(low)), np.ones(len(low))
     if scale == "minmax":
         return low, width
-    place = np.arange(len(low))
+    each = np.arange(len(low))
     rows = np.maximum(np.diagonal(moments.n) - 1, 1)
-    deviation = np.sqrt(moments.own[place, place, 0, 0] / rows)
+    deviation = np.sqrt(moments.own[each, each, 0, 0] / rows)
     origin, unit = frame(low, moments.high, moments.signed)
-    return origin + unit * moments.mean[place, place, 0], unit * deviation
+    return origin + unit * moments.mean[each, each, 0], unit * deviation
 
 
 def check_moments(moments: PowerMoments, names: list[str], scale: str | None) -> None:
-    """Refuse what has no correlations, by column."""
+    """Raise for what has no correlations, by column."""
     seen = np.diagonal(moments.n)
     L = moments.mean.shape[2]
     for j, name in enumerate(names):
         if seen[j] < 3:
             raise ValueError(
-                f"column {name!r} has n_samples={int(seen[j])} numbers; a correlation needs 3: "
-                "add rows, or leave the column out"
+                f"column {name!r}: expected 3 numbers or more for a correlation, got "
+                f"n_samples={int(seen[j])}; add rows, or leave the column out"
             )
         low, high = moments.low[j], moments.high[j]
         if low == high:
             raise ValueError(
-                f"column {name!r} is constant ({low:g} in all {int(seen[j])} rows) and has no "
-                "correlation; leave it out"
+                f"column {name!r}: expected different numbers, got {low:g} in all "
+                f"{int(seen[j])} rows; leave the column out"
             )
         largest = max(abs(low), abs(high))
         if scale is None and largest > 1 and L * np.log(largest) > np.log(_LARGEST):
@@ -384,17 +375,14 @@ def check_moments(moments: PowerMoments, names: list[str], scale: str | None) ->
             )
 
 
-def refuse_extremes(values: np.ndarray, names: list[str]) -> None:
-    """Refuse numbers so large that the range of their column is no float64."""
+def check_extremes(values: np.ndarray, names: list[str]) -> None:
+    """Raise for numbers so large that the range of their column is beyond float64."""
     largest = np.max(np.abs(values), axis=0, initial=0, where=~np.isnan(values))
     for name, size in zip(names, largest, strict=True):
         if size > _LONGEST:
-            raise ValueError(f"column {name!r} reaches {size:g}, near the end of float64; scale it")
-
-
-# -- Moments of powers: what correlations of ⟨a⟩¹ ... ⟨a⟩ᴸ need, in a form that adds up
-
-_MOMENT_BLOCK = 1 << 14
+            raise ValueError(
+                f"column {name!r}: expected numbers up to {_LONGEST:g}, got {size:g}; scale it"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -442,7 +430,7 @@ class PowerMoments:
         if not isinstance(other, PowerMoments):
             return NotImplemented
         if self.mean.shape != other.mean.shape or self.signed != other.signed:
-            raise ValueError("moments of other columns, powers or scales cannot be added")
+            raise ValueError("expected moments of the same columns, powers and scale, got others")
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         return self.moved(low, high)._merged(other.moved(low, high))
 
@@ -470,16 +458,16 @@ class PowerMoments:
         """Merge centred moments on the same intervals: the parallel formula of Chan et al."""
         n = self.n + other.n
         share = other.n / np.where(n > 0, n, 1)
-        apart = other.mean - self.mean
+        step = other.mean - self.mean
         weight = (self.n * share)[:, :, None, None]
-        back = apart.transpose(1, 0, 2)
+        back = step.transpose(1, 0, 2)
         return PowerMoments(
             low=self.low,
             high=self.high,
             n=n,
-            mean=self.mean + share[:, :, None] * apart,
-            own=self.own + other.own + weight * apart[:, :, :, None] * apart[:, :, None, :],
-            cross=self.cross + other.cross + weight * apart[:, :, :, None] * back[:, :, None, :],
+            mean=self.mean + share[:, :, None] * step,
+            own=self.own + other.own + weight * step[:, :, :, None] * step[:, :, None, :],
+            cross=self.cross + other.cross + weight * step[:, :, :, None] * back[:, :, None, :],
             signed=self.signed,
         )
 

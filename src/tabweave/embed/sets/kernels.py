@@ -1,4 +1,4 @@
-"""Compiled loops behind :mod:`tabweave.embed.sets.pursuit`. Importing this module loads numba.
+"""Compiled loops behind the pursuits and K-SVD. Importing this module loads numba.
 
 Both pursuits pick atoms in the same order and stop by the same rules; they differ in what they
 keep. OMP keeps the residual and compares it with every atom at each step (K·d products); Batch-OMP
@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 _TIE = 1.0 - 1e-10  # products this close are equal: the first atom wins, however they were rounded
-_NOTHING = 1e-10  # a product below this share of the signal's length is rounding
+_NEGLIGIBLE = 1e-10  # a product below this share of the signal's length is rounding
 _DEPENDENT = 1e-10  # squared distance of an atom from the span of those chosen before it
 _FAST = {"nnan", "ninf", "nsz", "reassoc", "contract"}  # lets sums use vector registers
 
@@ -46,11 +46,11 @@ def batch_omp_rows(products, energy, gram, target, support, coefficients, size, 
     alpha, row = np.empty(n_atoms), np.empty(n_atoms)
     q, L, steps = np.empty((limit, n_atoms)), np.empty((limit, limit)), np.empty(limit)
     for i in range(products.shape[0]):
-        left, nothing, largest, m = energy[i], _NOTHING * np.sqrt(energy[i]), 0.0, 0
+        left, negligible, largest, m = energy[i], _NEGLIGIBLE * np.sqrt(energy[i]), 0.0, 0
         for t in range(n_atoms):
             alpha[t] = products[i, t]
             largest = max(largest, abs(alpha[t]))
-        while m < limit and left > target[i] and largest > nothing:
+        while m < limit and left > target[i] and largest > negligible:
             k = _first_of(alpha, largest)
             rest = 1.0
             for j in range(m):
@@ -129,10 +129,10 @@ def omp_rows(signals, atoms, target, support, coefficients, size, error):
     for i in range(signals.shape[0]):
         signal, chosen, m = signals[i], support[i], 0
         left = _leave(signal, atoms, chosen, x, 0, residual)
-        nothing = _NOTHING * np.sqrt(left)
+        negligible = _NEGLIGIBLE * np.sqrt(left)
         while m < limit and left > target[i]:
             largest = _compare(atoms, residual, products)
-            if largest <= nothing:
+            if largest <= negligible:
                 break
             k = _first_of(products, largest)
             if not _append_row(L, atoms, chosen, m, k):
@@ -155,11 +155,11 @@ def pack(support, coefficients, starts, indices, data):
         first = starts[i]
         for t in range(starts[i + 1] - first):
             atom, value = support[i, t], coefficients[i, t]
-            place = first + t
-            while place > first and indices[place - 1] > atom:
-                indices[place], data[place] = indices[place - 1], data[place - 1]
-                place -= 1
-            indices[place], data[place] = atom, value
+            at = first + t
+            while at > first and indices[at - 1] > atom:
+                indices[at], data[at] = indices[at - 1], data[at - 1]
+                at -= 1
+            indices[at], data[at] = atom, value
 
 
 @njit(nogil=True, cache=True)
@@ -175,7 +175,7 @@ def errors_of(products, energy, gram, starts, indices, data, error):
         error[i] = max(total, 0.0)
 
 
-# -- Compiled loops behind :mod:`tabweave.embed.sets.ksvd`. Importing this module loads numba
+# -- K-SVD: an atom's error matrix, times a vector ------------------------------------------------
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST)

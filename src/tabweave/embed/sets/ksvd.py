@@ -2,6 +2,7 @@
 
 Numbers per row in (TF-IDF weights of sets, or any others), a dictionary and sparse codes out: each
 row becomes a sum of few atoms, which compress it, describe it, and feed classifiers and clusters.
+:class:`Learner` takes the turns of learning; the functions below it are the steps of a turn.
 """
 
 from __future__ import annotations
@@ -9,28 +10,35 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from numbers import Integral
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import Estimator
 from tabweave.embed.sets.pursuit import code_errors, energies, one_blas_thread, pursue, stopping
-from tabweave.io.store import Storable
 
 _FORGET = 2.0  # how fast partial_fit lets go of what older dictionaries coded
+_STALLED = 1e-6  # relative fall of the error below which learning stops
+_SLOW = 1e-2  # ... below which it tries other atoms
+_OTHERS = 3  # single atoms tried after all else was refused
+_ALIKE = 0.99  # directions with a larger cosine are the same
+_TRIES = 20  # signals looked at for each atom wanted
+_DENSE_CELLS = 1 << 24  # of one atom's error matrix: beyond, it stays a product
 
 
-class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Learn a dictionary by K-SVD and code rows with few of its atoms.
 
-    ``min ‖Y − ΓD‖²`` under Eq. (4), by turns: code every signal (:func:`~tabweave.embed.sets.batch_omp`),
-    then refit each atom to the signals that use it (Algorithm 4). Cost of a turn: ``n·K·d`` for
-    the products of signals and atoms (non-zeros times K if X is sparse), ``n·K·s²/2`` for the
-    codes of s atoms.
+    ``min ‖Y − ΓD‖²`` under Eq. (4), by turns: code every signal (:func:`~tabweave.batch_omp`), then
+    refit each atom to the signals that use it (Algorithm 4). Cost of a turn: ``n·K·d`` for the
+    products of signals and atoms (non-zeros times K if X is sparse), ``n·K·s²/2`` for the codes of
+    s atoms.
 
     Parameters
     ----------
@@ -40,7 +48,7 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Most atoms of a signal.
     error : float, optional
         Share of a signal's energy that may stay uncoded. Without ``n_nonzero`` and ``error``, as
-        printed: 0.5 and at most half of the atoms.
+        in the paper: 0.5 and at most half of the atoms.
     pursuit : {"batch", "omp"}, default="batch"
         How signals are coded; the codes are the same.
     update : {"approx", "exact"}, default="approx"
@@ -59,7 +67,7 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     error_trace_ : ndarray of shape (n_iter_ + 1,)
         Frobenius error ``‖Y − ΓD‖`` with the first atoms and after each turn; never increases.
     size_trace_ : ndarray of shape (n_iter_ + 1,)
-        Mean number of atoms of a signal at the same moments.
+        Mean number of atoms of a signal at the same times.
     n_iter_ : int
         Turns taken, or batches seen by :meth:`partial_fit`.
     n_features_in_, feature_names_in_ : int, ndarray
@@ -85,6 +93,17 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     ['0.71 blue + 0.71 green', '1 red']
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_atoms": [Interval(Integral, 1, None, closed="left")],
+        "n_nonzero": [Interval(Integral, 1, None, closed="left"), None],
+        "error": [Interval(Real, 0, None, closed="left"), None],
+        "pursuit": [StrOptions({"batch", "omp"})],
+        "update": [StrOptions({"approx", "exact"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "progress": ["boolean", callable],
+    }
+
     def __init__(
         self,
         n_atoms: int = 64,
@@ -106,8 +125,6 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.random_state = random_state
         self.progress = progress
 
-    # -- learning --------------------------------------------------------------------------
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the atoms of signals.
 
@@ -117,7 +134,7 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The signals.
         y : ignored
         """
-        self._check_parameters()
+        self._validate_params()
         X = self._read(X, reset=True)
         by_error = stopping(self.n_nonzero, self.error, self.n_atoms)[1] > 0
         learner = Learner(X, self._pursue, by_error, self.update == "exact")
@@ -130,7 +147,7 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_iter_ = turn
         self.error_trace_ = np.sqrt([error for error, _ in trace])
         self.size_trace_ = np.array([size for _, size in trace]) / X.shape[0]
-        self._place(state.atoms)
+        self._keep(state.atoms)
         self._remember(X, state.codes, 0.0)
         return self
 
@@ -141,12 +158,12 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         as ``(1 − 1/t)²``, for they belong to older atoms), and each atom is refitted to the sums.
         The first batch chooses the atoms as :meth:`fit` does. The traces get one entry a batch.
         """
-        self._check_parameters()
+        self._validate_params()
         first = "components_" not in vars(self)
         X = self._read(X, reset=first)
         if first:
             rng = check_random_state(self.random_state)
-            self._place(first_atoms(X, self.n_atoms, rng))
+            self._keep(first_atoms(X, self.n_atoms, rng))
             self.n_iter_, self.error_trace_, self.size_trace_ = 0, np.zeros(0), np.zeros(0)
         self.n_iter_ += 1
         codes, errors = self._pursue(X, self.components_)
@@ -155,19 +172,9 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self._remember(X, codes, (1 - 1 / self.n_iter_) ** _FORGET)
         unused = np.flatnonzero(self._overlaps.diagonal() == 0)
         atoms = refit(self.components_, self._overlaps, self._sums)
-        self._place(replaced(X, atoms, unused, errors, energies(X)))
+        self._keep(replaced(X, atoms, unused, errors, energies(X)))
         self._tell(self.n_iter_, float(self.error_trace_[-1]))
         return self
-
-    def _check_parameters(self) -> None:
-        for name in ("n_atoms", "max_iter"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name}={value!r}: use a whole number >= 1")
-        for name, known in (("pursuit", ("batch", "omp")), ("update", ("approx", "exact"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name}={getattr(self, name)!r}: use {' or '.join(known)}")
-        stopping(self.n_nonzero, self.error, self.n_atoms)
 
     def _read(self, X: Any, *, reset: bool) -> Any:
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
@@ -176,7 +183,7 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         limit, share = stopping(self.n_nonzero, self.error, len(atoms))
         return pursue(X, atoms, limit, share, True, self.pursuit)
 
-    def _place(self, atoms: np.ndarray) -> None:
+    def _keep(self, atoms: np.ndarray) -> None:
         self.components_ = atoms
         self._n_features_out = len(atoms)
 
@@ -195,12 +202,10 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         elif self.progress:
             print(f"K-SVD, turn {turn}: error {error:.6g}", file=sys.stderr, flush=True)
 
-    # -- using -----------------------------------------------------------------------------
-
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the codes of signals, one row each, as a sparse array."""
         check_is_fitted(self, "components_")
-        self._check_parameters()
+        self._validate_params()
         return self._pursue(self._read(X, reset=False), self.components_)[0]
 
     def inverse_transform(self, codes: Any) -> np.ndarray:
@@ -208,7 +213,9 @@ class KSVD(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         check_is_fitted(self, "components_")
         codes = check_array(codes, accept_sparse="csr", dtype=np.float64, input_name="codes")
         if codes.shape[1] != len(self.components_):
-            raise ValueError(f"codes of {codes.shape[1]} atoms, not {len(self.components_)}")
+            raise ValueError(
+                f"expected codes of {len(self.components_)} atoms, got {codes.shape[1]}"
+            )
         return codes @ self.components_
 
     def compression(self, X: Any) -> dict[str, float]:
@@ -273,13 +280,6 @@ def describe(atom: np.ndarray, names: Any, top: int) -> str:
     return text.replace("+ -", "- ")
 
 
-# -- The turns of K-SVD: code, update, replace, and now and then try other atoms
-
-_STALLED = 1e-6  # relative fall of the error below which learning stops
-_SLOW = 1e-2  # ... below which it tries other atoms
-_OTHERS = 3  # single atoms tried after all else was refused
-
-
 @dataclass(frozen=True, eq=False)
 class State:
     """Where learning stands: atoms, codes, and the squared error of each signal."""
@@ -334,7 +334,7 @@ class Learner:
         return State(atoms, *fresh_codes(old, new, state.error))
 
     def swap(self, state: State, ranks: slice) -> State | None:
-        """Try signals in the place of the atoms that would be missed least.
+        """Try signals instead of the atoms that would be missed least.
 
         K-SVD gets stuck where two atoms share the work of one. Removing atom k costs ``‖g‖²``, g
         its coefficients. The trial counts only if a turn later the error is lower than before
@@ -354,13 +354,6 @@ def _trials(n_atoms: int) -> list[slice]:
     sizes = [many >> i for i in range(many.bit_length())]
     others = [slice(i, i + 1) for i in range(1, min(_OTHERS, n_atoms - 1) + 1)]
     return [slice(0, size) for size in sizes] + others
-
-
-# -- The steps of K-SVD: choose first atoms, update each, replace those that nobody uses
-
-_ALIKE = 0.99  # directions with a larger cosine are the same
-_TRIES = 20  # signals looked at for each atom wanted
-_DENSE_CELLS = 1 << 24  # of one atom's error matrix: beyond, it stays a product
 
 
 def first_atoms(X: Any, n_atoms: int, rng: np.random.RandomState) -> np.ndarray:
@@ -393,7 +386,7 @@ def distinct_signals(X: Any, order: np.ndarray, wanted: int) -> np.ndarray:
 def replaced(
     X: Any, atoms: np.ndarray, which: np.ndarray, errors: np.ndarray, energy: np.ndarray
 ) -> np.ndarray:
-    """Put badly coded signals in the place of some atoms.
+    """Return atoms of which some are now badly coded signals.
 
     If nobody uses those, no code changes and neither does the error.
     """

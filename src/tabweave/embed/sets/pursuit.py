@@ -16,6 +16,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 _CHUNK_CELLS = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
+_ROWS = 512  # rows a thread takes at once: their products with the atoms stay in its cache
 _UNIT = 1e-6  # how far a squared length may be from 1
 
 
@@ -43,10 +44,10 @@ def omp(
         Most atoms of a signal.
     error : float, optional
         A signal is done when its squared error is at most this share of its energy ``‖x‖²``.
-        Without ``n_nonzero`` and ``error``, both are as printed in Algorithm 3: half the energy,
+        Without ``n_nonzero`` and ``error``, both are as in Algorithm 3: half the energy,
         and at most half of the atoms.
     relative : bool, default=True
-        With False, ``error`` is the squared error itself and no share.
+        With False, ``error`` is the squared error itself, not a share.
 
     Returns
     -------
@@ -76,37 +77,24 @@ def batch_omp(
     X: Any,
     atoms: Any,
     *,
+    gram: Any = None,
     n_nonzero: int | None = None,
     error: float | None = None,
     relative: bool = True,
-    gram: Any = None,
 ) -> sparse.csr_array:
     """Code many signals by orthogonal matching pursuit on the Gram matrix.
 
-    Algorithm 3: with ``G = DDᵀ`` and ``α⁰ = Dx`` known, a step needs neither signal nor residual:
+    Algorithm 3: with ``G = DDᵀ`` and ``α⁰ = Dx`` at hand, a step needs neither signal nor residual:
     ``α = α⁰ − G_I γ_I``, and the squared error falls by ``δ_m − δ_{m−1}``. Same codes as
     :func:`omp`.
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n_signals, n_features)
-        The signals.
-    atoms : array of shape (n_atoms, n_features)
-        The dictionary, one atom of length 1 in each row.
-    n_nonzero : int, optional
-        Most atoms of a signal.
-    error : float, optional
-        Share of a signal's energy that may be left; see :func:`omp`. Errors below about 1e-14 of
-        the energy cannot be told from rounding here.
-    relative : bool, default=True
-        With False, ``error`` is the squared error itself and no share.
+    X, atoms, n_nonzero, error, relative
+        As in :func:`omp`, and so is what is returned. Errors below about 1e-14 of the energy
+        cannot be distinguished from rounding here.
     gram : array of shape (n_atoms, n_atoms), optional
-        ``atoms @ atoms.T``, if it is known already.
-
-    Returns
-    -------
-    codes : scipy.sparse.csr_array of shape (n_signals, n_atoms)
-        ``codes @ atoms`` approximates X.
+        ``atoms @ atoms.T``, if it was computed already.
 
     Examples
     --------
@@ -122,13 +110,15 @@ def batch_omp(
     if gram is not None:
         gram = np.ascontiguousarray(check_array(gram, dtype=np.float64, input_name="gram"))
         if gram.shape != (len(atoms), len(atoms)):
-            raise ValueError(f"gram has shape {gram.shape} for {len(atoms)} atoms")
+            raise ValueError(
+                f"gram: expected {len(atoms)} × {len(atoms)}, one row an atom, got {gram.shape}"
+            )
         _check_lengths(gram.diagonal(), "the gram matrix says")
     return pursue(X, atoms, limit, share, relative, "batch", gram)[0]
 
 
 def stopping(n_nonzero: Any, error: Any, n_atoms: int) -> tuple[int, float]:
-    """Return (most atoms of a signal, error at which it is done), as printed if neither is given.
+    """Return (most atoms of a signal, error at which it is done), as published if neither is given.
 
     Algorithm 3, steps 2 and 5.
     """
@@ -137,11 +127,11 @@ def stopping(n_nonzero: Any, error: Any, n_atoms: int) -> tuple[int, float]:
     if n_nonzero is not None and (
         not isinstance(n_nonzero, Integral) or isinstance(n_nonzero, bool) or n_nonzero < 1
     ):
-        raise ValueError(f"n_nonzero={n_nonzero!r}: use a whole number >= 1")
+        raise ValueError(f"expected n_nonzero to be a whole number >= 1, got {n_nonzero!r}")
     if error is not None and (
         not isinstance(error, int | float | np.number) or not 0 <= error < np.inf
     ):
-        raise ValueError(f"error={error!r}: use a number >= 0")
+        raise ValueError(f"expected error to be a number >= 0, got {error!r}")
     limit = n_atoms if n_nonzero is None else min(int(n_nonzero), n_atoms)
     return limit, 0.0 if error is None else float(error)
 
@@ -175,8 +165,8 @@ def pursue(
             own = (*(a[rows] for a in outputs), errors[there])
             signals = X[there]
             if pursuit == "batch":
-                known = products(signals, atoms), energy[there], gram, target[there]
-                kernels.batch_omp_rows(*known, *own)
+                given = products(signals, atoms), energy[there], gram, target[there]
+                kernels.batch_omp_rows(*given, *own)
             else:
                 dense = signals.toarray() if sparse.issparse(signals) else signals
                 kernels.omp_rows(dense, atoms, target[there], *own)
@@ -195,8 +185,8 @@ def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarra
 
     def work(rows: slice) -> None:
         starts = codes.indptr[rows.start : rows.stop + 1]
-        known = products(X[rows], atoms), energy[rows], gram
-        kernels.errors_of(*known, starts, codes.indices, codes.data, out[rows])
+        given = products(X[rows], atoms), energy[rows], gram
+        kernels.errors_of(*given, starts, codes.indices, codes.data, out[rows])
 
     share_rows(work, len(out))
     return out
@@ -244,7 +234,7 @@ def _signals(X: Any, atoms: Any) -> tuple[Any, np.ndarray]:
     X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=0, order="C")
     atoms = np.ascontiguousarray(check_array(atoms, dtype=np.float64, input_name="atoms"))
     if X.shape[1] != atoms.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} features, the atoms have {atoms.shape[1]}")
+        raise ValueError(f"expected atoms of {X.shape[1]} features, as X has, got {atoms.shape[1]}")
     _check_lengths(energies(atoms), "its squared length is")
     return X, atoms
 
@@ -253,14 +243,9 @@ def _check_lengths(squared: np.ndarray, says: str) -> None:
     odd = np.flatnonzero(np.abs(squared - 1) > _UNIT)
     if len(odd):
         raise ValueError(
-            f"atom {odd[0]} is not of length 1 ({says} {squared[odd[0]]:.6g}); divide each row of "
-            "atoms by its length, and drop those that are zero"
+            f"expected atoms of length 1, got atom {odd[0]}: {says} {squared[odd[0]]:.6g}; divide "
+            "each row of atoms by its length, and drop those that are zero"
         )
-
-
-# -- Threads: blocks of rows on all cores, each with a BLAS that stays on its own
-
-_ROWS = 512  # rows a thread takes at once: their products with the atoms stay in its cache
 
 
 def share_rows(work: Callable[[slice], None], n_rows: int) -> None:

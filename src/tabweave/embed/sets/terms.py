@@ -42,14 +42,16 @@ class ColumnTerms:
     def __add__(self, other: ColumnTerms) -> ColumnTerms:
         union = label_union(self.labels, other.labels)
         labels = [union[i] for i in order(union)]
-        places = [positions(labels, part.labels) for part in (self, other)]
+        indices = [positions(labels, part.labels) for part in (self, other)]
         numbers = [np.zeros(1, np.int64), np.zeros(1, np.int64)]
         levels = []
         for pair in zip_longest(self.levels, other.levels, fillvalue=_NO_LEVEL):
             keys = []
-            for own, level, place, parent in zip((self, other), pair, places, numbers, strict=True):
+            for own, level, index, parent in zip(
+                (self, other), pair, indices, numbers, strict=True
+            ):
                 up, element = np.divmod(level.keys, max(len(own.labels), 1))
-                keys.append(parent[up] * len(labels) + place[element])
+                keys.append(parent[up] * len(labels) + index[element])
             merged, number = np.unique(np.concatenate(keys), return_inverse=True)
             df = np.zeros(len(merged), np.int64)
             np.add.at(df, number, np.concatenate([level.df for level in pair]))
@@ -122,15 +124,15 @@ class TermCounts:
             return other if self.schema is None else self
         if self.max_subset != other.max_subset:
             raise ValueError(
-                f"terms up to {self.max_subset} elements do not add to terms up to "
-                f"{other.max_subset}; count both with the same max_subset"
+                f"expected counts of the same max_subset, got {self.max_subset} and "
+                f"{other.max_subset}"
             )
         ours, theirs = (
             [(c.name, c.kind == "set") for c in counts.schema.columns]  # type: ignore[union-attr]
             for counts in (self, other)
         )
         if ours != theirs:
-            raise ValueError(f"columns {theirs} do not add to columns {ours} (name, holds sets)")
+            raise ValueError(f"expected columns {ours} (name, holds sets), got {theirs}")
         pairs = zip(self.columns, other.columns, strict=True)
         return TermCounts(
             self.schema, self.n + other.n, self.max_subset, tuple(a + b for a, b in pairs)
@@ -156,13 +158,13 @@ def cells_of(data: Codes | Sets, labels: Sequence[Label], n_rows: int) -> Found:
 
     Elements are numbered as in ``labels``; values that are not there are left out.
     """
-    places = positions(labels, data.labels)
+    index = positions(labels, data.labels)
     rows, width = np.arange(n_rows), len(labels) + 1
     if isinstance(data, Sets):
         rows = np.repeat(rows, np.diff(data.starts))
-    elements = places[data.codes]
-    known = elements < len(labels)
-    rows, elements = rows[known], elements[known]
+    elements = index[data.codes]
+    seen = elements < len(labels)
+    rows, elements = rows[seen], elements[seen]
     if isinstance(data, Sets):
         rows, elements = np.divmod(np.sort(rows * width + elements), width)
     return np.searchsorted(rows, np.arange(n_rows + 1)), elements
@@ -224,7 +226,7 @@ def _count(name: str, data: Codes | Sets, n_rows: int, depth: int | None) -> Col
     labels = tuple(own[i] for i in order(own))
     starts, elements = cells_of(data, labels, n_rows)
     sizes = np.diff(starts)
-    _refuse_explosion(name, sizes, depth)
+    _check_explosion(name, sizes, depth)
     total = ColumnTerms(labels, ())
     for rows in row_blocks(starts, depth):
         edges = starts[rows.start : rows.stop + 1]
@@ -251,7 +253,7 @@ def _count_block(
     return ColumnTerms(labels, tuple(level for level in levels if len(level.keys)))
 
 
-def _refuse_explosion(name: str, sizes: np.ndarray, depth: int | None) -> None:
+def _check_explosion(name: str, sizes: np.ndarray, depth: int | None) -> None:
     worst = int(np.argmax(sizes))
     size = int(sizes[worst])
     made = n_subsets(size, depth)

@@ -1,24 +1,35 @@
 """SetTfidf: set-valued cells as weighted terms [Menon et al. 2013, Phase 1].
 
 Tags, diagnoses, genres, permissions: a cell is a set, and its terms are the subsets of its
-elements. Rows are seen once; what is kept are document frequencies, which add up exactly.
+elements. Rows are seen once; what is kept are document frequencies, which add up exactly. From
+them the terms are chosen (:func:`choose`), found in cells (:func:`find_terms`), and turned back
+into cells (:func:`cells_from`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import TabularInput, check_input_features, remember_names, require_rows
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import (
+    Estimator,
+    TabularInput,
+    check_categorical,
+    check_input_features,
+    read_with_fitted_schema,
+    remember_names,
+    require_rows,
+)
 from tabweave.embed.sets.terms import (
     ColumnTerms,
     Found,
@@ -28,12 +39,11 @@ from tabweave.embed.sets.terms import (
     row_blocks,
     walk,
 )
-from tabweave.io.store import Storable
 from tabweave.rows.table import Codes, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, positions
 
 
-class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
+class SetTfidf(TabularInput, TransformerMixin, Estimator):
     """Weigh the elements of set-valued cells, and their combinations, by rarity.
 
     Eq. (5): ``w = tf · log10(D / df)`` for each term, D the number of rows and df how many of them
@@ -91,6 +101,18 @@ class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
     Interpro_IPR000276,IPR017452 [0.301 0.   ]
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_subset": [Interval(Integral, 1, None, closed="left"), None],
+        "min_df": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="right"),
+        ],
+        "max_terms": [Interval(Integral, 1, None, closed="left"), None],
+        "weighting": [StrOptions({"tfidf", "binary"})],
+        "schema": [Schema, dict, None],
+        "unknown": [StrOptions({"ignore", "error"})],
+    }
+
     def __init__(
         self,
         max_subset: int | None = 2,
@@ -108,8 +130,6 @@ class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
         self.schema = schema
         self.unknown = unknown
 
-    # -- learning --------------------------------------------------------------------------
-
     def fit(self, X: Any, y: Any = None) -> Self:
         """Count the terms of rows.
 
@@ -119,27 +139,40 @@ class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
             The rows.
         y : ignored
         """
-        self._check_parameters()
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        counts = TermCounts.of(table, self.max_subset)
-        self.fit_counts(counts)
-        remember_names(self, table.schema)
-        self._terms  # noqa: B018 - pruning that leaves nothing is refused here, not later
-        return self
+        self.__dict__.pop("counts_", None)
+        return self.partial_fit(X).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add rows to those counted so far; same result as one ``fit`` on all of them."""
-        if "counts_" not in vars(self):
-            return self.fit(X)
-        self._check_parameters()
-        return self.fit_counts(self.counts_ + TermCounts.of(self._known(X), self.max_subset))
+        """Add rows to those counted so far; same result as one ``fit`` on all of them.
+
+        The terms are chosen by :meth:`learn`, or by the first method that needs them.
+        """
+        self._validate_params()
+        if "counts_" in vars(self):
+            return self._hold(self.counts_ + TermCounts.of(self._read(X), self.max_subset))
+        table = Table.of(X, Schema.of(self.schema), numbers="nominal")
+        check_categorical(self, table.schema)
+        require_rows(table)
+        remember_names(self, table.schema)
+        return self._hold(TermCounts.of(table, self.max_subset))
 
     def fit_counts(self, counts: TermCounts) -> Self:
-        """Take over counts, however and wherever they were counted."""
+        """Choose terms from counts, however and wherever they were counted."""
+        self._validate_params()
+        return self._hold(counts).learn()
+
+    def learn(self) -> Self:
+        """Choose the terms of the rows seen so far, unless that was done already."""
+        check_is_fitted(self, "counts_")
+        if "_chosen" not in vars(self):
+            self._chosen = choose(self.counts_, self.min_df, self.max_terms)
+        return self
+
+    def _hold(self, counts: TermCounts) -> Self:
+        """Keep counts and drop what was chosen from older ones."""
         if counts.schema is None:
-            raise ValueError("these counts are empty: there is no row")
-        self.__dict__.pop("_chosen", None)  # learned again when asked for
+            raise ValueError("expected counts of at least one row, got none")
+        self.__dict__.pop("_chosen", None)
         self.counts_, self.schema_ = counts, counts.schema
         self.n_features_in_ = len(counts.schema)
         return self
@@ -154,58 +187,26 @@ class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
             both.feature_names_in_ = self.feature_names_in_
         return both
 
-    def _check_parameters(self) -> None:
-        for name in ("max_subset", "max_terms"):
-            value = getattr(self, name)
-            if value is not None and (not _is_whole(value) or value < 1):
-                raise ValueError(f"{name}={value!r}: use a whole number >= 1, or None")
-        share = isinstance(self.min_df, Real) and 0 < self.min_df <= 1
-        if not (share or (_is_whole(self.min_df) and self.min_df >= 1)):
-            raise ValueError(f"min_df={self.min_df!r}: use a whole number >= 1 or a share of rows")
-        if self.weighting not in ("tfidf", "binary"):
-            raise ValueError(f"weighting={self.weighting!r}: use 'tfidf' or 'binary'")
-        if self.unknown not in ("ignore", "error"):
-            raise ValueError(f"unknown={self.unknown!r}: use 'ignore' or 'error'")
-
-    def _read(self, X: Any, schema: Schema) -> Table:
-        table = Table.of(X, schema, numbers="nominal")
-        for column in table.schema.numeric:
-            raise ValueError(
-                f"column {column.name!r} is numeric; SetTfidf reads categories and sets: "
-                "declare it nominal, or leave it out"
-            )
-        return table
-
-    def _known(self, X: Any) -> Table:
-        """Read rows under the schema of fit, columns checked as scikit-learn does."""
+    def _read(self, X: Any) -> Table:
         check_is_fitted(self, "counts_")
-        if not isinstance(X, Mapping | list | tuple | Table):
-            _check_feature_names(self, X, reset=False)
-        table = self._read(X, self.schema_)
-        if table.schema.names != self.schema_.names:
-            raise ValueError(
-                f"the table has columns {table.schema.names}, not {self.schema_.names}"
-            )
-        return table
+        return read_with_fitted_schema(self, X)
 
     @property
     def _terms(self) -> Vocabulary:
         check_is_fitted(self, "counts_")
         if "_chosen" not in vars(self):
-            self._chosen = choose(self.counts_, self.min_df, self.max_terms)
+            raise AttributeError("rows were added since the terms were chosen: call learn() first")
         return self._chosen
-
-    # -- using -----------------------------------------------------------------------------
 
     def transform(self, X: Any) -> sparse.csr_array:
         """Return the weights of each row's terms as a sparse array; learns nothing."""
-        table, chosen = self._known(X), self._terms
+        table, chosen = self._read(X), self.learn()._terms
         rows, columns = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for name, terms, first in zip(
             self.schema_.names, chosen.columns, chosen.starts[:-1], strict=True
         ):
             if self.unknown == "error":
-                refuse_unknown(name, table[name], terms.labels)
+                check_seen(name, table[name], terms.labels)
             for row, number in find_terms(table[name], terms, table.n_rows):
                 rows.append(row)
                 columns.append(number + first)
@@ -236,10 +237,10 @@ class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
             Share of its full weight from which a term counts as held; None takes every entry that
             is stored (in a dense array: is not 0). Approximate weights want about 0.5.
         """
-        chosen, full = self._terms, self._weights()
+        chosen, full = self.learn()._terms, self._weights()
         X = check_array(X, accept_sparse="csr", dtype=np.float64)
         if X.shape[1] != len(full):
-            raise ValueError(f"X has {X.shape[1]} columns for {len(full)} terms")
+            raise ValueError(f"X: expected {len(full)} columns, one a term, got {X.shape[1]}")
         entries = sparse.coo_array(X)
         row, term, weight = entries.row, entries.col, entries.data
         if threshold is not None:
@@ -280,15 +281,8 @@ class SetTfidf(Storable, TabularInput, TransformerMixin, BaseEstimator):
         """Return ``column_element,element`` for each dimension."""
         check_is_fitted(self, "counts_")
         check_input_features(self, input_features)
-        names = [f"{column}_{','.join(map(shown, term))}" for column, term in self.terms_]
+        names = [f"{column}_{','.join(map(shown, term))}" for column, term in self.learn().terms_]
         return np.asarray(names, dtype=object)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-# -- The terms that are kept: choosing them from counts, finding them in cells, undoing that
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,8 +306,8 @@ def choose(counts: TermCounts, min_df: int | float, max_terms: int | None) -> Vo
     keep = df >= least
     if len(df) and not keep.any():
         raise ValueError(
-            f"min_df={min_df!r} keeps no term: the most frequent is held by {df.max()} of "
-            f"{counts.n} rows; lower it"
+            f"expected min_df to keep a term, got {min_df!r}: the most frequent is held by "
+            f"{df.max()} of {counts.n} rows"
         )
     if max_terms is not None and keep.sum() > max_terms:
         order = np.lexsort((np.concatenate(size), -df))
@@ -344,10 +338,10 @@ def find_terms(data: Codes | Sets, terms: ColumnTerms, n_rows: int) -> Iterator[
     above = np.concatenate([[0], np.cumsum([len(level.keys) for level in terms.levels])])
 
     def find(s: int, parent: np.ndarray, element: np.ndarray) -> Found:
-        keys, known = parent * width + element, terms.levels[s].keys
-        place = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-        hit = np.flatnonzero(known[place] == keys)
-        return place[hit], hit
+        keys, kept = parent * width + element, terms.levels[s].keys
+        index = np.minimum(np.searchsorted(kept, keys), len(kept) - 1)
+        hit = np.flatnonzero(kept[index] == keys)
+        return index[hit], hit
 
     for block in row_blocks(starts, depth):
         edges = starts[block.start : block.stop + 1]
@@ -396,9 +390,9 @@ def _elements(
     return np.concatenate(rows), np.concatenate(elements), np.concatenate(weights)
 
 
-def refuse_unknown(name: str, data: Codes | Sets, known: tuple[Label, ...]) -> None:
-    """Refuse a value that fit has not seen."""
-    odd = positions(known, data.labels) == len(known)
+def check_seen(name: str, data: Codes | Sets, labels: tuple[Label, ...]) -> None:
+    """Raise for a value that fit has not seen."""
+    odd = positions(labels, data.labels) == len(labels)
     met = np.bincount(data.codes, minlength=len(odd)) > 0
     for i in np.flatnonzero(odd & met):
         raise ValueError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.blocks.numbers import BENDS
-from tabweave.io.archive import replacing
+from tabweave.io.atomic import replacing
 from tabweave.io.export.plan import Line, Lookup, Plan, plan_of
 from tabweave.io.export.sql import is_float
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tabweave.blocks.numbers import BENDS
-from tabweave.io.archive import replacing
+from tabweave.io.atomic import replacing
 from tabweave.io.export.plan import Lookup, plan_of
 from tabweave.io.export.sql import check_text
+from tabweave.io.text import sql_text
 from tabweave.rows.vocabulary import Label
 
 
@@ -73,8 +74,8 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     with replacing(path) as temporary, duckdb.connect() as connection:
         try:
             connection.execute(
-                f"COPY (SELECT * REPLACE ({texts}) FROM cells) TO {_quoted(str(temporary))} "
-                f"(FORMAT parquet, KV_METADATA {{tabweave: {_quoted(json.dumps(about))}}})"
+                f"COPY (SELECT * REPLACE ({texts}) FROM cells) TO {sql_text(str(temporary))} "
+                f"(FORMAT parquet, KV_METADATA {{tabweave: {sql_text(json.dumps(about))}}})"
             )
         except duckdb.IOException as error:
             raise OSError(f"cannot write {path}: {error}") from error
@@ -94,7 +95,3 @@ def _rows(part: Lookup) -> list[tuple[str, str, str | None, str | None, np.ndarr
 
 def _shown(label: Label) -> str:
     return label.hex() if isinstance(label, bytes) else str(label)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -13,6 +13,7 @@ import numpy as np
 
 from tabweave.blocks.numbers import BENDS
 from tabweave.io.export.plan import Line, Lookup, Plan, plan_of
+from tabweave.io.text import sql_name, sql_text
 from tabweave.rows.vocabulary import Label
 
 _AT_ONCE = 500  # rows of an INSERT
@@ -308,7 +309,7 @@ def quoted(name: str | Sequence[str], dialect: str) -> str:
         check_text(part)
     if dialect == "bigquery":
         return ".".join("`" + part.replace("\\", "\\\\") + "`" for part in parts)
-    return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
+    return ".".join(map(sql_name, parts))
 
 
 def number(value: float, dialect: str) -> str:
@@ -391,7 +392,7 @@ def _text(label: str, dialect: str) -> str:
         if dialect == "sqlite":
             return f"CAST(X'{label.encode().hex()}' AS TEXT)"
         return "(" + " || chr(0) || ".join(_text(p, dialect) for p in label.split("\0")) + ")"
-    return "'" + label.replace("'", "''") + "'"
+    return sql_text(label)
 
 
 def _number(label: Any, dialect: str) -> str:

@@ -9,33 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.io.store import Storable
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import Estimator
 from tabweave.sources.coca import spectrum
 from tabweave.sources.coca.views import (
     View,
     column_names,
     factors,
-    known_view,
+    fitted_view,
     learned_view,
     plain_source,
     shares,
 )
 from tabweave.sources.coca.weights import graph_terms, on_simplex, read_links, vector_terms
 from tabweave.sources.container import Sources
-from tabweave.sources.tables import Places
+from tabweave.sources.tables import IdIndex
 
 _RANK = 10  # principal components by which a source is judged: fixed, so that fits are nested
 
 
-class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Embed ids of many sources by collective component analysis.
 
     The coordinates are projections on the top eigenvectors of ``X + X̃``, Eqs. (4.8) and (4.14):
@@ -48,9 +50,9 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     n_components : int, default=10
         Number of coordinates; fewer if the sources have fewer columns (``n_components_``). Those
         of a smaller fit are the first ones of a larger fit.
-    weights : {"learned", "equal", "printed"}, default="learned"
+    weights : {"learned", "equal"}, default="learned"
         ``"learned"``: weights ω by Eq. (4.19) from labels or links, equal ones without any; √ω is
-        applied to the data. ``"printed"``: the same ω on the diagonal blocks of (4.8) only.
+        applied to the data.
     alpha : float or "auto", default="auto"
         How much tables have to agree. ``"auto"`` is 1/p for p tables: with equal weights and no
         graph CoCA is then PCA on the joined, scaled tables.
@@ -63,7 +65,7 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         What was used.
     weights_, graph_weights_ : dict of str to float
         The weight of each table and of each graph; each kind sums up to 1. A table that does not
-        vary (empty, one row) has none.
+        vary (empty, one row) has weight 0.
     eigenvalues_ : ndarray of shape (n_components_,)
         Of ``X + X̃`` over the number of ids.
     components_ : dict of str to ndarray of shape (n_components_, n_columns)
@@ -79,13 +81,15 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     -----
     A row's coordinates are the mean of its projections over the tables, Eq. (4.2), plus that of
     its neighbours in the graphs. What tables without the row would add is predicted from the
-    others, each coordinate by itself. A row without any table is placed by its neighbours, and in
-    the centre if it has none. Without tables the coordinates are the eigenvectors of the graphs,
-    Eq. (4.11), times their eigenvalues; new ids are placed by neighbours known from fit. There the
-    mean degree is added to each of D, or every small piece of a graph would come first.
+    others, each coordinate by itself. A row without any table has the coordinates of its
+    neighbours, and those of the centre if there are none. Without tables the coordinates are the
+    eigenvectors of the graphs, Eq. (4.11), times their eigenvalues; new ids are projected by those
+    of their neighbours that were in fit. There the mean degree is added to each of D, or every
+    small piece of a graph would come first.
 
-    A single multiplier in (4.9) normalises the directions jointly, not in each source. The printed
-    α = 60 is for unscaled data, and drowns weights that touch the diagonal blocks only: hence √ω.
+    A single multiplier in (4.9) normalises the directions jointly, not in each source. The
+    published α = 60 is for unscaled data, and drowns weights that touch the diagonal blocks only:
+    hence √ω. :class:`tabweave.published.CoCA` has them there.
 
     Examples
     --------
@@ -107,6 +111,14 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "weights": [StrOptions({"learned", "equal"})],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"auto", "dense", "lanczos"})],
+    }
+    _renamed: ClassVar[dict[str, str]] = {"_known": "_coordinates"}
+
     def __init__(
         self,
         n_components: int = 10,
@@ -120,37 +132,47 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.alpha = alpha
         self.solver = solver
 
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        if state.get("weights") != "printed":
+            return super()._upgraded(state)
+        # A file of the time when a parameter chose the published algorithm.
+        kept = {k: v for k, v in state.items() if k not in ("weights",)}
+        return import_module("tabweave.published").CoCA._upgraded(kept)
+
     # -- learning --------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> Self:
-        """Find the directions, and the weights if something is known about some of the ids.
+        """Find the directions, and the weights if there are labels or links of some ids.
 
         Parameters
         ----------
         X : Sources, or array, sparse matrix or numeric frame
             The sources; a plain table is one source whose ids are the row numbers.
         y : mapping of id to label, or array-like in the order of ``X.ids``, optional
-            Known labels: equal ones are must-links, different ones cannot-links. None or NaN
-            where unknown. Not used if weights are equal, or if there is nothing to weigh.
+            Labels: equal ones are must-links, different ones cannot-links. None or NaN where
+            there is none. Not used if weights are equal, or if there is nothing to weigh.
         must_link, cannot_link : sequences of pairs of ids, optional
             Things that belong together, and things that do not.
         """
-        self._check_parameters()
+        self._validate_params()
         sources = self._read(X, reset=True)
         views = {name: learned_view(sources, name) for name in sources.names}
-        told = {name: view for name, view in views.items() if view.scale > 0}
-        self._learn_weights(sources, told, (y, must_link, cannot_link))
-        graph = self._blend(sources, alone=not told)
-        self.alpha_ = 1 / max(len(told), 1) if self.alpha == "auto" else float(self.alpha)
+        views = {name: view for name, view in views.items() if view.scale > 0}
+        self._learn_weights(sources, views, (y, must_link, cannot_link))
+        graph = self._blend(sources, alone=not views)
+        self.alpha_ = 1 / max(len(views), 1) if self.alpha == "auto" else float(self.alpha)
         self.components_: dict[str, np.ndarray] = {}
-        self.columns_ = {name: column_names(sources, name) for name in told}
-        self._means = {name: view.mean for name, view in told.items()}
-        self._scales = {name: self._scale(view, name, len(told)) for name, view in told.items()}
+        self.columns_ = {name: column_names(sources, name) for name in views}
+        self._means = {name: view.mean for name, view in views.items()}
+        self._scales = {
+            name: view.scale * self._root_weight(name, len(views)) for name, view in views.items()
+        }
         self._format = sources.select(sources.ids[:0])  # columns and codes, no rows
         self.ids_ = sources.ids
-        self._known: np.ndarray | None = None
-        if told:
-            scaled = [replace(view, scale=self._scales[name]) for name, view in told.items()]
+        self._coordinates: np.ndarray | None = None
+        if views:
+            scaled = [replace(view, scale=self._scales[name]) for name, view in views.items()]
             self._fit_tables(sources, scaled, graph)
         else:
             self._fit_graphs(sources, graph)
@@ -158,42 +180,48 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def _learn_weights(
-        self, sources: Sources, told: dict[str, View], given: tuple[Any, ...]
+        self, sources: Sources, views: dict[str, View], given: tuple[Any, ...]
     ) -> None:
         """Algorithm 2, lines 13-25."""
-        if self.weights == "equal" and any(links is not None for links in given[1:]):
-            raise ValueError("weights='equal' makes no use of links: use 'learned'")
+        learned = self._learns_weights()
+        if not learned and any(links is not None for links in given[1:]):
+            raise ValueError("expected weights='learned' with links, got 'equal'")
         graphs = {name: g for name in sources.graph_names if (g := sources.graph(name)).nnz}
-        omega = np.full(len(told), 1 / max(len(told), 1))
+        omega = np.full(len(views), 1 / max(len(views), 1))
         tilde = np.full(len(graphs), 1 / max(len(graphs), 1))
-        if self.weights != "equal" and max(len(told), len(graphs)) > 1:
+        if learned and max(len(views), len(graphs)) > 1:
             links = read_links(sources, *given)
-            if links and told:
-                phis = [self._principal(view) for view in told.values()]
+            if links and views:
+                phis = [self._principal(view) for view in views.values()]
                 omega = on_simplex(*vector_terms(phis, links))
             if links and graphs:
                 tilde = on_simplex(*graph_terms([*graphs.values()], links))
         self.weights_ = dict.fromkeys(sources.names, 0.0)
-        self.weights_ |= zip(told, omega.tolist(), strict=True)
+        self.weights_ |= zip(views, omega.tolist(), strict=True)
         self.graph_weights_ = dict.fromkeys(sources.graph_names, 0.0)
         self.graph_weights_ |= zip(graphs, tilde.tolist(), strict=True)
+
+    def _learns_weights(self) -> bool:
+        return self.weights == "learned"
 
     def _principal(self, view: View) -> np.ndarray:
         operator = spectrum.collective([view], np.ones(1), 1.0, None)
         k = min(_RANK, view.width)
         return view.forward(spectrum.leading(operator, k, view.n, self.solver)[1])
 
-    def _scale(self, view: View, name: str, n_tables: int) -> float:
-        # √ω on the data, 1 where weights are equal; as printed ω stays on the diagonal blocks.
-        root = 1.0 if self.weights == "printed" else np.sqrt(n_tables * self.weights_[name])
-        return float(view.scale * root)
+    def _root_weight(self, name: str, n_tables: int) -> float:
+        """Return √ω for the data of a table, 1 where weights are equal."""
+        return float(np.sqrt(n_tables * self.weights_[name]))
+
+    def _block_weights(self) -> np.ndarray:
+        """Return the weights of the diagonal blocks of (4.8): equal, as the data has √ω."""
+        return np.full(len(self._means), 1 / len(self._means))
 
     def _fit_tables(
         self, sources: Sources, views: Sequence[View], graph: sp.csr_array | None
     ) -> None:
         names, p = list(self._means), len(views)
-        printed = np.array([self.weights_[name] for name in names])
-        omega = printed if self.weights == "printed" else np.full(p, 1 / p)
+        omega = self._block_weights()
         operator = spectrum.collective(views, omega, self.alpha_, graph)
         self.n_components_ = min(self.n_components, operator.shape[0])
         self.eigenvalues_, u = spectrum.leading(
@@ -205,21 +233,21 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         present = sources.present[:, [sources.names.index(name) for name in names]]
         self._shares = shares(parts, present)
         if graph is not None:  # someone's neighbours may be asked for without their tables
-            self._known = np.sum(parts, axis=0) * factors(self._shares, present) / p
+            self._coordinates = np.sum(parts, axis=0) * factors(self._shares, present) / p
 
     def _fit_graphs(self, sources: Sources, graph: sp.csr_array | None) -> None:
         if graph is None:
             raise ValueError(
-                "nothing to learn from: no table varies (each is empty, constant or has one row) "
-                "and no graph has an edge"
+                "expected a table that varies or a graph with an edge, got neither: no table "
+                "varies (each is empty, constant or has one row)"
             )
         n = len(sources)
         self.n_components_ = min(self.n_components, n)
         self.eigenvalues_, phi = spectrum.leading(
             spectrum.within(graph), self.n_components_, n, self.solver
         )
-        self._known = np.sqrt(n) * phi
-        self._center = (graph @ self._known).mean(axis=0)
+        self._coordinates = np.sqrt(n) * phi
+        self._center = (graph @ self._coordinates).mean(axis=0)
 
     # -- using -----------------------------------------------------------------------------
 
@@ -233,9 +261,10 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self)
         sources = self._read(X, reset=False)
-        asked = [*self._format.names, *self._format.graph_names]
-        if not {*sources.names, *sources.graph_names} & {*asked}:
-            raise ValueError(f"none of the sources of fit is here: {', '.join(map(repr, asked))}")
+        fitted = [*self._format.names, *self._format.graph_names]
+        given = [*sources.names, *sources.graph_names]
+        if not {*given} & {*fitted}:
+            raise ValueError(f"expected some of the sources of fit, {fitted}, got {given}")
         sources = sources.like(self._format)
         base = self._projected(sources)
         graph = self._blend(sources, alone=not self.components_)
@@ -253,15 +282,15 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         present = np.zeros((len(sources), len(self.components_)), dtype=bool)
         for j, (name, basis) in enumerate(self.components_.items()):
             if name in sources.names:
-                view = known_view(sources, name, self._means[name], self._scales[name])
+                view = fitted_view(sources, name, self._means[name], self._scales[name])
                 total += view.forward(basis.T)
                 present[view.rows, j] = True
         if self.components_:
             total *= factors(self._shares, present) / len(self.components_)
-        if self._known is not None:
-            place = Places(self.ids_)(sources.ids)
-            recall = (place >= 0) & ~present.any(axis=1)
-            total[recall] = self._known[place[recall]]
+        if self._coordinates is not None:
+            index = IdIndex(self.ids_)(sources.ids)
+            recall = (index >= 0) & ~present.any(axis=1)
+            total[recall] = self._coordinates[index[recall]]
         return total
 
     # -- reading ---------------------------------------------------------------------------
@@ -272,24 +301,13 @@ class CoCA(Storable, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 for name in {"n_features_in_", "feature_names_in_"} & {*vars(self)}:
                     delattr(self, name)
             elif hasattr(self, "n_features_in_"):
-                raise TypeError("fit was given a plain table; transform needs one, too")
+                raise TypeError("expected a plain table as in fit, got Sources")
             if not len(X):
-                raise ValueError("the sources have no ids")
+                raise ValueError("expected at least one id, got empty sources")
             return X
         if not reset and not hasattr(self, "n_features_in_"):
-            raise TypeError("fit was given Sources; transform needs Sources, too")
+            raise TypeError(f"expected Sources as in fit, got {type(X).__name__}")
         return plain_source(self, X, reset)
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.n_components, Integral) or self.n_components < 1:
-            raise ValueError(f"n_components={self.n_components!r}: use a whole number from 1 on")
-        if self.weights not in ("learned", "equal", "printed"):
-            raise ValueError(f"weights={self.weights!r}: use 'learned', 'equal' or 'printed'")
-        if self.solver not in ("auto", "dense", "lanczos"):
-            raise ValueError(f"solver={self.solver!r}: use 'auto', 'dense' or 'lanczos'")
-        number = isinstance(self.alpha, Real) and np.isfinite(self.alpha) and self.alpha >= 0
-        if self.alpha != "auto" and not number:
-            raise ValueError(f"alpha={self.alpha!r}: use 'auto' or a number of at least 0")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

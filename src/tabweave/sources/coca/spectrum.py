@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from tabweave.counts.spectra import fix_signs
 from tabweave.sources.coca.views import View
 
 DENSE = 512  # up to this size the matrix is written out: cheaper than iterating
@@ -66,9 +67,7 @@ def leading(operator: LinearOperator, k: int, rows: int, solver: str) -> tuple[n
     else:
         values, vectors = _lanczos(operator, k)
     order = np.argsort(-values, kind="stable")
-    vectors = vectors[:, order]
-    largest = np.abs(vectors).argmax(axis=0)
-    return values[order], vectors * np.sign(vectors[largest, np.arange(k)])
+    return values[order], fix_signs(vectors[:, order])
 
 
 def _lanczos(operator: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,7 @@
-"""Views: a table of a `Sources` as centred, scaled vectors, without ever centring a sparse one."""
+"""Views: a table of a `Sources` as centred, scaled vectors, without ever centring a sparse one.
+
+At the end, rows that are missing in some sources: what those would add to a coordinate.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ class View:
 def plain_source(estimator: Any, X: Any, reset: bool) -> Sources:
     """Return a table of numbers as the only source; its ids are the row numbers."""
     if isinstance(X, Mapping) and not sp.issparse(X):
-        raise TypeError("a mapping of tables is not aligned yet; pass tabweave.Sources(...)")
+        raise TypeError("expected tabweave.Sources(...), got a mapping of tables")
     X = validate_data(
         estimator,
         X,
@@ -82,7 +85,7 @@ def learned_view(sources: Sources, name: str) -> View:
     return View(len(sources), sources.rows(name), matrix, mean, scale)
 
 
-def known_view(sources: Sources, name: str, mean: np.ndarray, scale: float) -> View:
+def fitted_view(sources: Sources, name: str, mean: np.ndarray, scale: float) -> View:
     """Return a source as seen by a fitted model."""
     matrix = centred(cells(sources, name), mean)
     return View(len(sources), sources.rows(name), matrix, mean, scale)
@@ -94,8 +97,8 @@ def cells(sources: Sources, name: str) -> Any:
     if sp.issparse(matrix):
         if np.isnan(matrix.data).any():
             raise ValueError(
-                f"table {name!r}: the sparse matrix holds NaN; drop these entries (they count as "
-                "0) or pass it dense"
+                f"table {name!r}: expected a sparse matrix of numbers, got NaN; drop these entries "
+                "(they count as 0) or pass it dense"
             )
         return sp.csr_array(matrix)
     parts = []
@@ -116,11 +119,11 @@ def column_names(sources: Sources, name: str) -> list[str]:
 
 
 def column_means(matrix: Any) -> np.ndarray:
-    """Return the mean of what is known of each column, 0 where nothing is."""
+    """Return the mean of each column's cells that are not missing, 0 if all are."""
     if sp.issparse(matrix):
         return np.asarray(matrix.sum(axis=0)).ravel() / max(matrix.shape[0], 1)
-    known = ~np.isnan(matrix)
-    return np.where(known, matrix, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    present = ~np.isnan(matrix)
+    return np.where(present, matrix, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
 
 
 def centred(matrix: Any, mean: np.ndarray) -> Any:
@@ -132,14 +135,11 @@ def centred(matrix: Any, mean: np.ndarray) -> Any:
     return out
 
 
-# -- Rows known to some sources only: what the absent ones would add to a coordinate
-
-
 def shares(parts: Sequence[np.ndarray], present: np.ndarray) -> np.ndarray:
     """Return the mean products of two sources' projections, d × p × p, over the rows of both."""
     p, d = len(parts), parts[0].shape[1]
-    known = present.astype(float)
-    together = np.maximum(known.T @ known, 1.0)
+    rows = present.astype(float)
+    together = np.maximum(rows.T @ rows, 1.0)
     out = np.empty((d, p, p))
     for j in range(p):
         for h in range(j, p):

@@ -1,6 +1,6 @@
 """Weights of sources from must-links and cannot-links, Eqs. (4.15)-(4.19).
 
-Known labels are links of all their pairs; their sums have a closed form, so no pair is listed.
+Labels are links of all their pairs; their sums have a closed form, so no pair is listed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tabweave.sources.container import Sources
 
 
 class Links(NamedTuple):
-    """C of Eq. (4.15): labelled places with their classes, and single pairs with their signs."""
+    """C of Eq. (4.15): labelled ids (by index) with their classes, single pairs with signs."""
 
     labelled: np.ndarray
     classes: np.ndarray
@@ -44,39 +44,35 @@ def _read_labels(sources: Sources, y: Any) -> tuple[np.ndarray, np.ndarray]:
     if y is None:
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
     if isinstance(y, Mapping):
-        places, labels = _places(sources, list(y), "y"), list(y.values())
+        index, labels = _index(sources, list(y), "y"), list(y.values())
     else:
         labels = np.asarray(y, dtype=object).ravel().tolist()
-        places = np.arange(len(labels))
+        index = np.arange(len(labels))
         if len(labels) != len(sources):
             raise ValueError(
-                f"y has {len(labels)} labels for {len(sources)} ids; pass one for each of "
-                "sources.ids, None where unknown, or a mapping of id to label"
+                f"y: expected {len(sources)} labels, one for each of sources.ids (or None), got "
+                f"{len(labels)}; or pass a mapping of id to label"
             )
-    known = np.array([v is not None and v == v for v in labels], dtype=bool)
+    given = np.array([v is not None and v == v for v in labels], dtype=bool)
     code: dict[Any, int] = {}
     classes = [
-        code.setdefault(identity(v), len(code)) for v, ok in zip(labels, known, strict=True) if ok
+        code.setdefault(identity(v), len(code)) for v, ok in zip(labels, given, strict=True) if ok
     ]
-    return places[known], np.array(classes, dtype=np.intp)
+    return index[given], np.array(classes, dtype=np.intp)
 
 
 def _read_pairs(sources: Sources, pairs: Any, name: str) -> np.ndarray:
     pairs = [] if pairs is None else [tuple(pair) for pair in pairs]
-    if any(len(pair) != 2 for pair in pairs):
-        raise ValueError(
-            f"{name} holds pairs of ids; found {next(p for p in pairs if len(p) != 2)}"
-        )
+    for pair in pairs:
+        if len(pair) != 2:
+            raise ValueError(f"{name}: expected pairs of ids, got {pair}")
     if not pairs:
         return np.zeros((0, 2), np.intp)
-    return _places(sources, [v for pair in pairs for v in pair], name).reshape(-1, 2)
+    return _index(sources, [v for pair in pairs for v in pair], name).reshape(-1, 2)
 
 
-def _places(sources: Sources, ids: list[Any], name: str) -> np.ndarray:
-    places = sources.places(ids) if ids else np.zeros(0, np.intp)
-    if (places < 0).any():
-        raise KeyError(f"{name}: id {ids[int(np.argmax(places < 0))]!r} is in no source")
-    return places
+def _index(sources: Sources, ids: list[Any], name: str) -> np.ndarray:
+    return sources._index_of_all(ids, name) if ids else np.zeros(0, np.intp)
 
 
 def vector_terms(phis: Sequence[np.ndarray], links: Links) -> tuple[np.ndarray, np.ndarray]:

@@ -1,34 +1,91 @@
-"""The training of GBC, step by step; reads like its algorithm."""
+"""The training of GBC, step by step: what held-out rows choose, then boosters of all labels.
+
+Folds of the labeled rows give the number of rounds, the weights of sources and graphs, how
+predictions lean on graphs, whether pseudo-labels help, and λ0 and λ1.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from tabweave.sources.gbc.objective import edge_loss, source_weights
-from tabweave.sources.gbc.smoothing import Fused, Lean, smooth
-from tabweave.sources.gbc.team import Team, all_scores
-from tabweave.sources.gbc.validation import (
-    UNLABELED,
-    Coupling,
+from tabweave.sources.gbc.objective import Loss, graph_weights, source_weights
+from tabweave.sources.gbc.prediction import (
+    Fused,
     Fusion,
-    Problem,
-    bare,
+    Smoother,
+    Smoothing,
     better,
+    choose_fusion,
+    choose_smoothing,
+    equal_fusion,
     left_out,
     mean_losses,
-    pairs_of,
     row_losses,
-    search_lambdas,
-    search_lean,
 )
-from tabweave.sources.gbc.validation import validate as validation_validate
+from tabweave.sources.gbc.team import Binned, Team, all_scores
 from tabweave.sources.graphs import blend
 
+EVERY = 5  # rounds between two looks at the fused loss
+PATIENCE = 3  # looks without a better one
+STEP = 1.0  # λ that is tried
+CAUTION = 2.0  # standard errors that λ must gain on the one fold it is tried on
+UNLABELED = 2  # unlabeled rows used in the search of λ, per labeled row
 EDGES = 2_000  # edges looked at for the weight of a graph
-LESSON = 20_000  # unlabeled rows to learn from at most; with as many labels there is no need
-LONGER = 2  # times the rounds, as there is more to learn
+PSEUDO_LABELS = 20_000  # at most; with as many labels there is no need of them
+LONGER = 2  # times the rounds where there are pseudo-labels, as there is more to learn
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be learned: tables, the index of the labeled ids, and their targets."""
+
+    binned: Binned
+    loss: Loss
+    smoother: Smoother
+    labeled: np.ndarray
+    targets: np.ndarray
+    strata: np.ndarray | None = None  # classes that folds share out evenly
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """The constant prediction."""
+        return self.loss.start(self.targets)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """The labels as predictions."""
+        return self.smoother.labels(self.targets)
+
+    @cached_property
+    def graphs(self) -> list[sp.csr_array]:
+        """The graphs, without direction."""
+        sources = self.binned.sources
+        return [sources.graph(name) for name in sources.graph_names]
+
+    @cached_property
+    def unlabeled(self) -> np.ndarray:
+        """The index of the ids without a label."""
+        return np.setdiff1d(np.arange(len(self.binned.sources)), self.labeled)
+
+    def judge(self, scores: np.ndarray) -> np.ndarray:
+        """Return the loss of the prediction that fused scores of the labeled rows make."""
+        return self.smoother.losses(self.smoother.plain(scores), self.labels)
+
+    def losses(self, scores: np.ndarray) -> np.ndarray:
+        """Return the mean loss of each source on the labeled rows."""
+        return mean_losses(row_losses(self.loss, self.start, scores, self.targets))
+
+    def graph_weights(
+        self, scores: np.ndarray, pairs: list[np.ndarray], weights: np.ndarray
+    ) -> np.ndarray:
+        """Eq. (3.11) of scores less the constant."""
+        return graph_weights(self.loss, self.start + scores, pairs, weights)
 
 
 class Settings(NamedTuple):
@@ -38,232 +95,380 @@ class Settings(NamedTuple):
     consensus: float | str
     connectivity: float | str
     graph_smoothing: float | str
-    printed: bool
-    validate: bool
+    weights: str
+    cv: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What a training leaves to the estimator."""
+
+    boosters: list[Any]
+    n_rounds: int
+    fusion: Fusion
+    lambdas: tuple[float, float]
+    history: list[dict[str, Any]]
+    graph_weights: np.ndarray
+    smoothing: Smoothing
+    source_importances: np.ndarray
+    search: dict[str, list[dict[str, Any]]]
+    self_trained: bool = False
 
 
 class Training:
-    """One training of GBC; what it found is left in its attributes."""
+    """One training of GBC, validated; :meth:`run` gives what it found."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        settings: Settings,
-        rng: np.random.Generator,
-    ) -> None:
+    def __init__(self, problem: Problem, settings: Settings, rng: np.random.Generator) -> None:
         self.problem, self.settings, self.rng = problem, settings, rng
-        sources = problem.binned.sources
-        self.graphs = [sources.graph(name) for name in sources.graph_names]
-        self.pairs = [
-            pairs[:, np.sort(rng.permutation(pairs.shape[1])[:EDGES])]
-            for pairs in pairs_of(self.graphs)
-        ]
-        self.unlabeled = np.setdiff1d(np.arange(len(sources)), problem.labeled)
-        self.history: list[dict[str, Any]] = []
-        self.log: dict[str, list[dict[str, Any]]] = {"lambdas": [], "smoothing": [], "taught": []}
-        self.n_rounds, self.taught = settings.n_rounds, False
-        self.boosters: list[Any] = []
+        n_folds = min(settings.cv, len(problem.labeled) // 2)
+        self.folds = folds_of(problem.strata, len(problem.labeled), max(n_folds, 1), rng)
+        # Validation costs as much as its folds: it runs if there is something to choose.
+        choices = (settings.consensus, settings.connectivity, settings.graph_smoothing)
+        self.validated = n_folds >= 2 and (settings.weights == "learned" or "auto" in choices)
+        self.pairs = sampled_edges(problem.graphs, rng)
+        self.search: dict[str, list[dict[str, Any]]] = {
+            "lambdas": [],
+            "smoothing": [],
+            "self_training": [],
+        }
+        self.n_rounds, self.self_trained = settings.n_rounds, False
 
-    def run(self) -> Training:
+    def run(self) -> Trained:
         """Take all steps."""
         self._validate()
-        self._choose_lean()
-        self._choose_lesson()
+        self._choose_smoothing()
+        self._choose_self_training()
         self._choose_lambdas()
         self._train(self.problem.labeled, self.problem.targets)
-        if self.taught:
-            self._teach()
-        self._rate_sources()
-        return self
+        if self.self_trained:
+            self._train_again()
+        return Trained(
+            self.boosters,
+            self.n_rounds,
+            self.fusion,
+            self.lambdas,
+            self.history,
+            self.graph_weights,
+            self.smoothing,
+            self._source_importances(),
+            self.search,
+            self.self_trained,
+        )
+
+    # -- what held-out rows choose ---------------------------------------------------------
 
     def _validate(self) -> None:
         """Choose rounds and source weights from held-out rows; without any, take all as equal."""
         p = self.problem
-        self.found = (
-            validation_validate(p, self.settings.n_rounds) if self.settings.validate else None
-        )
-        if self.found is not None:
+        self.found: Validation | None = None
+        self.fold_scores: list[np.ndarray] = []  # of all ids, by each fold's boosters
+        if self.validated:
+            self.found = validate(p, self.folds, self.settings.n_rounds, self._fuse)
             self.fusion, self.n_rounds = self.found.fusion, self.found.n_rounds
+            if p.graphs:  # nothing else asks for them
+                self.fold_scores = [
+                    self._all_scores(team.boosters, self.n_rounds) for team in self.found.teams
+                ]
         else:
-            known = np.array([(place[p.labeled] >= 0).sum() > 1 for place in p.binned.places])
-            self.fusion = Fusion(known / max(known.sum(), 1))
-        # What each fold's boosters say of all ids; only graphs ask for it.
-        self.every = []
-        if self.found is not None and self.graphs:
-            self.every = [self._all_scores(t.boosters, self.n_rounds) for t in self.found.teams]
-        weights = [self._graph_weights(scores, self.pairs) for scores in self.every]
-        n_graphs = len(self.graphs)
-        self.graph_weights = np.mean(weights, axis=0) if weights else np.full(n_graphs, 1.0)
-        if n_graphs:
+            self.fusion = labeled_fusion(p)
+        weights = [
+            p.graph_weights(own, self.pairs, self.fusion.weights) for own in self.fold_scores
+        ]
+        self.graph_weights = np.mean(weights, axis=0) if weights else np.full(len(p.graphs), 1.0)
+        if p.graphs:
             self.graph_weights = self.graph_weights / self.graph_weights.sum()
 
-    def _graph_weights(self, scores: np.ndarray, pairs: list[np.ndarray]) -> np.ndarray:
-        """Eq. (3.11) with z = 1 and c the number of edges; pairs are places in the scores."""
-        loss, start = self.problem.loss, self.problem.start
-        values = np.zeros(len(pairs))
-        for g, ends in enumerate(pairs):
-            parts = np.array([edge_loss(loss, start + own, ends) for own in scores])
-            used = ~np.isnan(parts) & (self.fusion.weights > 0)
-            share = self.fusion.weights[used]
-            values[g] = parts[used] @ share / share.sum() if used.any() else np.nan
-        if np.isnan(values).all():
-            return np.full(len(values), 1 / max(len(values), 1))
-        return source_weights(values)
+    def _fuse(self, scores: np.ndarray) -> Fusion:
+        """Return the fusion that ``weights`` asks for."""
+        p = self.problem
+        if self.settings.weights == "equal":
+            return equal_fusion(scores)
+        return choose_fusion(p.loss, p.judge, p.start, scores, p.targets)
 
-    def _choose_lean(self) -> None:
+    def _choose_smoothing(self) -> None:
         """Choose how predictions lean on neighbours, by those of the folds' boosters."""
-        asked, n_graphs = self.settings.graph_smoothing, len(self.graphs)
-        self.lean = Lean((0.0,) * n_graphs)
+        asked, n_graphs = self.settings.graph_smoothing, len(self.problem.graphs)
+        self.smoothing = Smoothing((0.0,) * n_graphs)
         if asked != "auto":
-            self.lean = Lean(tuple((float(asked) * n_graphs * self.graph_weights).tolist()))
-        elif self.every:
-            self.lean, self.log["smoothing"] = self._search_lean(self.every)
+            shared = float(asked) * n_graphs * self.graph_weights
+            self.smoothing = Smoothing(tuple(shared.tolist()))
+        elif self.fold_scores:
+            self.smoothing, self.search["smoothing"] = self._search_smoothing(self.fold_scores)
 
-    def _search_lean(self, every: list[np.ndarray]) -> tuple[Lean, list[dict[str, Any]]]:
-        trusts = self.problem.smoother.trusts
-        return search_lean(lambda lean: self._losses(every, lean), len(self.graphs), trusts)
+    def _search_smoothing(
+        self, fold_scores: list[np.ndarray]
+    ) -> tuple[Smoothing, list[dict[str, Any]]]:
+        p = self.problem
+        return choose_smoothing(
+            partial(self._losses, fold_scores), len(p.graphs), p.smoother.trusts
+        )
 
-    def _losses(self, every: list[np.ndarray], lean: Lean) -> np.ndarray:
+    def _losses(self, fold_scores: list[np.ndarray], smoothing: Smoothing) -> np.ndarray:
         """Return the losses of all labeled rows, each by the boosters that did not see it."""
         out = np.empty(len(self.problem.labeled))
-        for k, scores in enumerate(every):
-            out[self.problem.folds == k] = self._fold_losses(k, scores, lean)
+        for k, scores in enumerate(fold_scores):
+            out[self.folds == k] = self._fold_losses(k, scores, smoothing)
         return out
 
-    def _fold_losses(self, fold: int, scores: np.ndarray, lean: Lean) -> np.ndarray:
+    def _fold_losses(self, fold: int, scores: np.ndarray, smoothing: Smoothing) -> np.ndarray:
         """Return the losses of a fold's rows, given its boosters' scores of all ids."""
-        p, out = self.problem, self.problem.folds == fold
-        made = self._smoothed(scores, ~out, lean)
-        return p.smoother.losses(made[p.labeled[out]], p.known[out])
+        p, out = self.problem, self.folds == fold
+        made = self._smoothed(scores, ~out, smoothing)
+        return p.smoother.losses(made[p.labeled[out]], p.labels[out])
 
-    def _smoothed(self, scores: np.ndarray, seen: np.ndarray, lean: Lean) -> np.ndarray:
+    def _smoothed(self, scores: np.ndarray, seen: np.ndarray, smoothing: Smoothing) -> np.ndarray:
         """Return predictions of all ids, given scores and which of the labels may be looked at."""
         p = self.problem
-        fused = Fused(self.fusion(p.start, scores), bare(scores), p.labeled[seen])
-        return smooth(p.smoother, fused, self.graphs, lean, p.known[seen])
+        fused = Fused.of(self.fusion, p.start, scores, p.labeled[seen])
+        return p.smoother(fused, p.graphs, smoothing, p.labels[seen])
 
-    def _choose_lesson(self) -> None:
+    def _choose_self_training(self) -> None:
         """Choose whether to train again on what smoothing made of unlabeled rows (ours).
 
         E and Ẽ of Eqs. (3.2) and (3.3) in one: the fused and smoothed prediction, held fixed.
         """
         p, s = self.problem, self.settings
         asked = s.graph_smoothing == s.connectivity == "auto" and s.consensus in ("auto", 0)
-        if not (asked and self.lean.any and len(self.unlabeled) and len(p.labeled) < LESSON):
+        few = len(p.labeled) < PSEUDO_LABELS
+        if not (asked and self.smoothing.any and len(p.unlabeled) and few):
             return
-        self.extra = self.rng.permutation(self.unlabeled)[:LESSON]
-        every = []
-        for k, scores in enumerate(self.every):
-            team = Team(p.binned, p.loss, *self._lesson(scores, p.folds != k), p.labeled[:0])
+        self.extra = self.rng.permutation(p.unlabeled)[:PSEUDO_LABELS]
+        again = []
+        for k, scores in enumerate(self.fold_scores):
+            labels = self._pseudo_labels(scores, self.folds != k)
+            team = Team(p.binned, p.loss, *labels, p.labeled[:0])
             team.begin(self.fusion.weights > 0)
             for _ in range(LONGER * self.n_rounds):
                 team.step()
-            every.append(self._all_scores(team.boosters, team.n_rounds))
-        self.lean_after, self.log["taught"] = self._search_lean(every)
-        before, after = self._losses(self.every, self.lean), self._losses(every, self.lean_after)
-        self.taught = better(after, before)
+            again.append(self._all_scores(team.boosters, team.n_rounds))
+        self.smoothing_after, self.search["self_training"] = self._search_smoothing(again)
+        before = self._losses(self.fold_scores, self.smoothing)
+        self.self_trained = better(self._losses(again, self.smoothing_after), before)
 
-    def _lesson(self, scores: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return places to learn and their targets: labels that are seen, else predictions."""
+    def _pseudo_labels(self, scores: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return ids to learn and their targets: labels that are seen, else predictions."""
         p = self.problem
         free = np.concatenate([p.labeled[~seen], self.extra])
-        made = self._smoothed(scores, seen, self.lean)[free]
-        made = p.smoother.balanced(made, p.known[seen])[:, -p.targets.shape[1] :]
+        made = self._smoothed(scores, seen, self.smoothing)[free]
+        made = p.smoother.balanced(made, p.labels[seen])[:, -p.targets.shape[1] :]
         return np.concatenate([p.labeled[seen], free]), np.concatenate([p.targets[seen], made])
 
     def _choose_lambdas(self) -> None:
-        s, p = self.settings, self.problem
-        self.graph = blend(self.graphs, self.graph_weights) if self.graphs else None
-        asked = (s.consensus, s.connectivity)
-        if self.found is None or self.taught or "auto" not in asked:
-            default = 1.0 if s.printed else 0.0  # the paper always has both terms
-            first, second = (default if value == "auto" else float(value) for value in asked)
+        """Choose λ0 and λ1 on the first fold, unless they are given or pseudo-labels do better."""
+        p, asked = self.problem, (self.settings.consensus, self.settings.connectivity)
+        self.graph = blend(p.graphs, self.graph_weights) if p.graphs else None
+        if self.found is None or self.self_trained or "auto" not in asked:
+            first, second = (0.0 if value == "auto" else float(value) for value in asked)
             self.lambdas = (first, second)
             return
-        limit = UNLABELED * len(p.labeled)
-        some = self.rng.permutation(self.unlabeled)[:limit]
-        out = p.folds == 0
-        before = self.found.losses[out]
-        if self.lean.any:
-            before = self._fold_losses(0, self.every[0], self.lean)
-
-        def judge(team: Team) -> np.ndarray:
-            if self.lean.any:
-                scores = self._all_scores(team.boosters, self.n_rounds)
-                return self._fold_losses(0, scores, self.lean)
-            fused = np.zeros_like(p.targets)
-            fused[out] = self.fusion(p.start, team.watched_scores())
-            return p.judge(fused)[out]
-
-        coupling = Coupling(some, self.graph)
-        self.lambdas, self.log["lambdas"] = search_lambdas(
-            p, self.found, asked, coupling, judge, before
+        some = self.rng.permutation(p.unlabeled)[: UNLABELED * len(p.labeled)]
+        before = self.found.losses[self.folds == 0]
+        if self.smoothing.any:
+            before = self._fold_losses(0, self.fold_scores[0], self.smoothing)
+        self.lambdas, self.search["lambdas"] = search_lambdas(
+            p, self.folds, self.found, asked, Coupling(some, self.graph), self._judge_first, before
         )
+
+    def _judge_first(self, team: Team) -> np.ndarray:
+        """Return the losses of the first fold's rows by a team that did not see them."""
+        if self.smoothing.any:
+            scores = self._all_scores(team.boosters, self.n_rounds)
+            return self._fold_losses(0, scores, self.smoothing)
+        p, out = self.problem, self.folds == 0
+        fused = np.zeros_like(p.targets)
+        fused[out] = self.fusion(p.start, team.watched_scores())
+        return p.judge(fused)[out]
+
+    # -- boosters of all labels ------------------------------------------------------------
+
+    def _train(self, labeled: np.ndarray, targets: np.ndarray) -> None:
+        """Train on all labels, or also on pseudo-labels; note the weights after each round."""
+        p = self.problem
+        watch = Watch.of(p, self.pairs)
+        team = Team(p.binned, p.loss, labeled, targets, watch.ids)
+        if any(self.lambdas):
+            team.couple(p.unlabeled, self.lambdas, self.fusion.weights, self.graph)
+        team.begin()
+        self.history = []
+        for t in range(self.n_rounds):
+            team.step()
+            scores = team.watched_scores()
+            entry = self._entry(t, p.losses(scores[:, watch.labeled]))
+            if p.graphs:
+                weights = p.graph_weights(scores, watch.pairs, self.fusion.weights)
+                entry["graph_weights"] = by_name(p.binned.sources.graph_names, weights)
+            self.history.append(entry)
+        self.boosters = team.boosters
+
+    def _train_again(self) -> None:
+        """Train again, on labels and on what the boosters and their graphs say of other rows."""
+        scores = self._all_scores(self.boosters, self.n_rounds)
+        labels = self._pseudo_labels(scores, np.full(len(self.problem.labeled), True))
+        self.n_rounds, self.smoothing = LONGER * self.n_rounds, self.smoothing_after
+        # Scores come less the constant of these labels; fusion adds that of the true ones, so that
+        # classes keep their share.
+        self._train(*labels)
+
+    def _entry(self, t: int, losses: np.ndarray) -> dict[str, Any]:
+        names = self.problem.binned.sources.names
+        entry: dict[str, Any] = {"round": t + 1, "training_loss": by_name(names, losses)}
+        if self.found is None or t >= len(self.found.history):
+            return entry | {"source_weights": by_name(names, self.fusion.weights)}
+        found = self.found.history[t]
+        entry["validation_loss"] = by_name(names, found["losses"])
+        entry["source_weights"] = by_name(names, found["weights"])
+        return entry | ({"fused_loss": found["loss"]} if "loss" in found else {})
+
+    def _source_importances(self) -> np.ndarray:
+        p = self.problem
+        if self.found is None:
+            return np.full(len(p.binned.rows), np.nan)
+        return left_out(p.judge, self.fusion, p.start, self.found.scores)
 
     def _all_scores(self, boosters: list[Any], n_rounds: int) -> np.ndarray:
         binned = self.problem.binned
         return all_scores(boosters, binned.sources, binned.n_outputs, n_rounds)
 
-    def _train(self, places: np.ndarray, targets: np.ndarray) -> None:
-        """Train on all labels, or what is taught; note the weights after each round."""
-        p = self.problem
-        self.history = []
-        ends = [pairs.ravel() for pairs in self.pairs]
-        watched = np.unique(np.concatenate([p.labeled, *ends]))
-        team = Team(p.binned, p.loss, places, targets, watched)
-        if any(self.lambdas):
-            team.couple(
-                self.unlabeled, self.lambdas, self.fusion.weights, self.graph, self.settings.printed
-            )
-        team.begin()
-        own_rows = np.searchsorted(watched, p.labeled)
-        pairs = [np.searchsorted(watched, ends) for ends in self.pairs]
-        for t in range(self.n_rounds):
-            team.step()
-            scores = team.watched_scores()
-            own = scores[:, own_rows]
-            losses = mean_losses(row_losses(p.loss, p.start, own, p.targets))
-            if self.settings.printed:  # Eq. (3.10) of the training loss, each round
-                team.weights = source_weights(losses)
-                self.fusion = Fusion(team.weights)
-            self.history.append(self._entry(t, losses))
-            if self.graphs:
-                weights = _named(p.binned.sources.graph_names, self._graph_weights(scores, pairs))
-                self.history[-1]["graph_weights"] = weights
-        self.boosters = team.boosters
 
-    def _teach(self) -> None:
-        """Train again, on labels and on what the boosters and their graphs say of other rows."""
-        scores = self._all_scores(self.boosters, self.n_rounds)
-        lesson = self._lesson(scores, np.full(len(self.problem.labeled), True))
-        self.n_rounds, self.lean = LONGER * self.n_rounds, self.lean_after
-        # Scores are told less the constant of the lesson; fusion adds that of the labels, so that
-        # classes keep their share.
-        self._train(*lesson)
+class Watch(NamedTuple):
+    """The ids whose scores are wanted after each round, and who is who among them."""
 
-    def _entry(self, t: int, losses: np.ndarray) -> dict[str, Any]:
-        names = self.problem.binned.sources.names
-        entry: dict[str, Any] = {"round": t + 1, "training_loss": _named(names, losses)}
-        if self.found is not None and t < len(self.found.history):
-            entry |= {
-                "validation_loss": _named(names, self.found.history[t]["losses"]),
-                "source_weights": _named(names, self.found.history[t]["weights"]),
-            }
-            if "loss" in self.found.history[t]:
-                entry["fused_loss"] = self.found.history[t]["loss"]
-        else:
-            entry["source_weights"] = _named(names, self.fusion.weights)
-        return entry
+    ids: np.ndarray
+    labeled: np.ndarray
+    pairs: list[np.ndarray]
 
-    def _rate_sources(self) -> None:
-        p = self.problem
-        self.source_importances = np.full(len(p.binned.places), np.nan)
-        if self.found is not None:
-            self.source_importances = left_out(p.judge, self.fusion, p.start, self.found.scores)
+    @classmethod
+    def of(cls, problem: Problem, pairs: list[np.ndarray]) -> Watch:
+        """Watch the labeled ids and the ends of some edges."""
+        ids = np.unique(np.concatenate([problem.labeled, *(ends.ravel() for ends in pairs)]))
+        labeled = np.searchsorted(ids, problem.labeled)
+        return cls(ids, labeled, [np.searchsorted(ids, ends) for ends in pairs])
 
 
-def _named(names: tuple[str, ...], values: np.ndarray) -> dict[str, float]:
+def labeled_fusion(problem: Problem) -> Fusion:
+    """Return the plain mean of the sources that have more than one labeled row."""
+    usable = np.array([(row[problem.labeled] >= 0).sum() > 1 for row in problem.binned.rows])
+    return Fusion(usable / max(usable.sum(), 1))
+
+
+def sampled_edges(graphs: Sequence[sp.csr_array], rng: np.random.Generator) -> list[np.ndarray]:
+    """Return the ends of some edges of each graph, an edge at most once."""
+    out = []
+    for graph in graphs:
+        pairs = np.array(sp.triu(graph, format="coo").coords)
+        out.append(pairs[:, np.sort(rng.permutation(pairs.shape[1])[:EDGES])])
+    return out
+
+
+def by_name(names: Sequence[str], values: np.ndarray) -> dict[str, float]:
+    """Return the value of each name, as Python's floats."""
     return dict(zip(names, np.asarray(values, dtype=float).tolist(), strict=True))
 
 
-# -- A team of boosters, one for each source, that grow one tree each (per output) in turn
+# -- folds --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """What held-out rows say: scores less the constant, the best round, the history."""
+
+    scores: np.ndarray  # (sources, labeled rows, outputs)
+    n_rounds: int
+    fusion: Fusion
+    losses: np.ndarray  # of the fused prediction, one for each labeled row
+    history: list[dict[str, Any]]
+    teams: list[Team]
+
+
+class Coupling(NamedTuple):
+    """What teams are coupled by: unlabeled ids, and the graph of Ẽ."""
+
+    unlabeled: np.ndarray
+    graph: sp.csr_array | None
+
+
+def folds_of(strata: np.ndarray | None, n: int, k: int, rng: np.random.Generator) -> np.ndarray:
+    """Deal rows out to k folds, the classes (if any) evenly."""
+    order = rng.permutation(n)
+    if strata is not None:
+        order = order[np.argsort(strata[order], kind="stable")]
+    folds = np.empty(n, dtype=np.intp)
+    folds[order] = np.arange(n) % k
+    return folds
+
+
+def validate(
+    problem: Problem, folds: np.ndarray, n_rounds: int, fuse: Callable[[np.ndarray], Fusion]
+) -> Validation:
+    """Train on all folds but one, for each; stop when the loss of held-out rows rises."""
+    p = problem
+    teams = [_without_fold(p, folds == k).begin() for k in range(int(folds.max()) + 1)]
+    history: list[dict[str, Any]] = []
+    looks: list[Validation] = []
+    best = 0
+    for t in range(1, n_rounds + 1):
+        for team in teams:
+            team.step()
+        scores = np.empty((len(p.binned.rows), *p.targets.shape))
+        for k, team in enumerate(teams):
+            scores[:, folds == k] = team.watched_scores()
+        losses = p.losses(scores)
+        history.append({"losses": losses, "weights": source_weights(losses)})
+        if t % EVERY and t < n_rounds:
+            continue
+        fusion = fuse(scores)
+        fused = p.judge(fusion(p.start, scores))
+        history[-1]["loss"] = float(fused.mean())
+        looks.append(Validation(scores.astype(np.float32), t, fusion, fused, history, teams))
+        if fused.mean() < looks[best].losses.mean() - 1e-4:
+            best = len(looks) - 1
+        elif len(looks) - 1 >= best + PATIENCE:
+            break
+    # Errors go on falling when probabilities are overdone already: the last look that is no
+    # worse than the best one, as far as these rows can tell.
+    return [look for look in looks if not better(looks[best].losses, look.losses)][-1]
+
+
+def _without_fold(problem: Problem, out: np.ndarray) -> Team:
+    labeled, targets = problem.labeled, problem.targets
+    return Team(problem.binned, problem.loss, labeled[~out], targets[~out], labeled[out])
+
+
+def search_lambdas(
+    problem: Problem,
+    folds: np.ndarray,
+    found: Validation,
+    given: tuple[Any, Any],
+    coupling: Coupling,
+    judge: Callable[[Team], np.ndarray],
+    before: np.ndarray,
+) -> tuple[tuple[float, float], list[dict[str, Any]]]:
+    """Turn λ0 and λ1 on where held-out rows gain by it; one that is given stays.
+
+    One fold and some of the unlabeled rows must do: this is the costly part of the validation.
+    ``judge`` gives the losses of the fold's rows, ``before`` are those without the terms.
+    """
+    kept = [0.0 if value == "auto" else float(value) for value in given]
+    log: list[dict[str, Any]] = []
+    useful = found.fusion.weights > 0
+    # Before the terms start there is nothing to see, and one source agrees with itself.
+    hopeless = (useful.sum() < 2, coupling.graph is None)
+    if not len(coupling.unlabeled) or found.n_rounds <= Team.warm_up:
+        return (kept[0], kept[1]), log
+    free = np.union1d(coupling.unlabeled, problem.labeled[folds == 0])
+    for i, value in enumerate(given):
+        if value != "auto" or hopeless[i]:
+            continue
+        trial = kept.copy()
+        trial[i] = STEP
+        team = _without_fold(problem, folds == 0)
+        team.couple(free, (trial[0], trial[1]), found.fusion.weights, coupling.graph)
+        team.begin(useful)
+        for _ in range(found.n_rounds):
+            team.step()
+        losses = judge(team)
+        log.append({"lambdas": tuple(trial), "loss": float(losses.mean())})
+        log[-1]["loss_before"] = float(before.mean())
+        if better(losses, before, CAUTION):
+            kept, before = trial, losses
+    return (kept[0], kept[1]), log

@@ -1,4 +1,4 @@
-"""Which source row stands beside which target row: the choice everything in HeMap rests on.
+"""Which source row is aligned with which target row: the choice everything in HeMap rests on.
 
 An alignment is a pair of index arrays of equal length. ``codes`` number what both outputs share
 (classes of the same name, quantiles of numbers), -1 where a target row has no label; None if
@@ -17,8 +17,6 @@ from sklearn.metrics import pairwise_distances_argmin
 Codes = tuple[np.ndarray, np.ndarray] | None
 Aligned = tuple[np.ndarray, np.ndarray]
 
-ALIGNMENTS = ("pairs", "pc", "score", "cluster", "random")
-REFINED = ("pc", "score", "cluster")  # matched again in the projected space
 _COMPONENTS = 9
 _CLUSTERS = 8
 _PRIOR = 0.05  # of the turn that class means ask for: what they leave open keeps its order
@@ -43,7 +41,7 @@ def components(Z: np.ndarray, p: int) -> np.ndarray:
     squares, V = eigh(gram, subset_by_index=[len(gram) - p, len(gram) - 1])
     sizes, V = np.sqrt(np.maximum(squares[::-1], 0)), V[:, ::-1]
     scores = Z @ V if m <= n else V * sizes
-    # A component without spread has no skewness (0/0); its sign does not matter.
+    # A component that does not vary has no skewness (0/0); its sign does not matter.
     varies = sizes > 1e-6 * max(sizes[0], 1e-300)
     bend = np.zeros(p)
     bend[varies] = skew(scores[:, varies])
@@ -94,7 +92,7 @@ def by_clusters(T: np.ndarray, S: np.ndarray, codes: Codes, rng: np.random.Rando
 def _profiles(
     Z: np.ndarray, cluster: np.ndarray, k: int, own: np.ndarray | None, codes: Codes
 ) -> np.ndarray:
-    """Describe clusters: their classes if those are shared, else size, spread and place."""
+    """Describe clusters: their classes if those are shared, else size, variance and centre."""
     if own is not None and codes is not None:
         n = int(max(codes[0].max(), codes[1].max())) + 1
         table = np.zeros((k, n))
@@ -106,15 +104,7 @@ def _profiles(
 
 
 def by_rank(rows: np.ndarray, others: np.ndarray) -> Aligned:
-    """Match two ordered lists place by place; the shorter one is repeated evenly."""
+    """Match two ordered lists rank by rank; the shorter one is repeated evenly."""
     n = max(len(rows), len(others))
-    places = (np.arange(n) + 0.5) / n
-    return (
-        rows[(places * len(rows)).astype(int)],
-        others[(places * len(others)).astype(int)],
-    )
-
-
-def at_random(n_T: int, n_S: int, rng: np.random.RandomState) -> Aligned:
-    """Match rows at random, as the thesis does when it fills up the smaller table."""
-    return by_rank(rng.permutation(n_T), rng.permutation(n_S))
+    ranks = (np.arange(n) + 0.5) / n
+    return rows[(ranks * len(rows)).astype(int)], others[(ranks * len(others)).astype(int)]

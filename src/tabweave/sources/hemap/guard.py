@@ -16,7 +16,7 @@ from tabweave.sources.hemap.transfer import Options, Source, Target, Transfer, f
 
 _FEWEST = 10
 # Without the source: the learner, the learner in the common space, the commonest class or mean. A
-# bridge that says the same of every source class falls back to the last one; that is no transfer.
+# bridge that says the same of every source class falls back to the last: nothing is transferred.
 _RIVALS = ("target", "projected", "prior")
 _LEAST_SHARE = 0.05
 
@@ -33,8 +33,8 @@ def too_risky(n_selected: int, n_rows: int) -> Verdict | None:
     """Section 5.5.2: refuse a source of which hardly a row lies among the target's rows."""
     if n_selected >= _LEAST_SHARE * n_rows:
         return None
-    said = f"{n_selected} of {n_rows} source rows lie among the target rows: too risky"
-    return Verdict(True, said, {})
+    text = f"{n_selected} of {n_rows} source rows lie among the target rows: too risky"
+    return Verdict(True, text, {})
 
 
 def judge(options: Options, target: Target, source: Source, n_folds: int) -> Verdict:
@@ -73,7 +73,7 @@ def _fold_losses(options: Options, target: Target, source: Source, held: np.ndar
     must not come back to it through a pair.
     """
     rows = np.flatnonzero(target.labeled)[held]
-    asked, truth = target.X[rows], target.y[held]
+    asked, right = target.X[rows], target.y[held]
     stays = np.ones(len(target.X), bool)
     stays[rows] = False
     rest, others = _without(target, stays, ~held, source)
@@ -87,31 +87,31 @@ def _fold_losses(options: Options, target: Target, source: Source, held: np.ndar
         prior.fit(rest.X[rest.labeled], rest.y).predict(asked),
     )
     if options.numeric:
-        return np.array([(guess - truth) ** 2 for guess in guesses])
-    return np.array([guess != truth for guess in guesses], float)
+        return np.array([(guess - right) ** 2 for guess in guesses])
+    return np.array([guess != right for guess in guesses], float)
 
 
 def _without(
-    target: Target, stays: np.ndarray, known: np.ndarray, source: Source
+    target: Target, stays: np.ndarray, labels: np.ndarray, source: Source
 ) -> tuple[Target, Source]:
     pairs = target.pairs
     if pairs is not None:
         partners = np.setdiff1d(pairs[~stays], [-1])
         kept = np.setdiff1d(np.arange(len(source.X)), partners)
-        places = np.full(len(source.X) + 1, -1)  # the last place answers -1, no partner
-        places[kept] = np.arange(len(kept))
-        pairs = places[pairs[stays]]
+        new = np.full(len(source.X) + 1, -1)  # the last one answers -1, no partner
+        new[kept] = np.arange(len(kept))
+        pairs = new[pairs[stays]]
         source = Source(source.X[kept], source.v[kept], source.numeric)
-    return Target(target.X[stays], target.y[known], target.labeled[stays], pairs), source
+    return Target(target.X[stays], target.y[labels], target.labeled[stays], pairs), source
 
 
 def _reason(found: dict[str, float], helped: bool, numeric: bool) -> str:
     what = "squared error" if numeric else "error"
-    said = (
+    text = (
         f"held-out {what} {found['transfer']:.3g} with the source; without it "
         f"{found['target']:.3g} (standard error of the difference {found['target_error']:.2g}), "
         f"in the common space {found['projected']:.3g} ({found['projected_error']:.2g}), "
         f"by the {'mean' if numeric else 'commonest class'} {found['prior']:.3g} "
         f"({found['prior_error']:.2g})"
     )
-    return f"the source helps: {said}" if helped else f"no clear gain: {said}"
+    return f"the source helps: {text}" if helped else f"no clear gain: {text}"

@@ -1,7 +1,7 @@
 """HeMap: labels from a table with other columns, if they honestly help [Shi 2013, ch. 5].
 
 Target and source are projected into one space that keeps the structure of both; source rows that
-lie among target rows become training rows. Everything rests on which source row is laid beside
+lie among target rows become training rows. Everything rests on which source row is aligned with
 which target row, so that is the first choice here; and a guard refuses sources that do not help.
 """
 
@@ -9,50 +9,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils import assert_all_finite, check_array, check_random_state, column_or_1d, get_tags
+from sklearn.utils import assert_all_finite, check_array, column_or_1d, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tabweave.io.store import Storable
-from tabweave.sources.hemap.alignment import ALIGNMENTS
+from tabweave._compat import HasMethods, Interval, StrOptions
+from tabweave.base import Estimator, seed_of
 from tabweave.sources.hemap.guard import Verdict, judge, too_risky
-from tabweave.sources.hemap.transfer import Options, Source, Target, Transfer
+from tabweave.sources.hemap.transfer import Align, Options, Source, Target, Transfer, align
 
 _NEIGHBORS = 10
+_ROUNDS = 3  # in which rows are aligned again in the space found
 
 
 def _gives_probabilities(model: HeMap) -> bool:
     return hasattr(model._estimator(_NEIGHBORS), "predict_proba")
 
 
-class HeMap(Storable, BaseEstimator):
+class HeMap(Estimator):
     """A learner that borrows labels from a source with other columns, or says why it does not.
 
     Parameters
     ----------
     estimator : classifier or regressor, optional
         The learner; 10 nearest neighbours if not given.
-    alignment : {"auto", "pairs", "pc", "score", "cluster", "random"}, default="auto"
-        How source rows are laid beside target rows: known ``pairs``; nearest in the first
+    alignment : {"auto", "pairs", "pc", "score", "cluster"}, default="auto"
+        How source rows are aligned with target rows: by the ``pairs`` of fit; nearest in the first
         principal components, turned so that the means of shared classes meet ("pc"); nearest in
-        what a learner of each table's own predicts ("score"); matched clusters ("cluster");
-        "random", as in the thesis. "auto" is "pairs" if pairs are given, else "pc".
+        what a learner of each table's own predicts ("score"); matched clusters ("cluster").
+        "auto" is "pairs" if pairs are given, else "pc".
     n_components : int, default=20
-        Dimensions of the common space, at most; the thesis uses 1.
+        Dimensions of the common space, at most.
     similarity : float, default=1.0
         How much the two tables should agree there (β).
     linearity : float in (0, 1], default=1.0
         1 keeps the columns only, the linear HeMap; less keeps clusters too (θ; nonlinear at 0.5).
-    selection : bool, default=True
-        Whether only source rows in clusters shared with the target are used.
     scale : bool, default=True
         Whether columns are brought to variance 1; turn it off where all are in one unit.
     guard : int or None, default=5
@@ -60,7 +61,7 @@ class HeMap(Storable, BaseEstimator):
         in the original and in the common space, and over the commonest class (or mean); None
         trusts the source untested.
     random_state : int, RandomState or None, default=None
-        Decides folds, clusters and random alignments.
+        Decides folds and clusters.
 
     Attributes
     ----------
@@ -79,7 +80,7 @@ class HeMap(Storable, BaseEstimator):
     transfer_ : object or None
         What was learned with the source, refused or not; it has ``predict`` as well.
     selected_ : ndarray or None
-        The source rows that are selected.
+        The source rows that are used: those in clusters shared with the target, Eq. (5.17).
     eigenvalues_ : ndarray or None
         What each dimension of the common space weighs.
     classes_ : ndarray
@@ -90,7 +91,8 @@ class HeMap(Storable, BaseEstimator):
     Notes
     -----
     Erratum: the thesis says that the order of rows does not matter. It does: row i of the target
-    is projected with row i of the source. Rows laid together at random carry nothing over.
+    is projected with row i of the source. Rows aligned at random carry nothing over; that is
+    :class:`tabweave.published.HeMap`.
 
     Classes of equal names are taken to mean the same; other classes, and numbers, are bridged
     (Eqs. 5.19 and 5.20). Rename classes to have them bridged.
@@ -126,6 +128,18 @@ class HeMap(Storable, BaseEstimator):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "alignment": [StrOptions({"auto", "pairs", "pc", "score", "cluster"})],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "similarity": [Interval(Real, 0, None, closed="left")],
+        "linearity": [Interval(Real, 0, 1, closed="right")],
+        "scale": ["boolean"],
+        "guard": [Interval(Integral, 2, None, closed="left"), None],
+        "random_state": ["random_state"],
+    }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"selection": ()}
+
     def __init__(
         self,
         estimator: Any = None,
@@ -134,7 +148,6 @@ class HeMap(Storable, BaseEstimator):
         n_components: int = 20,
         similarity: float = 1.0,
         linearity: float = 1.0,
-        selection: bool = True,
         scale: bool = True,
         guard: int | None = 5,
         random_state: Any = None,
@@ -144,10 +157,17 @@ class HeMap(Storable, BaseEstimator):
         self.n_components = n_components
         self.similarity = similarity
         self.linearity = linearity
-        self.selection = selection
         self.scale = scale
         self.guard = guard
         self.random_state = random_state
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        if state.get("alignment") != "random":
+            return super()._upgraded(state)
+        # A file of the time when a parameter chose the published algorithm.
+        kept = {k: v for k, v in state.items() if k not in ("alignment", "guard", "selection")}
+        return import_module("tabweave.published").HeMap._upgraded(kept)
 
     # -- learning --------------------------------------------------------------------------
 
@@ -166,7 +186,8 @@ class HeMap(Storable, BaseEstimator):
         pairs : array-like of int, optional
             For each target row the number of the source row about the same thing, or -1.
         """
-        self._check_parameters()
+        self._validate_params()
+        self._check_learner()
         with numbers_only("X"):
             X = validate_data(self, X, dtype=np.float64)
         numeric = self._is_regressor()
@@ -193,8 +214,8 @@ class HeMap(Storable, BaseEstimator):
 
     def _try(self, target: Target, source: Source) -> Verdict:
         """Fit the transfer and have it judged."""
-        options = self._options(target)
-        self.alignment_ = options.alignment
+        self.alignment_, align, rounds = self._alignment(target)
+        options = self._options(align, rounds)
         paired = len(source.X) if target.pairs is None else np.sum(target.pairs >= 0)
         if min(len(source.X), paired) < 2:
             return Verdict(True, "the source has fewer than two rows to align", {})
@@ -203,27 +224,37 @@ class HeMap(Storable, BaseEstimator):
         self.transfer_ = Transfer(options, target, source)
         self.selected_ = self.transfer_.selected
         self.eigenvalues_ = self.transfer_.eigenvalues
+        return self._judge(options, target, source)
+
+    def _judge(self, options: Options, target: Target, source: Source) -> Verdict:
         if self.guard is None:
             return Verdict(False, "the guard is off: the source is used untested", {})
+        assert self.selected_ is not None
         risk = too_risky(len(self.selected_), len(source.X))
         return risk or judge(options, target, source, int(self.guard))
 
-    def _options(self, target: Target) -> Options:
+    def _alignment(self, target: Target) -> tuple[str, Align, int]:
+        """Return the alignment by name and as a function, and how often it is refined."""
         how = self.alignment
         if how == "auto":
             how = "pc" if target.pairs is None else "pairs"
         if how == "pairs" and target.pairs is None:
-            raise ValueError("alignment='pairs' needs pairs: give fit the source row of each row")
+            raise ValueError(
+                "alignment='pairs': expected pairs, the source row of each row, got none in fit"
+            )
+        return how, partial(align, how), 0 if how == "pairs" else _ROUNDS
+
+    def _options(self, align: Align, rounds: int) -> Options:
         return Options(
             make=self._estimator,
             numeric=self._is_regressor(),
-            alignment=how,
+            align=align,
+            rounds=rounds,
             n_components=int(self.n_components),
             beta=float(self.similarity),
             theta=float(self.linearity),
-            selection=bool(self.selection),
             scale=bool(self.scale),
-            seed=check_random_state(self.random_state).randint(2**31 - 1),
+            seed=seed_of(self.random_state),
         )
 
     def _estimator(self, n_rows: int) -> Any:
@@ -234,22 +265,10 @@ class HeMap(Storable, BaseEstimator):
     def _is_regressor(self) -> bool:
         return self.estimator is not None and is_regressor(self.estimator)
 
-    def _check_parameters(self) -> None:
+    def _check_learner(self) -> None:
         learner = self.estimator
-        if learner is not None and not (
-            hasattr(learner, "fit") and (is_classifier(learner) or is_regressor(learner))
-        ):
-            raise TypeError(f"estimator={self.estimator!r}: give a classifier or a regressor")
-        if self.alignment not in ("auto", *ALIGNMENTS):
-            raise ValueError(f"alignment={self.alignment!r}: use 'auto' or one of {ALIGNMENTS}")
-        if not isinstance(self.n_components, Integral) or self.n_components < 1:
-            raise ValueError(f"n_components={self.n_components!r}: use a whole number from 1")
-        if not isinstance(self.similarity, Real) or not 0 <= self.similarity < np.inf:
-            raise ValueError(f"similarity={self.similarity!r}: use a number from 0")
-        if not isinstance(self.linearity, Real) or not 0 < self.linearity <= 1:
-            raise ValueError(f"linearity={self.linearity!r}: use a number above 0, up to 1")
-        if self.guard is not None and (not isinstance(self.guard, Integral) or self.guard < 2):
-            raise ValueError(f"guard={self.guard!r}: use a number of folds from 2, or None")
+        if learner is not None and not (is_classifier(learner) or is_regressor(learner)):
+            raise TypeError(f"estimator: expected a classifier or a regressor, got {learner!r}")
 
     # -- using -----------------------------------------------------------------------------
 
@@ -271,7 +290,7 @@ class HeMap(Storable, BaseEstimator):
         """Return target rows in the common space, whether or not the source was refused."""
         X = self._read(X)
         if self.transfer_ is None:
-            raise ValueError(f"there is no common space: {self.reason_}")
+            raise ValueError(f"expected a source that can be aligned, got none: {self.reason_}")
         return self.transfer_.side.project(X)
 
     def _model(self) -> Any:
@@ -293,7 +312,7 @@ class HeMap(Storable, BaseEstimator):
         return tags
 
 
-# -- What HeMap is given: outputs with gaps, a source, pairs; and what of it is refused
+# -- what HeMap is given: outputs with gaps, a source, pairs ------------------------------------
 
 
 @contextmanager
@@ -320,13 +339,13 @@ def read_target(y: Any, n_rows: int, numeric: bool) -> tuple[np.ndarray, np.ndar
             f"Found input variables with inconsistent numbers of samples: {[n_rows, len(present)]}"
         )
     if not present.any():
-        raise ValueError("no row has a label: y is missing (None or NaN) everywhere")
+        raise ValueError("y: expected a label for some of the rows, got None or NaN everywhere")
     if numeric:
         return as_numbers(values, "y"), present
     if type_of_target(values) == "continuous":
         raise ValueError(
-            "Unknown label type: y has numbers, the learner is a classifier; give a regressor, as "
-            "in HeMap(Ridge())"
+            "Unknown label type: expected classes for a classifier, got numbers; give a regressor, "
+            "as in HeMap(Ridge())"
         )
     check_classification_targets(values)
     return values, present
@@ -359,19 +378,18 @@ def read_source(source: Any, target_numeric: bool) -> Source:
         X, v = source
     except (TypeError, ValueError):
         raise TypeError(
-            f"source must be a pair (rows, outputs), got {type(source).__name__}"
+            f"source: expected a pair (rows, outputs), got {type(source).__name__}"
         ) from None
     with numbers_only("source"):
         X = check_array(X, dtype=np.float64, input_name="source", ensure_min_samples=0)
     values, present = read_outputs(v, "the source's outputs")
     if len(X) != len(present):
-        raise ValueError(f"the source has {len(X)} rows, but {len(present)} outputs")
+        raise ValueError(f"source: expected {len(X)} outputs, one a row, got {len(present)}")
     if not len(X):
-        raise ValueError("the source has no rows; leave it out")
+        raise ValueError("source: expected rows, got none; leave it out")
     if not present.all():
-        raise ValueError(
-            f"source row {np.flatnonzero(~present)[0]} has no output; leave such rows out"
-        )
+        row = np.flatnonzero(~present)[0]
+        raise ValueError(f"source: expected an output of row {row}, got null; leave such rows out")
     numbers = values.dtype.kind in "iuf"
     numeric = numbers and (target_numeric or type_of_target(values) == "continuous")
     return Source(X, as_numbers(values, "source") if numeric else values, numeric)
@@ -384,23 +402,23 @@ def read_pairs(pairs: Any, n_rows: int, n_source: int) -> np.ndarray | None:
     pairs = np.asarray(pairs)
     if pairs.dtype.kind not in "iu":
         raise TypeError(
-            f"pairs must be row numbers of the source (-1 for none), got {pairs.dtype}; "
-            "ids are turned into row numbers by pandas.Index(source_ids).get_indexer(ids)"
+            f"pairs: expected row numbers of the source (-1 for none), got {pairs.dtype}; "
+            "pandas.Index(source_ids).get_indexer(ids) turns ids into row numbers"
         )
     if pairs.shape != (n_rows,):
-        raise ValueError(f"pairs has shape {pairs.shape}; give one row number for {n_rows} rows")
+        raise ValueError(f"pairs: expected shape ({n_rows},), got {pairs.shape}")
     wrong = (pairs < -1) | (pairs >= n_source)
     if wrong.any():
         raise ValueError(
-            f"pairs[{np.flatnonzero(wrong)[0]}] is {pairs[wrong][0]}; the source has rows 0 to "
-            f"{n_source - 1}, and -1 says that there is no partner"
+            f"pairs[{np.flatnonzero(wrong)[0]}]: expected a source row from 0 to {n_source - 1}, "
+            f"or -1 for none, got {pairs[wrong][0]}"
         )
     return pairs.astype(np.int64)
 
 
 def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
-    """Return numbers, or refuse what is none."""
+    """Return outputs as numbers; text is an error."""
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} has values that are no numbers; use a classifier") from None
+        raise ValueError(f"{name}: expected numbers, got text; use a classifier") from None

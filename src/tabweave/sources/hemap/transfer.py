@@ -1,4 +1,8 @@
-"""One transfer of HeMap: align, project, select, bridge, learn [Shi 2013, Figure 18]."""
+"""One transfer of HeMap: align, project, select, bridge, learn [Shi 2013, Figure 18].
+
+Below the class: the alignments, the two projections (section 5.4) solved in the space of columns,
+and what follows them, which source rows to use and how to read their outputs (section 5.5).
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,16 @@ import numpy as np
 from scipy.linalg import eigh, solve
 from sklearn.cluster import KMeans
 
+from tabweave.counts.spectra import fix_signs
 from tabweave.sources.hemap import alignment
 
-_ROUNDS = 3
+Align = Callable[..., alignment.Aligned]  # of (options, target, source, T, S, rng)
+
 _FOLDS = 3
+_RIDGE = 1e-3  # of the mean square of a column: columns may outnumber rows
+_RANK = 1e-10
+_CLUSTERS = 20
+_BINS = 5
 
 
 class Target(NamedTuple):
@@ -37,11 +47,11 @@ class Options(NamedTuple):
 
     make: Callable[[int], Any]
     numeric: bool
-    alignment: str
+    align: Align
+    rounds: int  # in which rows are aligned again, in the space found
     n_components: int
     beta: float
     theta: float
-    selection: bool
     scale: bool
     seed: int
 
@@ -72,20 +82,17 @@ class Transfer:
     def __init__(self, options: Options, target: Target, source: Source) -> None:
         rng = np.random.RandomState(options.seed)
         self.side, B_T, B_S, self.eigenvalues = _project(options, target, source, rng)
-        known = B_T[target.labeled]
-        self.target_learner = options.make(len(known)).fit(known, target.y)
-        rows = np.arange(len(B_S))
-        if options.selection:
-            rows = selected_rows(B_T, B_S, rng)
-        self.selected = rows
+        labeled = B_T[target.labeled]
+        self.target_learner = options.make(len(labeled)).fit(labeled, target.y)
+        self.selected = rows = selected_rows(B_T, B_S, rng)
         self.projected_source = B_S
-        self._learn(options, target.y, known, B_S[rows], source.v[rows], source.numeric)
+        self._learn(options, target.y, labeled, B_S[rows], source.v[rows], source.numeric)
 
     def _learn(
         self,
         options: Options,
         y: np.ndarray,
-        known: np.ndarray,
+        labeled: np.ndarray,
         B_S: np.ndarray,
         v: np.ndarray,
         v_numeric: bool,
@@ -100,11 +107,11 @@ class Transfer:
             v = number_bridge(self.target_learner.predict(B_S), v, not v_numeric)
         elif v_numeric or not same_classes(y, v):
             names, codes = np.unique(quantile_codes(v) if v_numeric else v, return_inverse=True)
-            seen = probabilities(self.target_learner, B_S)
-            self.bridge = class_bridge(seen, codes, len(names))
+            opinions = probabilities(self.target_learner, B_S)
+            self.bridge = class_bridge(opinions, codes, len(names))
             self.learner = options.make(len(B_S)).fit(B_S, codes)
             return
-        rows, values = np.vstack([known, B_S]), np.concatenate([y, v])
+        rows, values = np.vstack([labeled, B_S]), np.concatenate([y, v])
         self.learner = options.make(len(rows)).fit(rows, values)
         self.classes = getattr(self.learner, "classes_", None)
 
@@ -128,10 +135,9 @@ def _project(
     frames = Frame.of(target.X, options.scale), Frame.of(source.X, options.scale)
     T, S = frames[0].apply(target.X), frames[1].apply(source.X)
     clusters, C_T, C_S = _partitions(options, T, source, rng)
-    i, j = _align(options, target, source, T, S, rng)
+    i, j = options.align(options, target, source, T, S, rng)
     features_T, features_S = np.hstack([T, C_T]), np.hstack([S, C_S])
-    rounds = _ROUNDS if options.alignment in alignment.REFINED else 0
-    for remaining in range(rounds, -1, -1):
+    for remaining in range(options.rounds, -1, -1):
         F = Factor.of(T[i], S[j], C_T[i], C_S[j], options.beta, options.theta)
         found = embed(F, options.n_components)
         # Eigenvectors all have length 1; like principal components they should weigh as they vary.
@@ -147,7 +153,7 @@ def _project(
 def _partitions(
     options: Options, T: np.ndarray, source: Source, rng: np.random.RandomState
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Algorithm 4, step 34: target rows in clusters, source rows in classes; nothing if linear."""
+    """Algorithm 4, step 34: target rows in clusters, source rows in classes; empty if linear."""
     if options.theta == 1:
         return None, np.zeros((len(T), 0)), np.zeros((len(source.X), 0))
     v = quantile_codes(source.v) if source.numeric else source.v
@@ -161,7 +167,11 @@ def _indicators(means: KMeans, Z: np.ndarray) -> np.ndarray:
     return np.eye(means.n_clusters)[means.predict(Z)]
 
 
-def _align(
+# -- alignments ---------------------------------------------------------------------------------
+
+
+def align(
+    how: str,
     options: Options,
     target: Target,
     source: Source,
@@ -169,18 +179,17 @@ def _align(
     S: np.ndarray,
     rng: np.random.RandomState,
 ) -> alignment.Aligned:
-    if options.alignment == "pairs":
+    """Align by "pairs", "pc", "score" or "cluster"; T and S are the scaled rows."""
+    if how == "pairs":
         assert target.pairs is not None
         rows = np.flatnonzero(target.pairs >= 0)
         return rows, target.pairs[rows]
-    if options.alignment == "random":
-        return alignment.at_random(len(T), len(S), rng)
+    if how == "score":
+        return alignment.nearest(*_scores(options, target, source, T, S))
     codes = shared_codes(target.y, target.labeled, source.v, options.numeric, source.numeric)
-    if options.alignment == "pc":
+    if how == "pc":
         return alignment.by_components(T, S, codes)
-    if options.alignment == "cluster":
-        return alignment.by_clusters(T, S, codes, rng)
-    return alignment.nearest(*_scores(options, target, source, T, S))
+    return alignment.by_clusters(T, S, codes, rng)
 
 
 def _scores(
@@ -222,15 +231,12 @@ def _out_of_fold(
         if names is None:
             out[asked, 0] = learner.predict(S[asked])
         else:
-            places = np.searchsorted(names, learner.classes_)
-            out[np.ix_(asked, places)] = probabilities(learner, S[asked])
+            columns = np.searchsorted(names, learner.classes_)
+            out[np.ix_(asked, columns)] = probabilities(learner, S[asked])
     return out
 
 
-# -- The two projections of HeMap [Shi 2013, section 5.4], solved in the space of columns
-
-_RIDGE = 1e-3  # of the mean square of a column: columns may outnumber rows
-_RANK = 1e-10
+# -- projections --------------------------------------------------------------------------------
 
 
 class Frame(NamedTuple):
@@ -243,11 +249,11 @@ class Frame(NamedTuple):
     def of(cls, X: np.ndarray, scale: bool) -> Frame:
         """Measure a table; columns keep their units unless ``scale``."""
         mean = X.mean(axis=0)
-        spread = X.std(axis=0)
-        # A constant column has no spread but rounding; it says nothing and stays at 0.
-        flat = spread <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
-        unit = np.where(flat, np.inf, spread if scale else 1.0)
-        size = np.sqrt(np.sum((spread / unit) ** 2))
+        deviation = X.std(axis=0)
+        # A constant column deviates by rounding only; it says nothing and stays at 0.
+        flat = deviation <= 1e-12 * np.maximum(np.abs(mean), 1e-300)
+        unit = np.where(flat, np.inf, deviation if scale else 1.0)
+        size = np.sqrt(np.sum((deviation / unit) ** 2))
         return cls(mean, unit * size if size > 0 else unit)
 
     def apply(self, X: np.ndarray) -> np.ndarray:
@@ -317,8 +323,7 @@ def embed(F: Factor, n_components: int) -> Embedding:
     values, V = values[kept], V[:, kept]
     if size == F.Z.shape[1]:
         V = np.vstack([F.Z @ (F.a[:, None] * V), F.Z @ (F.b[:, None] * V)]) / np.sqrt(values)
-    largest = np.abs(V).argmax(axis=0)
-    V = V * np.where(V[largest, np.arange(V.shape[1])] < 0, -1.0, 1.0)
+    V = fix_signs(V)
     return Embedding(V[: len(F.Z)], V[len(F.Z) :], values)
 
 
@@ -336,10 +341,7 @@ def linear_map(features: np.ndarray, B: np.ndarray) -> np.ndarray:
     return solve(gram, features.T @ B, assume_a="pos")
 
 
-# -- What follows the projection in HeMap: which source rows to use, and how to read their outputs
-
-_CLUSTERS = 20
-_BINS = 5
+# -- selection and outputs ----------------------------------------------------------------------
 
 
 def selected_rows(B_T: np.ndarray, B_S: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
@@ -357,8 +359,8 @@ def selected_rows(B_T: np.ndarray, B_S: np.ndarray, rng: np.random.RandomState) 
     for c in np.unique(in_T):
         rows = np.flatnonzero(in_S == c)
         asked = int(np.ceil(np.mean(in_T == c) * len(B_S)))
-        away = np.sum((B_S[rows] - B_T[in_T == c].mean(axis=0)) ** 2, axis=1)
-        chosen.append(rows[np.argsort(away, kind="stable")[:asked]])
+        distance = np.sum((B_S[rows] - B_T[in_T == c].mean(axis=0)) ** 2, axis=1)
+        chosen.append(rows[np.argsort(distance, kind="stable")[:asked]])
     return np.sort(np.concatenate(chosen))
 
 
@@ -389,10 +391,10 @@ def number_bridge(y_s: np.ndarray, v: np.ndarray, classes: bool) -> np.ndarray:
     if classes:
         _, codes = np.unique(v, return_inverse=True)
         return class_bridge(y_s[:, None], codes, codes.max() + 1)[codes, 0]
-    spread = v - v.mean()
-    square = spread @ spread
-    slope = spread @ (y_s - y_s.mean()) / square if square > 0 else 0.0
-    return y_s.mean() + slope * spread
+    centred = v - v.mean()
+    square = centred @ centred
+    slope = centred @ (y_s - y_s.mean()) / square if square > 0 else 0.0
+    return y_s.mean() + slope * centred
 
 
 def quantile_codes(values: np.ndarray) -> np.ndarray:
@@ -417,7 +419,7 @@ def shared_codes(
 
 
 def same_classes(y: np.ndarray, v: np.ndarray) -> bool:
-    """Whether one output's classes are among the other's; then equal names mean the same."""
+    """Return whether one output's classes are among the other's; equal names then mean the same."""
     ours, theirs = set(y.tolist()), set(v.tolist())
     return ours <= theirs or theirs <= ours
 

@@ -1,18 +1,78 @@
-"""``tabweave drift``: what changed from one table to another."""
+"""``tabweave report``, ``drift`` and ``studio``: a whole table on a page, or against another."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tabweave.apps.cli.app import Columns, Drop, From, Json, Kind, Misuse, Seed, note
-from tabweave.apps.cli.files import opened
+from tabweave.apps.cli.app import (
+    Columns,
+    Drop,
+    Force,
+    From,
+    Json,
+    Kind,
+    Method,
+    Misuse,
+    Seed,
+    Source,
+    Target,
+    note,
+)
+from tabweave.apps.cli.files import check_output, is_stdout, located
 from tabweave.apps.cli.job import Job, Rows, listed
-from tabweave.apps.cli.show import as_json, cell, emit, say
+from tabweave.apps.cli.show import as_json, cell, emit, progress, say
 from tabweave.apps.cli.show import table as show_table
+from tabweave.io.atomic import replacing
 
 CHANGED = 3  # exit code under --check
+
+
+def report(
+    source: Source,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to put the page; - is standard output.")
+    ] = Path("report.html"),
+    method: Method = "auto",
+    target: Target = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    from_: From = None,
+    seed: Seed = 0,
+    force: Force = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print what the page shows as JSON.")
+    ] = False,
+) -> None:
+    """Describe a table: columns, couplings, map, clusters, neighbours, warnings."""
+    from tabweave.apps.report import describe, page
+
+    if not json:
+        check_output(output, force)
+    with located(source, from_) as path:
+        job = Job(path, method, target, listed(columns), listed(drop), kinds=kind or (), seed=seed)
+        table = job.table(job.rows(), with_target=True)
+        with progress() as show:
+            found = describe(table, target=target, method=method, random_state=seed, progress=show)
+    if json:
+        as_json(found)
+        return
+    text = page(found)
+    if is_stdout(output):
+        typer.echo(text)
+        return
+    with replacing(output) as part:
+        part.write_text(text, encoding="utf-8")
+    say(
+        "{rows:,} rows × {columns} columns described in [bold]{output}[/]",
+        rows=table.n_rows,
+        columns=len(table.schema),
+        output=str(output),
+    )
 
 
 def drift(
@@ -38,14 +98,14 @@ def drift(
         raise Misuse("only one of OLD and NEW can be standard input")
     if not 0 < level < 1:
         raise Misuse(f"--level {level}: use a share between 0 and 1")
-    with opened(old, from_) as first, opened(new, from_) as second:
+    with located(old, from_) as first, located(new, from_) as second:
         job = Job(first, columns=listed(columns), drop=listed(drop), kinds=kind or ())
         before, after = _counted(job, second)
     report = drift_report(before, after, level=level, random_state=seed)
     if json:
         as_json(_as_dict(report))
     else:
-        _print(report, before.n, after.n)
+        _print_drift(report, before.n, after.n)
     if check and (report.changed or report.changed_couplings):
         raise typer.Exit(CHANGED)
 
@@ -53,11 +113,12 @@ def drift(
 def _counted(job: Job, new: str) -> tuple[Any, Any]:
     """Count both tables; what the columns of the first are holds for the second, too."""
     from tabweave import Counts, Table
+    from tabweave.engines import open_source
 
     rows = job.rows()
     table = job.table(rows)
     before, names = Counts.of(table), table.schema.names
-    after = Rows.read(new, counts=before)
+    after = Rows.read(open_source(new), before)
     for name in names:
         if name not in after.columns:
             raise ValueError(f"only OLD has column {name!r}; compare others by --columns or --drop")
@@ -68,7 +129,7 @@ def _counted(job: Job, new: str) -> tuple[Any, Any]:
 
 
 def _as_dict(report: Any) -> dict[str, Any]:
-    def told(findings: Any) -> list[dict[str, Any]]:
+    def listed_(findings: Any) -> list[dict[str, Any]]:
         return [
             {
                 "name": f.name,
@@ -85,12 +146,12 @@ def _as_dict(report: Any) -> dict[str, Any]:
         "level": report.level,
         "changed": report.changed,
         "changed_couplings": report.changed_couplings,
-        "columns": told(report.columns),
-        "couplings": told(report.couplings),
+        "columns": listed_(report.columns),
+        "couplings": listed_(report.couplings),
     }
 
 
-def _print(report: Any, before: int, after: int, most: int = 10) -> None:
+def _print_drift(report: Any, before: int, after: int, most: int = 10) -> None:
     for title, findings in (("Columns", report.columns), ("Couplings", report.couplings[:most])):
         if findings:
             emit(_as_table(title, findings, report.level))
@@ -122,3 +183,20 @@ def _as_table(title: str, findings: Any, level: float) -> Any:
         for row, f in zip(rows, findings, strict=True):
             row.append(", ".join(map(cell, f.values)))
     return show_table(heads, rows, right=heads[2:5], title=title)
+
+
+def studio(
+    path: Annotated[
+        Path, typer.Argument(metavar="[PATH]", help="A file to open, or the folder to look in.")
+    ] = Path(),
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+) -> None:
+    """Open a local page: look at a table, compare methods, download what you see."""
+    if not path.exists():
+        raise ValueError(f"there is no file or folder {str(path)!r}")
+    from tabweave.apps.studio import serve
+
+    with suppress(KeyboardInterrupt):  # the way to end it
+        serve(path, host=host, port=port, open_browser=browser)

@@ -1,0 +1,121 @@
+"""What the server holds: the start folder, the files that were let in, and the jobs."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tabweave.apps.studio.files import (
+    Refused,
+    Source,
+    TooLarge,
+    check,
+    check_width,
+    own_copy,
+    suffix_of,
+)
+from tabweave.apps.studio.jobs import Job, Jobs
+
+N_PREVIEW = 6
+_UPLOADS = 4  # times the limit, all uploads together
+
+
+class Studio:
+    """The start folder, the files let in, and the jobs."""
+
+    def __init__(self, start: Path, limit: int) -> None:
+        self.root = start if start.is_dir() else start.parent
+        self.first = None if start.is_dir() else start.name
+        self.limit = limit
+        self.folder = Path(tempfile.mkdtemp(prefix="tabweave-studio-"))
+        self.jobs = Jobs(self.folder)
+        self.sources: dict[str, Source] = {}
+        self._taken = 0
+
+    def close(self) -> None:
+        """End all jobs, and leave nothing behind."""
+        self.jobs.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def let_in(self, path: Path, name: str) -> dict[str, Any]:
+        """Check a table, remember it, and return its columns and first rows."""
+        own = path
+        try:
+            own = own_copy(path, self.folder, self.limit)
+            check(own)
+            found = _first_rows(own)
+        except Exception as error:
+            if own != path:
+                shutil.rmtree(own.parent, ignore_errors=True)
+            text = str(error).replace(str(own), name).replace(str(path), name).strip()
+            text = text.removeprefix(f"{name}: ")
+            raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
+        key = secrets.token_hex(8)
+        self.sources[key] = Source(own, name)
+        return found | {"source": key, "name": name}
+
+    async def take(self, request: Any, name: str) -> dict[str, Any]:
+        """Write an upload to a file of its own, and stop when it gets too large."""
+        from fastapi.concurrency import run_in_threadpool
+
+        name = (Path(name.replace("\\", "/")).name or "upload")[-200:]
+        suffix = suffix_of(name) + (".gz" if name.lower().endswith(".gz") else "")
+        length = request.headers.get("content-length", "")
+        if length.isdigit() and int(length) > self.limit:
+            raise TooLarge(self.limit)
+        if self._taken > _UPLOADS * self.limit:
+            raise Refused("there are many uploads already; stop the studio and start it again")
+        folder = self.folder / secrets.token_hex(8)
+        folder.mkdir()
+        path = folder / f"table{suffix}"
+        try:
+            await self._receive(request, path)
+            return await run_in_threadpool(self.let_in, path, name)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+    async def _receive(self, request: Any, path: Path) -> None:
+        size = 0
+        with path.open("wb") as file:
+            async for block in request.stream():
+                size += len(block)
+                if size > self.limit:
+                    raise TooLarge(self.limit)
+                file.write(block)
+        self._taken += size
+
+    def source(self, key: str) -> Source:
+        """Return a file that was let in."""
+        if key not in self.sources:
+            raise KeyError("this file is not open (any more); open it again")
+        return self.sources[key]
+
+    def finished(self, name: str) -> Job:
+        """Return a job that has something to show."""
+        job = self.jobs[name]
+        job.look()
+        if job.state != "done":
+            raise Refused(f"this job is {job.state}; there is nothing to show")
+        return job
+
+
+def _first_rows(path: Path) -> dict[str, Any]:
+    """Return the columns of a table and its first rows as text."""
+    from tabweave import Table, engines
+    from tabweave.apps.report.parts import cell
+
+    first = next(iter(engines.batches(str(path), batch_rows=N_PREVIEW)), None)
+    if first is None:
+        raise Refused("it has columns but no rows")
+    table = Table.of(first)
+    check_width(len(table.schema))
+    shown = range(min(N_PREVIEW, table.n_rows))
+    return {
+        "columns": list(table.schema.names),
+        "preview": [[cell(data, row) for _, data in itertools.islice(table, 40)] for row in shown],
+    }

@@ -1,0 +1,25 @@
+"""The walk of a row, counted: how many files of the package a reader passes through."""
+
+import pandas as pd
+
+from tabweave import Weave
+
+FRAME = pd.DataFrame(
+    {
+        "color": ["red", "blue", None, "green"] * 5,
+        "size": ["S", "M", "S", "L"] * 5,
+        "grade": [1, 2, 3, 2] * 5,
+    }
+)
+
+
+def test_fit_and_transform_cross_few_files(calls):
+    Weave().fit(FRAME).transform(FRAME)  # importing a module enters it, too
+    model = Weave()
+    with calls() as fitting:
+        model.fit(FRAME)
+    with calls() as transforming:
+        model.transform(FRAME)
+    fitted, transformed = (work.modules("tabweave") for work in (fitting, transforming))
+    assert len(fitted) <= 10, sorted(fitted)
+    assert len(transformed) <= 8, sorted(transformed)

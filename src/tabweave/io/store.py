@@ -67,7 +67,7 @@ _FORMER = {
     "weft.sources._hemap_projection": "sources.hemap.transfer",
     "weft.sources._hemap_transfer": "sources.hemap.transfer",
     "weft.sparse": "embed.sets.ksvd embed.sets.tfidf",
-    "weft.sparse._terms": "embed.sets.terms",
+    "weft.sparse._terms": "embed.sets.tfidf",
     "weft.sparse._vocabulary": "embed.sets.tfidf",
     "weft.table": "rows.table",
     "weft.tables": "blocks.value_tables",

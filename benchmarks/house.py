@@ -60,6 +60,17 @@ _PUBLISHED = "the published algorithm is a class of tabweave.published"
 _UNUSED = "nobody needs it: no constructor has more than eight parameters"
 _METHOD = "a setting of the method: VI(...), Gibbs(...)"
 LOST: dict[str, str] = {
+    "measures.matching": "a module of one function; hamming is in measures.frequency",
+    "table.Kind": "a type of strings, in rows.table as before; types are not found by name",
+    "Counts(labels)": "vocabulary, which holds the labels; Counts.labels stays",
+    "Counts(digits)": "exact_moments, what they are",
+    "Counts.digits": "exact_moments, what they are",
+    "ValueTables(names)": "vocabulary, which holds the names; ValueTables.names stays",
+    "ValueTables(labels)": "vocabulary, which holds the labels; ValueTables.labels stays",
+    "export.sql(prefix)": "its default follows the name of the package",
+    "spaces.shares(block)": "in counts.couplings as before; another shares() is found first",
+    "spectra.projected(tables)": "in counts.spectra as before; another projected() is found first",
+    "spectra.projected(axes)": "in counts.spectra as before; another projected() is found first",
     "CKML(repair)": _PUBLISHED,
     "CKML.repair_": "psd_clip_, what it is",
     "HELIC(solver)": _PUBLISHED,

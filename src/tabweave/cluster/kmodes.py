@@ -28,7 +28,7 @@ from tabweave.io.store import Storable
 from tabweave.rows.distinct import distinct_rows
 from tabweave.rows.table import Table
 from tabweave.rows.vocabulary import Label, positions
-from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
+from tabweave.embed.metric import fit_metric, read_rows, value_codes, value_lookups
 
 
 class KModes(

@@ -14,6 +14,7 @@ from tabweave.apps.methods import SUPERVISED
 from tabweave.apps.studio.jobs import Job, read
 from tabweave.apps.studio.program import program
 from tabweave.rows.distinct import take_rows
+from tabweave.search.scan import Nearest
 
 DOWNLOADS = {
     "vectors.csv": "text/csv",
@@ -95,18 +96,16 @@ def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     reading, _ = opened(job)
     vectors = np.load(job.folder / "vectors.npy", mmap_mode="r")
     check_row(row, len(vectors))
-    apart = np.empty(len(vectors))
+    found = Nearest(vectors[row : row + 1], [row], min(k, len(vectors) - 1))
     for start in range(0, len(vectors), _BLOCK):
-        block = np.asarray(vectors[start : start + _BLOCK]) - vectors[row]
-        apart[start : start + _BLOCK] = np.einsum("ij,ij->i", block, block)
-    apart[row] = np.inf
-    order = np.argsort(apart, kind="stable")[: min(k, len(apart) - 1)]
+        block = vectors[start : start + _BLOCK]
+        found.see(np.arange(start, start + len(block)), block)
     return {
         "row": row,
         "cells": row_of(reading, row),
         "near": [
-            {"row": int(i), "distance": float(np.sqrt(apart[i])), "cells": row_of(reading, int(i))}
-            for i in order
+            {"row": int(i), "distance": float(distance), "cells": row_of(reading, int(i))}
+            for i, distance in zip(found.rows[0], found.distances[0], strict=True)
         ],
     }
 

@@ -27,7 +27,7 @@ KIND = "estimator"
 _FORMER = {
     "weft._absolute": "blocks.numbers",
     "weft._index_graph": "search.graph",
-    "weft._index_rows": "search.stored",
+    "weft._index_rows": "search.index",
     "weft._memory": "embed.windowed",
     "weft._mixed": "blocks.numbers embed.mixed",
     "weft._schema": "rows.table",
@@ -38,7 +38,7 @@ _FORMER = {
     "weft.couplings": "counts.couplings",
     "weft.hierarchy": "blocks.trees embed.hierarchy.drdh embed.hierarchy.tree",
     "weft.hierarchy._blocks": "blocks.trees",
-    "weft.hierarchy._search": "search.scan",
+    "weft.hierarchy._search": "embed.hierarchy.drdh",
     "weft.index": "search.index",
     "weft.learn._helic_pairs": "embed.helic.pairs",
     "weft.learn._nonbend_model": "embed.nonbend.model",

@@ -19,6 +19,7 @@ from tabweave.io.codec import Decoder, Encoder, Outdated
 from tabweave.rows.table import Schema
 
 KIND = "estimator"
+_ABSENT = object()
 # Room → classes that files may hold.
 _CLASSES = {
     "blocks.numbers": "Absolute Standard",
@@ -183,8 +184,9 @@ class Storable:
 
 
 def _among(state: dict[str, Any], name: str, values: tuple[Any, ...]) -> bool:
-    """Tell whether a plain part of a state is one of some values."""
-    return any(type(state.get(name)) is type(v) and state[name] == v for v in values)
+    """Tell whether a part of a state is one of some plain values."""
+    value = state.get(name, _ABSENT)
+    return any(type(value) is type(v) and value == v for v in values)
 
 
 def save(value: Any, path: str | PathLike[str]) -> None:

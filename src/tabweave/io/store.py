@@ -23,6 +23,7 @@ from tabweave.io.codec import Decoder, Encoder, Outdated
 from tabweave.rows.table import Schema
 
 KIND = "estimator"
+_ABSENT = object()
 # The rooms that classes lived in before they moved here, so that older files still load.
 _FORMER = {
     "weft._absolute": "blocks.numbers",
@@ -127,8 +128,9 @@ class Storable:
 
 
 def _among(state: dict[str, Any], name: str, values: tuple[Any, ...]) -> bool:
-    """Tell whether a plain part of a state is one of some values."""
-    return any(type(state.get(name)) is type(v) and state[name] == v for v in values)
+    """Tell whether a part of a state is one of some plain values."""
+    value = state.get(name, _ABSENT)
+    return any(type(value) is type(v) and value == v for v in values)
 
 
 def save(value: Any, path: str | PathLike[str]) -> None:

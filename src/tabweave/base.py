@@ -412,6 +412,13 @@ class ValueEmbedder(Embedder):
             )
         return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
 
+    def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
+        pair = super()._read_pair(X, Y)
+        for table in pair if self._policy() == "error" else ():
+            if table is not None:
+                self._codes(table)  # of those that compare codes without asking their blocks
+        return pair
+
     def _codes(self, table: Table) -> list[np.ndarray]:
         """Return the codes of rows in the vocabulary of fit, unknown last; needs no vector."""
         return self.counts_.vocabulary.codes(table, self._policy())

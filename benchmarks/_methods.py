@@ -13,7 +13,7 @@ import _protocols as protocols
 from tabweave import CDE, CKML, HELIC, UNTIE, Counts, OneHot, ValueMetric, ValueTables, Weave
 from tabweave.base import ValueEmbedder
 from tabweave.counts import couplings
-from tabweave.measures.ckml import printed_roots
+from tabweave.measures.coupled import published_roots
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ BASELINES = {
 }
 READINGS = {
     "cKML": _modes("ckml"),
-    "cKML √d²": _modes("ckml-roots", lambda k: ValueMetric(printed_roots)),
+    "cKML √d²": _modes("ckml-roots", lambda k: ValueMetric(published_roots)),
     "cKML distribution": _modes("ckml", centers="distribution"),
     "cKML kernel k-means": _means("ckml-repaired", lambda k: CKML()),
 }

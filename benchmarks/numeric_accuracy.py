@@ -22,7 +22,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from _report import Report
 from tabweave.datasets import load
-from tabweave.embed.numeric import CoupledNumeric
+from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.evaluate import (
     clustering_accuracy,
     davies_bouldin,

@@ -1,7 +1,8 @@
 """What the site is made of beside these pages: the gallery, the reports, the guide to contribute.
 
 Runs before each build: every example is executed and becomes a page with its picture and what it
-prints.
+prints. What lists methods comes from the register: the navigation of the systems, and what stands
+for ``<!-- methods -->`` and ``<!-- embedders -->`` on a page.
 """
 
 import ast
@@ -12,8 +13,34 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tabweave.embed import EMBEDDERS
+from tabweave.measures import MEASURES
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+
+
+def on_config(config):
+    for item in config.nav:
+        if "Systems" in item:
+            item["Systems"] = systems()
+    return config
+
+
+def systems():
+    """Return the pages of the systems: those of embedders by title, then the others."""
+    embedders = {page_of(entry) for entry in EMBEDDERS.values()}
+    pages = sorted((DOCS / "systems").glob("*.md"), key=lambda page: title(page).casefold())
+    names = [page.relative_to(DOCS).as_posix() for page in pages]
+    return sorted(names, key=lambda name: name not in embedders)
+
+
+def page_of(entry):
+    return f"systems/{entry.page}.md"
+
+
+def title(page):
+    return page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
 
 
 def on_pre_build(config):
@@ -60,9 +87,29 @@ def run(script, folder):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Point links at the reports to their copy inside the site."""
+    """Fill in the lists of methods; point links at the reports to their copy inside the site."""
     up = "../" * page.file.src_uri.count("/")
+    markdown = markdown.replace("<!-- methods -->", methods(up))
+    markdown = markdown.replace("<!-- embedders -->", embedders())
     return re.sub(r"\((?:\.\./)*benchmarks/reports(/[^)]*)?\)", lambda m: link(m, up), markdown)
+
+
+def methods(up):
+    """Return a table of every method."""
+    lines = ["| method | what it does | from |", "|---|---|---|"]
+    for name, entry in EMBEDDERS.items():
+        typed = "" if entry.offered == "python" else f", `{name}`"
+        link = f"[`{entry.cls.__name__}`]({up}{page_of(entry)}){typed}"
+        lines.append(f"| {link} | {entry.summary} | {entry.reference} |")
+    for name, entry in MEASURES.items():
+        lines.append(f'| `ValueMetric("{name}")` | {entry.summary} | {entry.reference} |')
+    return "\n".join(lines)
+
+
+def embedders():
+    """Return the reference of every embedder."""
+    names = sorted(f"{e.cls.__module__}.{e.cls.__qualname__}" for e in EMBEDDERS.values())
+    return "\n".join(f"::: {name}" for name in names)
 
 
 def link(match, up):

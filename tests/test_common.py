@@ -7,16 +7,26 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
+from tabweave.embed import EMBEDDERS
 
-ESTIMATORS = [
-    cls()
-    for name in tabweave.__all__
-    if inspect.isclass(cls := getattr(tabweave, name)) and issubclass(cls, BaseEstimator)
-]
 
+def public(module):
+    """Return the estimators among the public names of a module."""
+    found = (getattr(module, name) for name in getattr(module, "__all__", ()))
+    return [cls for cls in found if inspect.isclass(cls) and issubclass(cls, BaseEstimator)]
+
+
+def rooms():
+    return [m for m in (getattr(tabweave, n) for n in tabweave.__all__) if inspect.ismodule(m)]
+
+
+# Of the package, of its rooms (the algorithms as published among them), and of the register.
+CLASSES = list(dict.fromkeys(cls for module in (tabweave, *rooms()) for cls in public(module)))
+ESTIMATORS = [cls() for cls in CLASSES]
 
 ONE_CLUSTER = "sets n_clusters to 1, which is no clustering and refused with a clear error"
 FEW_ROWS = "asks for 8 clusters of fewer distinct rows, which is refused with a clear error"
+BLOBS = "clusters blobs of floats, where no two values are equal"
 EXPECTED = {
     "UNTIE": {
         "check_dont_overwrite_parameters": ONE_CLUSTER,
@@ -25,7 +35,7 @@ EXPECTED = {
         "check_fit2d_predict1d": ONE_CLUSTER,
     },
     "KModes": {
-        "check_clustering": "clusters blobs of floats, where no two values are equal",
+        "check_clustering": BLOBS,
         "check_sample_weights_shape": FEW_ROWS,
         "check_sample_weights_not_overwritten": FEW_ROWS,
         "check_pipeline_consistency": FEW_ROWS,
@@ -34,6 +44,8 @@ EXPECTED = {
     },
 }
 EXPECTED["Weave"] = EXPECTED["UNICORN"] = EXPECTED["UNTIE"]
+for _name in ("CCDSDC", "CCTED", "DCD", "StreamClusterer"):
+    EXPECTED[_name] = {"check_clustering": BLOBS}
 
 
 def expected_failures(estimator):
@@ -45,10 +57,18 @@ def test_sklearn(estimator, check):
     check(estimator)
 
 
-def test_every_estimator_is_found():
-    assert "OneHot" in {type(e).__name__ for e in ESTIMATORS}
+def test_every_embedder_is_found():
+    assert {entry.cls for entry in EMBEDDERS.values()} <= set(CLASSES)
+    assert all(getattr(tabweave, e.cls.__name__) is e.cls for e in EMBEDDERS.values())
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
-def test_has_a_runnable_example(estimator):
-    assert ">>>" in inspect.getdoc(type(estimator))
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.__module__}.{cls.__name__}")
+def test_has_a_runnable_example(cls):
+    assert ">>>" in inspect.getdoc(cls)
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+def test_what_an_embedder_declares_is_so(name):
+    entry = EMBEDDERS[name]
+    assert entry.summary and entry.reference
+    assert entry.needs_y == (getattr(entry.cls(), "_uses_classes", False) is True)

@@ -9,10 +9,9 @@ import pytest
 from tabweave import Counts, Table
 from tabweave.counts.couplings import conditional, frequencies
 from tabweave.embed.ckml import CKML
+from tabweave.embed.coupled_numeric import CoupledNumeric, powers
 from tabweave.embed.hierarchy import Tree
-from tabweave.embed.numeric import CoupledNumeric
-from tabweave.embed.numeric.coupled import powers
-from tabweave.measures.ckml import inter_kernel, intra_kernel
+from tabweave.measures.coupled import inter_kernel, intra_kernel
 
 SWEETNESS = ["low", "low", "low", "low", "high", "high"]
 

@@ -4,157 +4,120 @@ One-hot throws away what your columns know about each other; tabweave keeps it, 
 data, with a metric you can trust and a table you can look into.
 """
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # for readers and type checkers; at run time names load when they are asked for
-    from tabweave import (
-        apps,
-        blocks,
-        cluster,
-        counts,
-        datasets,
-        embed,
-        engines,
-        evaluate,
-        io,
-        measures,
-        plots,
-        published,
-        rows,
-        search,
-        sources,
-        tasks,
-    )
-    from tabweave.apps import report, studio
-    from tabweave.blocks.value_tables import ValueTables
-    from tabweave.cluster import KModes
-    from tabweave.counts.counts import Counts
-    from tabweave.embed.cde import CDE
-    from tabweave.embed.ckml import CKML
-    from tabweave.embed.helic.helic import HELIC
-    from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
-    from tabweave.embed.mixed import MixedEmbedder
-    from tabweave.embed.nonbend.nonbend import NonBEND
-    from tabweave.embed.numeric import CoupledNumeric
-    from tabweave.embed.onehot import OneHot
-    from tabweave.embed.sets import KSVD, SetTfidf, batch_omp, omp
-    from tabweave.embed.unicorn import UNICORN
-    from tabweave.embed.untie import UNTIE
-    from tabweave.embed.value_metric import ValueMetric
-    from tabweave.embed.weave import Weave
-    from tabweave.embed.windowed import Windowed
-    from tabweave.engines import count
-    from tabweave.io import export
-    from tabweave.io.store import load
-    from tabweave.rows.table import Column, Schema, Table
-    from tabweave.search.index import SimilarityIndex
-    from tabweave.search.knn import WeightedKNN
-    from tabweave.sources import CoCA, GBCClassifier, GBCRegressor, HeMap, Sources
+if TYPE_CHECKING:  # what editors and type checkers know; every other name is found as well, untyped
+    from tabweave import apps as apps
+    from tabweave import blocks as blocks
+    from tabweave import cluster as cluster
+    from tabweave import counts as counts
+    from tabweave import datasets as datasets
+    from tabweave import embed as embed
+    from tabweave import engines as engines
+    from tabweave import evaluate as evaluate
+    from tabweave import io as io
+    from tabweave import measures as measures
+    from tabweave import plots as plots
+    from tabweave import published as published
+    from tabweave import rows as rows
+    from tabweave import search as search
+    from tabweave import sources as sources
+    from tabweave import tasks as tasks
+    from tabweave.apps import report as report
+    from tabweave.apps import studio as studio
+    from tabweave.blocks.value_tables import ValueTables as ValueTables
+    from tabweave.cluster import KModes as KModes
+    from tabweave.counts.counts import Counts as Counts
+    from tabweave.embed.autoencoder import OneHotAutoencoder as OneHotAutoencoder
+    from tabweave.embed.cde import CDE as CDE
+    from tabweave.embed.ckml import CKML as CKML
+    from tabweave.embed.coupled_numeric import CoupledNumeric as CoupledNumeric
+    from tabweave.embed.helic.helic import HELIC as HELIC
+    from tabweave.embed.hierarchy import DRDH as DRDH
+    from tabweave.embed.hierarchy import DistanceHierarchy as DistanceHierarchy
+    from tabweave.embed.mixed import MixedEmbedder as MixedEmbedder
+    from tabweave.embed.nonbend.nonbend import NonBEND as NonBEND
+    from tabweave.embed.onehot import OneHot as OneHot
+    from tabweave.embed.sets import KSVD as KSVD
+    from tabweave.embed.sets import SetTfidf as SetTfidf
+    from tabweave.embed.sets import batch_omp as batch_omp
+    from tabweave.embed.sets import omp as omp
+    from tabweave.embed.unicorn import UNICORN as UNICORN
+    from tabweave.embed.untie import UNTIE as UNTIE
+    from tabweave.embed.value_metric import ValueMetric as ValueMetric
+    from tabweave.embed.weave import Weave as Weave
+    from tabweave.embed.windowed import Windowed as Windowed
+    from tabweave.engines import count as count
+    from tabweave.io import export as export
+    from tabweave.io.store import load as load
+    from tabweave.rows.table import Column as Column
+    from tabweave.rows.table import Schema as Schema
+    from tabweave.rows.table import Table as Table
+    from tabweave.search.index import SimilarityIndex as SimilarityIndex
+    from tabweave.search.knn import WeightedKNN as WeightedKNN
+    from tabweave.sources import CoCA as CoCA
+    from tabweave.sources import GBCClassifier as GBCClassifier
+    from tabweave.sources import GBCRegressor as GBCRegressor
+    from tabweave.sources import HeMap as HeMap
+    from tabweave.sources import Sources as Sources
 
-__version__ = "0.1.0"
-__all__ = [
-    "CDE",
-    "CKML",
-    "DRDH",
-    "HELIC",
-    "KSVD",
-    "UNICORN",
-    "UNTIE",
-    "CoCA",
-    "Column",
-    "Counts",
-    "CoupledNumeric",
-    "DistanceHierarchy",
-    "GBCClassifier",
-    "GBCRegressor",
-    "HeMap",
-    "KModes",
-    "MixedEmbedder",
-    "NonBEND",
-    "OneHot",
-    "Schema",
-    "SetTfidf",
-    "SimilarityIndex",
-    "Sources",
-    "Table",
-    "ValueMetric",
-    "ValueTables",
-    "Weave",
-    "WeightedKNN",
-    "Windowed",
-    "apps",
-    "batch_omp",
-    "blocks",
-    "cluster",
-    "count",
-    "counts",
-    "datasets",
-    "embed",
-    "engines",
-    "evaluate",
-    "export",
-    "io",
-    "load",
-    "measures",
-    "omp",
-    "plots",
-    "published",
-    "report",
-    "rows",
-    "search",
-    "sources",
-    "studio",
-    "tasks",
-]
-_HOMES = {
-    "CDE": "tabweave.embed.cde",
-    "CKML": "tabweave.embed.ckml",
-    "CoCA": "tabweave.sources",
-    "Column": "tabweave.rows.table",
-    "Counts": "tabweave.counts.counts",
-    "CoupledNumeric": "tabweave.embed.numeric",
-    "DRDH": "tabweave.embed.hierarchy",
-    "DistanceHierarchy": "tabweave.embed.hierarchy",
-    "HELIC": "tabweave.embed.helic.helic",
-    "GBCClassifier": "tabweave.sources",
-    "GBCRegressor": "tabweave.sources",
-    "HeMap": "tabweave.sources",
-    "KModes": "tabweave.cluster",
-    "KSVD": "tabweave.embed.sets",
-    "MixedEmbedder": "tabweave.embed.mixed",
-    "NonBEND": "tabweave.embed.nonbend.nonbend",
-    "OneHot": "tabweave.embed.onehot",
-    "Schema": "tabweave.rows.table",
-    "SetTfidf": "tabweave.embed.sets",
-    "SimilarityIndex": "tabweave.search.index",
-    "Sources": "tabweave.sources",
-    "Table": "tabweave.rows.table",
-    "UNICORN": "tabweave.embed.unicorn",
-    "UNTIE": "tabweave.embed.untie",
-    "ValueMetric": "tabweave.embed.value_metric",
-    "ValueTables": "tabweave.blocks.value_tables",
-    "Weave": "tabweave.embed.weave",
-    "WeightedKNN": "tabweave.search.knn",
-    "Windowed": "tabweave.embed.windowed",
-    "batch_omp": "tabweave.embed.sets",
-    "count": "tabweave.engines",
-    "load": "tabweave.io.store",
-    "omp": "tabweave.embed.sets",
+# Names of the package beside the embedders, which the register finds.
+_NAMES = {
+    "blocks.value_tables": "ValueTables",
+    "cluster": "KModes",
+    "counts.counts": "Counts",
+    "embed.sets": "batch_omp omp",
+    "engines": "count",
+    "io.store": "load",
+    "rows.table": "Column Schema Table",
+    "search.index": "SimilarityIndex",
+    "search.knn": "WeightedKNN",
+    "sources": "CoCA GBCClassifier GBCRegressor HeMap Sources",
 }
-
-
 # Rooms that are reached by a shorter way than they lie.
 _SHORT = {"export": "io.export", "report": "apps.report", "studio": "apps.studio"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in __all__:
-        return import_module(f"tabweave.{_SHORT.get(name, name)}")
-    raise AttributeError(f"module 'tabweave' has no attribute {name!r}")
+    if name == "__all__":
+        return sorted(_homes())
+    if name == "__version__":
+        return _version()
+    home = None if name.startswith("_") else _homes().get(name)
+    if home is None:
+        raise AttributeError(f"module 'tabweave' has no attribute {name!r}")
+    module, _, attribute = home.partition(":")
+    found = import_module(f"tabweave.{module}")
+    return getattr(found, attribute) if attribute else found
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *_homes(), "__all__", "__version__"})
+
+
+@cache
+def _homes() -> dict[str, str]:
+    """Return where each public name is: ``module:attribute``, or a module alone."""
+    from pkgutil import iter_modules
+
+    from tabweave.io import register
+
+    rooms = {info.name: info.name for info in iter_modules(__path__) if info.ispkg}
+    names = {name: f"{home}:{name}" for home, text in _NAMES.items() for name in text.split()}
+    embedders = {
+        entry.attribute: f"{entry.module.partition('.')[2]}:{entry.attribute}"
+        for entry in register.room("tabweave.embed")
+        if entry.decorator == "embedder"
+    }
+    return rooms | _SHORT | names | embedders
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("tabweave")
+    except PackageNotFoundError:  # a folder of sources that was never installed
+        return "0+unknown"

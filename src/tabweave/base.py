@@ -17,8 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave._compat import StrOptions, require
-from tabweave.blocks.block import Block, label_column
-from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.block import Block, cdist_squared, label_column
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of

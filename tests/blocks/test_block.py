@@ -7,9 +7,8 @@ from sklearn.decomposition import PCA
 
 from tabweave import Column, DistanceHierarchy, MixedEmbedder, OneHot, Table, ValueMetric, Weave
 from tabweave.blocks.block import Blocks, Line, Lookup, Sum, label_column
-from tabweave.embed.numeric import CoupledNumeric
-from tabweave.rows.distinct import take_rows
-from tabweave.rows.table import Codes
+from tabweave.embed.coupled_numeric import CoupledNumeric
+from tabweave.rows.table import Codes, take_rows
 
 LEVELS = ("low", "mid", "high")
 SCHEMA = {"grade": Column("grade", "ordinal", levels=LEVELS), "tags": "set"}

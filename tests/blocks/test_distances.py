@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.block import cdist_squared
 
 
 @pytest.mark.parametrize("width", [0, 3, 128, 129, 500])

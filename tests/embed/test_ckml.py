@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Counts, Table
 from tabweave.embed.ckml import CKML
-from tabweave.measures.ckml import inter_kernel, printed_roots, printed_squares
+from tabweave.measures.coupled import inter_kernel, published_roots, published_squares
 
 VARIANTS = ("object", "intra", "inter")
 # v and w meet the same value only, so z(v, w) = 0; but z(v, u) = 3/4 and z(w, u) = 2/3.
@@ -96,7 +96,7 @@ def test_equals_the_printed_definition(seed):
     beta = printed_beta(rows, alpha)
     assert alpha.any(axis=1).all()
     assert np.allclose(model.alpha_, alpha) and np.allclose(model.beta_, beta)
-    squares = {variant: printed_squares(model.counts_, variant) for variant in VARIANTS}
+    squares = {variant: published_squares(model.counts_, variant) for variant in VARIANTS}
     for l, labels in enumerate(model.counts_.labels):
         for i, v in enumerate(labels):
             for j, w in enumerate(labels):
@@ -105,7 +105,7 @@ def test_equals_the_printed_definition(seed):
                 for variant, k in kernels.items():
                     expected = 2 * beta[l] * (1 - k)
                     assert squares[variant][l][i, j] == pytest.approx(expected, abs=1e-12)
-    roots = printed_roots(model.counts_)
+    roots = published_roots(model.counts_)
     assert all(np.allclose(r**2, s) for r, s in zip(roots, squares["object"], strict=True))
 
 
@@ -260,7 +260,9 @@ def test_sets_are_means_and_need_repair():
 
 
 def test_bad_variant_is_named():
-    with pytest.raises(ValueError, match="variant='intre': use 'object', 'intra' or 'inter'"):
+    with pytest.raises(
+        ValueError, match="expected variant 'object', 'intra' or 'inter', got 'intre'"
+    ):
         CKML("intre").fit([["a", "b"]])
 
 

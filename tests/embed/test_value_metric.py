@@ -196,12 +196,23 @@ def test_a_later_change_of_parameter_waits_for_fit():
 # -- refusals ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["hamingg", None, ["of"]])
-def test_unknown_measures_are_refused_in_fit(name):
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [
+        (
+            "hamingg",
+            r"expected a measure, one of ahmad, .*, got 'hamingg' \(did you mean 'hamming'",
+        ),
+        (None, "'measure' parameter of ValueMetric must be an instance of 'str' or a callable"),
+        (["of"], r"or a callable. Got \['of'\] instead"),
+    ],
+)
+def test_unknown_measures_are_refused_in_fit(name, refusal):
     metric = ValueMetric(name)
     assert metric._uses_classes is False
-    with pytest.raises(ValueError, match=r"no measure .*there are hamming, "):
-        metric.fit(ROWS)
+    for fit in (lambda: metric.fit(ROWS), lambda: metric.fit_counts(Counts.of(ROWS))):
+        with pytest.raises(ValueError, match=refusal):
+            fit()
 
 
 @pytest.mark.parametrize("name", ["hamming", "lin"])
@@ -218,9 +229,11 @@ def test_set_valued_columns_are_refused_by_name(name):
 def test_measures_of_classes_need_classes(name):
     with pytest.raises(ValueError, match=f"'{name}'.*requires y to be passed"):
         ValueMetric(name).fit(ROWS)
-    with pytest.raises(ValueError, match=f"'{name}' needs classes; count the rows with y"):
+    with pytest.raises(ValueError, match=f"'{name}' expected counts with classes, got none"):
         ValueMetric(name).fit_counts(Counts.of(ROWS))
-    with pytest.raises(ValueError, match=f"y has one class, 1; measure '{name}'"):
+    with pytest.raises(
+        ValueError, match=f"'{name}' expected at least two classes in y, got one: 1"
+    ):
         ValueMetric(name).fit(ROWS, [1] * 8)
     with pytest.raises(ValueError, match="y has 7 labels for 8 rows"):
         ValueMetric(name).fit(ROWS, Y[:-1])
@@ -252,7 +265,7 @@ def test_pairwise_measures_offer_distances_only(name):
         "get_feature_names_out": metric.get_feature_names_out,
     }
     for method, use in uses.items():
-        with pytest.raises(ValueError, match=f"two columns at a time.*there is no {method}"):
+        with pytest.raises(ValueError, match=f"table for {method}, got .*two columns at a time"):
             use()
 
 

@@ -75,7 +75,7 @@ def test_is_a_dissimilarity_and_a_metric_where_claimed(function, seed):
 
 
 @pytest.mark.parametrize("variant", ["object", "intra", "inter"])
-def test_ckml_measures_are_the_printed_squares(variant):
+def test_ckml_measures_are_the_published_squares(variant):
     rows = random_rows(2)
     name = "ckml" if variant == "object" else f"ckml_{variant}"
     model = CKML(variant, repair=False).fit_counts(counted(rows))

@@ -144,7 +144,7 @@ def test_degenerate_tables(function, rows, y):
 @pytest.mark.parametrize("name", ["vdm", "mtdle"])
 def test_classes_are_asked_for(name):
     assert MEASURES[name].needs_y
-    with pytest.raises(ValueError, match=f"{name} needs classes; count the rows with y"):
+    with pytest.raises(ValueError, match=f"'{name}' expected counts with classes, got none"):
         MEASURES[name].function(counted([["a"], ["b"]]))
 
 

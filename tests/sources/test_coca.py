@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import normalized_mutual_info_score
 
 from tabweave import CoCA, Sources
-from tabweave.sources.coca import spectrum
+from tabweave.sources.coca import coca as spectrum
 from tabweave.sources.coca.views import factors, learned_view, shares
 from tabweave.sources.coca.weights import graph_terms, on_simplex, read_links, vector_terms
 

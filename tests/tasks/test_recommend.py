@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tabweave import OneHot
-from tabweave.tasks import kernels
+from tabweave.tasks import recommend as kernels
 from tabweave.tasks.recommend import (
     MatrixFactorization,
     draw_prior,

@@ -1,63 +1,73 @@
-"""The methods by the names that people type: one list for reports, the command line, the studio.
+"""The methods by the names that people type, for reports, the command line and the studio.
 
-Plain text only: completion in a shell must not wait for NumPy to load.
+They come from the register, as text: completion in a shell must not wait for NumPy to load.
 """
 
 from __future__ import annotations
 
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
-# name: (class in tabweave, what it does)
-EMBEDDERS = {
-    "auto": ("MixedEmbedder", "Weave for categories, numbers scaled, balanced"),
-    "weave": ("Weave", "couplings of the columns at all scales"),
-    "onehot": ("OneHot", "every value its own axis; the baseline"),
-    "untie": ("UNTIE", "couplings, weights learned without labels"),
-    "helic": ("HELIC", "couplings weighted by the classes; needs a target"),
-    "ckml": ("CKML", "coupled kernel metric"),
-    "cde": ("CDE", "value clusters at many resolutions"),
-    "nonbend": ("NonBEND", "a table untangled into independent parts"),
-    "unicorn": ("UNICORN", "couplings of a stream"),
-}
-SHELL_EMBEDDERS = EMBEDDERS | {
-    "hierarchy": ("DistanceHierarchy", "values on trees, from classes if --target is given"),
-    "drdh": ("DRDH", "values on trees, laid out in two dimensions"),
-    "coupled": ("CoupledNumeric", "auto, with numbers through their couplings"),
-}
-SUPERVISED = ("helic", "vdm", "mtdle")  # learn from classes
-NO_VECTORS = ("jia",)  # looks at two columns at a time
-MEASURES = (
-    "hamming", "eskin", "iof", "of", "goodall1", "goodall2", "goodall3", "goodall4", "rough",
-    "smirnov", "gambaryan", "burnaby", "lin", "lin1", "anderberg", "le_ho", "ahmad", "dilca",
-    "cos", "cos_intra", "cos_inter", "ckml_intra", "ckml_inter", "vdm", "mtdle",
-)  # fmt: skip
+from tabweave.embed.register import EMBEDDERS
+from tabweave.io.register import Declared
+from tabweave.measures.register import MEASURES
+
+Where = Literal["pages", "shell"]
+FIRST = "auto"  # what is taken where no method is named
 
 
-def described() -> dict[str, str]:
-    """Return every method that a page offers, with what it does: embedders, then measures."""
-    from tabweave.measures import list_measures
+def offered(where: Where) -> dict[str, Declared]:
+    """Return the methods that can be typed somewhere: embedders, then measures with vectors.
 
-    offered = {name: about for name, (_, about) in EMBEDDERS.items()}
-    measures = {n: about for n, about in list_measures().items() if n not in NO_VECTORS}
-    return offered | {n: about for n, about in measures.items() if n not in offered}
+    An embedder stands for the measure of its name.
+    """
+    allowed = ("everywhere", where)
+    embedders = {
+        name: method
+        for name, method in EMBEDDERS.declared().items()
+        if method.flags.get("offered", "everywhere") in allowed
+    }
+    first = {FIRST: embedders[FIRST]}
+    measures = {n: m for n, m in MEASURES.declared().items() if not _pairwise(m)}
+    return first | embedders | {n: m for n, m in measures.items() if n not in embedders}
 
 
-def check(method: str, target: str | None) -> None:
-    """Raise ValueError for a name that is none, and for a method that lacks its classes."""
-    if method in NO_VECTORS:
+def learns_from_classes(method: str) -> bool:
+    """Say whether a method needs a column of classes."""
+    found = offered("shell").get(method)
+    return found is not None and bool(found.flags.get("needs_y", False))
+
+
+def described(where: Where) -> dict[str, str]:
+    """Return the methods that can be typed somewhere, each with what it does."""
+    return {name: method.summary for name, method in offered(where).items()}
+
+
+def embedders(where: Where) -> list[str]:
+    """Return those of the methods that are embedders."""
+    return [name for name, m in offered(where).items() if m.decorator == "embedder"]
+
+
+def find(method: str, where: Where = "shell") -> Declared:
+    """Return what is declared of a method, or raise ValueError if it is not offered there."""
+    known = offered(where)
+    if method in known:
+        return known[method]
+    if method in MEASURES:
         raise ValueError(
             f"method {method!r} looks at two columns at a time, so rows have no vectors; in Python "
             f"ValueMetric({method!r}).pairwise_distances compares them"
         )
-    if method not in SHELL_EMBEDDERS and method not in MEASURES:
-        close = get_close_matches(method, [*SHELL_EMBEDDERS, *MEASURES], 1)
-        hint = (
-            f"did you mean {close[0]!r}?" if close else f"use one of {', '.join(SHELL_EMBEDDERS)}"
-        )
-        raise ValueError(f"there is no method {method!r}; {hint} ('tabweave methods' lists all)")
-    if method in SUPERVISED and not target:
+    close = get_close_matches(method, known, 1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(embedders(where))}"
+    raise ValueError(f"expected a method, got {method!r}; {hint} ('tabweave methods' lists all)")
+
+
+def check(method: str, target: str | None, where: Where = "shell") -> None:
+    """Raise ValueError for a name that is not offered, and for a method that lacks its classes."""
+    find(method, where)
+    if learns_from_classes(method) and not target:
         raise ValueError(f"method {method!r} learns from classes; name their column as the target")
 
 
@@ -79,17 +89,28 @@ def build(
         Passed to the embedders that have such a parameter.
     """
     tabweave = import_module("tabweave")
-    if method in ("auto", "coupled"):
+    declared = find(method)
+    reads = declared.flags.get("reads", "categories")
+    if method == FIRST or reads == "numbers":
         inner: Any = tabweave.Weave(n_clusters) if n_clusters else "auto"
-        numeric = "coupled" if method == "coupled" else "auto"
+        numeric = "auto" if method == FIRST else _numeric(method)
         return tabweave.MixedEmbedder(inner, numeric, schema=kinds)
-    if method in MEASURES:
+    if declared.decorator == "measure":
         chosen = tabweave.ValueMetric(method, schema=kinds)
     else:
-        maker = getattr(tabweave, SHELL_EMBEDDERS[method][0])
-        offered = {"schema": kinds, "n_clusters": n_clusters, "random_state": seed}
+        maker = declared.load()
+        given = {"schema": kinds, "n_clusters": n_clusters, "random_state": seed}
         known = maker().get_params(deep=False)
-        chosen = maker(**{k: v for k, v in offered.items() if k in known and v is not None})
-    if mixed and getattr(chosen, "_numbers", None) == "nominal":
+        chosen = maker(**{k: v for k, v in given.items() if k in known and v is not None})
+    if mixed and reads == "categories":
         return tabweave.MixedEmbedder(chosen.set_params(schema=None), schema=kinds)
     return chosen
+
+
+def _numeric(method: str) -> Any:
+    """Return what MixedEmbedder calls an embedder of numbers, or the embedder itself."""
+    return method if method == "coupled" else EMBEDDERS[method].cls()
+
+
+def _pairwise(measure: Declared) -> bool:
+    return measure.flags.get("form") == "pairwise"

@@ -18,6 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column
 from tabweave.counts.counts import Counts
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
@@ -29,6 +30,7 @@ Levels = Mapping[str, tuple[Label, ...]]
 Moments = Sequence[tuple[float, float, float]]  # of each column: how many, mean, variance
 
 
+@storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Standard(Block):
     """Numbers with mean 0 and variance 1, times a weight; a missing one lies at the mean.
@@ -133,6 +135,7 @@ class Standard(Block):
         return Line(self.names[j], float(self.mean[j]), factor, np.zeros(1))
 
 
+@storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Absolute(Standard):
     """Numbers on curves of their standardised value; a missing one lies at the mean.
@@ -186,6 +189,7 @@ class Absolute(Standard):
         return Line(self.names[j], mean, factor, middle, sums, BENDS)
 
 
+@storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Transformed(Block):
     """Numbers through a transformer that was fitted on them; all of its columns count, or none.

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column, value_writer
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, canonical, identity, positions
 
@@ -52,6 +53,7 @@ class _OfValues(_OfTree):
         return value_writer(data, self.points(data, unknown), dtype)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TreeBlock(_OfValues):
     """A nominal or set column: one coordinate per edge that has a length.
@@ -115,6 +117,7 @@ class TreeBlock(_OfValues):
         return [Lookup(self.column, labels, points[:-2], points[-2], odd)]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class LevelBlock(_OfValues):
     """An ordinal column: levels at even steps from 0 to 1; missing lies at their mean."""
@@ -141,6 +144,7 @@ class LevelBlock(_OfValues):
         return [Lookup(self.column, self.levels, points[:-1], middle, odd)]
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class LineBlock(_OfTree):
     """A numeric column: the range of fit is 0 to 1, a missing number lies at the mean."""
@@ -189,6 +193,7 @@ class Point(NamedTuple):
     offset: float
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A rooted tree with a weight on every edge.

@@ -21,12 +21,14 @@ from tabweave.blocks.block import (
     Step,
     Sum,
     Writer,
+    cdist_squared,
+    inner_products,
     row_writer,
     sum_writer,
     value_writer,
 )
-from tabweave.blocks.distances import cdist_squared, inner_products
 from tabweave.counts.counts import Counts
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import (
     Bucket,
@@ -39,6 +41,7 @@ from tabweave.rows.vocabulary import (
 )
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ValueTables(Block):
     """One table of rows per categorical column.

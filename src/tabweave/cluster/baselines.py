@@ -26,6 +26,7 @@ from tabweave.base import (
 )
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of, scores, shares
 from tabweave.embed.windowed import refuse_new_columns
+from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 
 MAX_ITER = 50  # alternations of CCDS-DC per window
@@ -114,6 +115,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         return model.fit(indices).labels_.astype(np.intp)
 
 
+@storable
 class CCDSDC(ProfileClusterer):
     """Cluster a categorical stream with drifting concepts by optimisation; a baseline.
 
@@ -220,6 +222,7 @@ def uncertainty(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> f
     return float(sizes @ (indices.shape[1] - (p**2).sum(axis=1)))
 
 
+@storable
 class CCTED(ProfileClusterer):
     """Cluster a categorical stream that evolves; a baseline.
 
@@ -304,6 +307,7 @@ def window_difference(
     return float(np.abs(f - g).sum() / (2 * n_columns))
 
 
+@storable
 class DCD(ProfileClusterer):
     """Cluster a categorical stream with drifting concepts; a baseline.
 

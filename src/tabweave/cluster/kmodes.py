@@ -22,8 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.counts.counts import _checked_weight
-from tabweave.rows.distinct import distinct_rows
-from tabweave.rows.table import Table
+from tabweave.io.register import storable
+from tabweave.rows.table import Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions
 from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
 
@@ -32,6 +32,7 @@ UNKNOWN = "<unknown>"
 Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
 
 
+@storable
 class KModes(
     TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator
 ):
@@ -254,6 +255,7 @@ class KModes(
         return indices, inverse
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Layout:
     """The values of all columns end to end, an unknown one last in each, and their tables.

@@ -13,10 +13,12 @@ from typing import Any, cast
 import numpy as np
 
 from tabweave.blocks.value_tables import ValueTables
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Table
 from tabweave.rows.vocabulary import Label, positions, union
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The values of each column met so far, in order of arrival; one place more for all others."""

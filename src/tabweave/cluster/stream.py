@@ -19,13 +19,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
-from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.block import cdist_squared
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of
 from tabweave.embed.windowed import Memory, Resumable, refuse_new_columns
+from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import from_json
 
 
+@storable
 class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
     """Cluster the windows of a stream, with stable ids.
 

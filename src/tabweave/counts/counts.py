@@ -20,6 +20,7 @@ from scipy import sparse
 from tabweave.counts.merging import combine, drop_negligible, equal, expand, with_classes
 from tabweave.counts.moments import DIGITS, add_up, exact, mean_and_variance
 from tabweave.io.archive import read, schema_from_json, schema_to_json, write
+from tabweave.io.register import storable
 from tabweave.rows.cells import numbers
 from tabweave.rows.table import Codes, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import (
@@ -35,6 +36,7 @@ from tabweave.rows.vocabulary import (
 Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 
 
+@storable
 @dataclass(frozen=True, eq=False, repr=False)
 class Counts:
     """How often values, pairs of values, and values with classes occur.

@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from tabweave.counts.counts import Counts
+from tabweave.io.register import storable
 
 _NOISE = 1e-12  # information below this is rounding
 
@@ -289,6 +290,7 @@ def _scaled(block: Any, scale: np.ndarray) -> Any:
 # -- kernels ------------------------------------------------------------------------------------
 
 
+@storable
 def gaussian(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, width: float) -> Any:
     """Return ``exp(-|x - y|² / 2σ²)`` from x·y, |x|² and |y|², elementwise."""
     apart = np.multiply(inner, -2)  # in place from here: with many values this is where time goes
@@ -299,6 +301,7 @@ def gaussian(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, width: f
     return np.exp(apart, out=apart)
 
 
+@storable
 def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int) -> Any:
     """Return ``(x·y)^p`` from x·y, elementwise."""
     return inner**degree

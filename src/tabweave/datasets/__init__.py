@@ -14,9 +14,8 @@ from tabweave.datasets.classic import (
     titanic,
 )
 from tabweave.datasets.dataset import Dataset
-from tabweave.datasets.drawn import led24, mofn_3_7_10, waveform
 from tabweave.datasets.files import available, load
-from tabweave.datasets.synthetic import make_codes, make_coupled
+from tabweave.datasets.synthetic import led24, make_codes, make_coupled, mofn_3_7_10, waveform
 
 __all__ = [
     "Dataset",

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import TabularInput
 from tabweave.embed.onehot import OneHot
+from tabweave.embed.register import embedder
 from tabweave.io.store import Storable
 
 _ACTIVATIONS = {
@@ -28,6 +29,13 @@ _ACTIVATIONS = {
 }
 
 
+@embedder(
+    "autoencoder",
+    "one-hot through a small autoencoder; a baseline",
+    "Zhu 2019, section 5.4.1",
+    offered="python",
+    page="baselines",
+)
 class OneHotAutoencoder(
     Storable, TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):

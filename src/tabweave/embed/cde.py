@@ -19,8 +19,10 @@ from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import symmetric_uncertainty
 from tabweave.counts.spectra import fix_signs
+from tabweave.embed.register import embedder
 
 
+@embedder("cde", "value clusters at many resolutions", "Jian, Cao, Pang, Lu & Gao 2017")
 class CDE(ValueEmbedder):
     """Embed categorical rows by the clusters that their values belong to.
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder, _one_row
-from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
@@ -21,7 +21,8 @@ from tabweave.counts.couplings import (
     refuse_sets,
     symmetric_uncertainty,
 )
-from tabweave.measures.ckml import (
+from tabweave.embed.register import embedder
+from tabweave.measures.coupled import (
     Variant,
     column_couplings,
     column_weights,
@@ -30,6 +31,7 @@ from tabweave.measures.ckml import (
 )
 
 
+@embedder("ckml", "coupled kernel metric", "Zhu 2019, ch. 4")
 class CKML(ValueEmbedder):
     """Embed rows so that their distances are those of the coupled kernel metric.
 

@@ -23,14 +23,23 @@ from tabweave.blocks.numbers import Absolute, Standard, Transformed, moments_of,
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import centred_product
-from tabweave.embed.numeric import CoupledNumeric
+from tabweave.embed.coupled_numeric import CoupledNumeric
+from tabweave.embed.register import embedder
 from tabweave.embed.weave import Weave
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label
 
 _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolute}
 
 
+@embedder(
+    "auto",
+    "Weave for categories, numbers scaled, balanced",
+    "tabweave",
+    reads="mixed",
+    page="mixed",
+)
 class MixedEmbedder(Embedder):
     """Embed rows of mixed columns, in one Euclidean space that ``explain`` can take apart.
 
@@ -316,6 +325,7 @@ class MixedEmbedder(Embedder):
 BINNED = " (binned)"
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Numbering:
     """How each numeric and ordinal column becomes numbers and bins: learned from the first rows.

@@ -10,9 +10,11 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import refuse_many_values
+from tabweave.embed.register import embedder
 from tabweave.rows.vocabulary import Label
 
 
+@embedder("onehot", "every value its own axis; the baseline", "one-hot encoding", page="baselines")
 class OneHot(ValueEmbedder):
     """Embed rows by one indicator per value.
 

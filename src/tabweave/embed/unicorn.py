@@ -19,9 +19,11 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import expand
+from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, dependence, mean_one, placed, woven
 from tabweave.embed.windowed import Memory, Resumable, check_forgetting, refuse_new_columns
 from tabweave.engines import read_with_classes
+from tabweave.io.register import storable
 from tabweave.published.unicorn import Prior, learn
 from tabweave.rows.table import Schema
 from tabweave.rows.vocabulary import Vocabulary, union
@@ -30,6 +32,7 @@ HISTORY = 100  # windows that history_ looks back
 SMOOTHING = 5.0
 
 
+@storable
 @dataclass(frozen=True)
 class Change:
     """How far the couplings of a stream have turned: 0 not at all, 1 altogether; NaN at first."""
@@ -38,6 +41,7 @@ class Change:
     columns: dict[str, float]
 
 
+@embedder("unicorn", "couplings of a stream", "Zhu 2019, ch. 8")
 class UNICORN(Resumable, ValueEmbedder):
     """Embed the rows of a stream by couplings that every window adds to.
 

@@ -20,10 +20,12 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import frequencies
 from tabweave.counts.spectra import responses
+from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, column_blocks, column_weights, mean_kernel, placed
 from tabweave.published.untie import Features, as_printed, printed_features
 
 
+@embedder("untie", "couplings, weights learned without labels", "Zhu 2019, ch. 7")
 class UNTIE(ValueEmbedder):
     """Embed categorical rows by couplings whose weights are learned without labels.
 

@@ -1,4 +1,4 @@
-"""ValueMetric: rows compared by any value measure of the registry, or by one of your own.
+"""ValueMetric: rows compared by any value measure of the register, or by one of your own.
 
 A measure turns counts into a dissimilarity of the values of each column; rows differ by the sum
 over columns, looked up and never approximated. For everything that wants vectors, each column is
@@ -9,20 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder, _one_row
-from tabweave.blocks.distances import cdist_squared
+from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import refuse_many_values, refuse_sets
-from tabweave.measures.register import MEASURES, Measure, find, occurrences
+from tabweave.embed.register import embedder
+from tabweave.measures.frequency import occurrences
+from tabweave.measures.register import MEASURES, Measure, find
 from tabweave.rows.table import Table
 
 
+@embedder(
+    "value_metric",
+    "rows compared by any measure of values",
+    "Boriah, Chandola & Kumar 2008; Zhu 2019, ch. 2",
+    offered="python",
+    page="measures",
+)
 class ValueMetric(ValueEmbedder):
     """Compare rows by a dissimilarity of their values.
 
@@ -33,9 +41,10 @@ class ValueMetric(ValueEmbedder):
     Parameters
     ----------
     measure : str or callable, default="hamming"
-        A name of ``tabweave.measures.list_measures()``, or a function from :class:`~tabweave.Counts` to a
-        list with one V × V array of dissimilarities per column. A function sees the classes if
-        ``y`` is given to ``fit``; of the named measures some need ``y`` and the others ignore it.
+        A name of ``tabweave.measures.list_measures()``, or a function from
+        :class:`~tabweave.Counts` to a list with one V × V array of dissimilarities per column. A
+        function sees the classes if ``y`` is given to ``fit``; of the named measures some need
+        ``y`` and the others ignore it.
     schema : Schema or mapping of column to kind, optional
         What the columns are; undeclared ones are inferred. Set-valued columns are refused.
     unknown : {"centroid", "error"}, default="centroid"
@@ -101,6 +110,11 @@ class ValueMetric(ValueEmbedder):
     S     0.75  0.00
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "measure": [str, callable],
+    }
+
     def __init__(
         self,
         measure: str | Callable[[Counts], Sequence[np.ndarray]] = "hamming",
@@ -136,7 +150,8 @@ class ValueMetric(ValueEmbedder):
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts, however and wherever they were counted."""
-        if counts.schema is not None:
+        self._validate_params()
+        if counts.schema is not None:  # before they replace what was fitted
             check_counts(self._chosen(), counts)
         return super().fit_counts(counts)
 
@@ -147,10 +162,11 @@ class ValueMetric(ValueEmbedder):
         return find(self.measure)
 
     def _learn_all(self) -> None:
-        self.measure_ = self._chosen()
+        chosen, counts = self._chosen(), self.counts_
+        check_counts(chosen, counts)
+        self.measure_ = chosen
         if self.measure_.form == "pairwise":
             return
-        counts = self.counts_
         refuse_many_values(counts, f"measure {self.measure_.name!r}")
         result = self.measure_.function(counts)
         if self.measure_.form == "ratio":
@@ -177,12 +193,12 @@ class ValueMetric(ValueEmbedder):
 
     @property
     def distortion_(self) -> np.ndarray:
-        """How far the vectors of each column are off."""
+        """The relative error of the vectors of each column."""
         return self._scaled().distortion[0]
 
     @property
     def total_distortion_(self) -> float:
-        """How far the vectors are off in all."""
+        """The relative error of all vectors together."""
         return self._scaled().distortion[1]
 
     def _scaled(self) -> Scaling:
@@ -198,7 +214,7 @@ class ValueMetric(ValueEmbedder):
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the vector of each row, by classical scaling; learns nothing."""
-        self._refuse_pairwise("transform")
+        self._check_tabled("transform")
         return super().transform(X)
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
@@ -216,18 +232,18 @@ class ValueMetric(ValueEmbedder):
 
     def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the inner products between the vectors of the rows of X and of Y (or X)."""
-        self._refuse_pairwise("pairwise_kernel")
+        self._check_tabled("pairwise_kernel")
         return super().pairwise_kernel(X, Y)
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
-        """Say why two rows are apart: each column's share in their distance.
+        """Explain the distance of two rows: each column's share in it.
 
         Parameters
         ----------
         a, b : dict, sequence or one-row frame
             The two rows.
         """
-        self._refuse_pairwise("explain")
+        self._check_tabled("explain")
         tables = self._read_pair(_one_row(a), _one_row(b))
         left, right = (self._codes(t) for t in tables if t is not None)
         pairs = [(v.item(), w.item()) for v, w in zip(left, right, strict=True)]
@@ -248,13 +264,13 @@ class ValueMetric(ValueEmbedder):
 
     def value_distances(self, column: str) -> Any:
         """Return the dissimilarities of the values of a column, as a labelled pandas frame."""
-        self._refuse_pairwise("value_distances")
+        self._check_tabled("value_distances")
         i = self.counts_.vocabulary.index(column)
         return self._labelled(i, self.dissimilarities_[i])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Return the dissimilarities of each column, unknown last, and that no root is taken."""
-        self._refuse_pairwise("lookups")
+        self._check_tabled("lookups")
         if self.measure_.form == "ratio":
             raise ValueError(
                 f"distances of measure {self.measure_.name!r} are ratios of two sums over columns "
@@ -264,7 +280,7 @@ class ValueMetric(ValueEmbedder):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension of :meth:`transform`."""
-        self._refuse_pairwise("get_feature_names_out")
+        self._check_tabled("get_feature_names_out")
         return super().get_feature_names_out(input_features)
 
     def _ratio_lookups(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -274,30 +290,34 @@ class ValueMetric(ValueEmbedder):
         pairs = zip(tables, occurrences(self.counts_), strict=True)
         return [with_unknown(table, f) for table, f in pairs]
 
-    def _refuse_pairwise(self, method: str) -> None:
+    def _check_tabled(self, method: str) -> None:
         self.learn()
         if not self._has_vectors:
             raise ValueError(
-                f"measure {self.measure_.name!r} looks at two columns at a time and has no value "
-                f"table, so there is no {method}; use pairwise_distances"
+                f"expected a measure with a value table for {method}, got "
+                f"{self.measure_.name!r}, which looks at two columns at a time; use "
+                "pairwise_distances"
             )
 
 
-# -- What stands between a measure's tables and a lookup: checks, the unknown value, distortion
+# -- between a measure's tables and a lookup: checks, the unknown value, distortion
 
-_ROUNDING = 1e-10  # relative size of an error that is none
+_ROUNDING = 1e-10  # relative size of an error that is rounding
 
 
 def check_counts(chosen: Measure, counts: Counts) -> None:
-    """Refuse what no table of values can compare, and classes that are not there."""
+    """Raise an error for columns that no table of values compares, and for missing classes."""
     refuse_sets(counts, "ValueMetric")
     if not chosen.needs_y:
         return
     if counts.classes is None:
-        raise ValueError(f"measure {chosen.name!r} needs classes; count the rows with y")
+        raise ValueError(
+            f"measure {chosen.name!r} expected counts with classes, got none; count the rows with y"
+        )
     if len(counts.classes) < 2:
         raise ValueError(
-            f"y has one class, {counts.classes[0]!r}; measure {chosen.name!r} needs at least two"
+            f"measure {chosen.name!r} expected at least two classes in y, got one: "
+            f"{counts.classes[0]!r}"
         )
 
 
@@ -305,22 +325,30 @@ def checked(result: Any, name: str, counts: Counts) -> list[np.ndarray]:
     """Return the dissimilarities if they are such; rounding is tidied away."""
     if not isinstance(result, Sequence) or len(result) != len(counts.names):
         raise ValueError(
-            f"measure {name!r} must return a list of {len(counts.names)} arrays, one per column"
+            f"expected a list of {len(counts.names)} arrays, one per column, from measure "
+            f"{name!r}, got {_described(result)}"
         )
     out = []
     for column, size, given in zip(counts.names, counts.sizes.tolist(), result, strict=True):
         d = np.array(given, dtype=np.float64)
         fault = _fault(d, size)
         if fault:
-            raise ValueError(f"measure {name!r}, column {column!r}: its table has {fault}")
+            raise ValueError(
+                f"expected a table of dissimilarities from measure {name!r} for column "
+                f"{column!r}, got {fault}"
+            )
         d = np.maximum((d + d.T) / 2, 0)
         np.fill_diagonal(d, 0)
         out.append(d)
     return out
 
 
+def _described(result: Any) -> str:
+    return f"{len(result)}" if isinstance(result, Sequence) else f"a {type(result).__name__}"
+
+
 def _fault(d: np.ndarray, size: int) -> str:
-    """Say what keeps a table from being one of dissimilarities; nothing if it is."""
+    """Return what keeps a table from being one of dissimilarities; an empty text if it is one."""
     if d.shape != (size, size):
         return f"the shape {d.shape}, not {(size, size)}"
     if not np.isfinite(d).all():

@@ -21,8 +21,10 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, frequencies, information
 from tabweave.counts.spectra import leading_axes, projected
+from tabweave.embed.register import embedder
 
 
+@embedder("weave", "couplings of the columns at all scales", "tabweave, from Zhu 2019, ch. 6 and 7")
 class Weave(ValueEmbedder):
     """Embed categorical rows by what their values have in common, without labels.
 

@@ -19,12 +19,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder, remember_names
 from tabweave.counts.counts import Counts, append
+from tabweave.embed.register import embedder
 from tabweave.io.archive import read
 from tabweave.io.atomic import remove_leftovers
+from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.table import Schema, Table
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Memory:
     """The counts of a stream, and its position.
@@ -190,6 +193,13 @@ def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
 # -- Memory: what a stream keeps of its windows, and how it goes to disk and comes back
 
 
+@embedder(
+    "windowed",
+    "any embedder on the last windows of a stream",
+    "Zhu 2019, ch. 8",
+    offered="python",
+    page="unicorn",
+)
 class Windowed(Resumable, TransformerMixin, BaseEstimator):
     """Let an embedder follow a stream and forget what is old.
 

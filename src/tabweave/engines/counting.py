@@ -19,9 +19,8 @@ from tabweave.engines.progress import ProgressCallback
 from tabweave.engines.sizes import Estimate, check_counts_fit, estimated
 from tabweave.engines.source import Source, family
 from tabweave.rows.cells import objects
-from tabweave.rows.distinct import joined_column
 from tabweave.rows.frames import columns_of
-from tabweave.rows.table import Codes, Column, Schema, Sets, Table
+from tabweave.rows.table import Codes, Column, Schema, Sets, Table, joined_column
 from tabweave.rows.vocabulary import Label, Rule, fold, identity
 
 _KINDS = {

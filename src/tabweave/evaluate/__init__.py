@@ -4,10 +4,11 @@ Nothing here knows how a representation was made. Each function's docstring name
 computes.
 """
 
-from tabweave.evaluate.goodness import class_margins, epsilon_gamma
 from tabweave.evaluate.indicators import (
+    class_margins,
     davies_bouldin,
     dunn,
+    epsilon_gamma,
     inter_coupling_heterogeneity,
     intra_coupling_heterogeneity,
     relative_distance,

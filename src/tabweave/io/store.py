@@ -1,7 +1,9 @@
-"""Saving and loading: any estimator of tabweave as one file, and the classes that files may hold.
+"""Saving and loading: any estimator of tabweave as one file.
 
 ``Storable`` gives estimators :meth:`~Storable.save`; :func:`load` reads what it wrote. A file names
-classes by the register below and nothing else: reading one imports and runs no other code.
+classes that stand under ``@embedder`` or ``@storable`` in their own files, measures, and the few of
+scikit-learn below. Which these are is read as text: a file that names anything else is refused
+before anything is imported.
 """
 
 from __future__ import annotations
@@ -9,70 +11,18 @@ from __future__ import annotations
 import warnings
 from functools import cache
 from importlib import import_module
+from itertools import chain
 from os import PathLike
 from typing import Any
 
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
+from tabweave.io import register
 from tabweave.io.archive import DAMAGE, read, write
 from tabweave.io.codec import Decoder, Encoder, Outdated
 from tabweave.rows.table import Schema
 
 KIND = "estimator"
-# Room → classes that files may hold.
-_CLASSES = {
-    "blocks.numbers": "Absolute Standard Transformed",
-    "blocks.trees": "LevelBlock LineBlock Tree TreeBlock",
-    "blocks.value_tables": "ValueTables",
-    "cluster.baselines": "CCDSDC CCTED DCD",
-    "cluster.kmodes": "KModes Layout",
-    "cluster.profiles": "Vocabulary",
-    "cluster.stream": "StreamClusterer",
-    "counts.counts": "Counts",
-    "counts.couplings": "gaussian polynomial",
-    "embed.autoencoder": "OneHotAutoencoder",
-    "embed.cde": "CDE",
-    "embed.ckml": "CKML",
-    "embed.helic.helic": "HELIC",
-    "embed.helic.solver": "PairSample Pairs",
-    "embed.hierarchy.drdh": "DRDH",
-    "embed.hierarchy.tree": "DistanceHierarchy",
-    "embed.mixed": "MixedEmbedder Numbering",
-    "embed.nonbend.model": "Fit Prior Rows",
-    "embed.nonbend.nonbend": "NonBEND",
-    "embed.numeric.coupled": "CoupledModel CoupledNumeric PowerMoments",
-    "embed.onehot": "OneHot",
-    "embed.sets.ksvd": "KSVD",
-    "embed.sets.terms": "ColumnTerms Level TermCounts",
-    "embed.sets.tfidf": "SetTfidf Vocabulary",
-    "embed.unicorn": "Change UNICORN",
-    "embed.untie": "UNTIE",
-    "embed.value_metric": "ValueMetric",
-    "embed.weave": "Weave",
-    "embed.windowed": "Memory Windowed",
-    "measures.register": "Measure",
-    "published.coca": "CoCA",
-    "published.gbc": "GBCClassifier GBCRegressor",
-    "published.hemap": "HeMap",
-    "published.unicorn": "Prior",
-    "rows.vocabulary": "Vocabulary",
-    "rows.table": "Codes Column Numbers Schema Sets Table",
-    "search.graph": "Graph",
-    "search.index": "SimilarityIndex",
-    "search.knn": "WeightedKNN",
-    "search.scan": "Rows TreeIndex",
-    "search.stored": "Stored",
-    "sources.coca.coca": "CoCA",
-    "sources.coca.views": "View",
-    "sources.container": "Sources",
-    "sources.gbc.gbc": "GBCClassifier GBCRegressor",
-    "sources.gbc.prediction": "Fusion",
-    "sources.graphs": "Edges",
-    "sources.hemap.hemap": "HeMap",
-    "sources.hemap.transfer": "Frame Side Transfer",
-    "sources.tables": "IdIndex SourceTable",
-    "tasks.recommend": "MatrixFactorization Side",
-}
 # The rooms that classes lived in before they moved here, so that older files still load.
 _FORMER = {
     "weft._absolute": "blocks.numbers",
@@ -105,9 +55,9 @@ _FORMER = {
     "weft.measures.registry": "measures.register",
     "weft.mixed": "embed.mixed",
     "weft.neighbors": "search.knn",
-    "weft.numeric": "embed.numeric.coupled",
-    "weft.numeric._couplings": "embed.numeric.coupled",
-    "weft.numeric._powers": "embed.numeric.coupled",
+    "weft.numeric": "embed.coupled_numeric",
+    "weft.numeric._couplings": "embed.coupled_numeric",
+    "weft.numeric._powers": "embed.coupled_numeric",
     "weft.onehot": "embed.onehot",
     "weft.recommend": "tasks.recommend",
     "weft.sources": "sources.coca.coca sources.container sources.gbc.gbc sources.hemap.hemap",
@@ -240,54 +190,41 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
     return value
 
 
-# -- the register -------------------------------------------------------------------------------
-
-
-@cache
-def _register() -> dict[str, tuple[str, str]]:
-    """Return name in files → (module, name there)."""
-    out = {}
-    for package, table in (("tabweave", _CLASSES), ("sklearn", _SKLEARN)):
-        for module, names in table.items():
-            for name in names.split():
-                out[f"{package}.{module}.{name}"] = (f"{package}.{module}", name)
-    return out
-
-
-@cache
-def _former_names() -> dict[str, tuple[str, str]]:
-    """Return the names that classes had in files written before they moved."""
-    out = {}
-    for former, modules in _FORMER.items():
-        for module in modules.split():
-            for name in _CLASSES[module].split():
-                out[f"{former}.{name}"] = (f"tabweave.{module}", name)
-    return out
+# -- names in files -----------------------------------------------------------------------------
 
 
 def _found(name: str) -> Any:
-    """Return the class or function of a name in a file; import nothing that is not registered."""
+    """Return the class or function of a name in a file; import nothing that is not declared."""
     if name.startswith("measure "):
-        return import_module("tabweave.measures").MEASURES[name.removeprefix("measure ")].function
-    name = _RENAMED.get(name, name)
-    known = _register().get(name) or _former_names().get(name)
-    if known is None:
-        raise ValueError(f"it holds a {name}, which this tabweave does not know; upgrade it")
-    module, attribute = known
-    return getattr(import_module(module), attribute)
+        return import_module("tabweave.measures.register").find(name[len("measure ") :]).function
+    if name in _of_sklearn():
+        module, _, attribute = name.rpartition(".")
+        return getattr(import_module(module), attribute)
+    module, _, attribute = _RENAMED.get(name, name).rpartition(".")
+    former = [f"tabweave.{room}" for room in _FORMER.get(module, "").split()]
+    for entry in chain.from_iterable(map(register.module, former or [module])):
+        if entry.attribute == attribute and entry.decorator in register.STORED:
+            return entry.load()
+    raise ValueError(f"it holds a {name}, which this tabweave does not know; upgrade it")
 
 
 def _name_of(value: Any) -> str | None:
     """Return the name of a class or function in files, or None if it has none."""
-    wanted = getattr(value, "__qualname__", None)
-    for name, (module, attribute) in _register().items():
-        if attribute == wanted and value.__module__.startswith(module.partition(".")[0]):
-            if getattr(import_module(module), attribute) is value:
-                return name
-    measures = import_module("tabweave.measures").MEASURES if callable(value) else {}
-    names = [name for name, entry in measures.items() if entry.function is value]
-    own = names and value.__module__.startswith("tabweave.")
-    return f"measure {names[0]}" if own else None
+    declared = register.declaration(value)
+    if declared is None:
+        own = f".{getattr(value, '__qualname__', '')}"
+        names = (name for name in _of_sklearn() if name.endswith(own))
+        return next((name for name in names if _found(name) is value), None)
+    if declared.module.partition(".")[0] != register.PACKAGE:
+        return None  # declared in code of a user's own, which a file cannot bring back
+    measure = declared.decorator == "measure"
+    return f"measure {declared.name}" if measure else ".".join(declared.home)
+
+
+@cache
+def _of_sklearn() -> frozenset[str]:
+    names = ((m, name) for m, names in _SKLEARN.items() for name in names.split())
+    return frozenset(f"sklearn.{module}.{name}" for module, name in names)
 
 
 # -- checks -------------------------------------------------------------------------------------

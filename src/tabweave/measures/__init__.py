@@ -1,20 +1,16 @@
 """Value measures: functions from counts to dissimilarities, one file per family.
 
 ``ValueMetric(name)`` puts one to work, ``list_measures()`` says which there are, and ``@measure``
-registers another.
+registers another. What a file in this folder declares is found; there is no list of them here.
 """
 
-from tabweave.measures import frequency, information  # isort: skip
-from tabweave.measures import context, coupled, supervised  # isort: skip
+from typing import Any
+
+from tabweave.io.register import attribute
 from tabweave.measures.register import MEASURES, list_measures, measure
 
-__all__ = [
-    "MEASURES",
-    "context",
-    "coupled",
-    "frequency",
-    "information",
-    "list_measures",
-    "measure",
-    "supervised",
-]
+__all__ = ["MEASURES", "list_measures", "measure"]
+
+
+def __getattr__(name: str) -> Any:
+    return attribute(__name__, name)

@@ -30,20 +30,20 @@ CELLS = 2**21  # rows × columns² at a time
 @measure(
     "le_ho",
     "Kullback-Leibler divergence, both ways, of what two values occur with",
-    "Le & Ho 2005; thesis Eq. (2.8)",
+    "Le & Ho 2005; Zhu 2019, Eq. (2.8)",
 )
 def le_ho(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.8): ``d = Σ_q p(q|v) log p(q|v)/p(q|w) + p(q|w) log p(q|w)/p(q|v)``.
 
-    q runs over the values of all other columns. Where a value never meets q the printed sum is
-    infinite; every value therefore gets ``PSEUDO_COUNT`` (one) extra row spread like q's column,
-    ``p(q|v) = (C_vq + f_q) / (c_v + 1)``. In (2.9) ``p(q|v)`` means joint over marginal count.
+    q runs over the values of all other columns. Where a value never meets q the published sum is
+    infinite; every value therefore gets ``PSEUDO_COUNT`` (one) extra row, shared out as q's column
+    is: ``p(q|v) = (C_vq + f_q) / (c_v + 1)``. In (2.9) ``p(q|v)`` means joint over marginal count.
     """
     out = [np.zeros((size, size)) for size in counts.sizes]
-    spread = _column_shares(counts)
+    prior = _column_shares(counts)
     for a, table in enumerate(out):
         for b, block in partners(counts, a):
-            table += jeffreys(shares(block + PSEUDO_COUNT * spread[b]))
+            table += jeffreys(shares(block + PSEUDO_COUNT * prior[b]))
     return out
 
 
@@ -58,8 +58,8 @@ def jeffreys(p: np.ndarray) -> np.ndarray:
 
 @measure(
     "ahmad",
-    "how well a subset of another column's values tells two values apart, on average",
-    "Ahmad & Dey 2007; thesis Eq. (2.10)",
+    "how well a subset of another column's values separates two values, on average",
+    "Ahmad & Dey 2007; Zhu 2019, Eq. (2.10)",
     metric=True,
 )
 def ahmad(counts: Counts) -> list[np.ndarray]:
@@ -79,15 +79,16 @@ def ahmad(counts: Counts) -> list[np.ndarray]:
 @measure(
     "dilca",
     "difference of what two values occur with, in the columns that matter to theirs",
-    "Ienco, Pensa & Meo 2012; thesis Eqs. (2.19)-(2.22)",
+    "Ienco, Pensa & Meo 2012; Zhu 2019, Eqs. (2.19)-(2.22)",
     metric=True,
 )
 def dilca(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.22): ``d² = Σ_{k∈context} Σ_{q∈V_k} (p(q|v) - p(q|w))² / Σ_{k∈context} |V_k|``.
 
-    The context is that of the column, chosen by symmetric uncertainty (:func:`tabweave.counts.couplings.context`)
-    once, not per value. As the thesis prints it, probabilities are conditioned on the compared
-    value; Ienco et al. condition on the context's value. A column without context has distance 0.
+    The context is that of the column, chosen by symmetric uncertainty
+    (:func:`tabweave.counts.couplings.context`) once, not per value. As the thesis has it,
+    probabilities are conditioned on the compared value; Ienco et al. condition on the context's
+    value. A column without context has distance 0.
     """
     chosen = context(symmetric_uncertainty(counts))
     out = []
@@ -104,7 +105,7 @@ def dilca(counts: Counts) -> list[np.ndarray]:
 @measure(
     "jia",
     "how common the pairs of values are in which two rows differ, in dependent columns",
-    "Jia, Cheung & Liu 2016; thesis Eqs. (2.12)-(2.17)",
+    "Jia, Cheung & Liu 2016; Zhu 2019, Eqs. (2.12)-(2.17)",
     form="pairwise",
 )
 def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> np.ndarray:
@@ -112,7 +113,7 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
 
     Both cases of (2.12) are this one sum: it takes the pairs of values in which two rows differ.
     ``g = C/n · (C-1)/(n-1)``, Eqs. (2.16), (2.17), is the chance to draw a row's pair of values
-    twice (the second term of the print stands for the other row, j); unknown values have none.
+    twice (the second term as published stands for the other row, j); unknown values have none.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
                 same = (theirs == ours[i]).astype(float)
                 both = pairs.sum() + total
                 out[i] = both - 2 * ((same @ pairs) * same).sum(axis=1)
-                out[i, out[i] < 1e-12 * both] = 0  # nothing but rounding
+                out[i, out[i] < 1e-12 * both] = 0  # rounding
     return out
 
 

@@ -1,22 +1,32 @@
 """Coupled measures: how frequent values are and what they occur with, together. COS and cKML.
 
-COS is Wang et al.'s coupled object similarity; cKML's equations are in :mod:`tabweave.embed.ckml`.
+COS is Wang et al.'s coupled object similarity; cKML's equations are in
+:mod:`tabweave.measures.coupled`.
 """
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 
 from tabweave.counts.counts import Counts
-from tabweave.measures.ckml import printed_squares
+from tabweave.counts.couplings import (
+    block_sums,
+    context,
+    partners,
+    shares,
+    symmetric_uncertainty,
+)
 from tabweave.measures.context import ahmad
+from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import measure
 
 
 @measure(
     "cos",
     "coupled: similar frequency and similar company, multiplied",
-    "Wang, Dong, Zhou, Cao & Chi 2015; thesis Eqs. (2.7), (2.11)",
+    "Wang, Dong, Zhou, Cao & Chi 2015; Zhu 2019, Eqs. (2.7), (2.11)",
     metric=True,
 )
 def cos(counts: Counts) -> list[np.ndarray]:
@@ -31,17 +41,17 @@ def cos(counts: Counts) -> list[np.ndarray]:
 @measure(
     "cos_intra",
     "coupled: frequent values are alike",
-    "Wang et al. 2011; thesis Eq. (2.7)",
+    "Wang et al. 2011; Zhu 2019, Eq. (2.7)",
     metric=True,
 )
 def cos_intra(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.7): ``d = 1 - |O_v||O_w| / (|O_v| + |O_w| + |O_v||O_w|)``, and 0 for equal values.
 
-    The print lacks a term of the denominator. ``d = x / (1 + x)`` with ``x = 1/|O_v| + 1/|O_w|``,
-    which is the distance of two leaves of a star, and so a metric.
+    As published, a term of the denominator is missing. ``d = x / (1 + x)`` with ``x = 1/|O_v| +
+    1/|O_w|``, which is the distance of two leaves of a star, and so a metric.
     """
     out = []
-    for count in np.split(counts.value_counts, counts.offsets[1:-1]):
+    for count in occurrences(counts):
         x = 1 / count[:, None] + 1 / count
         np.fill_diagonal(x, 0)
         out.append(x / (1 + x))
@@ -51,7 +61,7 @@ def cos_intra(counts: Counts) -> list[np.ndarray]:
 @measure(
     "cos_inter",
     "coupled: values that meet the same values are alike",
-    "Wang et al. 2011; thesis Eq. (2.11)",
+    "Wang et al. 2011; Zhu 2019, Eq. (2.11)",
     metric=True,
 )
 def cos_inter(counts: Counts) -> list[np.ndarray]:
@@ -63,22 +73,138 @@ def cos_inter(counts: Counts) -> list[np.ndarray]:
     return ahmad(counts)
 
 
-@measure("ckml", "coupled kernel metric: frequency and company", "thesis Eqs. (4.1)-(4.5)")
+@measure("ckml", "coupled kernel metric: frequency and company", "Zhu 2019, Eqs. (4.1)-(4.5)")
 def ckml(counts: Counts) -> list[np.ndarray]:
     """Eq. (4.5), squared: ``d² = 2 β_l (1 - k_Ia k_Ie)``; rows add it up over columns.
 
-    The printed numbers, unrepaired; :class:`tabweave.embed.ckml.CKML` makes them a metric.
+    The published numbers; :class:`tabweave.embed.ckml.CKML` makes them a metric.
     """
-    return printed_squares(counts, "object")
+    return published_squares(counts, "object")
 
 
-@measure("ckml_intra", "coupled kernel metric: frequency alone", "thesis Eqs. (4.1), (4.5)")
+@measure("ckml_intra", "coupled kernel metric: frequency alone", "Zhu 2019, Eqs. (4.1), (4.5)")
 def ckml_intra(counts: Counts) -> list[np.ndarray]:
     """Eq. (4.5) of (4.1), squared: ``d² = 2 β_l (1 - k_Ia)``."""
-    return printed_squares(counts, "intra")
+    return published_squares(counts, "intra")
 
 
-@measure("ckml_inter", "coupled kernel metric: company alone", "thesis Eqs. (4.2), (4.5)")
+@measure("ckml_inter", "coupled kernel metric: company alone", "Zhu 2019, Eqs. (4.2), (4.5)")
 def ckml_inter(counts: Counts) -> list[np.ndarray]:
     """Eq. (4.5) of (4.2), squared: ``d² = 2 β_l (1 - k_Ie)``."""
-    return printed_squares(counts, "inter")
+    return published_squares(counts, "inter")
+
+
+Variant = Literal["object", "intra", "inter"]
+
+
+def intra_kernel(frequency: np.ndarray) -> np.ndarray:
+    """Eq. (4.1): ``k_Ia(v, w) = exp(-(f(v) - f(w))²)``."""
+    return np.exp(-((frequency[:, None] - frequency) ** 2))
+
+
+def inter_kernel(block: np.ndarray) -> np.ndarray:
+    """Section 4.2.3: ``k_Ie^(l,m)(v, w) = exp(-z²)``, ``z = Σ_q p_q |p(q|v) - p(q|w)|``.
+
+    p_q is the share of q among the rows that have v or w, as in both worked examples, so
+    ``z = (c_v Σ_q p(q|v) |…| + c_w Σ_q p(q|w) |…|) / (c_v + c_w)``.
+    """
+    p, total = shares(block), block.sum(axis=1)
+    half = np.empty((len(p), len(p)))
+    step = max(1, 2**20 // max(1, p.size))
+    for start in range(0, len(p), step):
+        rows = p[start : start + step]
+        half[start : start + step] = np.einsum("vwq,vq->vw", np.abs(rows[:, None] - p), rows)
+    half *= total[:, None]
+    both = total[:, None] + total
+    return np.exp(-(((half + half.T) / np.where(both > 0, both, 1)) ** 2))
+
+
+def inter_kernels(counts: Counts, alpha: np.ndarray) -> list[np.ndarray]:
+    """Eq. (4.2): ``k_Ie^(l) = Σ_m α_m k_Ie^(l,m)``.
+
+    Without any coupling (all α 0) it is 1/e for different values; for equal ones it stays 1, as it
+    is wherever z = 0.
+    """
+    out = []
+    for l, size in enumerate(counts.sizes):
+        if not alpha[l].any():
+            out.append(np.where(np.eye(size, dtype=bool), 1.0, np.exp(-1)))
+            continue
+        kernel = np.zeros((size, size))
+        for m, block in partners(counts, l):
+            if alpha[l, m]:
+                kernel += alpha[l, m] * inter_kernel(block)
+        out.append(kernel)
+    return out
+
+
+def column_couplings(uncertainty: np.ndarray) -> np.ndarray:
+    """Section 4.2.3: ``α_m = SU_l(m)``, 0 outside the context of l, scaled to sum 1 or all 0."""
+    alpha = np.where(context(uncertainty), uncertainty, 0.0)
+    total = alpha.sum(axis=1, keepdims=True)
+    return alpha / np.where(total > 0, total, 1)
+
+
+def column_weights(counts: Counts, alpha: np.ndarray) -> np.ndarray:
+    """Eq. (4.4) and around it: β, the larger of the shares in p_Ia and in p_Ie, scaled to sum 1.
+
+    ``p = 1 - Σ_q f_q f_q⁻``, ``f⁻ = (count - 1)/(n - 1)``, is the chance that two rows differ: in
+    the value of l (p_Ia), or in the pair of values of l and m (p_Ie^(l,m), summed with α).
+    """
+    own = np.array([_differing(c) for c in np.split(counts.value_counts, counts.offsets[1:-1])])
+    n = block_sums(counts, np.asarray)
+    twice = block_sums(counts, lambda c: c * np.maximum(c - 1.0, 0.0))
+    pairs = np.where(n > 1, 1 - twice / np.where(n > 1, n * (n - 1), 1), 0.0)
+    weight = np.maximum(_scaled(own), _scaled((alpha * pairs).sum(axis=1)))
+    return _scaled(weight) if weight.any() else np.full(len(weight), 1 / max(len(weight), 1))
+
+
+def object_kernels(
+    counts: Counts, variant: Variant, alpha: np.ndarray, beta: np.ndarray
+) -> list[np.ndarray]:
+    """Eq. (4.3): the Gram ``β_l k_Ia^(l) k_Ie^(l)`` of each column; k_O is their sum over columns.
+
+    The variants leave one kernel out and keep β.
+    """
+    if variant not in get_args(Variant):
+        raise ValueError(f"expected variant 'object', 'intra' or 'inter', got {variant!r}")
+    grams = [np.full((size, size), weight) for size, weight in zip(counts.sizes, beta, strict=True)]
+    if variant != "inter":
+        grams = [g * intra_kernel(f) for g, f in zip(grams, counts.frequencies, strict=True)]
+    if variant != "intra":
+        grams = [g * k for g, k in zip(grams, inter_kernels(counts, alpha), strict=True)]
+    return grams
+
+
+def squared_distance(gram: np.ndarray) -> np.ndarray:
+    """Eq. (4.5), squared: ``d² = k(i,i) - 2k(i,j) + k(j,j)``."""
+    own = gram.diagonal()
+    return np.maximum(own[:, None] - 2 * gram + own, 0.0)
+
+
+def published_squares(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
+    """Return the squared distances of (4.5) per column, as published; they add up over columns."""
+    alpha = column_couplings(symmetric_uncertainty(counts))
+    grams = object_kernels(counts, variant, alpha, column_weights(counts, alpha))
+    return [squared_distance(gram) for gram in grams]
+
+
+def published_roots(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
+    """Return the distances of (4.5) per column, as published: the other reading, a sum of roots.
+
+    (4.5) takes the root of the sum over columns; k-modes of the thesis may have summed per-column
+    roots, which matches some of its cells better.
+    """
+    return [np.sqrt(square) for square in published_squares(counts, variant)]
+
+
+def _differing(count: np.ndarray) -> float:
+    total = count.sum()
+    if total <= 1:
+        return 0.0
+    return float(1 - (count * np.maximum(count - 1.0, 0.0)).sum() / (total * (total - 1.0)))
+
+
+def _scaled(x: np.ndarray) -> np.ndarray:
+    total = x.sum()
+    return x / total if total > 0 else np.zeros(len(x))

@@ -1,27 +1,39 @@
-"""Matching: values are the same or they are not."""
+"""Frequency: matches and mismatches weighted by how common their values are in their column.
+
+Counts → one V × V dissimilarity per column. Each measure stands here twice: as the similarity that
+was published, ``<name>_similarity``, and as the dissimilarity in use, which is either its
+complement 1 − S (where a match is always worth 1) or the one it induces (where it is not):
+``(S(v, v) + S(w, w)) / 2 − S(v, w)``. The weights 1/d and 1/Σ n_k, with which Boriah et al. sum
+columns, scale all distances alike and are left out. Hamming, which asks for no frequency, is the
+case of equal weights.
+
+Notation: N rows, f(v) of them with value v, n_k values in a column, p² of Goodall below.
+
+References: [B] S. Boriah, V. Chandola, V. Kumar, "Similarity measures for categorical data: a
+comparative evaluation", SIAM Data Mining 2008, Table 2. [Z] C. Zhu, thesis, chapter 2.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from tabweave.counts.counts import Counts
-from tabweave.measures.register import complements, induced, measure, occurrences, on_match
+from tabweave.measures.register import measure
+
+_BORIAH = "Boriah, Chandola & Kumar 2008, Table 2"
 
 
 @measure(
     "hamming",
     "1 for every column in which two rows differ",
-    "Zhu 2019, Eq. (2.1); 'overlap' in Boriah, Chandola, Kumar 2008, Table 2",
+    "Zhu 2019, Eq. (2.1); 'overlap' in Boriah, Chandola & Kumar 2008, Table 2",
     metric=True,
 )
 def hamming(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.1): d(v, w) = 0 if v = w, else 1."""
     return [1 - np.eye(len(labels)) for labels in counts.labels]
-
-
-# -- Frequency: matches and mismatches weighted by how common their values are in their column
-
-_BORIAH = "Boriah, Chandola, Kumar 2008, Table 2"
 
 
 # -- a match is worth 1, a mismatch something between 0 and 1 ----------------------------------
@@ -171,3 +183,41 @@ def smirnov(counts: Counts) -> list[np.ndarray]:
     sum over the other values cancels, nothing is negative.
     """
     return induced(smirnov_similarity(counts))
+
+
+# -- from published similarities to dissimilarities ----------------------------------------------
+
+
+def occurrences(counts: Counts) -> list[np.ndarray]:
+    """Return, per column, in how many rows each value occurs."""
+    count = counts.value_counts.astype(np.float64)
+    return [count[counts.span(a)] for a in range(len(counts.names))]
+
+
+def on_match(match: np.ndarray | float, mismatch: np.ndarray) -> np.ndarray:
+    """Return the mismatch table with what a match is worth on its diagonal."""
+    out = np.array(mismatch, dtype=np.float64)
+    np.fill_diagonal(out, match)
+    return out
+
+
+def complements(similarities: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return 1 − S, for similarities that are at most 1 and 1 on every match."""
+    return [1 - s for s in similarities]
+
+
+def induced(similarities: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return d(v, w) = (S(v, v) + S(w, w)) / 2 − S(v, w), for matches of unequal worth.
+
+    With 1 − S a row would differ from itself. Here what a match is worth becomes what losing it
+    costs, half for each of the two values; as with the distance that a kernel induces, d is 0 on
+    the diagonal, and it is not negative whenever no mismatch is worth more than the mean of the
+    two matches. Where every mismatch is worth 0 (or a sum of one term per value), d is a star:
+    each value has an arm, and the distance of two values is the sum of their arms. Stars satisfy
+    the triangle inequality and are squared Euclidean distances.
+    """
+    out = []
+    for s in similarities:
+        worth = np.diagonal(s)
+        out.append(on_match(0.0, (worth[:, None] + worth) / 2 - s))
+    return out

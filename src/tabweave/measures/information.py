@@ -18,10 +18,10 @@ import numpy as np
 from scipy.special import xlogy
 
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import frequencies
-from tabweave.measures.register import complements, induced, measure, occurrences, on_match
+from tabweave.measures.frequency import complements, induced, occurrences, on_match
+from tabweave.measures.register import measure
 
-_BORIAH = "Boriah, Chandola, Kumar 2008, Table 2"
+_BORIAH = "Boriah, Chandola & Kumar 2008, Table 2"
 Ratio = tuple[list[np.ndarray], list[np.ndarray]]
 
 
@@ -32,7 +32,7 @@ def gambaryan_similarity(counts: Counts) -> list[np.ndarray]:
     """S(v, v) = −p log₂ p − (1 − p) log₂(1 − p), p = p(v); 0 for v ≠ w [B 12]."""
     return [
         np.diag(np.maximum(-(xlogy(p, p) + xlogy(1 - p, 1 - p)) / np.log(2), 0))
-        for p in frequencies(counts)
+        for p in counts.frequencies
     ]
 
 
@@ -118,7 +118,7 @@ def anderberg(counts: Counts) -> Ratio:
     M = Σ 1/p(v)² · 2/(n_k(n_k + 1)), and U = Σ 1/(2 p(v) p(w)) · 2/(n_k(n_k + 1)).
     """
     numerators, denominators = [], []
-    for p in frequencies(counts):
+    for p in counts.frequencies:
         share = 2 / (len(p) * (len(p) + 1))
         match = share / p**2
         numerators.append(np.diag(match))

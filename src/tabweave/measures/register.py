@@ -1,18 +1,19 @@
-"""The registry of measures: what each is called, what it claims, and the function behind it."""
+"""The register of measures: what each is called, what it claims, and the function behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from difflib import get_close_matches
+from typing import Any, Literal, TypeVar
 
-import numpy as np
-
-from tabweave.counts.counts import Counts
+from tabweave.io.register import Register, storable
 
 Form = Literal["table", "ratio", "pairwise"]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+@storable
 @dataclass(frozen=True)
 class Measure:
     """One value measure.
@@ -48,78 +49,51 @@ class Measure:
     form: Form = "table"
 
 
-MEASURES: dict[str, Measure] = {}
+MEASURES: Register[Measure] = Register("measure", "tabweave.measures")
 
 
 def measure(
     name: str,
     summary: str,
     reference: str,
+    /,
     *,
     metric: bool = False,
     needs_y: bool = False,
     form: Form = "table",
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function from counts to value dissimilarities under a name."""
+) -> Callable[[Function], Function]:
+    """Register a function from counts to value dissimilarities under a name.
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        if name in MEASURES:
-            raise ValueError(f"measure {name!r} is registered twice")
-        MEASURES[name] = Measure(name, function, summary, reference, metric, needs_y, form)
-        return function
+    Name, summary and flags are written out where the decorator stands: they are also read as text.
+
+    Parameters
+    ----------
+    name : str
+        What users write.
+    summary : str
+        What it does, in one line.
+    reference : str
+        Where it was published, with the equation.
+    metric, needs_y, form
+        As in :class:`Measure`.
+    """
+
+    def register(function: Function) -> Function:
+        entry = Measure(name, function, summary, reference, metric, needs_y, form)
+        return MEASURES.add(function, entry, name, summary, needs_y=needs_y, form=form)
 
     return register
 
 
 def find(name: str) -> Measure:
     """Return the measure of a name, or say which names there are."""
-    try:
+    if isinstance(name, str) and name in MEASURES:
         return MEASURES[name]
-    except (KeyError, TypeError):
-        raise ValueError(f"no measure {name!r}; there are {', '.join(MEASURES)}") from None
+    close = get_close_matches(str(name), MEASURES, 1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    raise ValueError(f"expected a measure, one of {', '.join(MEASURES)}, got {name!r}{hint}")
 
 
 def list_measures() -> dict[str, str]:
     """Return the name of each measure with what it does, in one line."""
-    return {name: entry.summary for name, entry in MEASURES.items()}
-
-
-__all__ = ["MEASURES", "Measure", "find", "list_measures", "measure"]
-
-
-# -- From published similarities to dissimilarities: what the families of measures share
-
-
-def occurrences(counts: Counts) -> list[np.ndarray]:
-    """Return, per column, in how many rows each value occurs."""
-    count = counts.value_counts.astype(np.float64)
-    return [count[counts.span(a)] for a in range(len(counts.names))]
-
-
-def on_match(match: np.ndarray | float, mismatch: np.ndarray) -> np.ndarray:
-    """Return the mismatch table with what a match is worth on its diagonal."""
-    out = np.array(mismatch, dtype=np.float64)
-    np.fill_diagonal(out, match)
-    return out
-
-
-def complements(similarities: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return 1 − S, for similarities that are at most 1 and 1 on every match."""
-    return [1 - s for s in similarities]
-
-
-def induced(similarities: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return d(v, w) = (S(v, v) + S(w, w)) / 2 − S(v, w), for matches of unequal worth.
-
-    1 − S would set a row apart from itself. Here what a match is worth becomes what losing it
-    costs, half for each of the two values; as with the distance that a kernel induces, d is 0 on
-    the diagonal, and it is not negative whenever no mismatch is worth more than the mean of the
-    two matches. Where every mismatch is worth 0 (or a sum of one term per value), d is a star:
-    each value has an arm, and the distance of two values is the sum of their arms. Stars satisfy
-    the triangle inequality and are squared Euclidean distances.
-    """
-    out = []
-    for s in similarities:
-        worth = np.diagonal(s)
-        out.append(on_match(0.0, (worth[:, None] + worth) / 2 - s))
-    return out
+    return MEASURES.summaries()

@@ -21,7 +21,7 @@ MAX_VALUES = 4096
 @measure(
     "vdm",
     "value difference metric: difference of the classes two values speak for",
-    "Stanfill & Waltz 1986; thesis Eq. (2.18)",
+    "Stanfill & Waltz 1986; Zhu 2019, Eq. (2.18)",
     needs_y=True,
 )
 def vdm(counts: Counts) -> list[np.ndarray]:
@@ -50,10 +50,10 @@ def mtdle(counts: Counts) -> list[np.ndarray]:
     is what :class:`ValueMetric` does with any measure.
 
     Unreachable values are twice as far as the farthest reachable ones. Costs O(V³) time and O(V²)
-    memory; more than ``MAX_VALUES`` values are refused.
+    memory; more than ``MAX_VALUES`` values are an error.
     """
     class_pairs = _class_pairs(counts, "mtdle")
-    _refuse_many(counts)
+    _check_size(counts)
     pairs = counts.pairs.toarray() if sparse.issparse(counts.pairs) else counts.pairs
     joint = np.where(_same_column(counts), 0.0, pairs)
     c = counts.value_counts.astype(float)
@@ -98,17 +98,19 @@ def class_alignment(
 
 def _class_pairs(counts: Counts, who: str) -> np.ndarray:
     if counts.class_pairs is None:
-        raise ValueError(f"{who} needs classes; count the rows with y")
+        raise ValueError(
+            f"measure {who!r} expected counts with classes, got none; count the rows with y"
+        )
     return counts.class_pairs
 
 
-def _refuse_many(counts: Counts) -> None:
+def _check_size(counts: Counts) -> None:
     if counts.offsets[-1] > MAX_VALUES:
         widest = int(np.argmax(counts.sizes))
         raise ValueError(
-            f"mtdle takes at most {MAX_VALUES} values, there are {counts.offsets[-1]}; column "
-            f"{counts.names[widest]!r} has {counts.sizes[widest]}: group its rare values, or leave "
-            "it out"
+            f"measure 'mtdle' expected at most {MAX_VALUES} values, got {counts.offsets[-1]}; "
+            f"column {counts.names[widest]!r} has {counts.sizes[widest]}: group its rare values, "
+            "or leave it out"
         )
 
 
@@ -127,7 +129,7 @@ def _blocks(distances: np.ndarray, counts: Counts) -> list[np.ndarray]:
 
 
 def _unit_mean(tables: list[np.ndarray], counts: Counts) -> list[np.ndarray]:
-    """Scale a distance so that two rows are 1 apart on average."""
+    """Scale a distance so that the mean distance of two rows is 1."""
     parts = np.split(counts.value_counts / counts.n, counts.offsets[1:-1])
     mean = sum(f @ table @ f for f, table in zip(parts, tables, strict=True))
     return [table / (mean or 1.0) for table in tables]

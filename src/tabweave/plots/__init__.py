@@ -15,13 +15,14 @@ from tabweave.plots.comparisons import (
     sensitivity,
     time_cost,
 )
-from tabweave.plots.maps import scatter_map, value_heatmap
 from tabweave.plots.structure import (
     column_weights,
     coupling_graph,
     dendrogram,
     drift,
     overlap,
+    scatter_map,
+    value_heatmap,
     weights_heatmap,
 )
 

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from tabweave.io.register import storable
 from tabweave.sources.coca import coca
 
 
+@storable
 class CoCA(coca.CoCA):
     """Embed ids of many sources by collective component analysis, as published.
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from tabweave._compat import Interval
+from tabweave.io.register import storable
 from tabweave.sources.gbc import gbc
 from tabweave.sources.gbc.objective import Logistic, Loss, Pair, softplus, source_weights
 from tabweave.sources.gbc.prediction import Fusion, Smoothing
@@ -84,6 +85,7 @@ class SignedLogistic(Logistic):
         return -expected * share, expected**2 * share * (1 - share)
 
 
+@storable
 class GBCClassifier(_Published, gbc.GBCClassifier):
     """Classify by gradient boosting consensus, as published.
 
@@ -135,6 +137,7 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
     _loss: ClassVar[Loss] = SignedLogistic()
 
 
+@storable
 class GBCRegressor(_Published, gbc.GBCRegressor):
     """Predict numbers by gradient boosting consensus, as published.
 

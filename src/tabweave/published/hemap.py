@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+from tabweave.io.register import storable
 from tabweave.sources.hemap import hemap
-from tabweave.sources.hemap.alignment import Aligned, by_rank
 from tabweave.sources.hemap.guard import Verdict
-from tabweave.sources.hemap.transfer import Align, Options, Scaled, Source, Target
+from tabweave.sources.hemap.transfer import Align, Aligned, Options, Scaled, Source, Target, by_rank
 
 
+@storable
 class HeMap(hemap.HeMap):
     """A learner that takes over labels from a source with other columns, as published.
 

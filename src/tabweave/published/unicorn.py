@@ -17,12 +17,14 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import expand
+from tabweave.io.register import storable
 from tabweave.published.untie import Features, printed_features
 from tabweave.rows.vocabulary import positions
 
 STEPS, RATE = 250, 1e-3  # Section 8.4.2
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Prior:
     """The model of the window before: what it had counted, and its value tables."""

@@ -23,6 +23,8 @@ from zlib import crc32
 
 import numpy as np
 
+from tabweave.io.register import storable
+
 Label = str | int | float | bool | bytes | None
 Unknown = Literal["centroid", "error"]
 _BLOCK = 1 << 16  # codes looked up at a time
@@ -78,6 +80,7 @@ _RANKS: dict[type, float] = {
 }
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The values of each categorical column: value v of column a is ``offsets[a] + v`` of V.

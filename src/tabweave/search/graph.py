@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.rows.distinct import take_rows
-from tabweave.rows.table import Table
+from tabweave.io.register import storable
+from tabweave.rows.table import Table, take_rows
 from tabweave.search.space import Space
 from tabweave.search.stored import Stored, View, everywhere
 
@@ -27,6 +27,7 @@ _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BUILD = 80  # breadth of the search for the links of a new node
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Graph:
     """Links of nodes, on levels; see :func:`tabweave.search.kernels.walk`.

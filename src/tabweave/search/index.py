@@ -21,11 +21,11 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave.base import Embedder, TabularInput, remember_names, require_rows
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.weave import Weave
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
 from tabweave.io.store import load as store_load
-from tabweave.rows.distinct import take_rows
 from tabweave.rows.frames import columns_of
-from tabweave.rows.table import Column, Numbers, Schema, Table
+from tabweave.rows.table import Column, Numbers, Schema, Table, take_rows
 from tabweave.search.graph import BACKENDS, Cache
 from tabweave.search.space import HIDDEN, Space, space_of
 from tabweave.search.stored import Stored, matching
@@ -40,6 +40,7 @@ class Matches(NamedTuple):
     distances: np.ndarray
 
 
+@storable
 class SimilarityIndex(Storable, TabularInput, BaseEstimator):
     """Keep rows and find those nearest to others, by the distance of an embedder.
 

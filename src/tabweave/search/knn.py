@@ -16,9 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from tabweave.base import ValueEmbedder
+from tabweave.io.register import storable
 from tabweave.io.store import Storable
-from tabweave.rows.distinct import canonical_codes, distinct_rows, take_rows
-from tabweave.rows.table import Table
+from tabweave.rows.table import Table, canonical_codes, distinct_rows, take_rows
 from tabweave.rows.vocabulary import canonical
 from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
 
@@ -26,6 +26,7 @@ _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
 _BLOCK = 1 << 22  # distances held at a time: 32 MB
 
 
+@storable
 class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
     """Classify rows by the weighted votes of their nearest neighbours.
 

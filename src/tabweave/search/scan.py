@@ -14,12 +14,14 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.blocks.block import Block
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Table
 
 _JOINT = 2048  # joint values of a group: their distances (16 KB) stay in the first cache
 _BLOCK = 64  # queries a thread takes at a time
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows by column: single values as codes with coordinates, numbers and sets as coordinates."""
@@ -52,6 +54,7 @@ class Rows:
         return np.ascontiguousarray(np.hstack([*parts, self.line.astype(np.float32)]))
 
 
+@storable
 class TreeIndex:
     """What openTSNE calls a KNNIndex, by tree distance."""
 

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block, Step, Writer
-from tabweave.blocks.distances import summed_differences
-from tabweave.rows.distinct import take_rows
-from tabweave.rows.table import Schema, Table
+from tabweave.blocks.block import Block, Step, Writer, summed_differences
+from tabweave.rows.table import Schema, Table, take_rows
 from tabweave.rows.vocabulary import Unknown
 
 _CHUNK = 1 << 16  # rows whose coordinates are computed at a time

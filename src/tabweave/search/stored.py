@@ -12,13 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.rows.distinct import _ranks, distinct_rows, joined_column, take_rows
-from tabweave.rows.table import Codes, Numbers, Sets, Table
+from tabweave.io.register import storable
+from tabweave.rows.table import (
+    Codes,
+    Numbers,
+    Sets,
+    Table,
+    _ranks,
+    distinct_rows,
+    joined_column,
+    take_rows,
+)
 from tabweave.rows.vocabulary import Label, canonical, positions
 from tabweave.search.scan import _joined
 from tabweave.search.space import HIDDEN, Space, chunks
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Stored:
     """Rows with their ids, and which of them are still there."""

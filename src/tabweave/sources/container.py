@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.io.register import storable
 from tabweave.rows.vocabulary import Label
 from tabweave.sources.graphs import adjacency, edge_matrix, read_graph, spectral, symmetric
 from tabweave.sources.tables import (
@@ -29,6 +30,7 @@ from tabweave.sources.tables import (
 )
 
 
+@storable
 class Sources:
     """Tables and graphs about the same things, each of them possibly incomplete.
 

@@ -12,11 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabweave.counts.spectra import fix_signs
+from tabweave.io.register import storable
 from tabweave.rows.cells import numbers
 from tabweave.rows.frames import columns_of
 from tabweave.sources.tables import check_unique, plain, read_ids
 
 
+@storable
 class Edges(NamedTuple):
     """A graph as it was given: its nodes' ids, its edges between them, whether directed."""
 

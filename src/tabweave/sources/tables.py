@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave.io.register import storable
 from tabweave.rows.cells import categories
 from tabweave.rows.frames import _listed, columns_of
 from tabweave.rows.table import Codes, Numbers, Table
@@ -22,6 +23,7 @@ from tabweave.rows.vocabulary import Label, identity, positions
 Matrix: TypeAlias = Any  # a float ndarray or a csr_array; both are indexed alike
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class SourceTable:
     """One table: the index of each row among all ids, its cells as floats, its columns."""
@@ -214,6 +216,7 @@ def union(arrays: Sequence[np.ndarray]) -> np.ndarray:
     return out
 
 
+@storable
 class IdIndex:
     """Finds ids: ``index(ids)`` gives the position of each, -1 for one that is not there."""
 

@@ -40,7 +40,7 @@ def complete(folder, monkeypatch):
         ("tabweave ne", ["neighbors"]),
         ("tabweave embed titanic.csv --tar", ["--target"]),
         ("tabweave embed titanic.csv --method goodall", [f"goodall{i}" for i in range(1, 5)]),
-        ("tabweave embed titanic.csv -m un", ["untie", "unicorn"]),
+        ("tabweave embed titanic.csv -m un", ["unicorn", "untie"]),
         ("tabweave embed titanic.csv --target s", ["status", "sex"]),
         ("tabweave embed titanic.parquet --target s", ["status", "sex"]),
         ("tabweave embed titanic.jsonl -t f", ["fate"]),
@@ -73,11 +73,22 @@ def test_three_shells_ask_in_their_own_way(folder):
     assert fish.out.split("\t")[0] == "weave"
 
 
-def test_nothing_heavy_loads_before_a_command_runs():
-    heavy = {"numpy", "pandas", "duckdb", "matplotlib"}
-    code = f"import sys, tabweave.apps.cli; print({heavy} & {{*sys.modules}})"
+HEAVY = "{'numpy', 'pandas', 'duckdb', 'matplotlib'} & {*sys.modules}"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import tabweave.apps.cli",
+        "from tabweave.apps.cli.app import methods; assert methods('weav')[0][0] == 'weave'",
+        "from tabweave.apps.cli.export import methods; methods(json=True)",
+    ],
+    ids=["before a command", "completing a method", "listing the methods"],
+)
+def test_nothing_heavy_loads(code):
+    code = f"import sys; {code}; print({HEAVY})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
-    assert done.stdout.strip() == "set()", done.stderr
+    assert done.stdout.splitlines()[-1] == "set()", done.stderr
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")

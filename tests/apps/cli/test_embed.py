@@ -8,10 +8,11 @@ import pytest
 from scipy.spatial.distance import pdist
 
 import tabweave
-from tabweave.apps.methods import EMBEDDERS, MEASURES, NO_VECTORS
+from tabweave.apps.methods import embedders, learns_from_classes, offered
 from tabweave.base import ValueEmbedder
+from tabweave.embed import EMBEDDERS
 from tabweave.engines import read
-from tabweave.measures import list_measures
+from tabweave.measures import MEASURES
 
 from .conftest import called, process
 
@@ -174,18 +175,37 @@ def test_methods_of_all_sorts_embed_a_table_of_categories(folder):
 
 @pytest.mark.slow
 def test_every_method_embeds_a_table_of_categories(folder):
-    embed_with([*EMBEDDERS, *MEASURES], folder)
+    embed_with(offered("shell"), folder)
 
 
 def test_the_names_of_methods_are_those_of_the_library():
-    assert set(list_measures()) == {*MEASURES, *NO_VECTORS, "ckml"}
-    assert all(hasattr(tabweave, name) for name, _ in EMBEDDERS.values())
-    made = {name.lower() for name in tabweave.__all__ if _embeds(getattr(tabweave, name))}
-    assert made - {"valuemetric", "mixedembedder"} <= set(EMBEDDERS)
+    named, pages = offered("shell"), offered("pages")
+    assert list(named)[0] == "auto"
+    assert set(pages) < set(named)
+    assert {n for n, m in named.items() if m.decorator == "measure"} == set(MEASURES) - {
+        *(n for n, m in MEASURES.items() if m.form == "pairwise"),
+        *embedders("shell"),  # an embedder stands for the measure of its name
+    }
+    for name, method in named.items():
+        assert learns_from_classes(name) == {**MEASURES, **EMBEDDERS}[name].needs_y
+        assert method.summary
 
 
-def _embeds(thing):
-    return isinstance(thing, type) and issubclass(thing, ValueEmbedder)
+def test_every_embedder_of_values_has_a_name_to_type():
+    made = {e.name for e in EMBEDDERS.values() if issubclass(e.cls, ValueEmbedder)}
+    assert made - {"value_metric"} <= set(embedders("pages"))
+
+
+def test_methods_are_listed(folder):
+    shown = called("methods", cwd=folder).out.splitlines()
+    listed = json.loads(called("methods", "--json", cwd=folder).out)
+    assert [(m["name"], m["kind"], m["summary"]) for m in listed] == [
+        (n, m.decorator, m.summary) for n, m in offered("shell").items()
+    ]
+    for entry in listed:
+        (line,) = (line for line in shown if line.split()[:1] == [entry["name"]])
+        needs = "; needs --target" if learns_from_classes(entry["name"]) else ""
+        assert line.split(maxsplit=1)[1] == entry["summary"] + needs
 
 
 def test_numbers_join_whatever_the_method(folder):

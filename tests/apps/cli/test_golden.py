@@ -34,7 +34,6 @@ COMMANDS = {
         "embed shop.csv -m onehot --columns drink,served -o v.csv --save m.tabweave",
         "export m.tabweave --sql",
     ],
-    "methods": ["methods"],
     "errors": [
         "embed titanic.csv -o titanic.tsv",
         "embed titanik.csv",

@@ -106,7 +106,7 @@ def test_the_report_is_a_page(client, done):
 
 
 def test_explains_as_the_library_does(client, done, expected):
-    from tabweave.rows.distinct import take_rows
+    from tabweave.rows.table import take_rows
 
     model, features, vectors = expected
     a, b = (take_rows(features, np.array([row])) for row in (3, 9))
@@ -193,7 +193,7 @@ def test_the_program_of_two_methods(client, folder, tmp_path, monkeypatch, a, b)
 
 def test_what_cannot_be_started(client):
     assert "as the target" in start(client, "helic", None).json()["error"]
-    assert "no method 'magic'" in start(client, "magic").json()["error"]
+    assert "got 'magic'" in start(client, "magic").json()["error"]
     answer = client.post("/api/jobs", json={"source": "gone", "method": "auto"})
     assert answer.status_code == 404 and "open it again" in answer.json()["error"]
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from tabweave.apps.methods import MEASURES, SHELL_EMBEDDERS
+from tabweave.apps.methods import described
 from tabweave.io.text import csv_header
 
 FAILED, MISUSED, STOPPED = 1, 2, 130
@@ -138,9 +138,8 @@ KINDS = ("nominal", "ordinal", "numeric", "set")
 
 def methods(incomplete: str) -> list[tuple[str, str]]:
     """Return the methods that begin so, each with a line of help."""
-    known = {name: text for name, (_, text) in SHELL_EMBEDDERS.items()}
-    known |= dict.fromkeys(MEASURES, "value measure")
-    return [(name, text) for name, text in known.items() if name.startswith(incomplete)]
+    known = described("shell").items()
+    return [(name, text) for name, text in known if name.startswith(incomplete)]
 
 
 def formats(incomplete: str) -> list[str]:

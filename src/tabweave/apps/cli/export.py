@@ -11,7 +11,7 @@ from tabweave.apps.cli.app import Force, Json, Misuse
 from tabweave.apps.cli.files import check_output, is_stdout
 from tabweave.apps.cli.job import listed, load_model
 from tabweave.apps.cli.show import as_json, emit, say, table
-from tabweave.apps.methods import MEASURES, SHELL_EMBEDDERS
+from tabweave.apps.methods import offered
 from tabweave.io.atomic import replacing
 
 
@@ -70,19 +70,14 @@ def _kind(sql: bool, onnx: bool, parquet: bool, output: Path | None) -> str:
 
 def methods(json: Json = False) -> None:
     """List the names that --method knows."""
-    from tabweave.measures import MEASURES as known_measures
-
-    known = {name: text for name, (_, text) in SHELL_EMBEDDERS.items()}
-    measures = {name: m for name, m in known_measures.items() if name in MEASURES}
+    known = offered("shell")
     if json:
-        as_json(
-            [{"name": n, "kind": "embedder", "summary": text} for n, text in known.items()]
-            + [{"name": n, "kind": "measure", "summary": m.summary} for n, m in measures.items()]
-        )
+        as_json([{"name": n, "kind": m.decorator, "summary": m.summary} for n, m in known.items()])
         return
-    emit(table(["embedder", ""], list(known.items()), long=True))
-    lines = [
-        [name, m.summary + ("; needs --target" if m.needs_y else "")]
-        for name, m in measures.items()
-    ]
-    emit(table(["value measure", ""], lines, long=True))
+    for kind, title in (("embedder", "embedder"), ("measure", "value measure")):
+        lines = [
+            [name, m.summary + ("; needs --target" if m.flags.get("needs_y") else "")]
+            for name, m in known.items()
+            if m.decorator == kind
+        ]
+        emit(table([title, ""], lines, long=True))

@@ -10,8 +10,7 @@ import numpy as np
 from tabweave.apps.report.html import rounded, shown
 from tabweave.apps.report.reading import Reading
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block, label_column
-from tabweave.blocks.distances import summed_differences
+from tabweave.blocks.block import Block, label_column, summed_differences
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage

@@ -10,8 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
-import tabweave
-from tabweave.apps.methods import EMBEDDERS
+from tabweave.apps.methods import build, find
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
 from tabweave.apps.report.columns import describe_columns, describe_couplings, describe_values
 from tabweave.apps.report.html import page
@@ -29,7 +28,6 @@ from tabweave.apps.report.rows import (
 from tabweave.base import Embedder
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
-from tabweave.embed.value_metric import ValueMetric
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.atomic import replacing
 from tabweave.measures import MEASURES
@@ -239,16 +237,9 @@ def chosen(method: Any, table: Table, random_state: Any) -> Embedder:
 
 
 def _named(name: str, random_state: Any) -> Any:
-    if name in MEASURES and name not in EMBEDDERS:
-        return ValueMetric(name)
-    if name.lower() not in EMBEDDERS:
-        raise ValueError(
-            f"method={name!r}: use one of {', '.join(EMBEDDERS)}, or a measure of "
-            "tabweave.measures.list_measures()"
-        )
-    model = getattr(tabweave, EMBEDDERS[name.lower()][0])()
-    chance = "random_state" in model.get_params(deep=False)
-    return model.set_params(random_state=random_state) if chance else model
+    method = name if name in MEASURES else name.lower()
+    find(method, "pages")
+    return build(method, mixed=False, kinds=None, seed=random_state)
 
 
 def _classes(reading: Reading, model: Any) -> list[Any]:

@@ -12,8 +12,16 @@ from tabweave.apps.report.html import percent, quoted
 from tabweave.apps.report.reading import Reading, as_values, select
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
-from tabweave.rows.distinct import canonical_codes, distinct_rows
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
+from tabweave.rows.table import (
+    Codes,
+    Column,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    canonical_codes,
+    distinct_rows,
+)
 
 DISGUISES = {"?", "??", "-", "--", ".", "na", "n/a", "nan", "null", "none", "nil", "unknown",
              "missing", "not available", "#n/a", "-9", "-99", "-999", "-9999"}  # fmt: skip

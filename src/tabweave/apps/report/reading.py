@@ -75,7 +75,7 @@ def select(table: Table, names: list[str]) -> Table:
 
 def take(table: Table, rows: np.ndarray) -> Table:
     """Return some rows of a table."""
-    from tabweave.rows.distinct import take_rows
+    from tabweave.rows.table import take_rows
 
     return take_rows(table, rows)
 

@@ -15,10 +15,9 @@ import numpy as np
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, select, take
-from tabweave.blocks.distances import summed_differences
+from tabweave.blocks.block import summed_differences
 from tabweave.counts.spectra import fix_signs
-from tabweave.rows.distinct import canonical_codes, distinct_rows
-from tabweave.rows.table import Codes, Numbers, Sets, Table
+from tabweave.rows.table import Codes, Numbers, Sets, Table, canonical_codes, distinct_rows
 from tabweave.rows.vocabulary import Label
 
 _BLOCK = 1 << 22  # numbers held at a time: 32 MB

@@ -143,8 +143,10 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
         nonce = secrets.token_urlsafe(12)
         facts: dict[str, Any] = {"token": token, "first": studio.first, "limit": studio.limit}
         facts |= {"folder": studio.root.name or "/", "kinds": KINDS}
-        facts |= {"methods": methods.described(), "supervised": methods.SUPERVISED}
-        facts |= {"embedders": list(methods.EMBEDDERS), "downloads": list(DOWNLOADS)}
+        known = methods.described("pages")
+        supervised = [name for name in known if methods.learns_from_classes(name)]
+        facts |= {"methods": known, "supervised": supervised}
+        facts |= {"embedders": methods.embedders("pages"), "downloads": list(DOWNLOADS)}
         policy = (
             f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
             "img-src data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; "
@@ -198,7 +200,7 @@ def _tables(app: Any, studio: Studio) -> None:
         source: str = Body(), method: str = Body("auto"), target: str | None = Body(None)
     ) -> dict[str, Any]:
         table = studio.source(source)
-        methods.check(method, target)
+        methods.check(method, target, "pages")
         return studio.jobs.start(table, method, target or None).shown()
 
 

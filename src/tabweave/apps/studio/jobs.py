@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.apps.methods import SUPERVISED
+from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
-from tabweave.engines.progress import Progress, progress_reporter
+from tabweave.engines import Progress, progress_reporter
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
@@ -148,7 +148,7 @@ def read(path: str, method: str, target: str | None) -> Any:
     from tabweave import Table, engines
     from tabweave.apps.report.reading import read as read_rows
 
-    classes = {target: "nominal"} if method in SUPERVISED and target else None
+    classes = {target: "nominal"} if learns_from_classes(method) and target else None
     return read_rows(Table.of(engines.read(path), classes), target)
 
 
@@ -178,7 +178,7 @@ def _run(pipe: Any, path: str, method: str, target: str | None, folder: Path) ->
     report = progress_reporter(lambda progress: pipe.send(("progress", progress)), "", 1.0)
     report("reading", 0.0)
     reading = read(path, method, target)
-    if method in SUPERVISED and reading.target:
+    if learns_from_classes(method) and reading.target:
         _check_classes(reading.table[reading.target], reading.target)
     description, model = look_at(
         reading, method, (5, None, 0), lambda step, share: report(step, 0.9 * share)
@@ -205,7 +205,7 @@ def _check_classes(data: Any, target: str) -> None:
 
 def _keep_vectors(model: Any, features: Any, folder: Path) -> None:
     """Write the vectors block by block, so that they are never in memory at once."""
-    from tabweave.rows.distinct import take_rows
+    from tabweave.rows.table import take_rows
 
     n, width = features.n_rows, len(model.get_feature_names_out())
     if n * width > MOST_NUMBERS:

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.apps.methods import SUPERVISED
+from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.jobs import Job, read
 from tabweave.apps.studio.program import program
 from tabweave.io.atomic import replacing
-from tabweave.rows.distinct import take_rows
+from tabweave.rows.table import take_rows
 
 DOWNLOADS = {
     "vectors.csv": "text/csv",
@@ -54,7 +54,7 @@ def _model(folder: str) -> Any:
 
 def opened(job: Job) -> tuple[Any, Any]:
     """Return the rows of a job as they were read, and its model."""
-    supervised = job.method if job.method in SUPERVISED else ""
+    supervised = job.method if learns_from_classes(job.method) else ""
     return _reading(str(job.source.path), supervised, job.target), _model(str(job.folder))
 
 

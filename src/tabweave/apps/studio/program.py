@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn import config_context
 
-from tabweave.apps.methods import SUPERVISED
+from tabweave.apps.methods import learns_from_classes
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.rows.table import Codes, Numbers
 
@@ -27,7 +27,7 @@ def program(
     """
     reading = shown[0][1]
     target = reading.target
-    classed = next((m for m, _, _ in shown if m in SUPERVISED), None)
+    classed = next((m for m, _, _ in shown if learns_from_classes(m)), None)
     kinds = f", {{{target!r}: 'nominal'}}" if classed else ""
     used = sorted({n for _, _, model in shown for n in _classes_of(model)} | {"Table", "engines"})
     lines = [
@@ -55,7 +55,7 @@ def program(
 def _of_model(tail: str, method: str, model: Any, target: str | None) -> list[str]:
     with config_context(print_changed_only=True):
         written = " ".join(repr(_unfitted(model)).split())
-    classes = ", classes" if method in SUPERVISED else ""
+    classes = ", classes" if learns_from_classes(method) else ""
     given = "" if target is None else f"target={target!r}, "
     return [
         f"model{tail} = {written}.fit(rows{classes})",

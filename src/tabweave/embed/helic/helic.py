@@ -35,12 +35,14 @@ from tabweave.embed.helic.solver import (
     minimise,
     weighted_table,
 )
+from tabweave.embed.register import embedder
 from tabweave.engines import read_with_classes
 from tabweave.rows.table import Schema, Table
 
 _LARGEST_KEPT = 1 << 20  # blocks of a column larger than this are built twice, not kept
 
 
+@embedder("helic", "couplings weighted by the classes", "Zhu 2019, ch. 6", needs_y=True)
 class HELIC(ValueEmbedder):
     """Embed categorical rows by couplings whose weights are learned from classes.
 

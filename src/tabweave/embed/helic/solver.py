@@ -23,8 +23,8 @@ from tabweave.blocks.value_tables import gram_factor
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import frequencies
-from tabweave.rows.distinct import distinct_rows
-from tabweave.rows.table import Codes, Table
+from tabweave.io.register import storable
+from tabweave.rows.table import Codes, Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions, union
 
 
@@ -366,6 +366,7 @@ def kernel_columns(
 # -- Pairs of rows for HELIC: batches of rows in, a bounded, uniform sample of pairs out
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Pairs of rows, in the codes of some counts.
@@ -418,6 +419,7 @@ class Batch:
         return np.stack([p[c.codes[rows]] for p, c in pairs], axis=1).astype(np.int32)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class PairSample:
     """What HELIC keeps of the rows it has seen: never more than two rows a pair.

@@ -18,12 +18,21 @@ from threadpoolctl import threadpool_limits
 from tabweave._compat import Interval, StrOptions, require
 from tabweave.base import Estimator, TabularInput, remember_names, seed_of
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
+from tabweave.embed.register import embedder
 from tabweave.search.scan import Rows, TreeIndex, jobs, placed
 
 _MANY = 60_000  # rows from which neighbours are found through faiss, where it is installed
 _FEW = 5_000  # new rows up to which each is projected alone, whatever else is in the batch
 
 
+@embedder(
+    "drdh",
+    "values on trees, laid out in two dimensions",
+    "Huang & Hsu",
+    reads="mixed",
+    offered="shell",
+    page="distance-hierarchy",
+)
 class DRDH(TabularInput, TransformerMixin, Estimator):
     """Draw mixed rows on a map, so that rows near in their trees are near on it.
 

@@ -19,6 +19,7 @@ from tabweave.blocks.block import Block, Blocks, label_column
 from tabweave.blocks.trees import LevelBlock, LineBlock, Tree, TreeBlock
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import partners, shares
+from tabweave.embed.register import embedder
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label
 
@@ -26,6 +27,14 @@ LINKAGES = ("single", "average", "complete")
 _MOST_VALUES = 10_000  # of a column whose tree is grown: the dissimilarities take V² numbers
 
 
+@embedder(
+    "hierarchy",
+    "values on trees, from classes if there is a target",
+    "Huang & Hsu",
+    reads="mixed",
+    offered="shell",
+    page="distance-hierarchy",
+)
 class DistanceHierarchy(Embedder):
     """Embed rows so that Manhattan distance is the sum of their columns' tree distances.
 

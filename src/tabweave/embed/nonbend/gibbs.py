@@ -12,10 +12,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, value_evidence
+from tabweave.io.register import storable
 
 _SAMPLE_ROWS, _SAMPLE_SWEEPS = 5_000, 20
 
 
+@storable
 @dataclass(frozen=True)
 class Gibbs:
     """Settings of collapsed Gibbs sampling.

@@ -10,11 +10,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave.counts.counts import Counts
-from tabweave.rows.distinct import distinct_rows
-from tabweave.rows.table import Codes, Table
+from tabweave.io.register import storable
+from tabweave.rows.table import Codes, Table, distinct_rows
 from tabweave.rows.vocabulary import positions
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Fit:
     """What inference leaves: how much of the table each subspace holds.
@@ -42,6 +43,7 @@ class Fit:
         return self.chosen(self.sizes >= 0.5 * min(1.0, self.sizes.max()))
 
 
+@storable
 @dataclass(frozen=True)
 class Prior:
     """The concentrations: α of the subspaces, α₀ of each value in a subspace; most subspaces."""
@@ -78,6 +80,7 @@ def total_inertia(grams: list[np.ndarray], counts: Counts) -> float:
 # -- Rows for Non-BEND: distinct rows as places among the V values, and how often each occurs
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Distinct rows with multiplicities.

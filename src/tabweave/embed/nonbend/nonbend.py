@@ -15,7 +15,6 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from tabweave.base import ValueEmbedder, remember_names, require_rows
 from tabweave.blocks.value_tables import ValueTables
@@ -24,9 +23,9 @@ from tabweave.counts.couplings import refuse_many_values
 from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
+from tabweave.embed.register import embedder
 from tabweave.engines import read_with_classes
-from tabweave.rows.distinct import distinct_rows
-from tabweave.rows.table import Schema
+from tabweave.rows.table import Schema, distinct_rows
 
 _MOST_CELLS = 10_000_000
 
@@ -115,6 +114,7 @@ class TableModel(ValueEmbedder):
 # -- Non-BEND as a model of the table: scores rows, draws new ones, gives back the distribution
 
 
+@embedder("nonbend", "a table untangled into independent parts", "Zhu 2019, ch. 5")
 class NonBEND(TableModel):
     """Embed rows by the independent subspaces they come from.
 

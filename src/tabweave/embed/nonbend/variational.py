@@ -26,6 +26,7 @@ from tabweave.embed.nonbend.model import (
     log_prior_normaliser,
     value_evidence,
 )
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Table
 
 _SEED_WEIGHT = 50.0  # log odds of one matching column in a start from rows
@@ -33,6 +34,7 @@ _EMPTY = 1e-12  # share of the rows below which a subspace is dropped
 Passes = Callable[[], Iterable[Rows]]
 
 
+@storable
 @dataclass(frozen=True)
 class VI:
     """Settings of variational inference.

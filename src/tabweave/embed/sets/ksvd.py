@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator
+from tabweave.embed.register import embedder
 from tabweave.embed.sets.pursuit import code_errors, energies, one_blas_thread, pursue, stopping
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 
@@ -32,6 +33,14 @@ _TRIES = 20  # signals looked at for each atom wanted
 _DENSE_CELLS = 1 << 24  # of one atom's error matrix: beyond, it stays a product
 
 
+@embedder(
+    "ksvd",
+    "rows as sums of a few learned atoms",
+    "Aharon, Elad & Bruckstein 2006; Menon, Nair, Srindhya & Kaimal 2013",
+    reads="numbers",
+    offered="python",
+    page="sparse",
+)
 class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Learn a dictionary by K-SVD and code rows with few of its atoms.
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, identity, order, positions
 from tabweave.rows.vocabulary import union as label_union
@@ -24,6 +25,7 @@ _BLOCK_TERMS = 1 << 22  # made at a time
 Found = tuple[np.ndarray, np.ndarray]  # numbers of the terms found, and which candidates they were
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Level:
     """The subsets of one size: ``keys = parent · V + element``, sorted, and rows that hold them."""
@@ -32,6 +34,7 @@ class Level:
     df: np.ndarray
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ColumnTerms:
     """The subsets that occur in one column, over its V elements in canonical order."""
@@ -86,6 +89,7 @@ class ColumnTerms:
 _NO_LEVEL = Level(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class TermCounts:
     """Document frequencies of the terms of all columns; an Abelian monoid, ``TermCounts()`` zero.

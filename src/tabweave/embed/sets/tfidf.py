@@ -30,6 +30,7 @@ from tabweave.base import (
     remember_names,
     require_rows,
 )
+from tabweave.embed.register import embedder
 from tabweave.embed.sets.terms import (
     ColumnTerms,
     Found,
@@ -39,10 +40,19 @@ from tabweave.embed.sets.terms import (
     row_blocks,
     walk,
 )
+from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, positions
 
 
+@embedder(
+    "tfidf",
+    "the subsets of set-valued cells as weighted terms",
+    "Menon, Nair, Srindhya & Kaimal 2013",
+    reads="sets",
+    offered="python",
+    page="sparse",
+)
 class SetTfidf(TabularInput, TransformerMixin, Estimator):
     """Weigh the elements of set-valued cells, and their combinations, by rarity.
 
@@ -285,6 +295,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         return np.asarray(names, dtype=object)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Terms after pruning: per column, where each column's terms start, and rows of each."""

@@ -13,11 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from tabweave.io.register import storable
 from tabweave.sources.container import Sources
 
 _CONSTANT = 1e-24  # variance that is only rounding, relative to the squared mean
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class View:
     """X⁽ʲ⁾ᵀ of one source over all n ids: ``scale · (matrix − mean)``, zero where a row is absent.

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, colu
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, remember_names, require_rows, seed_of
+from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import canonical
 from tabweave.sources.container import Sources
@@ -199,6 +200,7 @@ class GBC(TabularInput, Estimator):
         return out if ids is None else out[sources._index_of_all(ids)]
 
 
+@storable
 class GBCClassifier(ClassifierMixin, GBC):
     """Classify what several tables and graphs describe, each of them in part.
 
@@ -321,6 +323,7 @@ class GBCClassifier(ClassifierMixin, GBC):
         return float((self.predict(X)[labeled] == labels).mean())
 
 
+@storable
 class GBCRegressor(RegressorMixin, GBC):
     """Predict a number from several tables and graphs, each of them incomplete.
 

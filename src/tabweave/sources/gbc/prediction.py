@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit
 
+from tabweave.io.register import storable
 from tabweave.sources.gbc.objective import Loss, source_weights
 
 Judge = Callable[[np.ndarray], np.ndarray]  # the loss of each row, from fused scores
@@ -35,6 +36,7 @@ BALANCING = 5  # steps; after them the mix of classes is right to a percent or s
 # -- fusion -------------------------------------------------------------------------------------
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Fusion:
     """Weights of the sources (sum 1) and the scale of their weighted mean."""

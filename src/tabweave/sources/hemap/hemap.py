@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Estimator, seed_of
+from tabweave.io.register import storable
 from tabweave.sources.hemap.guard import Verdict, judge, too_risky
 from tabweave.sources.hemap.transfer import Align, Options, Source, Target, Transfer, align
 
@@ -36,6 +37,7 @@ def _gives_probabilities(model: HeMap) -> bool:
     return hasattr(model._estimator(_NEIGHBORS), "predict_proba")
 
 
+@storable
 class HeMap(Estimator):
     """A learner that borrows labels from a source with other columns, or says why it does not.
 

@@ -26,6 +26,8 @@ from tabweave.base import (
     remember_names,
     require_rows,
 )
+from tabweave.embed.register import embedder
+from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 
 _BLOCK = 1 << 15  # rows transformed at a time
@@ -34,6 +36,14 @@ _LONGEST = 8e307  # of a number: differences of two must be finite
 _LARGEST = 1e150  # of a power: products of two must stay below the end of float64
 
 
+@embedder(
+    "coupled",
+    "auto, with numbers through their couplings",
+    "Wang, She & Cao 2013",
+    reads="numbers",
+    offered="shell",
+    page="coupled-numeric",
+)
 class CoupledNumeric(TransformerMixin, Estimator):
     """Represent numeric rows by the couplings within and between columns.
 
@@ -71,7 +81,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
 
     Examples
     --------
-    >>> from tabweave.embed.numeric import CoupledNumeric
+    >>> from tabweave.embed.coupled_numeric import CoupledNumeric
     >>> rows = {"length": [1.4, 1.5, 4.7, 4.5], "width": [0.2, 0.2, 1.4, 1.5]}
     >>> model = CoupledNumeric(2, scale=None).fit(rows)
     >>> model.intra("width").round(3)
@@ -282,6 +292,7 @@ def stacked(table: Table, rows: slice = slice(None)) -> np.ndarray:
     return np.stack([column.values[rows] for column in columns], axis=1)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class CoupledModel:
     """What is learned from moments."""
@@ -387,6 +398,7 @@ def check_extremes(values: np.ndarray, names: list[str]) -> None:
             )
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class PowerMoments:
     """Centred moments of the powers 1...L of m columns, each pair over the rows that have both.

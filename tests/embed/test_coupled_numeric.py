@@ -3,8 +3,7 @@ import pytest
 from scipy.stats import pearsonr
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave.embed.numeric import CoupledNumeric
-from tabweave.embed.numeric.coupled import PowerMoments, affine_powers, powers
+from tabweave.embed.coupled_numeric import CoupledNumeric, PowerMoments, affine_powers, powers
 
 SCALES = ["minmax", "standard", None]
 

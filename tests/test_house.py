@@ -1,0 +1,60 @@
+"""The house, in numbers: what a reader of the listing is promised."""
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import tabweave
+
+SOURCE = Path(tabweave.__file__).parent
+MADE = {"__pycache__"}
+
+
+def public_classes():
+    """Return the classes among the public names of the package and its rooms."""
+    modules = [m for m in (getattr(tabweave, n) for n in tabweave.__all__) if inspect.ismodule(m)]
+    found = {}
+    for module in (tabweave, *modules):
+        for name in getattr(module, "__all__", ()):
+            if inspect.isclass(value := getattr(module, name)):
+                found[f"{value.__module__}.{value.__qualname__}"] = value
+    return found
+
+
+def test_the_top_level_fits_on_one_screen():
+    entries = {path.name for path in SOURCE.iterdir()} - MADE
+    assert len(entries) <= 20
+    assert {name for name in entries if name.startswith("_")} == {"__init__.py", "_compat.py"}
+
+
+def test_every_room_says_what_it_is():
+    for room in (path for path in SOURCE.iterdir() if path.is_dir() and path.name not in MADE):
+        assert import_module(f"tabweave.{room.name}").__doc__
+
+
+@pytest.mark.xfail  # until the rooms are joined
+def test_there_are_few_files():
+    assert len(list(SOURCE.rglob("*.py"))) <= 170
+
+
+# Those that are still above lose their switches to tabweave.published.
+ABOVE = {
+    "tabweave.embed.helic.helic.HELIC",
+    "tabweave.embed.nonbend.nonbend.NonBEND",
+    "tabweave.embed.unicorn.UNICORN",
+    "tabweave.embed.untie.UNTIE",
+    "tabweave.sources.gbc.gbc.GBCClassifier",
+    "tabweave.sources.gbc.gbc.GBCRegressor",
+    "tabweave.sources.hemap.hemap.HeMap",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.xfail) if n in ABOVE else n for n in public_classes()],
+)
+def test_constructors_take_few_parameters(name):
+    cls = public_classes()[name]
+    assert len(inspect.signature(cls).parameters) <= 8

@@ -246,7 +246,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         return self.learn().blocks_.kernel(left, right, self._policy())
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
-        """Say why two rows are apart: each column's share in their distance.
+        """Explain the distance of two rows: each column's share in it.
 
         The shares add up to the distance, squared where it is Euclidean. Where columns are mixed
         (a projection, coupled numbers) a share may be negative: that column's difference points

@@ -106,7 +106,7 @@ def test_text_that_looks_like_numbers_keeps_the_type_of_fit(tmp_path):
     [
         *(OneHot(), Weave(), UNTIE(n_clusters=3), ValueMetric("vdm"), UNICORN(n_clusters=3)),
         HELIC(max_iter=3, random_state=0),
-        NonBEND(max_iter=3, n_fits=1, random_state=0),
+        NonBEND(n_fits=1, random_state=0),
     ],
     ids=lambda e: type(e).__name__,
 )

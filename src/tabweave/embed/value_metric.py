@@ -186,7 +186,7 @@ class ValueMetric(ValueEmbedder):
     @property
     def blocks_(self) -> Dissimilarities:
         """The dissimilarities, and the vectors beside them."""
-        self._refuse_pairwise("row of blocks")
+        self._check_tabled("row of blocks")
         return Dissimilarities(
             self.counts_.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
         )

@@ -297,7 +297,7 @@ def refused(name):
         return OneHot(schema={"t": "set"}).fit({"t": [["a"], ["b"]]}), ValueError, "holds sets"
     if name == "jia":
         rows = {"a": list("xyx"), "b": list("uvv")}
-        return ValueMetric("jia").fit(rows), ValueError, "no value table"
+        return ValueMetric("jia").fit(rows), ValueError, "expected a measure with a value table"
     if name == "coupled":
         rows = {"a": list("xyxy"), "n": [1.0, 2.0, 4.0, 8.0]}
         return MixedEmbedder(numeric="coupled").fit(rows), ValueError, "numeric='standard'"

@@ -223,8 +223,8 @@ def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
     for n in numbers:
         if type(n) is int and not is_float(n):
             raise ValueError(
-                f"column {part.column!r}: expected numbers of float64, got {n}; int64 does not hold "
-                "the others, or has no way to say missing: make the column text before fit"
+                f"column {part.column!r}: expected numbers of float64, got {n}; int64 does not "
+                "hold the others, or has no way to say missing: make the column text before fit"
             )
     keys = np.array([*numbers, np.nan] if own else numbers, dtype=np.float64)
     return keys, len(keys)

@@ -186,7 +186,8 @@ class ValueMetric(ValueEmbedder):
     @property
     def blocks_(self) -> Dissimilarities:
         """The dissimilarities, and the vectors beside them."""
-        self._check_tabled("row of blocks")
+        if self.measure_.form == "pairwise":
+            raise self._untabled("row of blocks")
         return Dissimilarities(
             self.counts_.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
         )
@@ -293,11 +294,13 @@ class ValueMetric(ValueEmbedder):
     def _check_tabled(self, method: str) -> None:
         self.learn()
         if not self._has_vectors:
-            raise ValueError(
-                f"expected a measure with a value table for {method}, got "
-                f"{self.measure_.name!r}, which looks at two columns at a time; use "
-                "pairwise_distances"
-            )
+            raise self._untabled(method)
+
+    def _untabled(self, method: str) -> ValueError:
+        return ValueError(
+            f"expected a measure with a value table for {method}, got {self.measure_.name!r}, "
+            "which looks at two columns at a time; use pairwise_distances"
+        )
 
 
 # -- between a measure's tables and a lookup: checks, the unknown value, distortion

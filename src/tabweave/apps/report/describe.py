@@ -87,7 +87,7 @@ def describe(
     ('sex', 'target')
     """
     if n_neighbors < 1:
-        raise ValueError(f"n_neighbors={n_neighbors!r}: use a whole number >= 1")
+        raise ValueError(f"expected n_neighbors to be a whole number >= 1, got {n_neighbors!r}")
     tell = progress_reporter(progress, "", 1.0)
     tell("reading", 0.0)
     return look_at(read(X, target), method, (n_neighbors, rows, random_state), tell)[0]

@@ -190,7 +190,7 @@ def _joined(data: Sets, n_rows: int) -> Codes:
 def choose_rows(
     rows: Rows, asked: Any, points: np.ndarray, labels: np.ndarray, centers: np.ndarray
 ) -> list[tuple[int, str]]:
-    """Return the rows whose neighbours are shown, and why: those asked for, or telling ones.
+    """Return the rows whose neighbours are shown, and why: those asked for, or typical ones.
 
     Without a wish: the most typical row of each cluster and the one farthest from all centres.
     """
@@ -198,10 +198,10 @@ def choose_rows(
         n_rows = rows.table.n_rows
         wanted = np.atleast_1d(np.asarray(asked))
         if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
-            raise TypeError(f"rows={asked!r}: give numbers of rows, counted from 0")
+            raise TypeError(f"expected rows to be numbers of rows, counted from 0, got {asked!r}")
         for row in wanted:
             if not -n_rows <= row < n_rows:
-                raise IndexError(f"there is no row {row}; rows go from 0 to {n_rows - 1}")
+                raise IndexError(f"expected a row from 0 to {n_rows - 1}, got {row}")
         return [(int(row) % n_rows, "chosen") for row in wanted]
     distance = np.linalg.norm(points - centers[labels], axis=1)
     out = []

@@ -38,16 +38,4 @@ def __getattr__(name: str) -> Any:
     # What parameters may be, in scikit-learn's words; it has no public door to them.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module("sklearn.utils._param_validation"), name)
-    globals()[name] = _without_bool(found) if name == "Interval" else found
-    return globals()[name]
-
-
-def _without_bool(interval: type) -> type:
-    """Return intervals that hold no bool: True where a number is meant is a mistake."""
-
-    class Interval(interval):
-        def is_satisfied_by(self, value: Any) -> bool:
-            return not isinstance(value, bool) and super().is_satisfied_by(value)
-
-    return Interval
+    return getattr(import_module("sklearn.utils._param_validation"), name)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from tabweave._compat import StrOptions, require
+from tabweave._compat import StrOptions, require, validate_parameter_constraints
 from tabweave.blocks.block import Block, cdist_squared, label_column
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
@@ -35,6 +35,15 @@ class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+
+    def _validate_params(self) -> None:
+        """Check the parameters as they are declared."""
+        given = self.get_params(deep=False)
+        for name, value in given.items():
+            allowed = self._parameter_constraints.get(name, [bool])
+            if isinstance(value, bool) and not any(c in ("boolean", bool) for c in allowed):
+                given[name] = str(value)  # for scikit-learn it is a number, and it is none
+        validate_parameter_constraints(self._parameter_constraints, given, type(self).__name__)
 
 
 def seed_of(random_state: Any) -> int:

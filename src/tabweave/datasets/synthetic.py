@@ -1,8 +1,10 @@
-"""Tables with couplings one can dial: for tests, examples and speed measurements.
+"""Tables drawn at random: a new sample at every call, for tests, examples and measurements.
 
 `make_coupled` draws rows from hidden clusters; its knobs say how strongly the columns follow them,
 how unlike the columns are, and how the table changes from its first row to its last.
-`make_codes` draws bare integer codes for benchmarks.
+`make_codes` draws bare integer codes for benchmarks. `mofn_3_7_10`, `led24` and `waveform` are
+classic sets: they share the rule, the column names and the labels with the published files, not
+the rows.
 """
 
 from __future__ import annotations

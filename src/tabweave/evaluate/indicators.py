@@ -2,7 +2,9 @@
 
 Comes in: distances or points with their clusters; or counts and coupling matrices. Goes out: one
 number each. Larger is better for `relative_distance` and `dunn`, smaller for `davies_bouldin` and
-`sd_index`. [Wang, She, Cao 2013, section 5.2; Zhu 2019, section 7.4.3]
+`sd_index`. `epsilon_gamma` gives a curve: how far a similarity separates the classes, for how many
+objects; the higher one is the better. [Wang, She, Cao 2013, section 5.2; Zhu 2019, sections 3.5.1
+and 7.4.3; Balcan, Blum and Srebro 2008, Definition 4]
 """
 
 from collections.abc import Sequence
@@ -235,51 +237,6 @@ def inter_coupling_heterogeneity(couplings: Sequence[Sequence[Any]]) -> float:
     return float(np.mean(per_attribute))
 
 
-def _value_heterogeneity(table: Any, attribute: int) -> np.ndarray:
-    """Eq. (7.26) for every value of one attribute; values that never occur are left out."""
-    table = np.asarray(table, dtype=float)
-    if table.ndim != 2 or table.shape[1] < 2 or not (table >= 0).all() or not table.any():
-        raise ValueError(
-            f"counts of attribute {attribute}: expected values × at least 2 clusters, not negative "
-            f"and not all zero, got shape {table.shape}"
-        )
-    table = table[table.sum(axis=1) > 0]
-    length = np.linalg.norm(table / table.sum(axis=1, keepdims=True), axis=1)
-    return 1 - (1 - length) / (1 - 1 / np.sqrt(table.shape[1]))
-
-
-def _within_between(distances: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Distances of the pairs within a cluster and of those between two, each pair once."""
-    codes = _clusters(labels)
-    distances = np.asarray(distances, dtype=float)
-    if distances.shape != (codes.size, codes.size):
-        raise ValueError(
-            f"distances: expected shape {(codes.size, codes.size)}, got {distances.shape}"
-        )
-    if np.isnan(distances).any() or not np.allclose(distances, distances.T):
-        raise ValueError("expected symmetric distances without NaN")
-    rows, columns = np.triu_indices(codes.size, 1)
-    pairs, same = distances[rows, columns], codes[rows] == codes[columns]
-    if not same.any():
-        raise ValueError("every cluster holds a single object; there is no distance within one")
-    return pairs[same], pairs[~same]
-
-
-def _clusters(labels: Any) -> np.ndarray:
-    values, codes = encode(labels, "labels")
-    if len(values) < 2:
-        raise ValueError(f"expected at least two clusters, got the single {values[0]!r}")
-    return codes
-
-
-def _ratio(between: float, within: float) -> float:
-    if within > 0:
-        return float(between / within)
-    if between > 0:
-        return float("inf")
-    raise ValueError("distances within and between clusters are all 0; there is no structure")
-
-
 def class_margins(similarity: Any, y: Any, *, include_self: bool = False) -> np.ndarray:
     """Mean similarity of each object to its own class, less that to all other objects.
 
@@ -403,3 +360,48 @@ def _checked(similarity: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     if len(values) < 2:
         raise ValueError(f"expected at least two classes in y, got the single {values[0]!r}")
     return similarity, codes
+
+
+def _value_heterogeneity(table: Any, attribute: int) -> np.ndarray:
+    """Eq. (7.26) for every value of one attribute; values that never occur are left out."""
+    table = np.asarray(table, dtype=float)
+    if table.ndim != 2 or table.shape[1] < 2 or not (table >= 0).all() or not table.any():
+        raise ValueError(
+            f"counts of attribute {attribute}: expected values × at least 2 clusters, not negative "
+            f"and not all zero, got shape {table.shape}"
+        )
+    table = table[table.sum(axis=1) > 0]
+    length = np.linalg.norm(table / table.sum(axis=1, keepdims=True), axis=1)
+    return 1 - (1 - length) / (1 - 1 / np.sqrt(table.shape[1]))
+
+
+def _within_between(distances: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Distances of the pairs within a cluster and of those between two, each pair once."""
+    codes = _clusters(labels)
+    distances = np.asarray(distances, dtype=float)
+    if distances.shape != (codes.size, codes.size):
+        raise ValueError(
+            f"distances: expected shape {(codes.size, codes.size)}, got {distances.shape}"
+        )
+    if np.isnan(distances).any() or not np.allclose(distances, distances.T):
+        raise ValueError("expected symmetric distances without NaN")
+    rows, columns = np.triu_indices(codes.size, 1)
+    pairs, same = distances[rows, columns], codes[rows] == codes[columns]
+    if not same.any():
+        raise ValueError("every cluster holds a single object; there is no distance within one")
+    return pairs[same], pairs[~same]
+
+
+def _clusters(labels: Any) -> np.ndarray:
+    values, codes = encode(labels, "labels")
+    if len(values) < 2:
+        raise ValueError(f"expected at least two clusters, got the single {values[0]!r}")
+    return codes
+
+
+def _ratio(between: float, within: float) -> float:
+    if within > 0:
+        return float(between / within)
+    if between > 0:
+        return float("inf")
+    raise ValueError("distances within and between clusters are all 0; there is no structure")

@@ -1,4 +1,7 @@
-"""What was learned: a graph of couplings, trees of values, weights, drift, overlap of sources."""
+"""What was learned: couplings, trees of values, weights, drift, sources, and maps of what is near.
+
+Each function takes what an embedder, a report or :class:`~tabweave.Sources` has to show.
+"""
 
 from __future__ import annotations
 

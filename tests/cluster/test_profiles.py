@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tabweave.cluster.profiles import Vocabulary, empty
+from tabweave.cluster.stream import Vocabulary, empty
 from tabweave.rows.table import Table
 
 

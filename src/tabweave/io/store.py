@@ -34,7 +34,6 @@ _FORMER = {
     "weft._schema": "rows.table",
     "weft.cluster": "cluster.baselines cluster.kmodes cluster.stream",
     "weft.cluster._centers": "cluster.kmodes",
-    "weft.cluster._profiles": "cluster.profiles",
     "weft.counts": "counts.counts",
     "weft.couplings": "counts.couplings",
     "weft.hierarchy": "blocks.trees embed.hierarchy.drdh embed.hierarchy.tree",
@@ -76,6 +75,7 @@ _FORMER = {
 }
 # Classes that have another name now.
 _RENAMED = {
+    "weft.cluster._profiles.Vocabulary": "tabweave.cluster.stream.ProfileSpace",
     "weft.sources._blocks.Block": "tabweave.sources.tables.SourceTable",
     "weft.sources._ids.Places": "tabweave.sources.tables.IdIndex",
 }

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
-from tabweave.embed.metric import fit_metric, read_rows, value_codes, value_lookups
+from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
 from tabweave.rows.vocabulary import canonical

@@ -165,7 +165,7 @@ def test_score_and_classes():
         ({"n_neighbors": 5}, "n_neighbors=5, but there are n_samples=4 training rows"),
         ({"weights": "distance"}, "weights='distance': use one of none, exp"),
         ({"ties": "random"}, "ties='random'"),
-        ({"metric": "euclid"}, "no measure 'euclid'"),
+        ({"metric": "euclid"}, "got 'euclid'"),
     ],
 )
 def test_bad_parameters(args, message):

@@ -32,7 +32,7 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "GBCRegressor": {"form": "printed"},
     "HELIC": {"solver": "paper"},
     "HeMap": {"alignment": "random", "n_components": 1, "guard": None},
-    "NonBEND": {"column_weights": "printed"},
+    "NonBEND": {"column_weights": "printed", "n_fits": 1},
     "UNICORN": {"objective": "paper"},
     "UNTIE": {"objective": "paper"},
 }

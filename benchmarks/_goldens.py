@@ -178,7 +178,7 @@ EMBEDDERS: dict[str, Callable[[Any], Any]] = {
     "helic": lambda tw: helic(tw),
     "helic: linear": lambda tw: helic(tw, "linear"),
     "helic: hc": lambda tw: helic(tw, "hc"),
-    "helic: balanced start": lambda tw: helic(tw, start="balanced", pull=0.1),
+    "helic: balanced start": lambda tw: helic(tw, **balanced(tw), pull=0.1),
     "unicorn": lambda tw: streamed(tw, tw.UNICORN(3)),
     "unicorn: decay": lambda tw: streamed(tw, tw.UNICORN(decay=0.6)),
     "nonbend: vi": lambda tw: nonbend(tw).fit(table(tw)),
@@ -193,9 +193,22 @@ def helic(tw: Any, *args: Any, **parameters: Any) -> Any:
     return model.fit(table(tw), classes(tw))
 
 
-def nonbend(tw: Any, *args: Any, **parameters: Any) -> Any:
-    size = {"truncation": 8, "n_fits": 2, "max_iter": 20}
-    return tw.NonBEND(*args, random_state=0, **size, **parameters)
+def balanced(tw: Any) -> dict[str, str]:
+    """Return what lets HELIC's spaces start alike: a start in the old package, a variant now."""
+    return {"variant" if hasattr(tw, "published") else "start": "balanced"}
+
+
+def nonbend(tw: Any, method: str = "vi", **parameters: Any) -> Any:
+    parameters |= short(tw, method)
+    return tw.NonBEND(n_fits=2, random_state=0, **parameters)
+
+
+def short(tw: Any, method: str) -> dict[str, Any]:
+    """Return what bounds Non-BEND: parameters of its own in the old package, of a method now."""
+    size = {"truncation": 8, "max_iter": 20}
+    if hasattr(tw, "published"):
+        return {"method": found(tw, {"vi": "VI", "gibbs": "Gibbs"}[method])(**size)}
+    return {"method": method, **size}
 
 
 for _name, _make in EMBEDDERS.items():
@@ -233,7 +246,8 @@ def _(tw: Any) -> Any:
 @golden("ckml: what was learned")
 def _(tw: Any) -> Any:
     model = tw.CKML().fit(table(tw))
-    return flat(model.alpha_, model.beta_, model.repair_, *model.squares_)
+    clip = model.psd_clip_ if hasattr(model, "psd_clip_") else model.repair_
+    return flat(model.alpha_, model.beta_, clip, *model.squares_)
 
 
 @golden("cde: what was learned")
@@ -1085,7 +1099,7 @@ def _(tw: Any) -> Any:
 
 @golden("published: unicorn")
 def _(tw: Any) -> Any:
-    model = streamed(tw, published(tw, "UNICORN", 3))
+    model = streamed(tw, published(tw, "UNICORN"))
     return flat(
         geometry(model, asked(tw)), model.objective_[-1], model.weights_, model.drift_.overall
     )
@@ -1132,9 +1146,8 @@ def _(tw: Any) -> Any:
     return geometry(published_nonbend(tw, "gibbs").fit(table(tw)), asked(tw))
 
 
-def published_nonbend(tw: Any, *args: Any) -> Any:
-    size = {"truncation": 8, "n_fits": 1, "max_iter": 20}
-    return published(tw, "NonBEND", *args, random_state=0, **size)
+def published_nonbend(tw: Any, method: str = "vi") -> Any:
+    return published(tw, "NonBEND", random_state=0, **short(tw, method))
 
 
 @golden("published: gbc classifier")

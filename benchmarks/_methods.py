@@ -10,7 +10,18 @@ import numpy as np
 
 import _methods_nonbend as nonbend
 import _protocols as protocols
-from tabweave import CDE, CKML, HELIC, UNTIE, Counts, OneHot, ValueMetric, ValueTables, Weave
+from tabweave import (
+    CDE,
+    CKML,
+    HELIC,
+    UNTIE,
+    Counts,
+    OneHot,
+    ValueMetric,
+    ValueTables,
+    Weave,
+    published,
+)
 from tabweave.base import ValueEmbedder
 from tabweave.counts import couplings
 from tabweave.measures.coupled import published_roots
@@ -184,7 +195,7 @@ VECTORS = {
     "Weave": _means("weave-k", Weave),
     "Weave, k unknown": _means("weave", lambda k: Weave()),
     "UNTIE": _means("untie", UNTIE),
-    "UNTIE as printed": _means("untie-paper", lambda k: UNTIE(k, objective="paper")),
+    "UNTIE as printed": _means("untie-paper", published.UNTIE),
     "one-hot": _means("one-hot", lambda k: OneHot()),
     "Couplings": _means("couplings", lambda k: Couplings()),
     "CDE": _means("cde", lambda k: CDE(random_state=0)),
@@ -290,14 +301,12 @@ NONBEND = {
     "NB-V": _means("nonbend-vi-none8", nonbend.fits("vi")),
     "NB-G single": _means("nonbend-gibbs-none", nonbend.single("gibbs")),
     "NB-V single": _means("nonbend-vi-none", nonbend.single("vi")),
-    "NB-G shrunk": _means("nonbend-gibbs", nonbend.fits("gibbs", column_weights="shrunk")),
-    "NB-V shrunk": _means("nonbend-vi", nonbend.fits("vi", column_weights="shrunk")),
-    "NB-G printed": _means(
-        "nonbend-gibbs-printed", nonbend.single("gibbs", column_weights="printed")
-    ),
-    "NB-V printed": _means("nonbend-vi-printed", nonbend.single("vi", column_weights="printed")),
-    "NB-G + Weave": _means("nonbend-gibbs-weave", nonbend.with_weave("gibbs")),
-    "NB-V + Weave": _means("nonbend-vi-weave", nonbend.with_weave("vi")),
+    "NB-G shrunk": _means("nonbend-gibbs", nonbend.fits("gibbs", nonbend.Halfway)),
+    "NB-V shrunk": _means("nonbend-vi", nonbend.fits("vi", nonbend.Halfway)),
+    "NB-G printed": _means("nonbend-gibbs-printed", nonbend.as_published("gibbs")),
+    "NB-V printed": _means("nonbend-vi-printed", nonbend.as_published("vi")),
+    "NB-G + Weave": _means("nonbend-gibbs-weave", nonbend.fits("gibbs", nonbend.WithWeave)),
+    "NB-V + Weave": _means("nonbend-vi-weave", nonbend.fits("vi", nonbend.WithWeave)),
 }
 NB_READ_AS = {m: m[:4] for m in list(NONBEND)[2:]}
 TABLES["5.1"] = TableSpec(
@@ -316,11 +325,9 @@ TABLES["5.2"] = TableSpec(
     "F",
     {
         "NB-G": Plan(
-            "k-nearest", "nonbend-gibbs", nonbend.fits("gibbs", column_weights="shrunk"), slow=True
+            "k-nearest", "nonbend-gibbs", nonbend.fits("gibbs", nonbend.Halfway), slow=True
         ),
-        "NB-V": Plan(
-            "k-nearest", "nonbend-vi", nonbend.fits("vi", column_weights="shrunk"), slow=True
-        ),
+        "NB-V": Plan("k-nearest", "nonbend-vi", nonbend.fits("vi", nonbend.Halfway), slow=True),
         "AE": Plan("k-nearest-vectors", "autoencoder", nonbend.autoencoder, slow=True),
         "CDE": Plan("k-nearest", "cde", lambda k: CDE(random_state=0), slow=True),
         **{m: _nearest(n) for m, n in BASELINES.items() if m != "OF"},
@@ -336,16 +343,15 @@ TABLES["5.4"] = TableSpec(
         "NB-V": NONBEND["NB-V printed"],
         "NB-VU": NONBEND["NB-V single"],
         "OZ": VECTORS["one-hot"],
-        "NB-G halfway": _means(
-            "nonbend-gibbs-single", nonbend.single("gibbs", column_weights="shrunk")
-        ),
-        "NB-V halfway": _means("nonbend-vi-single", nonbend.single("vi", column_weights="shrunk")),
+        "NB-G halfway": _means("nonbend-gibbs-single", nonbend.single("gibbs", nonbend.Halfway)),
+        "NB-V halfway": _means("nonbend-vi-single", nonbend.single("vi", nonbend.Halfway)),
     },
     {"NB-G halfway": "NB-G", "NB-V halfway": "NB-V"},
     (
         "Single fits as in the thesis, F averaged over five seeds: NB-G and NB-V with the printed "
-        "column weights (5.31), NB-GU and NB-VU without (tabweave's default), 'halfway' the mean of "
-        "both. One-zero vectors have the distances of one-hot vectors: OZ is measured as one-hot.",
+        "column weights (5.31), NB-GU and NB-VU without (tabweave's default), 'halfway' the mean "
+        "of both. One-zero vectors have the distances of one-hot vectors: OZ is measured as "
+        "one-hot.",
     ),
     aside=("NB-G halfway", "NB-V halfway"),
 )

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tabweave import NonBEND, ValueTables, Weave
+import numpy as np
+
+from tabweave import NonBEND, ValueTables, Weave, published
 from tabweave.counts.counts import Counts
 from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.embed.nonbend.model import Fit, Prior
 from tabweave.embed.nonbend.nonbend import mean_grams
 
 SEEDS = 5  # single fits hang on their seed: their F is the mean over so many
 
 
-class WithWeave(NonBEND):
+class Halfway(NonBEND):
+    """Non-BEND with and without the column weights of (5.31), at the same inertia, averaged."""
+
+    def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
+        weighted = published.NonBEND._grams(self, fit, prior)
+        return mean_grams([weighted, super()._grams(fit, prior)], self.counts_)
+
+
+class WithWeave(Halfway):
     """Non-BEND's Gram and Weave's, each at the same inertia, averaged."""
 
     def _learn(self, counts: Counts) -> ValueTables:
@@ -22,20 +33,19 @@ class WithWeave(NonBEND):
         return ValueTables.from_grams(mean_grams(grams, counts), counts)
 
 
-def fits(method: str, **options: Any) -> Callable[[int], Any]:
+def fits(method: str, cls: type[NonBEND] = NonBEND) -> Callable[[int], Any]:
     """Return Non-BEND as it comes: the mean of eight fits."""
-    return lambda k: NonBEND(method, random_state=0, **options)
+    return lambda k: cls(method, random_state=0)
 
 
-def single(method: str, **options: Any) -> Callable[[int], Any]:
-    """Return single fits, as in the thesis, one per seed."""
-    return lambda k: [
-        NonBEND(method, n_fits=1, random_state=seed, **options) for seed in range(SEEDS)
-    ]
+def single(method: str, cls: type[NonBEND] = NonBEND) -> Callable[[int], Any]:
+    """Return single fits, one per seed."""
+    return lambda k: [cls(method, n_fits=1, random_state=seed) for seed in range(SEEDS)]
 
 
-def with_weave(method: str) -> Callable[[int], Any]:
-    return lambda k: WithWeave(method, column_weights="shrunk", random_state=0)
+def as_published(method: str) -> Callable[[int], Any]:
+    """Return single fits with the published column weights, one per seed."""
+    return lambda k: [published.NonBEND(method, random_state=seed) for seed in range(SEEDS)]
 
 
 def autoencoder(k: int) -> OneHotAutoencoder:
@@ -44,9 +54,9 @@ def autoencoder(k: int) -> OneHotAutoencoder:
 
 NOTES = (
     "Vectors go to k-means, measures to k-modes; best objective of 100 starts (20 on sets above "
-    "10,000 rows). NB-G and NB-V are tabweave's defaults: the mean of the Grams of 8 fits, without the "
-    "column weights of (5.31), which do not help (Table 5.4). 'single' is one such fit, F as mean "
-    f"over {SEEDS} seeds; 'printed' a single fit with the printed weights, the thesis' own "
+    "10,000 rows). NB-G and NB-V are tabweave's defaults: the mean of the Grams of 8 fits, without "
+    "the column weights of (5.31), which do not help (Table 5.4). 'single' is one such fit, F as "
+    f"mean over {SEEDS} seeds; 'printed' a single fit with the printed weights, the thesis' own "
     "reading; 'shrunk' 8 fits with weights halfway; '+ Weave' the mean of the latter's and Weave's "
     "Grams.",
 )

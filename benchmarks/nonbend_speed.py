@@ -21,9 +21,9 @@ import numpy as np
 
 from _report import Report, best_of
 from tabweave import Counts, Table
+from tabweave.embed.nonbend import VI, NonBEND
 from tabweave.embed.nonbend.model import Fit, Prior, Rows
-from tabweave.embed.nonbend.nonbend import NonBEND
-from tabweave.embed.nonbend.variational import VI, first_fit, step
+from tabweave.embed.nonbend.variational import first_fit, step
 
 ITERATIONS = 50
 _PEER = """
@@ -172,8 +172,8 @@ def report_slope(
 
 def time_steps(n: int, d: int, n_values: int, k: int) -> float:
     rng = np.random.default_rng(0)
-    places = rng.integers(n_values, size=(n, d)) + n_values * np.arange(d)
-    rows = Rows(places.astype(np.int32), np.ones(n), n_values * np.arange(d + 1))
+    cells = rng.integers(n_values, size=(n, d)) + n_values * np.arange(d)
+    rows = Rows(cells.astype(np.int32), np.ones(n), n_values * np.arange(d + 1))
     prior = Prior(1.0, 0.1, k, rows.offsets)
     first = first_fit(rows, prior, "random", rng)
     iterate(rows, prior, first, 1)

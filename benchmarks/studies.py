@@ -28,9 +28,11 @@ from tabweave import (
     Weave,
     WeightedKNN,
     plots,
+    published,
 )
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_codes, make_coupled, waveform
+from tabweave.embed.nonbend import VI
 from tabweave.evaluate import clustering_f, macro_f, monte_carlo_splits, stream_windows
 
 SEED = 0
@@ -71,7 +73,7 @@ def parameters(report: Report, n: int) -> None:
         report,
         "UNICORN, δ, as printed (Figure 8.7)",
         (0.0, 0.01, 0.1, 1.0),
-        lambda delta: stream_f(digits, UNICORN(10, objective="paper", delta=delta)),
+        lambda delta: stream_f(digits, published.UNICORN(delta)),
     )
     study(
         report,
@@ -185,7 +187,7 @@ METHODS = {
     "Weave": lambda: Weave(),
     "UNTIE": lambda: UNTIE(8),
     "CDE": lambda: CDE(random_state=SEED),
-    "Non-BEND": lambda: NonBEND(n_fits=1, max_iter=20, random_state=SEED),
+    "Non-BEND": lambda: NonBEND(VI(max_iter=20), n_fits=1, random_state=SEED),
 }
 
 

@@ -32,6 +32,7 @@ EXPECTED = {
         "check_dont_overwrite_parameters": ONE_CLUSTER,
         "check_methods_subset_invariance": ONE_CLUSTER,
         "check_fit2d_1feature": ONE_CLUSTER,
+        "check_fit2d_1sample": ONE_CLUSTER,
         "check_fit2d_predict1d": ONE_CLUSTER,
     },
     "KModes": {

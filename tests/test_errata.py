@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from tabweave import CKML, Counts, OneHot, Table, WeightedKNN
+from tabweave import CKML, Counts, OneHot, Table, WeightedKNN, published
 from tabweave.counts import couplings
 from tabweave.datasets import led24, three_of_9
 from tabweave.evaluate import intra_coupling_heterogeneity, macro_f, monte_carlo_splits
@@ -35,14 +35,14 @@ def test_theorem_4_2_the_inter_coupling_kernel_is_indefinite():
     centred = (np.eye(3) - 1 / 3) @ K @ (np.eye(3) - 1 / 3)
     assert np.linalg.eigvalsh(centred)[0] < -0.001
     rows = {"x": list("vvwuu"), "y": list("aaabc")}
-    repaired = CKML("inter").fit(rows)
-    assert np.linalg.eigvalsh(repaired.pairwise_kernel(rows))[0] > -1e-12
-    assert repaired.repair_[0] > 0.001
+    clipped = CKML("inter").fit(rows)
+    assert np.linalg.eigvalsh(clipped.pairwise_kernel(rows))[0] > -1e-12
+    assert clipped.psd_clip_[0] > 0.001
 
 
 def test_proposition_4_2_the_triangle_inequality_fails():
     rows = {"x": list("vvwuu"), "y": list("aaabc")}
-    printed = CKML("inter", repair=False).fit(rows).value_distances("x")
+    printed = published.CKML("inter").fit(rows).value_distances("x")
     assert printed.loc["v", "u"] > printed.loc["v", "w"] + printed.loc["w", "u"]
     ours = CKML("inter").fit(rows).value_distances("x")
     assert ours.loc["v", "u"] <= ours.loc["v", "w"] + ours.loc["w", "u"] + 1e-12
@@ -50,7 +50,7 @@ def test_proposition_4_2_the_triangle_inequality_fails():
 
 def test_after_4_5_the_distance_leaves_its_range():
     rare = {"x": ["a"] * 99 + ["b"], "y": ["p"] * 99 + ["q"]}
-    d = CKML(repair=False).fit(rare).pairwise_distances(rare)[0, -1]
+    d = published.CKML().fit(rare).pairwise_distances(rare)[0, -1]
     assert math.sqrt(2 - 2 / math.e) < d < math.sqrt(2 - 2 / math.e**2)
 
 
@@ -86,7 +86,7 @@ def test_5_25_the_digamma_runs_over_the_values_of_a_column():
 
 
 def test_5_31_the_spread_is_over_all_subspaces_with_k_minus_1():
-    from tabweave.embed.nonbend.nonbend import column_weight
+    from tabweave.published.nonbend import column_weight
 
     theta = RNG.dirichlet(np.ones(4), 5).T  # values × subspaces
     assert column_weight(theta) == pytest.approx(theta.std(axis=1, ddof=1).mean())

@@ -93,7 +93,7 @@ def test_ranges_4_2(counts):
     for f in frequencies(counts):
         assert (intra_kernel(f) >= math.exp(-1)).all() and (intra_kernel(f) <= 1).all()
     rare = {"x": ["a"] * 99 + ["b"], "y": ["p"] * 99 + ["q"]}
-    d = CKML(repair=False).fit(rare).pairwise_distances(rare)[0, -1]
+    d = CKML().fit(rare).pairwise_distances(rare)[0, -1]
     assert d == pytest.approx(math.sqrt(2 - 2 * math.exp(-1 - 0.98**2)))
     assert math.sqrt(2 - 2 / math.e) < d < math.sqrt(2 - 2 / math.e**2)
 

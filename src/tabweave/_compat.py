@@ -7,9 +7,22 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+    from sklearn.utils._param_validation import (
+        HasMethods,
+        Interval,
+        Options,
+        StrOptions,
+        validate_parameter_constraints,
+    )
 
-__all__ = ["HasMethods", "Interval", "StrOptions", "require"]
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "Options",
+    "StrOptions",
+    "require",
+    "validate_parameter_constraints",
+]
 
 
 def require(module: str, extra: str) -> ModuleType:

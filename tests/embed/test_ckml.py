@@ -1,4 +1,4 @@
-"""cKML against its printed definition, its erratum, and the repair."""
+"""cKML against its published definition, its erratum, and what clipping gives."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave import Counts, Table
+from tabweave import Counts, Table, published
 from tabweave.embed.ckml import CKML
 from tabweave.measures.coupled import inter_kernel, published_roots, published_squares
 
@@ -38,7 +38,7 @@ def entropy(items):
     return -sum(p * math.log(p) for p in shares)
 
 
-def printed_alpha(rows):
+def published_alpha(rows):
     cells = [list(c) for c in zip(*rows, strict=True)]
     size = range(len(cells))
 
@@ -59,7 +59,7 @@ def printed_alpha(rows):
     return alpha
 
 
-def printed_beta(rows, alpha):
+def published_beta(rows, alpha):
     n, size = len(rows), range(len(rows[0]))
 
     def differ(items):
@@ -73,7 +73,7 @@ def printed_beta(rows, alpha):
     return beta / beta.sum()
 
 
-def printed_kernels(rows, alpha, l, v, w):
+def published_kernels(rows, alpha, l, v, w):
     """k_Ia and k_Ie of column l, Eqs. (4.1), (4.2)."""
     f = [sum(r[l] == u for r in rows) / len(rows) for u in (v, w)]
     having_v, having_w = ([r for r in rows if r[l] == u] for u in (v, w))
@@ -89,18 +89,18 @@ def printed_kernels(rows, alpha, l, v, w):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_equals_the_printed_definition(seed):
+def test_equals_the_published_definition(seed):
     rows = random_rows(seed)
-    model = CKML(repair=False).fit(columns(rows))
-    alpha = printed_alpha(rows)
-    beta = printed_beta(rows, alpha)
+    model = published.CKML().fit(columns(rows))
+    alpha = published_alpha(rows)
+    beta = published_beta(rows, alpha)
     assert alpha.any(axis=1).all()
     assert np.allclose(model.alpha_, alpha) and np.allclose(model.beta_, beta)
     squares = {variant: published_squares(model.counts_, variant) for variant in VARIANTS}
     for l, labels in enumerate(model.counts_.labels):
         for i, v in enumerate(labels):
             for j, w in enumerate(labels):
-                intra, inter = printed_kernels(rows, alpha, l, v, w)
+                intra, inter = published_kernels(rows, alpha, l, v, w)
                 kernels = {"object": intra * inter, "intra": intra, "inter": inter}
                 for variant, k in kernels.items():
                     expected = 2 * beta[l] * (1 - k)
@@ -122,22 +122,22 @@ def test_the_printed_kernel_is_no_kernel_and_its_distance_no_metric():
     d = np.sqrt(2 - 2 * k)
     assert d[0, 2] > d[0, 1] + d[1, 2] + 0.05
 
-    printed = CKML("inter", repair=False).fit(ERRATUM).value_distances("x")
-    assert printed.loc["v", "u"] > printed.loc["v", "w"] + printed.loc["w", "u"] + 0.01
+    d = published.CKML("inter").fit(ERRATUM).value_distances("x")
+    assert d.loc["v", "u"] > d.loc["v", "w"] + d.loc["w", "u"] + 0.01
     model = CKML("inter").fit(ERRATUM)
-    repaired = model.value_distances("x")
-    assert model.repair_[0] > 0.001
-    assert repaired.loc["v", "u"] <= repaired.loc["v", "w"] + repaired.loc["w", "u"]
+    clipped = model.value_distances("x")
+    assert model.psd_clip_[0] > 0.001
+    assert clipped.loc["v", "u"] <= clipped.loc["v", "w"] + clipped.loc["w", "u"]
 
 
-def test_how_often_the_printed_kernel_is_indefinite():
-    found = [CKML("inter").fit(random_rows(s, n=50, n_values=6)).repair_.max() for s in range(40)]
+def test_how_often_the_published_kernel_is_indefinite():
+    found = [CKML("inter").fit(random_rows(s, n=50, n_values=6)).psd_clip_.max() for s in range(40)]
     assert sum(r > 1e-9 for r in found) > 20
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("seed", range(8))
-def test_after_repair_it_is_a_metric_of_values_and_rows(variant, seed):
+def test_clipped_it_is_a_metric_of_values_and_rows(variant, seed):
     rows = random_rows(seed, n=50, n_values=6)
     model = CKML(variant).fit(columns(rows))
     tables = [model.value_distances(name).to_numpy() for name in model.counts_.names]
@@ -146,17 +146,17 @@ def test_after_repair_it_is_a_metric_of_values_and_rows(variant, seed):
         assert (d[:, None] <= d[:, :, None] + d[None] + 1e-9).all()
 
 
-def test_repair_is_the_lowest_eigenvalue_of_the_centred_gram():
+def test_the_clip_is_the_lowest_eigenvalue_of_the_centred_gram():
     rows = random_rows(0, n=50, n_values=6)
     model = CKML("inter").fit(columns(rows))
-    for square, repair in zip(model.squares_, model.repair_, strict=True):
+    for square, clip in zip(model.squares_, model.psd_clip_, strict=True):
         size = len(square) - 1
         centring = np.eye(size) - 1 / size
         lowest = np.linalg.eigvalsh(centring @ (-square[:-1, :-1] / 2) @ centring)[0]
-        assert repair == pytest.approx(max(0, -lowest), abs=1e-12)
+        assert clip == pytest.approx(max(0, -lowest), abs=1e-12)
 
 
-# -- the two modes ------------------------------------------------------------------------------
+# -- the estimator ------------------------------------------------------------------------------
 
 
 def test_vectors_kernels_distances_and_shares_agree():
@@ -170,54 +170,10 @@ def test_vectors_kernels_distances_and_shares_agree():
     assert sum(model.explain(first, second).values()) == pytest.approx(d[0, 1] ** 2)
 
 
-def test_printed_numbers_everywhere_without_repair():
-    rows = columns(random_rows(0, n=50, n_values=6))
-    model = CKML("inter", repair=False).fit(rows)
-    d = model.pairwise_distances(rows)
-    codes = model.tables_.codes(Table.of(rows))
-    square = sum(s[np.ix_(c, c)] for s, c in zip(model.squares_, codes, strict=True))
-    assert np.allclose(d, np.sqrt(square)) and (d.diagonal() == 0).all()
-    first, second = ([c[i] for c in rows.values()] for i in (2, 9))
-    shares = model.explain(first, second)
-    assert list(shares) == list(rows) and sum(shares.values()) == pytest.approx(d[2, 9] ** 2)
-    tables, root = model.lookups()
-    assert root and np.array_equal(tables[1], model.squares_[1])
-    assert np.allclose(model.value_distances("c1").to_numpy() ** 2, tables[1][:-1, :-1])
-    x = model.transform(rows)
-    gap = np.abs(((x[:, None] - x) ** 2).sum(axis=2) - d**2).max()
-    assert 0 < gap <= model.distortion_.sum() + 1e-12
-    half = {name: column[:20] for name, column in rows.items()}
-    assert np.allclose(model.pairwise_distances(rows, half), d[:, :20])
-
-
-def test_without_anything_to_repair_both_modes_agree():
-    rows = {"x": list("aabbcc"), "y": list("ppqqpq")}
-    plain, printed = CKML("intra").fit(rows), CKML("intra", repair=False).fit(rows)
-    assert np.allclose(plain.pairwise_distances(rows), printed.pairwise_distances(rows))
-    assert np.allclose(plain.distortion_, 0) and not plain.repair_.any()
-    for (a, _), (b, _) in zip([plain.lookups()], [printed.lookups()], strict=True):
-        assert all(np.allclose(x, y) for x, y in zip(a, b, strict=True))  # unknown row too
-
-
-def test_unknown_values_are_the_frequency_weighted_mean():
-    rows = columns(random_rows(1))
-    new = {name: ["never"] for name in rows}
-    model = CKML(repair=False).fit(rows)
-    f = [model.counts_.value_counts[model.counts_.span(a)] / 25 for a in range(4)]
-    expected = 0
-    for square, share in zip(model.squares_, f, strict=True):
-        s = square[:-1, :-1]
-        expected += share @ s @ share / 2
-    d = model.pairwise_distances(rows, new)[:, 0] ** 2
-    assert d.mean() == pytest.approx(expected)
-    with pytest.raises(ValueError, match="'never' was not seen in fit"):
-        CKML(repair=False, unknown="error").fit(rows).pairwise_distances(new)
-
-
 # -- contract -----------------------------------------------------------------------------------
 
 
-@parametrize_with_checks([CKML(), CKML("inter", repair=False)])
+@parametrize_with_checks([CKML()])
 def test_sklearn(estimator, check):
     check(estimator)
 
@@ -232,12 +188,12 @@ def test_partial_fit_equals_fit():
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("repair", [True, False])
+@pytest.mark.parametrize("cls", [CKML, published.CKML])
 @pytest.mark.parametrize(
     "rows", [{"x": ["a"]}, {"x": list("ab")}, {"x": list("aa"), "y": list("pq")}, {"x": list("aa")}]
 )
-def test_degenerate_tables(rows, variant, repair):
-    model = CKML(variant, repair).fit(rows)
+def test_degenerate_tables(rows, variant, cls):
+    model = cls(variant).fit(rows)
     assert np.isfinite(model.pairwise_distances(rows)).all()
     assert model.beta_.sum() == pytest.approx(1)
 
@@ -250,19 +206,15 @@ def test_values_stay_apart_where_columns_do_not_depend():
     assert model.value_distances("x").loc["a", "b"] == pytest.approx(expected)
 
 
-def test_sets_are_means_and_need_repair():
+def test_sets_are_means():
     rows = {"tags": [{"a", "b"}, {"a"}, {"c"}], "x": ["u", "u", "w"]}
     model = CKML(schema={"tags": "set"}).fit(rows)
     x = model.transform(rows)
     assert np.isfinite(x).all() and (model.pairwise_distances(rows) >= 0).all()
-    with pytest.raises(ValueError, match="'tags' is set-valued"):
-        CKML(repair=False, schema={"tags": "set"}).fit(rows)
 
 
 def test_bad_variant_is_named():
-    with pytest.raises(
-        ValueError, match="expected variant 'object', 'intra' or 'inter', got 'intre'"
-    ):
+    with pytest.raises(ValueError, match=r"'variant' parameter of CKML .* Got 'intre'"):
         CKML("intre").fit([["a", "b"]])
 
 

@@ -1,16 +1,13 @@
-"""UNICORN: counts added over time, the printed objective in count space, drift, checkpoints."""
+"""UNICORN: counts added over time, drift, checkpoints."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import UNICORN, Counts, OneHot, Table, Weave
-from tabweave.counts.couplings import corrected_uncertainty, information, kernel_family
+from tabweave import UNICORN, Counts, Table, Weave
+from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.datasets import led24, make_coupled
 from tabweave.embed.unicorn import change
-from tabweave.published import unicorn as printed
-
-FEW = kernel_family([0.5, 2.0], [1])
 
 
 def windows(n=4, size=150, seed=0):
@@ -70,7 +67,7 @@ def test_static_variant_learns_from_the_last_window_only():
 
 def test_learning_waits():
     stream = streamed(windows())
-    assert "tables_" not in vars(stream)
+    assert not hasattr(stream, "tables_")
     assert stream.transform(windows()[0]).shape[0] == 150
 
 
@@ -169,65 +166,6 @@ def test_history_is_bounded():
     assert set(stream.history_[0]) == {"window", "rows", "values", "drift"}
 
 
-# -- the printed objective ----------------------------------------------------------------------
-
-
-def test_equation_8_18_is_exact_in_count_space():
-    X = windows(1, 60)[0]
-    counts = Counts.of(Table.of(X, numbers="nominal"))
-    columns = [printed.printed_features(counts, a, FEW) for a in range(len(counts.names))]
-    rng = np.random.default_rng(0)
-    omegas = [rng.random(c.stack.shape[1]) for c in columns]
-    one_hot = OneHot().fit(X)
-    other = printed.Prior(counts, one_hot.tables_).gram(counts)
-    scatter, n = printed.window_scatter(counts, None, 1.0)
-    value, gradient = printed.objective(columns, omegas, scatter, n, other, 0.3)
-    Z, H = one_hot.transform(X), np.eye(60) - 1 / 60
-    G = printed._block_diagonal(
-        [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
-    )
-    S, T = H @ Z @ G @ Z.T @ H, H @ Z @ other @ Z.T @ H
-    size, own = np.linalg.norm(S), np.linalg.norm(T)
-    expected = np.trace(S) / (size * np.sqrt(59)) - 0.3 * (S * T).sum() / (size * own)
-    assert value == pytest.approx(expected)
-    step = 1e-6
-    moved = [w.copy() for w in omegas]
-    moved[3][-1] += step
-    place = sum(map(len, omegas[:4])) - 1
-    slope = (printed.objective(columns, moved, scatter, n, other, 0.3)[0] - value) / step
-    assert gradient[place] == pytest.approx(slope, rel=1e-3, abs=1e-10)
-
-
-def test_the_paper_looks_at_the_objects_of_the_last_window():
-    first, second = windows(2, 60)
-    a, b = (Counts.of(Table.of(x, numbers="nominal")) for x in (first, second))
-    prior = printed.Prior(a, OneHot().fit(first).tables_)
-    scatter, n = printed.window_scatter(a + b, prior, 1.0)
-    alone, _ = printed.window_scatter(b, None, 1.0)
-    assert n == 60
-    np.testing.assert_allclose(scatter, alone)
-
-
-def test_paper_descends_and_resumes_to_the_bit(tmp_path):
-    parts = windows(3, 60)
-    options = {"objective": "paper", "delta": 0.5, "kernels": FEW}
-    stream = streamed(parts[:2], **options).learn()
-    assert stream.objective_[-1] < stream.objective_[0]
-    assert set(stream.weights_["x0"]) >= {"intra/gauss0.5", "inter/poly1"}
-    stream.save(tmp_path / "u")
-    again = UNICORN(**options).resume(tmp_path / "u")
-    for model in (stream, again):
-        model.partial_fit(parts[2])
-    np.testing.assert_array_equal(stream.transform(parts[0]), again.transform(parts[0]))
-    assert stream.objective_ == again.objective_
-
-
-def test_delta_pulls_towards_the_last_representation():
-    parts = windows(2, 80)
-    free, held = (streamed(parts, objective="paper", kernels=FEW, delta=d) for d in (0, 50))
-    assert free.learn().objective_ != held.learn().objective_
-
-
 def test_resume_keeps_history_and_drift(tmp_path):
     stream = streamed(windows(3), n_clusters=10, decay=0.8)
     stream.save(tmp_path / "u")
@@ -241,7 +179,7 @@ def test_resume_keeps_history_and_drift(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"objective": "printed"}, "objective"), ({"decay": 2}, "decay"), ({"n_clusters": 1}, "n_c")],
+    [({"kernels": 3}, "kernels"), ({"decay": 2}, "decay"), ({"n_clusters": 1}, "n_clusters")],
 )
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):

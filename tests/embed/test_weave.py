@@ -127,17 +127,22 @@ def test_one_column_and_two_rows(k):
     assert two.shape[0] == 2 and np.linalg.norm(two[0] - two[1]) > 0.1
 
 
-@pytest.mark.parametrize("k", [1, 0, -2, 81, 2.0])
+@pytest.mark.parametrize("k", [1, 0, -2, 2.0])
 def test_impossible_numbers_of_clusters(k):
-    with pytest.raises(ValueError, match=r"n_clusters=.* at least 2 and at most n_samples=80"):
+    with pytest.raises(ValueError, match=r"'n_clusters' .* int in the range \[2, inf\) or None"):
         Weave(n_clusters=k).fit(table())
 
 
+def test_more_clusters_than_rows():
+    with pytest.raises(ValueError, match="n_clusters of at most n_samples=80, got 81"):
+        Weave(n_clusters=81).fit(table())
+
+
 def test_bad_parameters():
-    with pytest.raises(ValueError, match="smoothing=-1"):
-        Weave(smoothing=-1).fit(table())
-    with pytest.raises(ValueError, match="max_landmarks=1"):
-        Weave(max_landmarks=1).fit(table())
+    for parameters in ({"smoothing": -1}, {"max_landmarks": 1}, {"kernels": ["gauss1"]}):
+        ((name, _),) = parameters.items()
+        with pytest.raises(ValueError, match=f"'{name}' parameter of Weave"):
+            Weave(**parameters).fit(table())
 
 
 @pytest.mark.parametrize("k", [None, 3])

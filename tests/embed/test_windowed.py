@@ -23,6 +23,7 @@ from tabweave import (
     ValueMetric,
     Weave,
     Windowed,
+    published,
 )
 from tabweave.cluster import StreamClusterer
 from tabweave.counts.counts import append
@@ -192,6 +193,23 @@ def test_refresh_learns_now_and_then():
     assert stream.counts_.n == 3 and stream.embedder_.counts_.n == 2
 
 
+@pytest.mark.parametrize(
+    "embedder",
+    [Weave(), UNICORN(), HELIC(random_state=0), NonBEND(random_state=0), published.CKML()],
+)
+def test_learning_waits_until_it_is_asked_for(embedder):
+    X = rows()
+    y = X["a"].str[-1]
+    stream, alone = Windowed(embedder).partial_fit(X, y), clone(embedder).partial_fit(X, y)
+    for model in (stream, alone):
+        model.partial_fit(X, y)
+        assert not hasattr(model, "tables_")
+        with pytest.raises(AttributeError, match=r"call learn\(\) first"):
+            _ = model.tables_
+        assert model.learn() is model and hasattr(model, "tables_")
+    np.testing.assert_array_equal(stream.transform(X), alone.transform(X))
+
+
 def test_reading_once_is_enough():
     stream = Windowed(OneHot()).fit(rows())
     table = stream.read(rows(seed=1))
@@ -206,7 +224,7 @@ STREAMS = [
     Windowed(Weave(), window=2),
     Windowed(decay=0.5),
     UNICORN(2),
-    UNICORN(objective="paper", kernels={}),
+    published.UNICORN(kernels={}),
     StreamClusterer(2, random_state=0),
 ]
 
@@ -299,13 +317,13 @@ def test_missing_can_be_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"decay": 1.5}, "decay"),
-        ({"decay": float("nan")}, "decay"),
-        ({"window": 0}, "window"),
-        ({"window": 2.5}, "window"),
-        ({"decay": 0.5, "window": 2}, "one of them"),
-        ({"refresh": 0}, "refresh"),
-        ({"embedder": "weave"}, "embedder"),
+        ({"decay": 1.5}, "'decay' parameter of Windowed"),
+        ({"decay": float("nan")}, "'decay' parameter of Windowed"),
+        ({"window": 0}, "'window' parameter of Windowed"),
+        ({"window": 2.5}, "'window' parameter of Windowed"),
+        ({"decay": 0.5, "window": 2}, "two ways to forget"),
+        ({"refresh": 0}, "'refresh' parameter of Windowed"),
+        ({"embedder": "weave"}, "'embedder' parameter of Windowed"),
     ],
 )
 def test_bad_parameters(options, message):
@@ -323,7 +341,7 @@ def test_resume_refuses_other_models(tmp_path):
         Windowed(OneHot(), decay=0.6).resume(path)
     with pytest.raises(ValueError, match="embedder"):
         Windowed(Weave(), decay=0.5).resume(path)
-    with pytest.raises(ValueError, match="of a Windowed, not of a UNICORN"):
+    with pytest.raises(ValueError, match="expected a UNICORN, got a Windowed"):
         UNICORN().resume(path)
     nominal(rows()).save(path)
     with pytest.raises(ValueError, match="holds counts, not estimator or stream"):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tabweave import OneHot, Table, Weave, count
-from tabweave.engines import duck, files, open_source, opening, read, transform
+from tabweave.engines import duck, open_source, opening, read, transform
+from tabweave.engines import files as engine
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 
@@ -20,9 +21,9 @@ def path(tmp_path):
 def openings(monkeypatch):
     """Count how often a file is opened."""
     seen = []
-    open_file = files.open_file
+    open_file = engine.open_file
     monkeypatch.setattr(
-        files, "open_file", lambda path, *more: seen.append(path.name) or open_file(path, *more)
+        engine, "open_file", lambda path, *more: seen.append(path.name) or open_file(path, *more)
     )
     return seen
 
@@ -66,10 +67,8 @@ def test_types_of_many_files_and_of_json(tmp_path):
         (tmp_path / f"{i}.csv").write_text(f"a,b\n{i}.50,x\n")
     (tmp_path / "rows.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
     many = open_source(f"{tmp_path}/*.csv")
-    assert many.guessed and read(many.retyped({"a": "VARCHAR"}))["a"].to_pylist() == [
-        "1.50",
-        "2.50",
-    ]
+    assert many.guessed
+    assert read(many.retyped({"a": "VARCHAR"}))["a"].to_pylist() == ["1.50", "2.50"]
     lines = open_source(tmp_path / "rows.jsonl")
     assert lines.is_text and not lines.guessed
     assert read(lines.retyped({"a": "DOUBLE"}))["a"].to_pylist() == [1.0, 2.0]

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from tabweave import HELIC, UNICORN, UNTIE, NonBEND, OneHot, ValueMetric, Weave, count
-from tabweave.engines import batches, progress_bar, read, transform
+from tabweave import HELIC, UNICORN, UNTIE, NonBEND, OneHot, ValueMetric, Weave
+from tabweave.engines import batches, read, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 
@@ -106,7 +106,7 @@ def test_text_that_looks_like_numbers_keeps_the_type_of_fit(tmp_path):
     [
         *(OneHot(), Weave(), UNTIE(n_clusters=3), ValueMetric("vdm"), UNICORN(n_clusters=3)),
         HELIC(max_iter=3, random_state=0),
-        NonBEND(max_iter=3, n_fits=1, random_state=0),
+        NonBEND(n_fits=1, random_state=0),
     ],
     ids=lambda e: type(e).__name__,
 )
@@ -130,17 +130,6 @@ def test_batches_come_in_order_and_read_is_all_of_them(files, rows):
     assert grades == rows["grade"].to_pylist()
     assert read(f"{files}/part-*.parquet").to_pylist() == rows.to_pylist()
     assert read(rows) is rows
-
-
-def test_progress_is_reported_and_drawn_when_asked_for(files, capsys):
-    seen = []
-    count(f"{files}/part-*.parquet", progress=seen.append)
-    assert (seen[-1].step, seen[-1].done, seen[-1].total) == ("counting", 3000, 3000)
-    assert 0 < seen[0].seconds <= seen[-1].seconds
-    count(files / "all.csv")
-    assert capsys.readouterr() == ("", "")
-    with progress_bar() as progress:
-        count(files / "all.csv", progress=progress)
 
 
 CORE = """

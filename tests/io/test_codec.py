@@ -1,4 +1,4 @@
-"""Objects that changed since they were written: attributes renamed, parameters retired."""
+"""Objects that changed since they were written: attributes renamed, parameters that are gone."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator
 import tabweave
 from tabweave import OneHot
 from tabweave.io import codec
+from tabweave.io.store import Storable
 
 
-class Base(BaseEstimator):
+class Base(Storable, BaseEstimator):
     _renamed: ClassVar[dict[str, str]] = {"spread_": "reindex_"}
-    _retired: ClassVar[dict[str, Any]] = {"repair": True}
 
     def __init__(self, size=3):
         self.size = size
@@ -22,7 +22,12 @@ class Base(BaseEstimator):
 
 class Model(Base):
     _renamed: ClassVar[dict[str, str]] = {"places_": "coordinates_", "width": "size"}
-    _retired: ClassVar[dict[str, Any]] = {"solver": "newton", "weights": None}
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "solver": ("newton",),
+        "weights": (None,),
+        "repair": (True,),
+        "verbose": (),
+    }
 
 
 Model.__module__ = "tabweave.example"
@@ -50,8 +55,9 @@ def test_records_and_other_objects_rename_too():
     assert vars(codec.restored(Plain, {"marks": 4})) == {"landmark_ids": 4}
 
 
-def test_a_retired_parameter_at_its_default_is_dropped():
-    state = {"size": 3, "solver": "newton", "weights": None, "repair": True, "found_": 1, "_own": 2}
+def test_a_former_parameter_that_changes_nothing_is_dropped():
+    gone = {"solver": "newton", "weights": None, "repair": True, "verbose": 3}
+    state = {"size": 3, **gone, "found_": 1, "_own": 2}
     assert vars(codec.restored(Model, state)) == {"size": 3, "found_": 1, "_own": 2}
 
 
@@ -71,7 +77,7 @@ def test_a_file_says_so_in_one_line(tmp_path, monkeypatch):
     model.save(path)
     with pytest.raises(ValueError, match=r"m\.tabweave: OneHot was saved with solver='paper'"):
         tabweave.load(path)
-    monkeypatch.setattr(OneHot, "_retired", {"solver": "paper"}, raising=False)
+    monkeypatch.setattr(OneHot, "_former", {"solver": ("paper",)})
     monkeypatch.setattr(OneHot, "_renamed", {"axes_": "axis_"}, raising=False)
     again = tabweave.load(path)
     assert again.axis_ == 7 and not hasattr(again, "solver")

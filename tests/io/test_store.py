@@ -38,6 +38,7 @@ from tabweave import (
     Weave,
     WeightedKNN,
     Windowed,
+    published,
 )
 from tabweave.base import ValueEmbedder
 from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
@@ -131,8 +132,8 @@ MODELS = {
         4, schema=NOMINAL, max_iter=5, random_state=0
     ).fit(ROWS),
     # other insides
-    "UNICORN as printed": lambda: streamed(
-        UNICORN(schema=NOMINAL, objective="paper", kernels={"wide": partial(gaussian, width=2.0)})
+    "UNICORN as published": lambda: streamed(
+        published.UNICORN(schema=NOMINAL, kernels={"wide": partial(gaussian, width=2.0)})
     ),
     "jia": lambda: ValueMetric("jia", schema=NOMINAL).fit(ROWS),
     "absolute": lambda: MixedEmbedder(numeric="absolute", schema=MIXED_SCHEMA).fit(MIXED),

@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 
 from tabweave import Counts, Table
-from tabweave.embed.ckml import CKML
 from tabweave.measures.context import ahmad, dilca, le_ho
 from tabweave.measures.coupled import ckml, ckml_inter, ckml_intra, cos, cos_inter, cos_intra
 from tabweave.measures.register import MEASURES
+from tabweave.published import CKML
 
 ALL = (cos, cos_intra, cos_inter, ckml, ckml_intra, ckml_inter)
 
@@ -78,7 +78,7 @@ def test_is_a_dissimilarity_and_a_metric_where_claimed(function, seed):
 def test_ckml_measures_are_the_published_squares(variant):
     rows = random_rows(2)
     name = "ckml" if variant == "object" else f"ckml_{variant}"
-    model = CKML(variant, repair=False).fit_counts(counted(rows))
+    model = CKML(variant).fit_counts(counted(rows))
     for d, square in zip(MEASURES[name].function(counted(rows)), model.squares_, strict=True):
         assert np.array_equal(d, square[:-1, :-1])
 

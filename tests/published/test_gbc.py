@@ -9,8 +9,7 @@ import pytest
 import tabweave
 from tabweave import Sources, published
 from tabweave.published.gbc import SignedLogistic, SummedTeam
-from tabweave.sources.gbc.objective import Logistic
-from tabweave.sources.gbc.team import Team
+from tabweave.sources.gbc.team import Logistic, Team
 
 pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 FILES = Path(__file__).parents[1] / "fixtures" / "house" / "files"

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import expit
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
-from tabweave.sources.gbc.objective import Logistic
 from tabweave.sources.gbc.prediction import ClassSmoother
+from tabweave.sources.gbc.team import Logistic
 
 lgb = pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 ONE_THREAD = {"num_threads": 1}

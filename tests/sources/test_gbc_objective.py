@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tabweave.published.gbc import SignedLogistic
-from tabweave.sources.gbc.objective import (
+from tabweave.sources.gbc.prediction import Fusion, better, choose_fusion, informative
+from tabweave.sources.gbc.team import (
     Logistic,
     Squared,
     Terms,
@@ -13,7 +14,6 @@ from tabweave.sources.gbc.objective import (
     label_scale,
     source_weights,
 )
-from tabweave.sources.gbc.prediction import Fusion, better, choose_fusion, informative
 
 LOSSES = [Logistic(), Squared(), SignedLogistic()]
 

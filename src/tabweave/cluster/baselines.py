@@ -25,7 +25,7 @@ from tabweave.base import (
     require_rows,
 )
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of, scores, shares
-from tabweave.embed.windowed import refuse_new_columns
+from tabweave.embed.windowed import check_window_columns
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 
@@ -74,7 +74,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         if "_vocabulary" not in vars(self):
             return self.fit(X, y)
         self._validate_params()
-        refuse_new_columns(X, self.schema_)
+        check_window_columns(X, self.schema_)
         table = read_with_fitted_schema(self, X)
         self.n_windows_ += 1
         if not table.n_rows:

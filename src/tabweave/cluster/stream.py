@@ -21,7 +21,7 @@ from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
 from tabweave.blocks.block import cdist_squared
 from tabweave.cluster.profiles import Vocabulary, empty, profiles_of
-from tabweave.embed.windowed import Memory, Resumable, refuse_new_columns
+from tabweave.embed.windowed import Memory, Resumable, check_window_columns
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import from_json
@@ -134,7 +134,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         if "embedder_" not in vars(self):
             return self.fit(X, y)
         self._validate_params()
-        refuse_new_columns(X, self.embedder_.schema_)
+        check_window_columns(X, self.embedder_.schema_)
         table = _fitted(self.embedder_)._read_fitted(X)
         self.embedder_.partial_fit(table)
         self.n_windows_ += 1

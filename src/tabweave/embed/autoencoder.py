@@ -9,17 +9,18 @@ and has no value table, so distances are no sums over columns and nothing adds u
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from numbers import Integral
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import TabularInput
+from tabweave._compat import Interval, Options, StrOptions
+from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.register import embedder
-from tabweave.io.store import Storable
 
 _ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
@@ -36,9 +37,7 @@ _ACTIVATIONS = {
     offered="python",
     page="baselines",
 )
-class OneHotAutoencoder(
-    Storable, TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """Embed rows by the middle layer of an autoencoder of their one-hot vectors. A baseline.
 
     Not a value embedder: there are no counts, no ``partial_fit``, no ``explain``; the one-hot rows
@@ -80,6 +79,15 @@ class OneHotAutoencoder(
     (200, 10)
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "dtype": [Options(type, {np.float32, np.float64}), StrOptions({"float32", "float64"})],
+        "width": [Interval(Integral, 1, None, closed="left")],
+        "activation": [StrOptions(set(_ACTIVATIONS))],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
     def __init__(
         self,
         width: int = 10,
@@ -112,10 +120,7 @@ class OneHotAutoencoder(
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPRegressor
 
-        if self.activation not in _ACTIVATIONS:
-            raise ValueError(f"activation={self.activation!r}: use one of {sorted(_ACTIVATIONS)}")
-        if np.dtype(self.dtype) not in (np.float32, np.float64):
-            raise ValueError(f"vectors are float32 or float64, not {self.dtype}")
+        self._validate_params()
         encoder = OneHot(schema=self.schema, unknown=self.unknown, dtype="float32").fit(X)
         rows = encoder.transform(X)
         network = MLPRegressor(
@@ -131,10 +136,7 @@ class OneHotAutoencoder(
         self.onehot_, self.network_ = encoder, network
         self.loss_, self.n_iter_ = float(network.loss_), int(network.n_iter_)
         self.converged_ = self.n_iter_ < self.max_iter
-        self.n_features_in_ = encoder.n_features_in_
-        self.__dict__.pop("feature_names_in_", None)
-        if "feature_names_in_" in vars(encoder):
-            self.feature_names_in_ = encoder.feature_names_in_
+        remember_names(self, encoder.schema_)
         return self
 
     def transform(self, X: Any) -> np.ndarray:

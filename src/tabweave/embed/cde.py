@@ -8,12 +8,14 @@ and many runs of k-means over the V values, so it is for tables with up to two t
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts.counts import Counts
@@ -36,7 +38,7 @@ class CDE(ValueEmbedder):
         The number of value clusters never grows beyond this; ``n_value_clusters_`` says how far
         it came.
     max_values : int, default=2000
-        Tables with more values in total are refused: memory grows with their square.
+        More values in total are an error: memory grows with their square.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
     random_state : int, RandomState or None, default=None
@@ -74,6 +76,15 @@ class CDE(ValueEmbedder):
     ['co-occurrence', 'occurrence']
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "max_singletons": [Interval(Real, 0, 1, closed="both")],
+        "min_range": [Interval(Real, 0, None, closed="left")],
+        "max_clusters": [Interval(Integral, 2, None, closed="left")],
+        "max_values": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
     def __init__(
         self,
         max_singletons: float = 0.5,
@@ -94,7 +105,7 @@ class CDE(ValueEmbedder):
         self.random_state = random_state
 
     def _learn(self, counts: Counts) -> ValueTables:
-        self._check(counts)
+        self._check_size(counts)
         rng = check_random_state(self.random_state)
         influences = {"occurrence": occurrence(counts), "co-occurrence": co_occurrence(counts)}
         self.n_value_clusters_: dict[str, int] = {}
@@ -107,20 +118,14 @@ class CDE(ValueEmbedder):
         parts = [self.value_vectors_[counts.span(a)] for a in range(len(counts.names))]
         return ValueTables.from_features(parts, counts)
 
-    def _check(self, counts: Counts) -> None:
-        if not 0 <= self.max_singletons <= 1:
-            raise ValueError(f"max_singletons={self.max_singletons} must be a share from 0 to 1")
-        if not self.min_range >= 0:
-            raise ValueError(f"min_range={self.min_range} must be a number >= 0")
-        if not self.max_clusters >= 2:
-            raise ValueError(f"max_clusters={self.max_clusters} must be at least 2")
+    def _check_size(self, counts: Counts) -> None:
         n_values = int(counts.offsets[-1])
         if n_values > self.max_values:
             most = int(np.argmax(counts.sizes))
             raise ValueError(
-                f"there are {n_values} values, of which {counts.sizes[most]} in column "
-                f"{counts.names[most]!r}; CDE compares all with all: leave the column out, raise "
-                f"max_values={self.max_values}, or use Weave"
+                f"expected at most max_values={self.max_values} values, got {n_values}, of which "
+                f"{counts.sizes[most]} in column {counts.names[most]!r}; CDE compares all with "
+                "all: leave the column out, raise max_values, or use Weave"
             )
 
 

@@ -1,26 +1,22 @@
 """cKML: coupled kernel metric learning [Zhu 2019, ch. 4].
 
 Two values are alike if they are about equally frequent and meet the values of other columns alike;
-columns that tell rows apart count more. No labels, no parameters to tune, one pass over the rows.
+columns in which rows differ count more. No labels, no parameters to tune, one pass over the rows.
+The equations are in :mod:`tabweave.measures.coupled`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, get_args
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import ValueEmbedder, _one_row
+from tabweave._compat import StrOptions
+from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import cdist_squared
-from tabweave.blocks.value_tables import ValueTables, lookup_sum
+from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import (
-    frequencies,
-    refuse_many_values,
-    refuse_sets,
-    symmetric_uncertainty,
-)
+from tabweave.counts.couplings import frequencies, refuse_many_values, symmetric_uncertainty
 from tabweave.embed.register import embedder
 from tabweave.measures.coupled import (
     Variant,
@@ -36,17 +32,13 @@ class CKML(ValueEmbedder):
     """Embed rows so that their distances are those of the coupled kernel metric.
 
     The kernel of two rows is ``k_O = Σ_l β_l k_Ia k_Ie`` over columns l: k_Ia compares how frequent
-    two values are, k_Ie what they occur with, β is larger for columns that tell rows apart. Their
+    two values are, k_Ie what they occur with, β is larger for columns in which rows differ. Their
     distance is ``√(k(i,i) - 2k(i,j) + k(j,j))``.
 
     Parameters
     ----------
     variant : {"object", "intra", "inter"}, default="object"
         Which couplings count: both, k_Ia alone, or k_Ie alone; β is the same.
-    repair : bool, default=True
-        Whether distances are made Euclidean, and so a metric. False keeps the printed numbers in
-        ``pairwise_distances``, ``value_distances``, ``explain`` and ``lookups``; ``transform`` and
-        ``pairwise_kernel`` then give the nearest there is, see ``distortion_``.
     schema : Schema or mapping of column to kind, optional
         What the columns are; undeclared ones are inferred.
     unknown : {"centroid", "error"}, default="centroid"
@@ -61,12 +53,14 @@ class CKML(ValueEmbedder):
         no column says anything about l.
     beta_ : ndarray of shape (columns,)
         How much each column counts; sums to 1.
-    repair_ : ndarray of shape (columns,)
-        How far each column's kernel is from one: minus the lowest eigenvalue of the centred Gram.
+    psd_clip_ : ndarray of shape (columns,)
+        How far each column's Gram is from positive semi-definite: minus its lowest eigenvalue, once
+        centred.
     squares_ : list of ndarray of shape (values + 1, values + 1)
-        The printed squared distances between the values of each column; unknown last.
+        The published squared distances between the values of each column, before clipping; unknown
+        last.
     distortion_ : ndarray of shape (columns,)
-        Largest difference between printed and embedded squared distances of a column's values.
+        Largest difference between published and embedded squared distances of a column's values.
     counts_ : Counts
         What was seen.
     tables_ : ValueTables
@@ -74,11 +68,12 @@ class CKML(ValueEmbedder):
 
     Notes
     -----
-    Theorem 4.2 of the thesis does not hold: ``exp(-z²)`` with the L1-like z of k_Ie can have
-    negative eigenvalues, and then (4.5) is no metric. They are set to 0 for the values of each
-    column, which makes distances of values and of rows a metric, unless ``repair=False``.
+    *Erratum.* Theorem 4.2 of the thesis does not hold: ``exp(-z²)`` with the L1-like z of k_Ie can
+    have negative eigenvalues, and then (4.5) is no metric. They are set to 0 for the values of each
+    column, which makes distances of values and of rows a metric;
+    :class:`tabweave.published.CKML` keeps the published numbers.
 
-    A set-valued cell is the mean of its elements; that needs ``repair=True``.
+    A set-valued cell is the mean of its elements.
 
     Examples
     --------
@@ -94,10 +89,16 @@ class CKML(ValueEmbedder):
     [0.49, 0.83]
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "variant": [StrOptions(set(get_args(Variant)))],
+    }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"repair": (True,)}
+    _renamed: ClassVar[dict[str, str]] = {"repair_": "psd_clip_"}
+
     def __init__(
         self,
         variant: Variant = "object",
-        repair: bool = True,
         *,
         schema: Any = None,
         unknown: str = "centroid",
@@ -105,17 +106,14 @@ class CKML(ValueEmbedder):
     ) -> None:
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.variant = variant
-        self.repair = repair
 
     def _learn(self, counts: Counts) -> ValueTables:
-        if not self.repair:
-            refuse_sets(counts, "CKML(repair=False)")
         refuse_many_values(counts, "CKML")
         self.alpha_ = column_couplings(symmetric_uncertainty(counts))
         self.beta_ = column_weights(counts, self.alpha_)
         grams = object_kernels(counts, self.variant, self.alpha_, self.beta_)
         tables = ValueTables.from_grams(grams, counts)
-        self.repair_ = tables.repair
+        self.psd_clip_ = tables.repair
         self.squares_ = [
             _with_centroid(squared_distance(gram), f)
             for gram, f in zip(grams, frequencies(counts), strict=True)
@@ -127,45 +125,6 @@ class CKML(ValueEmbedder):
             ]
         )
         return tables
-
-    # -- the printed numbers, where repair=False asks for them ---------------------------------
-
-    def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the distances between the rows of X and of Y (or X)."""
-        if self.repair:
-            return super().pairwise_distances(X, Y)
-        left, right = self._read_pair(X, Y)
-        ours = self.tables_.codes(left)
-        theirs = ours if right is None else self.tables_.codes(right)
-        return np.sqrt(lookup_sum(ours, theirs, self.squares_))
-
-    def value_distances(self, column: str) -> Any:
-        """Return the distances between the values of a column, as a labelled pandas frame."""
-        if self.repair:
-            return super().value_distances(column)
-        check_is_fitted(self, "counts_")
-        i = self.counts_.vocabulary.index(column)
-        return self._labelled(i, np.sqrt(self.squares_[i][:-1, :-1]))
-
-    def explain(self, a: Any, b: Any) -> dict[str, float]:
-        """Say why two rows are apart: each column's share in their squared distance."""
-        if self.repair:
-            return super().explain(a, b)
-        codes = [self.tables_.codes(self._read_fitted(_one_row(row))) for row in (a, b)]
-        return {
-            name: float(square[i[0], j[0]])
-            for name, square, i, j in zip(self.tables_.names, self.squares_, *codes, strict=True)
-        }
-
-    def lookups(self) -> tuple[list[np.ndarray], bool]:
-        """Return per column the squared distances of its values, unknown last, and True: a root."""
-        return super().lookups() if self.repair else (list(self.squares_), True)
-
-
-# -- 4.2.2, 4.2.3: couplings --------------------------------------------------------------------
-
-
-# -- 4.2.4, 4.2.5: objects ----------------------------------------------------------------------
 
 
 def _with_centroid(square: np.ndarray, frequency: np.ndarray) -> np.ndarray:

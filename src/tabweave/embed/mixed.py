@@ -313,11 +313,11 @@ class MixedEmbedder(Embedder):
         return {} if self.categorical_ is None else self.categorical_._column_weights()
 
     @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
         """Return the state of an older file: what it learned was not listed."""
         if "tables_" in state:
             state.setdefault("_learned", ("numeric_", "numeric_scale_", "tables_"))
-        return state
+        return super()._upgraded(state)
 
 
 # -- numbers and grades beside categories --------------------------------------------------------

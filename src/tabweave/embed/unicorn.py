@@ -8,23 +8,31 @@ waits until it is asked for and costs O(V³).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
-from tabweave.base import ValueEmbedder
+from tabweave._compat import Interval
+from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import expand
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import check_clusters, dependence, mean_one, placed, woven
-from tabweave.embed.windowed import Memory, Resumable, check_forgetting, refuse_new_columns
+from tabweave.embed.weave import (
+    check_clusters,
+    chosen_kernels,
+    dependence,
+    mean_one,
+    represented,
+    woven,
+)
+from tabweave.embed.windowed import Memory, Resumable, check_window_columns
 from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
-from tabweave.published.unicorn import Prior, learn
 from tabweave.rows.table import Schema
 from tabweave.rows.vocabulary import Vocabulary, union
 
@@ -50,13 +58,6 @@ class UNICORN(Resumable, ValueEmbedder):
     n_clusters : int, optional
         Number of clusters looked for, if known: vectors are then projected on the 2k directions
         in which objects differ most.
-    objective : {"weave", "paper"}, default="weave"
-        ``"weave"`` averages couplings as :class:`~tabweave.Weave` does; ``"paper"`` is Eq. (8.18),
-        errata corrected, for the record; see the notes.
-    delta : float, default=0.01
-        How much the new representation should agree with the last one (``"paper"`` only).
-    sigma : float, optional
-        Penalty on the weights (``"paper"`` only); by default 1 / number of kernels.
     decay : float, default=1.0
         What the counts of the past are multiplied by when a window comes. 1 keeps everything;
         0 is the static variant UNICORN-S, which learns from the last window only.
@@ -71,29 +72,29 @@ class UNICORN(Resumable, ValueEmbedder):
         ``1 - ξ`` of Eq. (8.19) after the last window: ``drift_.overall`` and, by name,
         ``drift_.columns``.
     history_ : list of dict
-        For the last 100 windows: their number, rows, values known and overall drift.
+        For the last 100 windows: their number, rows, values seen so far and overall drift.
     counts_ : Counts
         What is remembered.
     n_windows_, n_rows_ : int
         The position in the stream.
-    weights_ : dict
-        Weight of each column; under ``"paper"`` of each ``space/kernel`` of each column.
-    objective_ : list of float
-        Under ``"paper"``, the objective after each step.
+    weights_ : dict of str to float
+        Weight of each column, mean 1.
+    landmarks_ : dict of str to int
+        The columns seen through landmarks, and through how many.
     tables_ : ValueTables
         The representation.
 
     Notes
     -----
-    *Errata.* In (8.18) H is ``I - 11ᵀ/n`` and the first term is ``tr(HSH) / (‖HSH‖ √(n-1))``; in
-    (8.19) ξ is a mean over all (column, value) terms; (8.5), missing in print, is the merged
-    conditional probability. The corrected objective is convex in the weights and best at a single
-    kernel of a single column, so it is not the default: the couplings of Weave on accumulated
-    counts are. Columns weigh ``∛ΣSU⁺``, how far they depend on the others: on a stream what is
-    rare matters, and Weave's factor of entropy would hide the columns that show it.
+    *Erratum.* (8.5), missing in print, is the merged conditional probability; in (8.19) ξ is a mean
+    over all (column, value) terms. The objective (8.18), which
+    :class:`tabweave.published.UNICORN` has, is best at a single kernel of a single column: here
+    couplings are averaged as :class:`~tabweave.Weave` does, on accumulated counts. Columns weigh
+    ``∛ΣSU⁺``, how far they depend on the others: on a stream what is rare matters, and Weave's
+    factor of entropy would hide the columns that show it.
 
     A window may have new values and missing ones; one without rows only moves the position; one
-    with other columns is refused, the column named, and the model stays as it was.
+    with other columns is an error that names the column, and the model stays as it was.
 
     Examples
     --------
@@ -111,13 +112,24 @@ class UNICORN(Resumable, ValueEmbedder):
     True
     """
 
+    _memory: Memory
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
+        "decay": [Interval(Real, 0, 1, closed="both")],
+        "kernels": [Mapping, None],
+    }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "objective": ("weave",),
+        "delta": (),
+        "sigma": (),
+        "_prior": (None,),
+    }
+
     def __init__(
         self,
         n_clusters: int | None = None,
         *,
-        objective: Literal["weave", "paper"] = "weave",
-        delta: float = 0.01,
-        sigma: float | None = None,
         decay: float = 1.0,
         kernels: Any = None,
         schema: Any = None,
@@ -126,9 +138,6 @@ class UNICORN(Resumable, ValueEmbedder):
     ) -> None:
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.n_clusters = n_clusters
-        self.objective = objective
-        self.delta = delta
-        self.sigma = sigma
         self.decay = decay
         self.kernels = kernels
 
@@ -136,47 +145,45 @@ class UNICORN(Resumable, ValueEmbedder):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Start a stream with its first window."""
-        check_forgetting(self.decay, None)
-        X, y = read_with_classes(X, y)
-        table = self._read(X, Schema.of(self.schema))
-        super().fit(table, y, sample_weight)
-        return self._begin(table.n_rows)
+        self._validate_params()
+        return self._first_window(X, y, sample_weight).learn()
 
     def fit_counts(self, counts: Counts) -> Self:
         """Start a stream with the counts of what came before."""
-        check_forgetting(self.decay, None)
-        self._prior: Prior | None = None
-        super().fit_counts(counts)
-        return self._begin(int(counts.n))
-
-    def _begin(self, n_rows: int) -> Self:
-        self._memory = Memory(self.counts_, (), 1, n_rows)
-        nothing = float("nan")
-        self.drift_ = Change(nothing, dict.fromkeys(self.counts_.names, nothing))
-        self.history_: list[dict[str, Any]] = []
-        return self._note(n_rows)
+        self._validate_params()
+        return self._start(counts)._begin(int(counts.n)).learn()
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Eqs. (8.1)–(8.5): add a window to what was seen before."""
+        self._validate_params()
         if "_memory" not in vars(self):
-            return self.fit(X, y, sample_weight)
-        check_forgetting(self.decay, None)
+            return self._first_window(X, y, sample_weight)
         X, y = read_with_classes(X, y)
-        refuse_new_columns(X, self.schema_)
+        check_window_columns(X, self.schema_)
         table = self._read_fitted(X)
         memory = self._memory.add(table, None, sample_weight, decay=self.decay)
         if table.n_rows:
-            self._prior = self._as_prior()
-            self.drift_ = change(self.counts_, memory.total, self.decay)
-            self._hold(memory.total)
+            self._advance(memory.total)
         self._memory = memory
         return self._note(table.n_rows)
 
-    def _as_prior(self) -> Prior | None:
-        """Keep what Eq. (8.18) aligns the next representation with."""
-        if self.objective != "paper":
-            return None
-        return Prior(self.counts_, self.learn().tables_)
+    def _first_window(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X, y = read_with_classes(X, y)
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        return self._start(self._count(table, y, sample_weight))._begin(table.n_rows)
+
+    def _begin(self, n_rows: int) -> Self:
+        self._memory = Memory(self.counts_, (), 1, n_rows)
+        unmeasured = float("nan")
+        self.drift_ = Change(unmeasured, dict.fromkeys(self.counts_.names, unmeasured))
+        self.history_: list[dict[str, Any]] = []
+        return self._note(n_rows)
+
+    def _advance(self, counts: Counts) -> None:
+        """Go on to the counts after one more window."""
+        self.drift_ = change(self.counts_, counts, self.decay)
+        self._hold(counts)
 
     def _note(self, n_rows: int) -> Self:
         entry = {
@@ -201,31 +208,20 @@ class UNICORN(Resumable, ValueEmbedder):
     # -- learning --------------------------------------------------------------------------
 
     def _learn(self, counts: Counts) -> ValueTables:
-        if self.objective not in ("weave", "paper"):
-            raise ValueError(f"objective={self.objective!r}: use 'weave' or 'paper'")
-        if self.n_clusters is not None:
-            check_clusters(self.n_clusters, counts)
-        kernels = couplings.kernel_family() if self.kernels is None else dict(self.kernels)
-        if self.objective == "weave":
-            weights = stream_weights(counts)
-            self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
-            tables, self.landmarks_ = woven(counts, weights, kernels, SMOOTHING)
-            return placed(counts, tables, self.n_clusters)
-        printed_tables, self.weights_, self.objective_ = learn(
-            counts, self._prior, kernels, self.decay, self.delta, self.sigma
-        )
-        self.landmarks_ = {}
-        return printed_tables
+        check_clusters(self.n_clusters, counts)
+        weights = stream_weights(counts)
+        self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
+        kernels = chosen_kernels(self.kernels)
+        tables, self.landmarks_ = woven(counts, weights, kernels, SMOOTHING)
+        return represented(counts, tables, self.n_clusters)
 
     # -- files -----------------------------------------------------------------------------
 
     def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        stored = state["prior"]
-        self._prior = None if stored is None else Prior.restored(stored, arrays)
-        super().fit_counts(memory.total)
+        self._start(memory.total)
         self._memory, self.history_ = memory, state["history"]
         self.drift_ = Change(*state["drift"])
-        return self
+        return self.learn()
 
 
 def stream_weights(counts: Counts) -> np.ndarray:
@@ -238,7 +234,7 @@ def change(before: Counts, after: Counts, decay: float = 1.0) -> Change:
     """Eq. (8.19): 1 minus the mean cosine of the coupling vectors ``[f(v), p(v|w)…]``.
 
     Taken over the values of the new window, those that count more than before. A value that was
-    not known has turned altogether.
+    not seen before has turned altogether.
     """
     both = zip(after.labels, before.labels, strict=True)
     vocabulary = Vocabulary(after.vocabulary.names, tuple(tuple(union(a, b)) for a, b in both))

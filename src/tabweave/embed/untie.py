@@ -8,12 +8,14 @@ that does not depend on their number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 
+from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
@@ -21,8 +23,15 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import frequencies
 from tabweave.counts.spectra import responses
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import check_clusters, column_blocks, column_weights, mean_kernel, placed
-from tabweave.published.untie import Features, as_printed, printed_features
+from tabweave.embed.weave import (
+    check_clusters,
+    chosen_kernels,
+    column_blocks,
+    column_weights,
+    mean_kernel,
+    named_weights,
+    represented,
+)
 
 
 @embedder("untie", "couplings, weights learned without labels", "Zhu 2019, ch. 7")
@@ -33,18 +42,14 @@ class UNTIE(ValueEmbedder):
     ----------
     n_clusters : int, default=8
         Number of clusters that the weights should bring out.
-    objective : {"entropic", "paper"}, default="entropic"
-        ``"entropic"`` keeps each column's total weight and spreads it over the column's kernels
-        by how much of their inertia the clusters explain, softened by ``temperature``.
-        ``"paper"`` is Eq. (7.22) as printed, for the record; see the notes.
     temperature : float, default=0.3
-        How evenly a column's weight is spread; large values give all kernels the same.
+        How evenly a column's weight is shared by its kernels; large values give all the same.
     smoothing : float, default=5.0
-        Pseudo-counts of the marginal in each conditional probability (``"entropic"`` only).
+        Pseudo-counts of the marginal in each conditional probability.
     kernels : mapping of name to kernel, optional
         By default 11 Gaussians and 3 polynomials.
     max_iter : int, default=50
-        At most so many alternations (under ``"paper"``, of 20 steps of Adam each).
+        At most so many alternations.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
 
@@ -58,16 +63,17 @@ class UNTIE(ValueEmbedder):
         Number of alternations.
     landmarks_ : dict of str to int
         The columns with many values, seen through so many of them; their kernels weigh equally.
-        Under ``"paper"`` such columns are refused: it takes 28 V² features of a column.
+    tables_ : ValueTables
+        The representation.
 
     Notes
     -----
     *Erratum.* Eq. (7.22) is smallest at ω = 0: its gradient in ω, the inertia that the clusters
-    leave unexplained, is never negative. The printed procedure, Adam from ω = 1, merely walks that
-    way until its steps run out. Here each kernel is centred and scaled to unit inertia, the weight
-    W_a of a column is fixed (as in :class:`~tabweave.Weave`), and ``τ Σ W_a β log β`` is added:
-    minimising over β on each column's simplex gives ``β ∝ exp(alignment / τ)``, over H the top
-    eigenvectors. Both steps are exact, so the objective falls until it stands.
+    leave unexplained, is never negative (:class:`tabweave.published.UNTIE` has it). Here each
+    kernel is centred and scaled to unit inertia, the weight W_a of a column is fixed (as in
+    :class:`~tabweave.Weave`), and ``τ Σ W_a β log β`` is added: minimising over β on each column's
+    simplex gives ``β ∝ exp(alignment / τ)``, over H the top eigenvectors. Both steps are exact, so
+    the objective falls until it stands.
 
     Examples
     --------
@@ -81,11 +87,20 @@ class UNTIE(ValueEmbedder):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "n_clusters": [Interval(Integral, 2, None, closed="left")],
+        "temperature": [Interval(Real, 0, None, closed="neither")],
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+        "kernels": [Mapping, None],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"objective": ("entropic",)}
+
     def __init__(
         self,
         n_clusters: int = 8,
         *,
-        objective: Literal["entropic", "paper"] = "entropic",
         temperature: float = 0.3,
         smoothing: float = 5.0,
         kernels: Any = None,
@@ -96,23 +111,15 @@ class UNTIE(ValueEmbedder):
     ) -> None:
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.n_clusters = n_clusters
-        self.objective = objective
         self.temperature = temperature
         self.smoothing = smoothing
         self.kernels = kernels
         self.max_iter = max_iter
 
     def _learn(self, counts: Counts) -> ValueTables:
-        self._check(counts)
-        kernels = couplings.kernel_family() if self.kernels is None else dict(self.kernels)
-        learn = self._as_printed if self.objective == "paper" else self._entropic
-        tables = learn(counts, kernels)
-        self.n_iter_ = len(self.objective_)
-        return tables
-
-    def _entropic(self, counts: Counts, kernels: dict[str, couplings.Kernel]) -> ValueTables:
-        columns = range(len(counts.names))
-        mixtures = [mixture(counts, a, kernels, self.smoothing) for a in columns]
+        check_clusters(self.n_clusters, counts)
+        kernels = chosen_kernels(self.kernels)
+        mixtures = [mixture(counts, a, kernels, self.smoothing) for a in range(len(counts.names))]
         self.landmarks_ = {
             name: couplings.MAX_LANDMARKS
             for name, m in zip(counts.names, mixtures, strict=True)
@@ -122,29 +129,10 @@ class UNTIE(ValueEmbedder):
         betas, self.objective_ = entropic(
             counts, mixtures, share, self.n_clusters, self.temperature, self.max_iter
         )
+        self.n_iter_ = len(self.objective_)
         weights = [w * beta for w, beta in zip(share, betas, strict=True)]
-        self.weights_ = _named(counts, mixtures, weights)
-        tables = mixed_tables(mixtures, share, betas)
-        return placed(counts, tables, self.n_clusters)
-
-    def _as_printed(self, counts: Counts, kernels: dict[str, couplings.Kernel]) -> ValueTables:
-        self.landmarks_ = {}
-        columns = [printed_features(counts, a, kernels) for a in range(len(counts.names))]
-        omegas, self.objective_ = as_printed(counts, columns, self.n_clusters, self.max_iter)
-        self.weights_ = _named(counts, columns, omegas)
-        grams = [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
-        return ValueTables.from_grams(grams, counts)
-
-    def _check(self, counts: Counts) -> None:
-        check_clusters(self.n_clusters, counts)
-        if self.objective not in ("entropic", "paper"):
-            raise ValueError(f"objective={self.objective!r}: use 'entropic' or 'paper'")
-        if not self.temperature > 0:
-            raise ValueError(f"temperature={self.temperature} must be a number > 0")
-        if not self.smoothing >= 0:
-            raise ValueError(f"smoothing={self.smoothing} must be a number >= 0")
-        if not self.max_iter >= 1:
-            raise ValueError(f"max_iter={self.max_iter} must be at least 1")
+        self.weights_ = named_weights(counts, [m.names for m in mixtures], weights)
+        return represented(counts, mixed_tables(mixtures, share, betas), self.n_clusters)
 
 
 @dataclass(frozen=True)
@@ -165,25 +153,22 @@ class Mixture:
         )
 
 
-# -- the objective that holds -------------------------------------------------------------------
-
-
 def mixture(
     counts: Counts, column: int, kernels: dict[str, couplings.Kernel], smoothing: float
 ) -> Mixture:
     """Eqs. (7.2), (7.6), (7.9): every kernel of every coupling, centred, of unit inertia."""
-    marks = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
+    landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
     f = frequencies(counts)[column]
-    if len(marks) < len(f):
-        gram = mean_kernel(counts, column, marks, kernels, smoothing)
-        table = couplings.factor(gram, marks)
+    if len(landmark_ids) < len(f):
+        gram = mean_kernel(counts, column, landmark_ids, kernels, smoothing)
+        table = couplings.factor(gram, landmark_ids)
         table = table - f @ table / f.sum()
         scale = np.sqrt(max(f @ (table**2).sum(axis=1), np.finfo(float).tiny))
         return Mixture(["mean"], np.zeros((1, 0, 0)), table / scale)
     names, grams = [], []
-    for block in column_blocks(counts, column, marks, kernels, smoothing):
+    for block in column_blocks(counts, column, landmark_ids, kernels, smoothing):
         names.append(f"{block.space}/{block.kernel}")
-        gram = block.gram / block.inertia(f, marks)
+        gram = block.gram / block.inertia(f, landmark_ids)
         gram = gram - (f @ gram)[None, :]
         grams.append(gram - (gram @ f)[:, None])
     return Mixture(names, np.array(grams).reshape(len(grams), len(f), len(f)))
@@ -251,13 +236,3 @@ def alignments(
 def _softmax(x: np.ndarray) -> np.ndarray:
     e = np.exp(x - x.max(initial=0))
     return e / max(e.sum(), 1e-300)
-
-
-def _named(
-    counts: Counts, columns: Sequence[Mixture | Features], weights: Sequence[np.ndarray]
-) -> dict[str, dict[str, float]]:
-    out = {}
-    for name, m, w in zip(counts.names, columns, weights, strict=True):
-        per_kernel = w.reshape(len(m.names), -1).sum(axis=1) if len(m.names) else w
-        out[name] = dict(zip(m.names, per_kernel.tolist(), strict=True))
-    return out

@@ -8,13 +8,14 @@ once; learning costs O(V³), not O(n).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 
+from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
@@ -71,6 +72,14 @@ class Weave(ValueEmbedder):
     True
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+        "kernels": [Mapping, None],
+        "max_landmarks": [Interval(Integral, 2, None, closed="left")],
+    }
+
     def __init__(
         self,
         n_clusters: int | None = None,
@@ -89,31 +98,28 @@ class Weave(ValueEmbedder):
         self.max_landmarks = max_landmarks
 
     def _learn(self, counts: Counts) -> ValueTables:
-        self._check(counts)
+        check_clusters(self.n_clusters, counts)
         weights = column_weights(counts)
         self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
-        kernels = couplings.kernel_family() if self.kernels is None else dict(self.kernels)
         tables, self.landmarks_ = woven(
-            counts, weights, kernels, self.smoothing, self.max_landmarks
+            counts, weights, chosen_kernels(self.kernels), self.smoothing, self.max_landmarks
         )
-        return placed(counts, tables, self.n_clusters)
-
-    def _check(self, counts: Counts) -> None:
-        if self.n_clusters is not None:
-            check_clusters(self.n_clusters, counts)
-        if not self.smoothing >= 0:
-            raise ValueError(f"smoothing={self.smoothing} must be a number >= 0")
-        if not self.max_landmarks >= 2:
-            raise ValueError(f"max_landmarks={self.max_landmarks} must be at least 2")
+        return represented(counts, tables, self.n_clusters)
 
 
-def check_clusters(n_clusters: int, counts: Counts) -> None:
-    """Refuse a number of clusters that the rows seen cannot have."""
+def check_clusters(n_clusters: int | None, counts: Counts) -> None:
+    """Raise for more clusters than rows were counted."""
     # Weights may add up to anything: only whole counts tell the number of rows.
-    known = isinstance(counts.n, Integral)
-    if not isinstance(n_clusters, Integral) or n_clusters < 2 or (known and n_clusters > counts.n):
-        at_most = f" and at most n_samples={counts.n}" if known else ""
-        raise ValueError(f"n_clusters={n_clusters!r} must be an integer of at least 2{at_most}")
+    if n_clusters is not None and isinstance(counts.n, Integral) and n_clusters > counts.n:
+        raise ValueError(
+            f"expected n_clusters of at most n_samples={counts.n}, got {n_clusters}: look for "
+            "fewer clusters"
+        )
+
+
+def chosen_kernels(given: Mapping[str, couplings.Kernel] | None) -> dict[str, couplings.Kernel]:
+    """Return the kernels that were given, or the family of Section 6.2.3."""
+    return couplings.kernel_family() if given is None else dict(given)
 
 
 def woven(
@@ -126,15 +132,15 @@ def woven(
     """Return the weighted vectors of each column's values, and the columns seen by landmarks."""
     tables, seen_through = [], {}
     for a, name in enumerate(counts.names):
-        marks = couplings.landmarks(counts, a, max_landmarks)
-        if len(marks) < counts.sizes[a]:
-            seen_through[name] = len(marks)
-        gram = mean_kernel(counts, a, marks, kernels, smoothing)
-        tables.append(np.sqrt(weights[a]) * couplings.factor(gram, marks))
+        landmark_ids = couplings.landmarks(counts, a, max_landmarks)
+        if len(landmark_ids) < counts.sizes[a]:
+            seen_through[name] = len(landmark_ids)
+        gram = mean_kernel(counts, a, landmark_ids, kernels, smoothing)
+        tables.append(np.sqrt(weights[a]) * couplings.factor(gram, landmark_ids))
     return tables, seen_through
 
 
-def placed(counts: Counts, tables: list[np.ndarray], n_clusters: int | None) -> ValueTables:
+def represented(counts: Counts, tables: list[np.ndarray], n_clusters: int | None) -> ValueTables:
     """Return the tables side by side, or on the 2k directions in which objects differ most."""
     if n_clusters is None:
         return ValueTables.from_features(tables, counts)
@@ -145,35 +151,35 @@ def placed(counts: Counts, tables: list[np.ndarray], n_clusters: int | None) -> 
 def column_blocks(
     counts: Counts,
     column: int,
-    marks: np.ndarray,
+    landmark_ids: np.ndarray,
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
 ) -> Iterator[couplings.KernelBlock]:
-    """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity that tell values apart."""
+    """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity in which values differ."""
     f = frequencies(counts)[column]
     spaces = {"intra": couplings.intra(counts, column)}
     if len(counts.names) > 1:
         spaces["inter"] = couplings.inter(counts, column, smoothing)
         spaces["reverse"] = couplings.reverse(counts, column, smoothing)
-    blocks = couplings.kernel_blocks(spaces, kernels, marks)
-    for block in chain([couplings.identity_block(len(f), marks)], blocks):
-        if block.inertia(f, marks) > couplings.NEGLIGIBLE:
+    blocks = couplings.kernel_blocks(spaces, kernels, landmark_ids)
+    for block in chain([couplings.identity_block(len(f), landmark_ids)], blocks):
+        if block.inertia(f, landmark_ids) > couplings.NEGLIGIBLE:
             yield block
 
 
 def mean_kernel(
     counts: Counts,
     column: int,
-    marks: np.ndarray,
+    landmark_ids: np.ndarray,
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
 ) -> np.ndarray:
     """Return the average of a column's kernels, each scaled to unit inertia."""
     f = frequencies(counts)[column]
-    total = np.zeros((len(f), len(marks)))
+    total = np.zeros((len(f), len(landmark_ids)))
     n_kernels = 0
-    for block in column_blocks(counts, column, marks, kernels, smoothing):
-        total += block.gram / block.inertia(f, marks)
+    for block in column_blocks(counts, column, landmark_ids, kernels, smoothing):
+        total += block.gram / block.inertia(f, landmark_ids)
         n_kernels += 1
     return total / max(n_kernels, 1)
 
@@ -193,10 +199,20 @@ def dependence(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
     """Return of each column its entropy and ``√Σ_b SU⁺_ab``, its ties to the others.
 
     ``SU⁺`` is bias-corrected symmetric uncertainty. A column that depends on nothing has 1e-4 of
-    the largest, so that rows which differ only there stay apart; without any dependence all
+    the largest, so that rows which differ only there never coincide; without dependence all
     have 1.
     """
     mutual, marginal, _ = information(counts)
     tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
     tied = np.maximum(tied, 1e-4 * tied.max()) if tied.any() else np.ones(len(tied))
     return np.diagonal(marginal), tied
+
+
+def named_weights(
+    counts: Counts, names: Sequence[Sequence[str]], weights: Sequence[np.ndarray]
+) -> dict[str, dict[str, float]]:
+    """Return the weights of each column's kernels by name."""
+    return {
+        column: dict(zip(own, w.tolist(), strict=True))
+        for column, own, w in zip(counts.names, names, weights, strict=True)
+    }

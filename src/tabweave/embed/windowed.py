@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import ValueEmbedder, remember_names
+from tabweave._compat import Interval
+from tabweave.base import Estimator, ValueEmbedder, remember_names
 from tabweave.counts.counts import Counts, append
 from tabweave.embed.register import embedder
 from tabweave.io.archive import read
@@ -25,6 +26,243 @@ from tabweave.io.atomic import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.table import Schema, Table
+
+
+class Resumable(Storable):
+    """Gives an estimator of streams ``save`` and ``resume``.
+
+    A subclass implements ``_resumed(memory, state, arrays)`` for checkpoints of format 1, which
+    held counts and no tables.
+    """
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a checkpoint, whole or not at all; :meth:`resume` or :func:`tabweave.load` read it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced.
+        """
+        remove_leftovers(path)  # of a process that was killed: a stream has one writer
+        super().save(path)
+
+    def resume(self, path: str | PathLike[str]) -> Self:
+        """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
+        header, arrays = read(path, KIND, "stream")
+        if header["tabweave"] == "stream":
+            return self._resumed(*_checkpoint(path, header, arrays, self))
+        saved = opened(path, header, arrays)
+        theirs = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
+        _check_same_model(path, type(saved), theirs, self)
+        vars(self).update((k, v) for k, v in vars(saved).items() if k not in theirs)
+        return self
+
+    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        raise NotImplementedError
+
+
+@embedder(
+    "windowed",
+    "any embedder on the last windows of a stream",
+    "Zhu 2019, ch. 8",
+    offered="python",
+    page="unicorn",
+)
+class Windowed(Resumable, TransformerMixin, Estimator):
+    """Let an embedder follow a stream and forget what is old.
+
+    Parameters
+    ----------
+    embedder : ValueEmbedder, optional
+        What learns; :class:`~tabweave.Weave` by default. It is cloned, not changed. One that learns
+        from whole rows (:class:`~tabweave.HELIC`, :class:`~tabweave.NonBEND`) cannot forget.
+    decay : float, default=1.0
+        What the counts of the past are multiplied by when a window comes: 1 keeps everything,
+        0 learns from the last window only.
+    window : int, optional
+        Remember so many windows; the oldest is subtracted, exactly. Instead of ``decay``.
+    refresh : int, default=1
+        Learn anew after every so many windows; :meth:`transform` uses what was learned last.
+        Counting goes on all the time.
+
+    Attributes
+    ----------
+    embedder_ : ValueEmbedder
+        The fitted embedder; its other methods (``explain``, ``value_distances``, ...) work here,
+        too.
+    counts_ : Counts
+        What is remembered.
+    n_windows_, n_rows_ : int
+        The position in the stream: windows and rows so far.
+
+    Notes
+    -----
+    A window may have new values and missing ones. One without rows changes nothing but the
+    position. One with other columns is an error that names the column, and the model stays as it
+    was.
+
+    Examples
+    --------
+    >>> from tabweave import Counts, OneHot, Windowed
+    >>> days = [{"color": ["red", "blue"]}, {"color": ["red"]}, {"color": ["green"]}]
+    >>> stream = Windowed(OneHot(), window=2)
+    >>> for day in days:
+    ...     _ = stream.partial_fit(day)
+    >>> stream.counts_ == Counts.of({"color": ["red", "green"]})
+    True
+    >>> stream.transform({"color": ["green"]})
+    array([[1., 0.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "embedder": [ValueEmbedder, None],
+        "decay": [Interval(Real, 0, 1, closed="both")],
+        "window": [Interval(Integral, 1, None, closed="left"), None],
+        "refresh": [Interval(Integral, 1, None, closed="left")],
+    }
+    embedder_: ValueEmbedder
+    _memory: Memory
+
+    def __init__(
+        self,
+        embedder: ValueEmbedder | None = None,
+        *,
+        decay: float = 1.0,
+        window: int | None = None,
+        refresh: int = 1,
+    ) -> None:
+        self.embedder = embedder
+        self.decay = decay
+        self.window = window
+        self.refresh = refresh
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Start a stream with its first window."""
+        return self._first_window(X, y, sample_weight).learn()
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with a window; learning waits for :meth:`learn`, or a method that needs it."""
+        if "embedder_" not in vars(self):
+            return self._first_window(X, y, sample_weight)
+        self._check_forgetting()
+        table = self.read(X)
+        if self.embedder_._needs_rows:
+            return self._passed_on(table, y, sample_weight)
+        given = self._given(self.embedder_, y, sample_weight)
+        memory = self._memory.add(table, *given, decay=self.decay, window=self.window)
+        if memory.n_windows % self.refresh == 0 and memory.total is not self.embedder_.counts_:
+            self.embedder_._hold(memory.total)
+        self._memory = memory
+        return self
+
+    def learn(self) -> Self:
+        """Learn from what the embedder has been given, unless that was done already."""
+        check_is_fitted(self, "embedder_")
+        self.embedder_.learn()
+        return self
+
+    def _first_window(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check_forgetting()
+        embedder = self._new_embedder()
+        if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
+            raise ValueError(
+                f"{type(embedder).__name__} learns from whole rows, and a stream forgets and waits "
+                "by counts: use decay=1, window=None and refresh=1, or an embedder such as Weave"
+            )
+        table = embedder._read(X, Schema.of(embedder.schema))
+        embedder.partial_fit(table, y, sample_weight)
+        return self._started(embedder, Memory(embedder.counts_, (), 1, table.n_rows))
+
+    def _passed_on(self, table: Table, y: Any, sample_weight: Any) -> Self:
+        """Let an embedder that needs rows have them: counts would leave it at the first window."""
+        if table.n_rows:
+            self.embedder_.partial_fit(table, y, sample_weight)
+        seen, old = self.embedder_.counts_, self._memory
+        self._memory = Memory(seen, (), old.n_windows + 1, old.n_rows + table.n_rows)
+        return self
+
+    def read(self, X: Any) -> Table:
+        """Read a window under the schema of the stream: do it once to learn and to transform."""
+        check_is_fitted(self, "embedder_")
+        check_window_columns(X, self.embedder_.schema_)
+        return self.embedder_._read_fitted(X)
+
+    def _check_forgetting(self) -> None:
+        self._validate_params()
+        if self.window is not None and self.decay != 1:
+            raise ValueError(
+                f"expected decay or window, got decay={self.decay} and window={self.window}: they "
+                "are two ways to forget"
+            )
+
+    def _new_embedder(self) -> ValueEmbedder:
+        if self.embedder is None:
+            from tabweave.embed.weave import Weave
+
+            return Weave()
+        return clone(self.embedder)
+
+    def _given(self, embedder: ValueEmbedder, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+        counted = embedder._uses_classes or embedder.counts_.classes is not None
+        return (y if counted else None), sample_weight
+
+    def _started(self, embedder: ValueEmbedder, memory: Memory) -> Self:
+        if self.window is not None and not memory.recent:
+            memory = Memory(memory.total, (memory.total,), memory.n_windows, memory.n_rows)
+        self.embedder_, self._memory = embedder, memory
+        remember_names(self, embedder.schema_)
+        return self
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the vector of each row, by what was learned last."""
+        check_is_fitted(self, "embedder_")
+        return self.embedder_.transform(X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return a name for each dimension of :meth:`transform`."""
+        check_is_fitted(self, "embedder_")
+        return self.embedder_.get_feature_names_out(input_features)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when absent here: what the fitted embedder has, this has.
+        if not name.startswith("_") and "embedder_" in vars(self):
+            return getattr(self.embedder_, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def counts_(self) -> Counts:
+        """What is remembered; ``embedder_.counts_`` is what was learned from."""
+        check_is_fitted(self, "embedder_")
+        return self._memory.total
+
+    @property
+    def n_windows_(self) -> int:
+        """Number of windows so far."""
+        return self._memory.n_windows
+
+    @property
+    def n_rows_(self) -> int:
+        """Number of rows so far."""
+        return self._memory.n_rows
+
+    def __sklearn_tags__(self) -> Any:
+        return self._new_embedder().__sklearn_tags__()
+
+    # -- files -----------------------------------------------------------------------------
+
+    def _resumed(
+        self, memory: Memory, state: dict[str, Any], arrays: dict[str, np.ndarray]
+    ) -> Self:
+        older = state.get("learned")
+        learned = memory.total if older is None else Counts._restored(older, arrays)
+        return self._started(self._new_embedder().fit_counts(learned), memory)
+
+
+# -- memory -------------------------------------------------------------------------------------
 
 
 @storable
@@ -60,8 +298,8 @@ class Memory:
         if not table.n_rows:
             return replace(self, n_windows=self.n_windows + 1)
         if window is None:
-            faded = self.total if decay == 1 else self.total.scaled(decay)
-            total = append(faded, table, y, sample_weight=sample_weight)
+            kept = self.total if decay == 1 else self.total.scaled(decay)
+            total = append(kept, table, y, sample_weight=sample_weight)
             recent: tuple[Counts, ...] = ()
         else:
             latest = Counts.of(table, y, sample_weight=sample_weight)
@@ -71,20 +309,8 @@ class Memory:
         return Memory(total, recent, self.n_windows + 1, self.n_rows + table.n_rows)
 
 
-def check_forgetting(decay: float, window: int | None) -> None:
-    """Refuse a way to forget that is none."""
-    if not isinstance(decay, Real) or not 0 <= decay <= 1:
-        raise ValueError(f"decay={decay!r} must be a number from 0 (forget all) to 1 (keep all)")
-    if window is None:
-        return
-    if not isinstance(window, Integral) or isinstance(window, bool) or window < 1:
-        raise ValueError(f"window={window!r} must be a number of windows of at least 1")
-    if decay != 1:
-        raise ValueError("decay and window are two ways to forget; use one of them")
-
-
-def refuse_new_columns(X: Any, schema: Schema) -> None:
-    """Refuse a window with columns that the stream did not have, by name."""
+def check_window_columns(X: Any, schema: Schema) -> None:
+    """Raise for a window with a column that the stream did not have."""
     if not schema.named or isinstance(X, Table):
         return
     if isinstance(X, Mapping):
@@ -95,49 +321,16 @@ def refuse_new_columns(X: Any, schema: Schema) -> None:
         names = list(X.dtype.names or ())
     else:  # pyarrow says column_names, and means something else by columns
         names = list(getattr(X, "column_names", getattr(X, "columns", ())))
-    known = set(schema.names)
+    expected = set(schema.names)
     for name in map(str, names):
-        if name not in known:
+        if name not in expected:
             raise ValueError(
-                f"column {name!r} is new; the stream has {', '.join(map(repr, schema.names))}: "
-                "drop it, or fit a new model"
+                f"column {name!r} is new: expected {', '.join(map(repr, schema.names))}, the "
+                "columns of the stream; drop it, or fit a new model"
             )
 
 
 # -- files --------------------------------------------------------------------------------------
-
-
-class Resumable(Storable):
-    """Gives an estimator of streams ``save`` and ``resume``.
-
-    A subclass implements ``_resumed(memory, state, arrays)`` for checkpoints of format 1, which
-    held counts and no tables.
-    """
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write a checkpoint, whole or not at all; :meth:`resume` or :func:`tabweave.load` read it.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; one that is there is replaced.
-        """
-        remove_leftovers(path)  # of a process that was killed: a stream has one writer
-        super().save(path)
-
-    def resume(self, path: str | PathLike[str]) -> Self:
-        """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
-        header, arrays = read(path, KIND, "stream")
-        if header["tabweave"] == "stream":
-            return self._resumed(*_checkpoint(path, header, arrays, self))
-        saved = opened(path, header, arrays)
-        theirs = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
-        _refuse_other(path, type(saved).__name__, theirs, self)
-        vars(self).update((k, v) for k, v in vars(saved).items() if k not in theirs)
-        return self
-
-    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
-        raise NotImplementedError
 
 
 def _checkpoint(
@@ -145,7 +338,11 @@ def _checkpoint(
 ) -> tuple[Memory, dict[str, Any], dict[str, np.ndarray]]:
     """Return what a checkpoint of format 1 holds, if the estimator is the one that wrote it."""
     try:
-        _refuse_other(path, header["estimator"], header["parameters"], estimator)
+        name = header["estimator"]
+        if name != type(estimator).__name__:
+            raise ValueError(f"{path}: expected a {type(estimator).__name__}, got a {name}")
+        cls, theirs = type(estimator)._upgraded(header["parameters"])
+        _check_same_model(path, cls, theirs, estimator)
         counts = [
             Counts._restored(h, _under(arrays, f"counts{i}."))
             for i, h in enumerate(header["counts"])
@@ -174,205 +371,23 @@ def _plain(value: Any) -> Any:
     return type(value).__name__
 
 
-def _refuse_other(path: Any, name: str, theirs: dict[str, Any], estimator: Any) -> None:
-    if name != type(estimator).__name__:
-        raise ValueError(f"{path} is of a {name}, not of a {type(estimator).__name__}")
+def _check_same_model(path: Any, cls: type, theirs: dict[str, Any], estimator: Any) -> None:
+    if cls is not type(estimator):
+        raise ValueError(f"{path}: expected a {_named(type(estimator))}, got a {_named(cls)}")
     mine = fingerprint(estimator)
     for key in sorted(theirs):  # what is a parameter only since then has its default in the file
         if mine.get(key) != theirs[key]:
             raise ValueError(
-                f"{path} was written with {key}={theirs[key]!r}, this one has "
-                f"{key}={mine.get(key)!r}; resume with the same parameters"
+                f"{path}: expected {key}={mine.get(key)!r}, got {key}={theirs[key]!r}; resume with "
+                "the same parameters"
             )
+
+
+def _named(cls: type) -> str:
+    """Return the name of a class; of those as published, with their room."""
+    room = "published." if cls.__module__.startswith("tabweave.published") else ""
+    return room + cls.__name__
 
 
 def _under(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
-
-
-# -- Memory: what a stream keeps of its windows, and how it goes to disk and comes back
-
-
-@embedder(
-    "windowed",
-    "any embedder on the last windows of a stream",
-    "Zhu 2019, ch. 8",
-    offered="python",
-    page="unicorn",
-)
-class Windowed(Resumable, TransformerMixin, BaseEstimator):
-    """Let an embedder follow a stream and forget what is old.
-
-    Parameters
-    ----------
-    embedder : ValueEmbedder, optional
-        What learns; :class:`~tabweave.Weave` by default. It is cloned, not changed. One that learns
-        from whole rows (:class:`~tabweave.HELIC`, :class:`~tabweave.NonBEND`) cannot forget.
-    decay : float, default=1.0
-        What the counts of the past are multiplied by when a window comes: 1 keeps everything,
-        0 learns from the last window only.
-    window : int, optional
-        Remember so many windows; the oldest is subtracted, exactly. Instead of ``decay``.
-    refresh : int, default=1
-        Learn anew after every so many windows; :meth:`transform` uses what was learned last.
-        Counting goes on all the time.
-
-    Attributes
-    ----------
-    embedder_ : ValueEmbedder
-        The fitted embedder; its other methods (``explain``, ``value_distances``, ...) work here,
-        too.
-    counts_ : Counts
-        What is remembered.
-    n_windows_, n_rows_ : int
-        The position in the stream: windows and rows so far.
-
-    Notes
-    -----
-    A window may have new values and missing ones. One without rows changes nothing but the
-    position. One with other columns is refused, the column named, and the model stays as it was.
-
-    Examples
-    --------
-    >>> from tabweave import Counts, OneHot, Windowed
-    >>> days = [{"color": ["red", "blue"]}, {"color": ["red"]}, {"color": ["green"]}]
-    >>> stream = Windowed(OneHot(), window=2)
-    >>> for day in days:
-    ...     _ = stream.partial_fit(day)
-    >>> stream.counts_ == Counts.of({"color": ["red", "green"]})
-    True
-    >>> stream.transform({"color": ["green"]})
-    array([[1., 0.]])
-    """
-
-    def __init__(
-        self,
-        embedder: ValueEmbedder | None = None,
-        *,
-        decay: float = 1.0,
-        window: int | None = None,
-        refresh: int = 1,
-    ) -> None:
-        self.embedder = embedder
-        self.decay = decay
-        self.window = window
-        self.refresh = refresh
-
-    # -- learning --------------------------------------------------------------------------
-
-    embedder_: ValueEmbedder
-    _memory: Memory
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Start a stream with its first window."""
-        self._check()
-        embedder = self._new_embedder()
-        if embedder._needs_rows and (self.decay != 1 or self.window or self.refresh != 1):
-            raise ValueError(
-                f"{type(embedder).__name__} learns from whole rows, and a stream forgets and waits "
-                "by counts: use decay=1, window=None and refresh=1, or an embedder such as Weave"
-            )
-        table = embedder._read(X, Schema.of(embedder.schema))
-        embedder.fit(table, y, sample_weight)
-        return self._started(embedder, Memory(embedder.counts_, (), 1, table.n_rows))
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Go on with a window."""
-        if "embedder_" not in vars(self):
-            return self.fit(X, y, sample_weight)
-        self._check()
-        table = self.read(X)
-        if self.embedder_._needs_rows:
-            return self._passed_on(table, y, sample_weight)
-        given = self._given(self.embedder_, y, sample_weight)
-        memory = self._memory.add(table, *given, decay=self.decay, window=self.window)
-        if memory.n_windows % self.refresh == 0 and memory.total is not self.embedder_.counts_:
-            self.embedder_._hold(memory.total)
-        self._memory = memory
-        return self
-
-    def _passed_on(self, table: Table, y: Any, sample_weight: Any) -> Self:
-        """Let an embedder that needs rows have them: counts would leave it at the first window."""
-        if table.n_rows:
-            self.embedder_.partial_fit(table, y, sample_weight)
-        seen, old = self.embedder_.counts_, self._memory
-        self._memory = Memory(seen, (), old.n_windows + 1, old.n_rows + table.n_rows)
-        return self
-
-    def read(self, X: Any) -> Table:
-        """Read a window under the schema of the stream: do it once to learn and to transform."""
-        check_is_fitted(self, "embedder_")
-        refuse_new_columns(X, self.embedder_.schema_)
-        return self.embedder_._read_fitted(X)
-
-    def _check(self) -> None:
-        check_forgetting(self.decay, self.window)
-        if not isinstance(self.refresh, Integral) or self.refresh < 1:
-            raise ValueError(f"refresh={self.refresh!r} must be a number of windows of at least 1")
-
-    def _new_embedder(self) -> ValueEmbedder:
-        if self.embedder is None:
-            from tabweave.embed.weave import Weave
-
-            return Weave()
-        if not isinstance(self.embedder, ValueEmbedder):
-            raise TypeError(f"embedder={self.embedder!r}: give an embedder of tabweave")
-        return clone(self.embedder)
-
-    def _given(self, embedder: ValueEmbedder, y: Any, sample_weight: Any) -> tuple[Any, Any]:
-        counted = embedder._uses_classes or embedder.counts_.classes is not None
-        return (y if counted else None), sample_weight
-
-    def _started(self, embedder: ValueEmbedder, memory: Memory) -> Self:
-        if self.window is not None and not memory.recent:
-            memory = Memory(memory.total, (memory.total,), memory.n_windows, memory.n_rows)
-        self.embedder_, self._memory = embedder, memory
-        remember_names(self, embedder.schema_)
-        return self
-
-    # -- using -----------------------------------------------------------------------------
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row; learns nothing."""
-        check_is_fitted(self, "embedder_")
-        return self.embedder_.transform(X)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return a name for each dimension of :meth:`transform`."""
-        check_is_fitted(self, "embedder_")
-        return self.embedder_.get_feature_names_out(input_features)
-
-    def __getattr__(self, name: str) -> Any:
-        # Only reached when absent here: what the fitted embedder has, this has.
-        if not name.startswith("_") and "embedder_" in vars(self):
-            return getattr(self.embedder_, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    @property
-    def counts_(self) -> Counts:
-        """What is remembered; ``embedder_.counts_`` is what was learned from."""
-        check_is_fitted(self, "embedder_")
-        return self._memory.total
-
-    @property
-    def n_windows_(self) -> int:
-        """Number of windows so far."""
-        return self._memory.n_windows
-
-    @property
-    def n_rows_(self) -> int:
-        """Number of rows so far."""
-        return self._memory.n_rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = self._new_embedder().__sklearn_tags__()
-        return tags
-
-    # -- files -----------------------------------------------------------------------------
-
-    def _resumed(
-        self, memory: Memory, state: dict[str, Any], arrays: dict[str, np.ndarray]
-    ) -> Self:
-        older = state.get("learned")
-        learned = memory.total if older is None else Counts._restored(older, arrays)
-        return self._started(self._new_embedder().fit_counts(learned), memory)

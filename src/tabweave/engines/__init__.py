@@ -16,7 +16,12 @@ from tabweave.engines.opening import (
     read,
     read_with_classes,
 )
-from tabweave.engines.progress import Progress, progress_bar, progress_reporter
+from tabweave.engines.progress import (
+    Progress,
+    ProgressCallback,
+    progress_bar,
+    progress_reporter,
+)
 from tabweave.engines.sizes import Estimate
 from tabweave.engines.source import Source, family, has_arrow
 from tabweave.engines.transform import transform, vectors_of
@@ -24,6 +29,7 @@ from tabweave.engines.transform import transform, vectors_of
 __all__ = [
     "Estimate",
     "Progress",
+    "ProgressCallback",
     "Source",
     "batches",
     "count",

@@ -282,25 +282,24 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     """Return an object of a class with this state; a state it cannot have is an error.
 
     A class says what it was like before: ``_renamed`` maps the names of former attributes to those
-    of today, ``_retired`` the names of former constructor parameters to the one value that does
-    what the class does now.
+    of today, ``_upgraded`` gives the state in today's parts, and of estimators the class as well.
     """
     renamed = _declared(cls, "_renamed")
     state = {renamed.get(name, name): value for name, value in state.items()}
     for name in state:
         if not name.isidentifier() or name.startswith("__") or callable(getattr(cls, name, None)):
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
-    upgraded = getattr(cls, "_upgraded", None)  # of classes whose fields changed since some file
-    if upgraded is not None:
-        state = upgraded(state)
+    upgraded = getattr(cls, "_upgraded", None)
     if dataclasses.is_dataclass(cls):
-        return _restored_data(cls, state)
+        return _restored_data(cls, state if upgraded is None else upgraded(state))
     if issubclass(cls, tuple):
         return cls(**state)
     if issubclass(cls, BaseEstimator):
+        if upgraded is not None:  # an estimator may have become another one
+            cls, state = upgraded(state)
         # Parameters that the class has got since the file was written keep their defaults.
         parameters = set(cls._get_param_names())
-        state = _without_retired(cls, state, parameters)
+        _check_parameters(cls, state, parameters)
         out = cls(**{name: value for name, value in state.items() if name in parameters})
         vars(out).update((k, v) for k, v in state.items() if k not in parameters)
         if "_fit_method" in state:
@@ -319,28 +318,14 @@ def _declared(cls: Any, attribute: str) -> dict[str, Any]:
     return out
 
 
-def _without_retired(cls: Any, state: dict[str, Any], parameters: set[str]) -> dict[str, Any]:
-    """Drop the parameters that an estimator of ours has no more, if they changed nothing."""
-    if not cls.__module__.startswith("tabweave."):
-        return state
-    retired = _declared(cls, "_retired")
-    out = {}
-    for name, value in state.items():
-        if name in parameters or name.startswith("_") or name.endswith("_"):
-            out[name] = value
-        elif name not in retired or not _equal(value, retired[name]):
+def _check_parameters(cls: Any, state: dict[str, Any], parameters: set[str]) -> None:
+    """Raise for a parameter that an estimator of ours has no more."""
+    for name, value in state.items() if cls.__module__.startswith("tabweave.") else ():
+        if name not in parameters and not name.startswith("_") and not name.endswith("_"):
             raise Outdated(
                 f"{cls.__name__} was saved with {name}={value!r}, a parameter that it has no more; "
                 "fit one of today's parameters, or read the file with the tabweave that wrote it"
             )
-    return out
-
-
-def _equal(a: Any, b: Any) -> bool:
-    try:
-        return bool(a == b)
-    except ValueError:  # an array, which no retired parameter had as its default
-        return False
 
 
 def _regrow(model: Any) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from itertools import chain
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
@@ -27,7 +27,7 @@ KIND = "estimator"
 _FORMER = {
     "weft._absolute": "blocks.numbers",
     "weft._index_graph": "search.graph",
-    "weft._index_rows": "search.stored",
+    "weft._index_rows": "search.index",
     "weft._memory": "embed.windowed",
     "weft._mixed": "blocks.numbers embed.mixed",
     "weft._schema": "rows.table",
@@ -38,9 +38,9 @@ _FORMER = {
     "weft.couplings": "counts.couplings",
     "weft.hierarchy": "blocks.trees embed.hierarchy.drdh embed.hierarchy.tree",
     "weft.hierarchy._blocks": "blocks.trees",
-    "weft.hierarchy._search": "search.scan",
+    "weft.hierarchy._search": "embed.hierarchy.drdh",
     "weft.index": "search.index",
-    "weft.learn._helic_pairs": "embed.helic.solver",
+    "weft.learn._helic_pairs": "embed.helic.pairs",
     "weft.learn._nonbend_model": "embed.nonbend.model",
     "weft.learn._nonbend_rows": "embed.nonbend.model",
     "weft.learn._unicorn_printed": "published.unicorn",
@@ -67,7 +67,7 @@ _FORMER = {
     "weft.sources._hemap_projection": "sources.hemap.transfer",
     "weft.sources._hemap_transfer": "sources.hemap.transfer",
     "weft.sparse": "embed.sets.ksvd embed.sets.tfidf",
-    "weft.sparse._terms": "embed.sets.terms",
+    "weft.sparse._terms": "embed.sets.tfidf",
     "weft.sparse._vocabulary": "embed.sets.tfidf",
     "weft.table": "rows.table",
     "weft.tables": "blocks.value_tables",
@@ -97,6 +97,24 @@ _SKLEARN = {
 class Storable:
     """Gives an estimator ``save``; :func:`tabweave.load` reads the file."""
 
+    # What older files hold that the class has no more, with the values that say nothing else than
+    # what it does now; any value, if none is listed.
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {}
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        """Return the class and the state that stand now for those of an older file.
+
+        A parameter that chose the published algorithm chooses the class of that name in
+        ``tabweave.published``. What neither class has is left as it is.
+        """
+        gone = {name for name, same in cls._former.items() if not same or _among(state, name, same)}
+        for name in cls._former.keys() & state.keys() - gone:
+            published = getattr(import_module("tabweave.published"), cls.__name__, cls)
+            if _among(state, name, published._former.get(name, ())):
+                return published._upgraded(state)
+        return cls, {name: value for name, value in state.items() if name not in gone}
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write to one file, whole or not at all; :func:`tabweave.load` gives it back.
 
@@ -106,6 +124,11 @@ class Storable:
             The file; one that is there is replaced.
         """
         save(self, path)
+
+
+def _among(state: dict[str, Any], name: str, values: tuple[Any, ...]) -> bool:
+    """Tell whether a plain part of a state is one of some values."""
+    return any(type(state.get(name)) is type(v) and state[name] == v for v in values)
 
 
 def save(value: Any, path: str | PathLike[str]) -> None:

@@ -1,12 +1,41 @@
-"""The algorithms exactly as published, for comparison."""
+"""The algorithms exactly as published, one file a system, for comparison with tabweave's own.
+
+Every class is a full estimator. Its notes name the equations and what is wrong with them;
+``docs/errata.md`` has all of that in one table, each line with a test.
+"""
 
 from importlib import import_module
 from typing import Any
 
-_HOMES = {"CoCA": "coca", "GBCClassifier": "gbc", "GBCRegressor": "gbc", "HeMap": "hemap"}
+_HOMES = {
+    "CKML": "ckml",
+    "UNICORN": "unicorn",
+    "UNTIE": "untie",
+    "CoCA": "coca",
+    "GBCClassifier": "gbc",
+    "GBCRegressor": "gbc",
+    "HELIC": "helic",
+    "HeMap": "hemap",
+    "NonBEND": "nonbend",
+}
+__all__ = [
+    "CKML",
+    "HELIC",
+    "UNICORN",
+    "UNTIE",
+    "CoCA",
+    "GBCClassifier",
+    "GBCRegressor",
+    "HeMap",
+    "NonBEND",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(import_module(f"tabweave.published.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'tabweave.published' has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

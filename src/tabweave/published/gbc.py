@@ -16,9 +16,8 @@ from scipy.special import expit
 from tabweave._compat import Interval
 from tabweave.io.register import storable
 from tabweave.sources.gbc import gbc
-from tabweave.sources.gbc.objective import Logistic, Loss, Pair, softplus, source_weights
 from tabweave.sources.gbc.prediction import Fusion, Smoothing
-from tabweave.sources.gbc.team import Team
+from tabweave.sources.gbc.team import Logistic, Loss, Pair, Team, softplus, source_weights
 from tabweave.sources.gbc.training import (
     Problem,
     Trained,

@@ -1,4 +1,4 @@
-"""UNICORN's objective, Eq. (8.18) with its errata corrected, for the record.
+"""UNICORN as published [Zhu 2019, ch. 8]: Eq. (8.18) with its errata corrected, by Adam.
 
 Counts of the stream and of its last window in, weights of raw kernel columns out. Every term is
 exact over all objects of the window, from V × V matrices: with ``C₀`` of the window,
@@ -7,21 +7,138 @@ exact over all objects of the window, from V × V matrices: with ``C₀`` of the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import block_diag
 
+from tabweave._compat import Interval
+from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import expand
+from tabweave.embed import unicorn
+from tabweave.embed.weave import chosen_kernels
+from tabweave.embed.windowed import Memory
 from tabweave.io.register import storable
-from tabweave.published.untie import Features, printed_features
+from tabweave.published.optimizer import Adam
+from tabweave.published.untie import Features, features, weights_of
 from tabweave.rows.vocabulary import positions
 
-STEPS, RATE = 250, 1e-3  # Section 8.4.2
+STEPS = 250  # Section 8.4.2
+
+
+@storable
+class UNICORN(unicorn.UNICORN):
+    """Embed the rows of a stream by raw kernel columns, weighted as Algorithm 4 does.
+
+    Parameters
+    ----------
+    delta : float, default=0.01
+        How much the new representation should agree with the last one.
+    sigma : float, optional
+        Penalty on the weights; by default 1 / number of kernels.
+    decay : float, default=1.0
+        What the counts of the past are multiplied by when a window comes. 1 keeps everything;
+        0 is the static variant UNICORN-S, which learns from the last window only.
+    kernels : mapping of name to kernel, optional
+        By default 11 Gaussians and 3 polynomials.
+    schema, unknown, dtype
+        As in :class:`~tabweave.OneHot`.
+
+    Attributes
+    ----------
+    drift_, history_, counts_, n_windows_, n_rows_
+        As in :class:`tabweave.UNICORN`.
+    weights_ : dict of str to dict
+        For each column, the weight of each ``space/kernel``, summed over the kernel's columns.
+    objective_ : list of float
+        The objective at each step.
+    landmarks_ : dict
+        Empty: a column with many values is an error, it would have 28 V² features.
+    tables_ : ValueTables
+        The representation, Eq. (8.20).
+
+    Notes
+    -----
+    *Errata.* In (8.18) H is ``I - 11ᵀ/n`` and the first term is ``tr(HSH) / (‖HSH‖ √(n-1))``, equal
+    to what is printed only if S has a unit diagonal; in (8.19) ξ is a mean over all (column, value)
+    terms; (8.5), missing in print, is the merged conditional probability. As printed the objective
+    is unbounded below; corrected, it is best at a single kernel of a single column, and Adam stays
+    near its start. The representation before a window is part of the objective, so every window is
+    learned from, unlike in :class:`tabweave.UNICORN`.
+
+    Examples
+    --------
+    >>> from tabweave import published
+    >>> from tabweave.datasets import led24
+    >>> digits = led24(120, random_state=0)
+    >>> stream = published.UNICORN(delta=0.1).fit(digits.X[:60]).partial_fit(digits.X[60:])
+    >>> stream.transform(digits.X[:5]).shape[0]
+    5
+    >>> stream.objective_[-1] < stream.objective_[0]
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "delta": [Interval(Real, 0, None, closed="left")],
+        "sigma": [Interval(Real, 0, None, closed="left"), None],
+        "decay": [Interval(Real, 0, 1, closed="both")],
+        "kernels": [Mapping, None],
+    }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"objective": ("paper",), "n_clusters": ()}
+
+    def __init__(
+        self,
+        delta: float = 0.01,
+        *,
+        sigma: float | None = None,
+        decay: float = 1.0,
+        kernels: Any = None,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        ValueEmbedder.__init__(self, schema=schema, unknown=unknown, dtype=dtype)
+        self.delta = delta
+        self.sigma = sigma
+        self.decay = decay
+        self.kernels = kernels
+
+    def _begin(self, n_rows: int) -> Self:
+        self._prior: Prior | None = None
+        return super()._begin(n_rows)
+
+    def _advance(self, counts: Counts) -> None:
+        self._prior = Prior(self.counts_, self.learn().tables_)
+        super()._advance(counts)
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        self.landmarks_ = {}
+        kernels, prior = chosen_kernels(self.kernels), self._prior
+        columns = [features(counts, a, kernels) for a in range(len(counts.names))]
+        sigma = self.sigma
+        if sigma is None:
+            sigma = 1 / max(sum(len(c.names) for c in columns), 1)
+        window, n = window_scatter(counts, prior, self.decay)
+        other, agreement = None, 0.0
+        if prior is not None:
+            other = prior.gram(counts)
+            agreement = 1 - unicorn.change(prior.counts, counts, self.decay).overall
+        omegas, self.objective_ = descend(columns, window, n, other, self.delta * agreement, sigma)
+        self.weights_ = weights_of(counts, columns, omegas)
+        grams = [c.gram(w) for c, w in zip(columns, omegas, strict=True)]
+        return ValueTables.from_grams(grams, counts)
+
+    def _resumed(self, memory: Memory, state: dict[str, Any], arrays: dict[str, Any]) -> Self:
+        stored = state["prior"]
+        self._prior = None if stored is None else Prior.restored(stored, arrays)
+        return super()._resumed(memory, state, arrays)
 
 
 @storable
@@ -33,14 +150,14 @@ class Prior:
     tables: ValueTables
 
     def gram(self, counts: Counts) -> np.ndarray:
-        """Return ``G'`` over the values known now; a value unknown then is its centroid."""
+        """Return ``G'`` over the values seen by now; one not seen then is its centroid."""
         parts = []
-        for known, rows, asked in zip(
+        for labels, rows, asked in zip(
             self.tables.labels, self.tables.tables, counts.labels, strict=True
         ):
-            t = rows[positions(known, asked)]
+            t = rows[positions(labels, asked)]
             parts.append(t @ t.T)
-        return _block_diagonal(parts)
+        return block_diag(*parts)
 
     @classmethod
     def restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Prior:
@@ -50,33 +167,6 @@ class Prior:
         )
         rows = [arrays[f"table{i}"] for i in range(len(counts.names))]
         return cls(counts, ValueTables(counts.vocabulary, rows))
-
-
-def learn(
-    counts: Counts,
-    prior: Prior | None,
-    kernels: dict[str, couplings.Kernel],
-    decay: float,
-    delta: float,
-    sigma: float | None,
-) -> tuple[ValueTables, dict[str, dict[str, float]], list[float]]:
-    """Algorithm 4, one time point: weights by Adam from 1, then Eq. (8.20) as value tables."""
-    columns = [printed_features(counts, a, kernels) for a in range(len(counts.names))]
-    n_kernels = sum(len(c.names) for c in columns)
-    penalty = 1 / max(n_kernels, 1) if sigma is None else sigma
-    scatter, n = window_scatter(counts, prior, decay)
-    other, agreement = None, 0.0
-    if prior is not None:
-        from tabweave.embed.unicorn import change
-
-        other, agreement = prior.gram(counts), 1 - change(prior.counts, counts, decay).overall
-    omegas, trace = descend(columns, scatter, n, other, delta * agreement, penalty)
-    grams = [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
-    weights = {
-        name: dict(zip(c.names, w.reshape(len(c.names), -1).sum(axis=1).tolist(), strict=True))
-        for name, c, w in zip(counts.names, columns, omegas, strict=True)
-    }
-    return ValueTables.from_grams(grams, counts), weights, trace
 
 
 def window_scatter(counts: Counts, prior: Prior | None, decay: float) -> tuple[np.ndarray, float]:
@@ -102,20 +192,14 @@ def descend(
     sigma: float,
 ) -> tuple[list[np.ndarray], list[float]]:
     """Minimise (8.18) over ω ≥ 0 by Adam, with exact gradients over the whole window."""
-    widths = [c.stack.shape[1] for c in columns]
-    edges = np.cumsum(widths)[:-1]
-    omega = np.ones(sum(widths))
-    first, second = np.zeros_like(omega), np.zeros_like(omega)
+    edges = np.cumsum([c.stack.shape[1] for c in columns])
+    omega, optimizer = np.ones(edges[-1]), Adam()
     trace: list[float] = []
-    for step in range(1, STEPS + 1):
-        value, gradient = objective(columns, np.split(omega, edges), scatter, n, other, delta)
-        trace.append(value + sigma * float(omega.sum()))
-        gradient = gradient + sigma
-        first = 0.9 * first + 0.1 * gradient
-        second = 0.999 * second + 0.001 * gradient**2
-        move = (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
-        omega = np.maximum(omega - RATE * move, 0)
-    return np.split(omega, edges), trace
+    for _ in range(STEPS):
+        value, gradient = objective(columns, np.split(omega, edges[:-1]), scatter, n, other, delta)
+        trace.append(float(value + sigma * omega.sum()))
+        omega = optimizer.step(omega, gradient + sigma)
+    return np.split(omega, edges[:-1]), trace
 
 
 def objective(
@@ -127,8 +211,7 @@ def objective(
     delta: float,
 ) -> tuple[float, np.ndarray]:
     """Eq. (8.18) without the penalty, and its gradient in ω."""
-    parts = [(c.stack * w) @ c.stack.T for c, w in zip(columns, omegas, strict=True)]
-    gram = _block_diagonal(parts)
+    gram = block_diag(*(c.gram(w) for c, w in zip(columns, omegas, strict=True)))
     curved = scatter @ gram @ scatter
     trace, norm = float(np.vdot(gram, scatter)), np.sqrt(max(float(np.vdot(gram, curved)), 0.0))
     if not norm:
@@ -156,9 +239,3 @@ def _quadratic(columns: list[Features], matrix: np.ndarray) -> np.ndarray:
         out.append(np.einsum("vp,vp->p", c.stack, block @ c.stack))
         start += len(c.stack)
     return np.concatenate(out)
-
-
-def _block_diagonal(parts: list[np.ndarray]) -> np.ndarray:
-    from scipy.linalg import block_diag
-
-    return block_diag(*parts)

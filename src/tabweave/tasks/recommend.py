@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder, seed_of
 from tabweave.blocks.kernels import in_threads
-from tabweave.embed.nonbend.nonbend import NonBEND
+from tabweave.embed.nonbend import NonBEND
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.rows.vocabulary import canonical

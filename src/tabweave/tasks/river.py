@@ -12,7 +12,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from tabweave.embed.windowed import Windowed, refuse_new_columns
+from tabweave.embed.windowed import Windowed, check_window_columns
 
 try:  # a soft base class: pipelines of river ask for theirs
     from river.base import MiniBatchTransformer as _Base
@@ -91,7 +91,7 @@ class RiverEmbedder(_Base):
         """Return a row with all columns of the stream; refuse others while the row is at hand."""
         if not self._fitted:
             return dict(x)
-        refuse_new_columns(x, self.model.schema_)
+        check_window_columns(x, self.model.schema_)
         return {name: x.get(name) for name in self.model.schema_.names}
 
     def transform_many(self, X: Any) -> Any:

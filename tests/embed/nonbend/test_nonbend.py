@@ -15,17 +15,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Counts, Table
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.embed.nonbend import kernels
+from tabweave.embed.nonbend import VI, Gibbs, NonBEND, kernels, variational
 from tabweave.embed.nonbend.gibbs import Sampler, log_joint
-from tabweave.embed.nonbend.model import Fit, Prior, Rows, total_inertia
-from tabweave.embed.nonbend.nonbend import (
-    VI,
-    Gibbs,
-    NonBEND,
-    column_weight,
-    embedding_grams,
-    mean_grams,
-)
+from tabweave.embed.nonbend.model import Fit, Prior, Rows
+from tabweave.embed.nonbend.nonbend import embedding_grams, mean_grams
 from tabweave.embed.nonbend.variational import (
     first_fit,
     step,
@@ -49,6 +42,7 @@ def rows_of(X):
     return Rows.of(table, counts, None), counts
 
 
+SHORT = {"vi": VI(max_iter=30), "gibbs": Gibbs(max_iter=30)}
 TINY = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 2]])
 
 
@@ -70,11 +64,11 @@ def exact_posterior(X, prior, counts_of):
     return {z: p / total for z, p in out.items()}
 
 
-def assigned_counts(places, n_values):
+def assigned_counts(cells, n_values):
     def counts_of(z):
         z = np.array(z)
         counts, sizes = np.zeros((n_values, z.max() + 1)), np.zeros(z.max() + 1)
-        kernels.add_assigned(places, np.ones(len(z)), z, counts, sizes)
+        kernels.add_assigned(cells, np.ones(len(z)), z, counts, sizes)
         return counts, sizes
 
     return counts_of
@@ -95,8 +89,8 @@ def sequential_log_joint(X, z, alpha, alpha0, widths):
 def test_log_joint_is_the_chain_rule():
     rows, _ = rows_of(TINY)
     prior = Prior(0.7, 0.4, 5, rows.offsets)
-    places = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
-    counts_of = assigned_counts(places, rows.n_values)
+    cells = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
+    counts_of = assigned_counts(cells, rows.n_values)
     for z in [(0, 0, 0, 0, 0), (0, 0, 1, 1, 1), (0, 1, 2, 3, 4), (0, 1, 0, 1, 2)]:
         expected = sequential_log_joint(TINY, z, 0.7, 0.4, rows.sizes)
         assert log_joint(*counts_of(z), prior) == pytest.approx(expected)
@@ -106,12 +100,12 @@ def test_log_joint_is_the_chain_rule():
 def test_gibbs_reaches_the_exact_posterior_over_partitions(alpha, alpha0):
     rows, _ = rows_of(TINY)
     prior = Prior(alpha, alpha0, 5, rows.offsets)
-    places = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
-    exact = exact_posterior(TINY, prior, assigned_counts(places, rows.n_values))
+    cells = TINY.astype(np.int32) + rows.offsets[:-1].astype(np.int32)
+    exact = exact_posterior(TINY, prior, assigned_counts(cells, rows.n_values))
     assert len(exact) == 52  # the Bell number of 5
 
     rng = np.random.default_rng(7)
-    sampler = Sampler(places, prior, np.zeros(5, int))
+    sampler = Sampler(cells, prior, np.zeros(5, int))
     n_draws, thin = 8_000, 5
     seen = Counter()
     for _ in range(n_draws):
@@ -132,11 +126,11 @@ def test_gibbs_keeps_its_counts_and_grows():
     X, _ = planted(3, 200, seed=3)
     rows, _ = rows_of(X)
     prior = Prior(500.0, 0.05, 4, rows.offsets)  # many subspaces: more slots than at the start
-    sampler = Sampler(rows.places, prior, np.zeros(len(rows.places), int))
+    sampler = Sampler(rows.cells, prior, np.zeros(len(rows.cells), int))
     for _ in range(3):
         sampler.sweep(np.random.default_rng(0))
     assert sampler.n_slots > 9
-    counts, sizes = assigned_counts(rows.places, rows.n_values)(sampler.assignment)
+    counts, sizes = assigned_counts(rows.cells, rows.n_values)(sampler.assignment)
     np.testing.assert_array_equal(sampler.counts[:, : len(sizes)], counts)
     np.testing.assert_array_equal(sampler.sizes[: len(sizes)], sizes)
     np.testing.assert_allclose(sampler._logs, np.log(sampler.counts + 0.05))
@@ -234,9 +228,8 @@ def test_the_bound_never_falls(start, alpha0):
     rows, _ = rows_of(X)
     for seed in range(3):
         prior = Prior(1.0, alpha0, 15, rows.offsets)
-        fit = VI(start, tol=-1.0, merge=bool(seed)).run(
-            rows, prior, 60, np.random.default_rng(seed)
-        )
+        engine = VI(start, tol=-1.0, merge=bool(seed), max_iter=60)
+        fit = engine.run(rows, prior, np.random.default_rng(seed))
         assert np.diff(fit.trace).min() >= -1e-7 * abs(fit.trace[-1])
 
 
@@ -256,10 +249,10 @@ def test_merging_raises_the_bound_and_finds_the_planted_number():
     X, _ = planted(3, 1_000, concentration=0.3, seed=1)
     rows, _ = rows_of(X)
     prior = Prior(1.0, 0.1, 30, rows.offsets)
-    apart = VI("random").run(rows, prior, 200, np.random.default_rng(0))
-    united = VI("random", merge=True).run(rows, prior, 200, np.random.default_rng(0))
-    assert united.trace[-1] > apart.trace[-1]
-    assert len(united.sizes) < len(apart.sizes)
+    separate = VI("random", max_iter=200).run(rows, prior, np.random.default_rng(0))
+    united = VI("random", merge=True, max_iter=200).run(rows, prior, np.random.default_rng(0))
+    assert united.trace[-1] > separate.trace[-1]
+    assert len(united.sizes) < len(separate.sizes)
     model = NonBEND(VI(merge=True), n_fits=4, random_state=0).fit(X)
     assert model.n_subspaces_ == 3
 
@@ -268,9 +261,9 @@ def test_many_blocks_equal_one(monkeypatch):
     X, _ = planted(3, 5_000)
     rows, _ = rows_of(X)
     base, values = np.zeros(4), np.random.default_rng(0).normal(size=(rows.n_values, 4))
-    one = kernels.expect(rows.places, rows.weight, base, values)
+    one = kernels.expect(rows.cells, rows.weight, base, values)
     monkeypatch.setattr(kernels, "_BLOCK_ROWS", 100)
-    many = kernels.expect(rows.places, rows.weight, base, values)
+    many = kernels.expect(rows.cells, rows.weight, base, values)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b)
 
@@ -290,49 +283,32 @@ def test_recovers_planted_subspaces(k, method):
 # -- the representation ------------------------------------------------------------------------
 
 
-def test_grams_are_inner_products_of_the_printed_features():
-    X, _ = planted(3, 200, n_columns=4, seed=5)
-    model = NonBEND(n_fits=1, column_weights="printed", random_state=0).fit(X)
-    fit, prior = model.fits_[0], model._prior(model.counts_)
-    grams = embedding_grams(fit, prior)
-    for theta, gram, distances in zip(
-        model.theta_, grams, map(model.value_distances, model.counts_.names), strict=True
-    ):
-        n_values = theta.shape[1]
-        w = np.mean([np.std(theta[:, v], ddof=1) for v in range(n_values)])  # (5.31)
-        assert column_weight(theta.T) == pytest.approx(w)
-        features = np.stack(
-            [
-                np.concatenate(
-                    [
-                        w * pi * np.exp(-theta[h, v]) * (1 - np.eye(n_values)[v])
-                        for h, pi in enumerate(model.weights_)
-                    ]
-                )
-                for v in range(n_values)
-            ]
-        )
-        np.testing.assert_allclose(gram, features @ features.T)
-        expected = np.linalg.norm(features[:, None] - features[None], axis=2)
-        np.testing.assert_allclose(distances, expected, atol=1e-9)
-
-
-def test_without_column_weights():
+def test_grams_are_inner_products_of_the_features():
     X, _ = planted(3, 200, n_columns=4, seed=5)
     model = NonBEND(n_fits=1, random_state=0).fit(X)
+    grams = embedding_grams(model.fits_[0], model._prior(model.counts_))
+    for theta, gram in zip(model.theta_, grams, strict=True):
+        one_zero = 1 - np.eye(theta.shape[1])
+        parts = [
+            pi * np.exp(-own)[:, None] * one_zero
+            for pi, own in zip(model.weights_, theta, strict=True)
+        ]
+        features = np.hstack(parts)
+        np.testing.assert_allclose(gram, features @ features.T)
+
+
+def test_several_fits_weigh_alike():
+    X, _ = planted(3, 200, n_columns=4, seed=5)
+    model = NonBEND(n_fits=3, random_state=0).fit(X)
     prior = model._prior(model.counts_)
-    plain = embedding_grams(model.fits_[0], prior, weighted=False)
-    weighted = embedding_grams(model.fits_[0], prior)
-    for theta, a, b in zip(model.theta_, plain, weighted, strict=True):
-        np.testing.assert_allclose(b, a * column_weight(theta.T) ** 2)
-    shrunk = mean_grams([plain, weighted], model.counts_)
-    ratio = total_inertia(plain, model.counts_) / total_inertia(weighted, model.counts_)
-    for a, b, mean in zip(plain, weighted, shrunk, strict=True):
-        np.testing.assert_allclose(mean / mean[0, 0], (a + b * ratio) / (a + b * ratio)[0, 0])
-    for settings, grams in (("none", plain), ("shrunk", shrunk)):
-        embedder = NonBEND(n_fits=1, column_weights=settings, random_state=0).fit(X)
-        expected = ValueTables.from_grams(grams, model.counts_).gather(model._read_fitted(X))
-        np.testing.assert_allclose(embedder.pairwise_distances(X), cdist(expected, expected))
+    grams = [embedding_grams(fit, prior) for fit in model.fits_]
+    expected = ValueTables.from_grams(mean_grams(grams, model.counts_), model.counts_)
+    table = model._read_fitted(X)
+    rows = expected.gather(table)
+    np.testing.assert_allclose(model.pairwise_distances(X), cdist(rows, rows))
+    single = [ValueTables.from_grams(g, model.counts_).gather(table) for g in grams]
+    mean = np.mean([cdist(z, z) ** 2 / z.var(axis=0).sum() for z in single], axis=0)
+    np.testing.assert_allclose(cdist(rows, rows) ** 2 / rows.var(axis=0).sum(), mean, atol=1e-9)
 
 
 def test_same_answer_however_the_rows_arrive():
@@ -361,10 +337,15 @@ def test_partial_fit_takes_new_values():
     np.testing.assert_allclose(parts.transform(both), whole.transform(both))
 
 
-@pytest.mark.parametrize("method", ["vi", "gibbs", VI(n_init=2), Gibbs(assignment="last")])
-def test_only_the_seed_decides(method):
+@pytest.mark.parametrize(
+    "method",
+    ["vi", "gibbs", VI(n_init=2, max_iter=20), Gibbs(assignment="last", max_iter=20)],
+)
+@pytest.mark.parametrize("seed", [3, np.random.RandomState])
+def test_only_the_seed_decides(method, seed):
     X, _ = planted(3, 200)
-    a, b = (NonBEND(method, n_fits=2, max_iter=20, random_state=3).fit(X) for _ in range(2))
+    seeds = (seed if isinstance(seed, int) else seed(3) for _ in range(2))
+    a, b = (NonBEND(method, n_fits=2, random_state=own).fit(X) for own in seeds)
     np.testing.assert_array_equal(a.transform(X), b.transform(X))
 
 
@@ -388,9 +369,7 @@ def test_batches_continue_to_a_fixed_point_of_the_whole():
 
 
 def test_batches_larger_than_the_sample(monkeypatch):
-    from tabweave.embed.nonbend import variational as _nonbend_batches
-
-    monkeypatch.setattr(_nonbend_batches, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(variational, "SAMPLE_ROWS", 100)
     X, z = planted(3, 1_000, seed=9)
     model = NonBEND(n_fits=1, random_state=0).fit_batches([X[:300], X[300:]])
     assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.95
@@ -460,28 +439,29 @@ def test_unknown_values_are_unlikely_or_refused():
 
 
 @pytest.mark.parametrize(
-    ("settings", "match"),
+    ("settings", "named"),
     [
-        ({"alpha": 0}, "alpha=0: a concentration"),
-        ({"alpha": -1.0}, "alpha=-1.0"),
-        ({"alpha": np.nan}, "alpha=nan"),
-        ({"alpha0": 0.0}, "alpha0=0.0"),
-        ({"alpha0": "much"}, "alpha0='much'"),
-        ({"truncation": 1}, "truncation=1: use a whole number of at least 2"),
-        ({"truncation": 2.5}, "truncation=2.5"),
-        ({"n_fits": 0}, "n_fits=0"),
-        ({"max_iter": 0}, "max_iter=0"),
-        ({"method": "em"}, "method='em'"),
-        ({"column_weights": True}, "column_weights=True"),
-        ({"method": VI(start="far")}, "start='far'"),
-        ({"method": VI(n_init=0)}, "n_init=0"),
-        ({"method": Gibbs(assignment="mean")}, "assignment='mean'"),
-        ({"method": Gibbs(burn_in=1.0)}, "burn_in=1.0"),
-        ({"method": Gibbs(n_init=0)}, "n_init=0"),
+        ({"alpha": 0}, "'alpha' parameter of NonBEND"),
+        ({"alpha": -1.0}, "'alpha' parameter of NonBEND"),
+        ({"alpha": np.nan}, "'alpha' parameter of NonBEND"),
+        ({"alpha0": 0.0}, "'alpha0' parameter of NonBEND"),
+        ({"alpha0": "much"}, "'alpha0' parameter of NonBEND"),
+        ({"n_fits": 0}, "'n_fits' parameter of NonBEND"),
+        ({"method": "em"}, "'method' parameter of NonBEND"),
+        ({"method": VI(truncation=1)}, r"'truncation' parameter of VI .* \[2, inf\)"),
+        ({"method": VI(truncation=2.5)}, "'truncation' parameter of VI"),
+        ({"method": VI(max_iter=0)}, "'max_iter' parameter of VI"),
+        ({"method": VI(start="far")}, "'start' parameter of VI"),
+        ({"method": VI(n_init=0)}, "'n_init' parameter of VI"),
+        ({"method": Gibbs(assignment="mean")}, "'assignment' parameter of Gibbs"),
+        ({"method": Gibbs(burn_in=1.0)}, "'burn_in' parameter of Gibbs"),
+        ({"method": Gibbs(n_init=0)}, "'n_init' parameter of Gibbs"),
+        ({"method": Gibbs(max_iter=0)}, "'max_iter' parameter of Gibbs"),
+        ({"random_state": "x"}, "'random_state' parameter of NonBEND"),
     ],
 )
-def test_bad_parameters_are_named(settings, match):
-    with pytest.raises(ValueError, match=match):
+def test_bad_parameters_are_named(settings, named):
+    with pytest.raises(ValueError, match=named):
         NonBEND(**settings).fit(TINY)
 
 
@@ -499,7 +479,7 @@ def test_rows_all_identical(method):
 @pytest.mark.parametrize("method", ["vi", "gibbs"])
 def test_rows_all_distinct(method):
     X = np.array(list(itertools.product(range(3), repeat=4)))
-    model = NonBEND(method, n_fits=2, max_iter=30, random_state=0).fit(X)
+    model = NonBEND(SHORT[method], n_fits=2, random_state=0).fit(X)
     distances = model.pairwise_distances(X)
     off = ~np.eye(len(X), dtype=bool)
     assert np.isfinite(distances).all()
@@ -510,7 +490,7 @@ def test_rows_all_distinct(method):
 def test_a_constant_column_adds_nothing(method):
     X, _ = planted(3, 200, n_columns=4)
     constant = np.column_stack([X, np.full(len(X), 7)])
-    model = NonBEND(method, n_fits=2, max_iter=30, random_state=0)
+    model = NonBEND(SHORT[method], n_fits=2, random_state=0)
     with_it = model.fit_transform(constant)
     assert model.explain(constant[0], constant[1])["x4"] == 0
     np.testing.assert_allclose(with_it, model.fit_transform(X))
@@ -533,7 +513,7 @@ def test_what_cannot_be_learned_is_refused():
 
 
 def test_progress_goes_to_standard_error(capsys):
-    NonBEND(n_fits=2, verbose=True, random_state=0).fit(TINY)
+    NonBEND(VI(verbose=True), n_fits=2, random_state=0).fit(TINY)
     assert "fit 2 of 2" in capsys.readouterr().err
 
 

@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Column
 from tabweave.embed.sets import SetTfidf
-from tabweave.embed.sets import terms as _terms
-from tabweave.embed.sets.terms import TermCounts
+from tabweave.embed.sets import tfidf as _terms
+from tabweave.embed.sets.tfidf import TermCounts
 from tabweave.rows.table import Table
 
 TABLE_I = {

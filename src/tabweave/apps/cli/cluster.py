@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tabweave.apps.cli.app import (
-    Columns,
-    Drop,
-    Force,
-    Format,
-    From,
-    Json,
-    Kind,
-    Method,
-    Misuse,
-    Model,
-    Seed,
-    Source,
-    Target,
-)
-from tabweave.apps.cli.files import check_output, is_stdout, located, output_format, write_rows
-from tabweave.apps.cli.job import Job, Rows, Then, listed
+from tabweave.apps.cli.app import Force, Format, Json, Misuse
+from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
+from tabweave.apps.cli.job import Job, Rows, Then, takes_job
 from tabweave.apps.cli.show import as_json, cell, emit, say
 from tabweave.apps.cli.show import table as show_table
 
 
+@takes_job()
 def cluster(
-    source: Source,
+    job: Job,
     n_clusters: Annotated[
         int, typer.Option("--clusters", "-k", min=2, help="How many clusters.")
     ] = 8,
@@ -39,15 +27,7 @@ def cluster(
             "--output", "-o", help="Write every row with its cluster; - is standard output."
         ),
     ] = None,
-    method: Method = "auto",
-    target: Target = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    kind: Kind = None,
-    from_: From = None,
-    model: Model = None,
     form: Format = None,
-    seed: Seed = 0,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -57,13 +37,9 @@ def cluster(
         raise Misuse("--json prints a summary; give the rows a file with --output")
     output_format(output, form)
     check_output(output, force)
-    with located(source, from_) as path:
-        job = Job(
-            path, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
-            seed=seed, n_clusters=n_clusters,
-        )  # fmt: skip
+    with replace(job, n_clusters=n_clusters).opened() as job:
         embedder, rows, table = job.learned(keep_map=True)
-        group = _grouping(embedder.transform(table), n_clusters, seed)
+        group = _grouping(embedder.transform(table), n_clusters, job.seed)
         if output is not None:
             labelled = Then(embedder, lambda v: group(v)[:, None], [_unused("cluster", rows)])
             write_rows(labelled, job.to_write(), output, keep=list(rows.columns), form=form)
@@ -72,7 +48,7 @@ def cluster(
     if json:
         as_json({"rows": rows.n_rows, "output": output and str(output), "clusters": found})
     elif not piped:
-        _print(found, rows.n_rows, target)
+        _print(found, rows.n_rows, job.target)
         if output is not None:
             say("Every row with its cluster is in [bold]{output}[/]", output=str(output))
 

@@ -3,47 +3,29 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tabweave.apps.cli.app import (
-    ROWS,
-    Columns,
-    Drop,
-    Force,
-    Format,
-    From,
-    Json,
-    Kind,
-    Method,
-    Misuse,
-    Model,
-    Seed,
-    Source,
-    Target,
-    note,
-)
+from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, note
 from tabweave.apps.cli.app import columns as app_columns
-from tabweave.apps.cli.files import check_output, is_stdout, located, output_format, write_rows
-from tabweave.apps.cli.job import Job, listed, projected
+from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
+from tabweave.apps.cli.job import Job, listed, projected, takes_job
 from tabweave.apps.cli.show import as_json, emit, number, say
 from tabweave.apps.cli.show import table as show_table
 
 _PREVIEW = 8  # rows and dimensions shown where nothing was asked to be written
 
 
+@takes_job()
 def embed(
-    source: Source,
+    job: Job,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="Where to put the vectors; - is standard output."),
     ] = None,
-    method: Method = "auto",
-    target: Target = None,
-    columns: Columns = None,
-    drop: Drop = None,
     keep: Annotated[
         str | None,
         typer.Option(
@@ -53,15 +35,11 @@ def embed(
             rich_help_panel=ROWS,
         ),
     ] = None,
-    kind: Kind = None,
-    from_: From = None,
-    model: Model = None,
     save: Annotated[
         Path | None, typer.Option(help="Save what was learned, for --model and 'tabweave export'.")
     ] = None,
     dims: Annotated[int | None, typer.Option(min=1, help="Keep this many principal axes.")] = None,
     form: Format = None,
-    seed: Seed = 0,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -72,11 +50,7 @@ def embed(
     output_format(output, form)
     check_output(output, force)
     check_output(save, force)
-    with located(source, from_) as path:
-        job = Job(
-            path, method, target, listed(columns), listed(drop), listed(keep), kind or (), model,
-            seed,
-        )  # fmt: skip
+    with replace(job, keep=listed(keep)).opened() as job:
         embedder, n_rows, n_dims = _embedded(job, output, form, dims)
         if save is not None:
             embedder.save(save)
@@ -84,7 +58,7 @@ def embed(
         "rows": n_rows,
         "columns": len(embedder.schema_),
         "dimensions": n_dims,
-        "method": method if model is None else str(model),
+        "method": job.method if job.model is None else str(job.model),
         "output": None if piped else str(output),
         "model": None if save is None else str(save),
     }

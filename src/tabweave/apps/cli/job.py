@@ -1,15 +1,33 @@
-"""A job: which rows, which columns, which method. Opens the source once, reads, learns, warns."""
+"""A job: which rows, which columns, which method. Opens the source once, reads, learns, warns.
+
+``takes_job`` gives a command the options that say all this.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
-from tabweave.apps.cli.app import Misuse, note
+from tabweave.apps.cli.app import (
+    Columns,
+    Drop,
+    From,
+    Kind,
+    Method,
+    Misuse,
+    Model,
+    Seed,
+    Source,
+    Target,
+    note,
+)
+from tabweave.apps.cli.files import located
 from tabweave.apps.cli.show import progress
 from tabweave.apps.methods import build, check
 
@@ -24,9 +42,13 @@ class Learned(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What a command is asked to compare, and how."""
+    """What a command is asked to compare, and how; checked before anything is opened.
 
-    path: str
+    ``source`` is there while the job is ``opened``.
+    """
+
+    name: str
+    form: str | None = None
     method: str = "auto"
     target: str | None = None
     columns: Sequence[str] = ()
@@ -35,7 +57,8 @@ class Job:
     kinds: Sequence[str] = ()
     model: Path | None = None
     seed: int = 0
-    n_clusters: int | None = field(default=None, kw_only=True)
+    n_clusters: int | None = None
+    source: Any = None
 
     def __post_init__(self) -> None:
         try:
@@ -47,12 +70,13 @@ class Job:
         if self.model is not None and (self.columns or self.drop or self.kinds):
             raise Misuse("--model knows its columns; leave --columns, --drop and --kind out")
 
-    @cached_property
-    def source(self) -> Any:
-        """The source, opened once: all that follows is asked of it."""
+    @contextmanager
+    def opened(self) -> Iterator[Job]:
+        """Open the source, once: all that follows is asked of it."""
         from tabweave.engines import open_source
 
-        return open_source(self.path)
+        with located(self.name, self.form) as path:
+            yield replace(self, source=open_source(path))
 
     @property
     def names(self) -> list[str]:
@@ -173,6 +197,58 @@ class Job:
             for each in names if name == "*" else [name]:
                 out[each] = _kind(each, kind, rows.columns[each])
         return {name: kind for name, kind in out.items() if name in names}
+
+
+def takes_job(*, model: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options that say what to compare, and how; it gets them as a Job.
+
+    ``model`` says whether it may be a saved model's job.
+    """
+    asked = [p for p in signature(_job).parameters.values() if model or p.name != "model"]
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def run(**given: Any) -> None:
+            job = _job(**{p.name: given.pop(p.name) for p in asked})
+            command(job, **given)
+
+        own = list(signature(command).parameters.values())[1:]
+        hints = get_type_hints(_job, include_extras=True)
+        hints |= get_type_hints(command, include_extras=True)
+        run.__signature__ = Signature(  # type: ignore[attr-defined]
+            [
+                p.replace(annotation=hints[p.name], kind=Parameter.KEYWORD_ONLY)
+                for p in (asked[0], *own, *asked[1:])
+            ]
+        )
+        run.__annotations__ = hints
+        return run
+
+    return with_options
+
+
+def _job(
+    source: Source,
+    method: Method = "auto",
+    target: Target = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    kind: Kind = None,
+    from_: From = None,
+    model: Model = None,
+    seed: Seed = 0,
+) -> Job:
+    return Job(
+        source,
+        from_,
+        method,
+        target,
+        columns=listed(columns),
+        drop=listed(drop),
+        kinds=kind or (),
+        model=model,
+        seed=seed,
+    )
 
 
 @dataclass(frozen=True)

@@ -10,24 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tabweave.apps.cli.app import (
-    FORMATS,
-    Columns,
-    Drop,
-    Force,
-    From,
-    Json,
-    Kind,
-    Method,
-    Misuse,
-    Model,
-    Seed,
-    Source,
-    Target,
-    column,
-)
-from tabweave.apps.cli.files import check_output, located, write_rows
-from tabweave.apps.cli.job import Job, Learned, listed, projected
+from tabweave.apps.cli.app import FORMATS, Force, Json, Misuse, column
+from tabweave.apps.cli.files import check_output, write_rows
+from tabweave.apps.cli.job import Job, Learned, projected, takes_job
 from tabweave.apps.cli.show import as_json, cell, say
 from tabweave.io.atomic import replacing
 
@@ -44,8 +29,9 @@ class Layout(StrEnum):
     tsne = "tsne"
 
 
+@takes_job()
 def map_(
-    source: Source,
+    job: Job,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="A page (.html), picture (.png, .svg) or table.")
     ] = Path("map.html"),
@@ -59,14 +45,6 @@ def map_(
     layout: Annotated[
         Layout, typer.Option(help="Principal axes, or neighbourhoods (needs tabweave\\[map]).")
     ] = Layout.pca,
-    method: Method = "auto",
-    target: Target = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    kind: Kind = None,
-    from_: From = None,
-    model: Model = None,
-    seed: Seed = 0,
     force: Force = False,
     json: Json = False,
 ) -> None:  # fmt: skip
@@ -76,19 +54,15 @@ def map_(
         known = ", ".join([".html", *PICTURES, *(f".{form}" for form in FORMATS)])
         raise Misuse(f"{output.name!r}: a map is written as {known}")
     check_output(output, force)
-    with located(source, from_) as path:
-        job = Job(
-            path, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
-            seed=seed,
-        )  # fmt: skip
+    with job.opened() as job:
         learned = job.learned(keep_map=True)
         learned.rows.check([c for c in (color,) if c])
-        shown = color or target or learned.table.schema.names[0]
+        shown = color or job.target or learned.table.schema.names[0]
         if ending[1:] in FORMATS:
             _write_table(learned, job.to_write(), output, layout)
         else:
-            points = _jittered(_points(learned, layout, seed))
-            title = f"{path if source != '-' else 'rows'} by {method}"
+            points = _jittered(_points(learned, layout, job.seed))
+            title = f"{job.name if job.name != '-' else 'rows'} by {job.method}"
             with replacing(output) as part:
                 if ending == ".html":
                     _draw_page(part, points, learned, shown, title)

@@ -7,22 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from tabweave.apps.cli.app import (
-    Columns,
-    Drop,
-    From,
-    Json,
-    Kind,
-    Method,
-    Misuse,
-    Model,
-    Seed,
-    Source,
-    Target,
-    settings,
-)
-from tabweave.apps.cli.files import located
-from tabweave.apps.cli.job import Job, Learned, listed
+from tabweave.apps.cli.app import Json, Misuse, settings
+from tabweave.apps.cli.job import Job, Learned, takes_job
 from tabweave.apps.cli.show import as_json, bar, emit, number, say
 from tabweave.apps.cli.show import cell as show_cell
 from tabweave.apps.cli.show import table as show_table
@@ -31,8 +17,9 @@ _WHY = 3  # columns named as the reason of a distance
 _COLUMNS = 8  # columns shown
 
 
+@takes_job()
 def neighbors(
-    source: Source,
+    job: Job,
     row: Annotated[int | None, typer.Option(help="Number of a row, counted from 0.")] = None,
     like: Annotated[
         str | None,
@@ -51,24 +38,12 @@ def neighbors(
             autocompletion=settings,
         ),
     ] = None,
-    method: Method = "auto",
-    target: Target = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    kind: Kind = None,
-    from_: From = None,
-    model: Model = None,
-    seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Find the rows most like a row of the table, or like one that you describe."""
     if (row is None) == (like is None):
         raise Misuse("say which row: either --row 17 or --like color=red,size=big")
-    with located(source, from_) as path:
-        job = Job(
-            path, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
-            seed=seed,
-        )  # fmt: skip
+    with job.opened() as job:
         learned = job.learned()
     embedder, rows, _ = learned
     own = list(embedder.schema_.names)
@@ -177,33 +152,22 @@ def _print(
         say("{n} more columns compared; --json shows all.", n=len(own) - len(names))
 
 
+@takes_job()
 def explain(
-    source: Source,
+    job: Job,
     a: Annotated[int, typer.Option("--a", "-a", help="Number of a row, counted from 0.")],
     b: Annotated[int, typer.Option("--b", "-b", help="Number of the other row.")],
-    method: Method = "auto",
-    target: Target = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    kind: Kind = None,
-    from_: From = None,
-    model: Model = None,
-    seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Say why two rows are apart: each column's share in their distance."""
-    with located(source, from_) as path:
-        job = Job(
-            path, method, target, listed(columns), listed(drop), kinds=kind or (), model=model,
-            seed=seed,
-        )  # fmt: skip
+    with job.opened() as job:
         embedder, rows, table = job.learned()
     left, right = rows.row(a), rows.row(b)
     shares = shares_of(embedder, table, a % rows.n_rows, b % rows.n_rows)
     distance = distance_of(embedder, table, a % rows.n_rows, b % rows.n_rows)
     if json:
-        columns_ = {n: {"a": left.get(n), "b": right.get(n), "share": s} for n, s in shares.items()}
-        as_json({"a": a, "b": b, "distance": distance, "columns": columns_})
+        columns = {n: {"a": left.get(n), "b": right.get(n), "share": s} for n, s in shares.items()}
+        as_json({"a": a, "b": b, "distance": distance, "columns": columns})
         return
     total = sum(abs(s) for s in shares.values()) or 1.0
     cells = [

@@ -8,22 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tabweave.apps.cli.app import (
-    Columns,
-    Drop,
-    Force,
-    From,
-    Json,
-    Kind,
-    Method,
-    Misuse,
-    Seed,
-    Source,
-    Target,
-    note,
-)
+from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, note
 from tabweave.apps.cli.files import check_output, is_stdout, located
-from tabweave.apps.cli.job import Job, Rows, listed
+from tabweave.apps.cli.job import Job, Rows, listed, takes_job
 from tabweave.apps.cli.show import as_json, cell, emit, progress, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.atomic import replacing
@@ -31,18 +18,12 @@ from tabweave.io.atomic import replacing
 CHANGED = 3  # exit code under --check
 
 
+@takes_job(model=False)
 def report(
-    source: Source,
+    job: Job,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to put the page; - is standard output.")
     ] = Path("report.html"),
-    method: Method = "auto",
-    target: Target = None,
-    columns: Columns = None,
-    drop: Drop = None,
-    kind: Kind = None,
-    from_: From = None,
-    seed: Seed = 0,
     force: Force = False,
     json: Annotated[
         bool, typer.Option("--json", help="Print what the page shows as JSON.")
@@ -53,11 +34,11 @@ def report(
 
     if not json:
         check_output(output, force)
-    with located(source, from_) as path:
-        job = Job(path, method, target, listed(columns), listed(drop), kinds=kind or (), seed=seed)
+    with job.opened() as job, progress() as show:
         table = job.table(job.rows(), with_target=True)
-        with progress() as show:
-            found = describe(table, target=target, method=method, random_state=seed, progress=show)
+        found = describe(
+            table, target=job.target, method=job.method, random_state=job.seed, progress=show
+        )
     if json:
         as_json(found)
         return
@@ -98,9 +79,9 @@ def drift(
         raise Misuse("only one of OLD and NEW can be standard input")
     if not 0 < level < 1:
         raise Misuse(f"--level {level}: use a share between 0 and 1")
-    with located(old, from_) as first, located(new, from_) as second:
-        job = Job(first, columns=listed(columns), drop=listed(drop), kinds=kind or ())
-        before, after = _counted(job, second)
+    job = Job(old, from_, columns=listed(columns), drop=listed(drop), kinds=kind or ())
+    with job.opened() as job, located(new, from_) as path:
+        before, after = _counted(job, path)
     report = drift_report(before, after, level=level, random_state=seed)
     if json:
         as_json(_as_dict(report))

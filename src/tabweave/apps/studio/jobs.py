@@ -20,7 +20,7 @@ import numpy as np
 
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
-from tabweave.engines.progress import Progress, progress_reporter
+from tabweave.engines import Progress, progress_reporter
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first

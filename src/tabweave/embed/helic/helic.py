@@ -1,44 +1,43 @@
 """HELIC: metric learning on hierarchical, heterogeneous couplings [Zhu 2019, ch. 6].
 
 Learns from classes how much each coupling of each column should count, so that rows of one class
-come close and others move apart. Rows are seen once: counts give the couplings, a bounded sample of
+come close and others move away. Rows are seen once: counts give the couplings, a bounded sample of
 pairs of rows gives what to learn from, and the cost of learning does not depend on their number.
-The equations are in ``_helic_blocks`` (6.2–6.18) and ``_helic_solver`` (6.19).
+
+A pair of rows is a handful of pairs of values, and few of those are distinct: a squared distance is
+looked up, ``d = M T ω``, M saying which pairs of values each pair of rows consists of and T
+the squared distance of each pair of values in each block. The residuals of all pairs of rows are
+first added up per pair of values, ``A = Mᵀ residual``, so that the gradient is ``TᵀA``. The matrix
+of pairs × features, which the paper works on, is never formed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
+from scipy import sparse
+from scipy.optimize import minimize
 
-from tabweave.base import ValueEmbedder, require_rows
-from tabweave.blocks.value_tables import ValueTables
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import ValueEmbedder, require_rows, seed_of
+from tabweave.blocks.value_tables import ValueTables, gram_factor
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, _checked_weight
-from tabweave.counts.couplings import refuse_sets
-from tabweave.embed.helic.solver import (
-    LINEAR,
-    Block,
-    Distances,
-    Objective,
-    PairSample,
-    ValuePairs,
-    adam,
-    column_blocks,
-    coupling_spaces,
-    distance_table,
-    kernel_columns,
-    minimise,
-    weighted_table,
-)
+from tabweave.counts.couplings import frequencies, refuse_sets
+from tabweave.embed.helic.pairs import Pairs, PairSample
 from tabweave.embed.register import embedder
+from tabweave.embed.weave import named_weights
 from tabweave.engines import read_with_classes
 from tabweave.rows.table import Schema, Table
 
+LINEAR = couplings.kernel_family((), (1,))
+OWN_WEIGHTS = 64  # a column of at most so many values has an identity weight for each of them
 _LARGEST_KEPT = 1 << 20  # blocks of a column larger than this are built twice, not kept
 
 
@@ -48,24 +47,17 @@ class HELIC(ValueEmbedder):
 
     Parameters
     ----------
-    variant : {"helic", "linear", "hc"}, default="helic"
-        ``"linear"`` sees couplings through linear kernels only; ``"hc"`` learns no weights and
-        puts the coupling spaces side by side (Section 6.4.4).
-    solver : {"full", "paper"}, default="full"
-        ``"full"`` minimises a smooth, convex form of Eq. (6.19) to the end; ``"paper"`` is Adam
-        on Eq. (6.19) as printed, for the record.
+    variant : {"helic", "balanced", "linear", "hc"}, default="helic"
+        Weights start with values merely equal or not, as in one-hot, or, ``"balanced"``, with all
+        spaces of a column alike. ``"linear"`` sees couplings through linear kernels only; ``"hc"``
+        learns no weights and puts the coupling spaces side by side (Section 6.4.4).
     pull : float, default=0.01
         How strongly weights are pulled to where they start; ``inf`` leaves them there. Choose it
-        with ``start`` by cross-validation, see ``docs/systems/helic.md``.
-    start : {"identity", "balanced"}, default="identity"
-        Where weights start: with values merely equal or not, as in one-hot; or with all spaces
-        of a column alike.
+        with ``variant`` by cross-validation, see ``docs/systems/helic.md``.
     n_pairs : int, default=20000
         Number of pairs of rows to learn from; all pairs of distinct rows if they are no more.
-    kernels : mapping of name to kernel, optional
-        By default 11 Gaussians and 3 polynomials.
-    max_iter : int, optional
-        Most steps of the solver; by default 200, and 1000 for ``"paper"``.
+    max_iter : int, default=200
+        Most steps of the solver, which is done after some 20.
     random_state : int, RandomState or None
         Seed of the sample of pairs.
     schema, unknown, dtype
@@ -79,21 +71,26 @@ class HELIC(ValueEmbedder):
     threshold_ : float
         The squared distance b that divides pairs of one class from others.
     objective_ : list of float
-        The objective at the start and after each step (``"paper"``: every 50 steps).
+        The objective at the start and after each step.
     n_iter_ : int
         Number of steps noted in ``objective_``, at least 1.
     pairs_ : Pairs
         The pairs learned from: values of both rows, relation and weight.
     landmarks_ : dict of str to int
         The columns with many values, seen through so many of them; they have one weight.
+    tables_ : ValueTables
+        The representation.
 
     Notes
     -----
-    ``d_ij = Σ ω_l (φ_il - φ_jl)²`` (6.17). Each kernel of each space is scaled so that rows are on
-    average as far apart as in the column's Gini index ``1 - Σf²``, and ω ≥ 0, b minimise
-    ``½ Σ p_ij [1 + r_ij (d_ij - b)]₊² + (μ/2) Σ s_l (ω_l - ω⁰_l)²``.
-    *Errata.* The penalty λ‖ω‖₁ of Eq. (6.19) shrinks ω to 0 and the printed 1000 steps of 10⁻³
-    move a weight by 1 at most; a kernel matrix has one weight here, not one per column.
+    ``d_ij = Σ ω_l (φ_il - φ_jl)²`` (6.17), over 11 Gaussians and 3 polynomials of each space. Each
+    is scaled so that the mean distance of two rows is the column's Gini index ``1 - Σf²``, and
+    ω ≥ 0, b minimise ``½ Σ p_ij [1 + r_ij (d_ij - b)]₊² + (μ/2) Σ s_l (ω_l - ω⁰_l)²``.
+
+    *Errata.* The penalty λ‖ω‖₁ of Eq. (6.19) shrinks ω to 0 and 1000 steps of 10⁻³ move a weight by
+    1 at most (:class:`tabweave.published.HELIC` has both); a kernel matrix has one weight here, not
+    one per column.
+
     With one class alone there is nothing to learn and weights stay where they start.
     Where there are more pairs than ``n_pairs``, they are drawn by the rows' positions: another
     order of the rows is another sample, as another seed is.
@@ -111,16 +108,27 @@ class HELIC(ValueEmbedder):
 
     _uses_classes = True
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "variant": [StrOptions({"helic", "balanced", "linear", "hc"})],
+        "pull": [Interval(Real, 0, np.inf, closed="both")],
+        "n_pairs": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "solver": ("full",),
+        "kernels": (None,),
+        "start": ("identity",),
+    }
+
     def __init__(
         self,
-        variant: Literal["helic", "linear", "hc"] = "helic",
+        variant: Literal["helic", "balanced", "linear", "hc"] = "helic",
         *,
-        solver: Literal["full", "paper"] = "full",
         pull: float = 0.01,
-        start: Literal["identity", "balanced"] = "identity",
         n_pairs: int = 20_000,
-        kernels: Any = None,
-        max_iter: int | None = None,
+        max_iter: int = 200,
         random_state: Any = None,
         schema: Any = None,
         unknown: str = "centroid",
@@ -128,13 +136,20 @@ class HELIC(ValueEmbedder):
     ) -> None:
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.variant = variant
-        self.solver = solver
         self.pull = pull
-        self.start = start
         self.n_pairs = n_pairs
-        self.kernels = kernels
         self.max_iter = max_iter
         self.random_state = random_state
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        choice = tuple(state.get(name) for name in ("variant", "solver", "start"))
+        if choice == ("helic", "full", "balanced"):
+            state = state | {"variant": "balanced", "start": "identity"}
+        chosen, state = super()._upgraded(state)
+        if chosen is HELIC and state["max_iter"] is None:
+            state = state | {"max_iter": 200}
+        return chosen, state
 
     @property
     def _needs_rows(self) -> bool:  # type: ignore[override]
@@ -144,24 +159,17 @@ class HELIC(ValueEmbedder):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from rows and their classes; a weight of 2 is the same as having a row twice."""
-        self._check()
-        X, y = read_with_classes(X, y)
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        y = _as_cells(y)
-        counts = self._count(table, y, sample_weight)
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        self._sample = PairSample.empty(len(table.schema), int(self.n_pairs), int(seed))
-        self._keep_pairs(table, y, sample_weight, counts)
-        return super().fit_counts(counts)
+        self._validate_params()
+        return self._first_rows(X, y, sample_weight).learn()
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them in order.
 
         The sample of pairs is renewed as rows come in; new values and classes are welcome.
         """
+        self._validate_params()
         if "counts_" not in vars(self):
-            return self.fit(X, y, sample_weight)
+            return self._first_rows(X, y, sample_weight)
         X, y = read_with_classes(X, y)
         table, y = self._read_fitted(X), _as_cells(y)
         more = self._count(table, y, sample_weight)
@@ -169,12 +177,23 @@ class HELIC(ValueEmbedder):
         self._keep_pairs(table, y, sample_weight, more)
         return self._hold(counts)
 
+    def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X, y = read_with_classes(X, y)
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        y = _as_cells(y)
+        counts = self._count(table, y, sample_weight)
+        seed = seed_of(self.random_state)
+        self._sample = PairSample.empty(len(table.schema), int(self.n_pairs), seed)
+        self._keep_pairs(table, y, sample_weight, counts)
+        return self._start(counts)
+
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts alone, which ``variant="hc"`` can and the others cannot."""
         if self._needs_rows:
             raise TypeError(
-                f"HELIC(variant={self.variant!r}) learns from pairs of rows and their classes, and "
-                "counts hold no rows: use fit or partial_fit, or variant='hc', which learns none"
+                f"expected rows, got counts: HELIC(variant={self.variant!r}) learns from pairs of "
+                "rows and their classes; use fit or partial_fit, or variant='hc', which learns none"
             )
         self.__dict__.pop("_sample", None)
         return super().fit_counts(counts)
@@ -189,7 +208,6 @@ class HELIC(ValueEmbedder):
     # -- learning --------------------------------------------------------------------------
 
     def _learn(self, counts: Counts) -> ValueTables:
-        self._check()
         if counts.class_pairs is None:
             raise ValueError("HELIC needs classes; count the rows with y")
         refuse_sets(counts, "HELIC")
@@ -202,18 +220,20 @@ class HELIC(ValueEmbedder):
         if self.variant == "hc":
             return self._side_by_side(counts)
         if "_sample" not in vars(self):
-            raise TypeError(f"HELIC was given counts; variant={self.variant!r} needs rows: use fit")
+            raise TypeError(
+                f"expected rows, got counts: variant={self.variant!r} needs rows; use fit"
+            )
         self.pairs_ = self._sample.pairs(counts)
-        tables = self._as_printed(counts) if self.solver == "paper" else self._minimised(counts)
+        tables = self._weighted(counts)
         self.n_iter_ = max(len(self.objective_) - 1, 1)
         return tables
 
-    def _minimised(self, counts: Counts) -> ValueTables:
+    def _weighted(self, counts: Counts) -> ValueTables:
         columns = range(len(counts.names))
         kept: dict[int, list[Block]] = {}
         met, tables, names, starts, stiffness = [], [], [], [], []
         for a in columns:
-            blocks = column_blocks(counts, a, self._kernels(), self.start)
+            blocks = self._blocks(counts, a)
             if len(blocks) == 1 or sum(b.rows.size for b in blocks) <= _LARGEST_KEPT:
                 kept[a] = blocks
             pairs = ValuePairs.of(self.pairs_, a, int(counts.sizes[a]))
@@ -229,64 +249,30 @@ class HELIC(ValueEmbedder):
             np.concatenate(stiffness),
             float(self.pull),
         )
-        omega, self.threshold_, self.objective_ = minimise(objective, int(self.max_iter or 200))
+        omega, self.threshold_, self.objective_ = minimise(objective, int(self.max_iter))
         weights = np.split(omega, np.cumsum(list(map(len, names)))[:-1])
-        self.weights_ = _named(counts, names, weights)
+        self.weights_ = named_weights(counts, names, weights)
         rows = []
         for a in columns:
-            blocks = kept.get(a) or column_blocks(counts, a, self._kernels(), self.start)
+            blocks = kept.get(a) or self._blocks(counts, a)
             rows.append(weighted_table(blocks, weights[a], int(counts.sizes[a])))
-        return ValueTables.from_features(rows, counts)
-
-    def _as_printed(self, counts: Counts) -> ValueTables:
-        for name in self.landmarks_:
-            raise ValueError(
-                f"column {name!r} has too many values for solver='paper', which weighs each of "
-                "their kernel columns; use solver='full'"
-            )
-        columns = [kernel_columns(counts, a, self._kernels()) for a in range(len(counts.names))]
-        names, features = [names for names, _ in columns], [rows for _, rows in columns]
-        weights, self.threshold_, self.objective_ = adam(
-            features,
-            self.pairs_,
-            sparsity=1 / sum(map(len, names)),
-            max_iter=int(self.max_iter or 1000),
-            seed=self._sample.seed,
-        )
-        means = [w.reshape(len(n), -1).mean(axis=1) for w, n in zip(weights, names, strict=True)]
-        self.weights_ = _named(counts, names, means)
-        rows = [np.sqrt(w) * f for f, w in zip(features, weights, strict=True)]  # Eq. (6.18)
         return ValueTables.from_features(rows, counts)
 
     def _side_by_side(self, counts: Counts) -> ValueTables:
         tables, names = [], []
         for a in range(len(counts.names)):
-            marks = couplings.landmarks(counts, a, couplings.MAX_LANDMARKS)
-            blocks = list(couplings.kernel_blocks(coupling_spaces(counts, a), LINEAR, marks))
-            tables.append(couplings.factor(np.sum([b.gram for b in blocks], axis=0), marks))
+            landmark_ids = couplings.landmarks(counts, a, couplings.MAX_LANDMARKS)
+            blocks = list(couplings.kernel_blocks(coupling_spaces(counts, a), LINEAR, landmark_ids))
+            tables.append(couplings.factor(np.sum([b.gram for b in blocks], axis=0), landmark_ids))
             names.append([f"{b.space}/{b.kernel}" for b in blocks])
-        self.weights_ = _named(counts, names, [np.ones(len(n)) for n in names])
+        self.weights_ = named_weights(counts, names, [np.ones(len(n)) for n in names])
         return ValueTables.from_features(tables, counts)
 
-    def _kernels(self) -> dict[str, couplings.Kernel]:
-        if self.variant == "linear":
-            return LINEAR
-        return couplings.kernel_family() if self.kernels is None else dict(self.kernels)
+    def _blocks(self, counts: Counts, column: int) -> list[Block]:
+        return column_blocks(counts, column, self._kernels(), self.variant == "balanced")
 
-    def _check(self) -> None:
-        allowed = {
-            "variant": ("helic", "linear", "hc"),
-            "solver": ("full", "paper"),
-            "start": ("balanced", "identity"),
-        }
-        for name, choices in allowed.items():
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name}={getattr(self, name)!r}: use one of {choices}")
-        if not isinstance(self.pull, Real) or not float(self.pull) >= 0:
-            raise ValueError(f"pull={self.pull!r}: use a number >= 0, or inf")
-        for name, value in (("n_pairs", self.n_pairs), ("max_iter", self.max_iter or 1)):
-            if not isinstance(value, Integral) or int(value) < 1:
-                raise ValueError(f"{name}={value!r}: use a whole number >= 1")
+    def _kernels(self) -> dict[str, couplings.Kernel]:
+        return LINEAR if self.variant == "linear" else couplings.kernel_family()
 
 
 def _as_cells(y: Any) -> Any:
@@ -294,8 +280,247 @@ def _as_cells(y: Any) -> Any:
     return np.asarray(y) if hasattr(y, "__array__") and not hasattr(y, "__len__") else y
 
 
-def _named(counts: Counts, names: Sequence[list[str]], weights: Sequence[np.ndarray]) -> dict:
-    return {
-        column: dict(zip(own, w.tolist(), strict=True))
-        for column, own, w in zip(counts.names, names, weights, strict=True)
-    }
+# -- what each weight of a column multiplies ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one weight multiplies: inner products of a column's values, or rows that give them.
+
+    Attributes
+    ----------
+    name : str
+        ``space/kernel``, or ``identity/value``.
+    rows : ndarray
+        The Gram matrix of the values; for a column with many values, their rows.
+    start : float
+        The weight to start from.
+    stiffness : float
+        How strongly a weight is pulled back: the block's mean distance over its fair share.
+    is_gram : bool
+        What ``rows`` are.
+    """
+
+    name: str
+    rows: np.ndarray
+    start: float
+    stiffness: float
+    is_gram: bool = True
+
+    def squared(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """Eq. (6.11): the squared distances of pairs of values."""
+        if not self.is_gram:
+            return ((self.rows[first] - self.rows[second]) ** 2).sum(axis=1)
+        own = np.diagonal(self.rows)
+        return np.maximum(own[first] + own[second] - 2 * self.rows[first, second], 0)
+
+
+def coupling_spaces(counts: Counts, column: int) -> dict[str, couplings.Points]:
+    """Eqs. (6.2), (6.5), (6.8): intra-attribute, inter-attribute and attribute-class couplings."""
+    spaces = {"intra": couplings.intra(counts, column)}
+    if len(counts.names) > 1:
+        spaces["inter"] = couplings.inter(counts, column)
+    return spaces | {"class": couplings.by_class(counts, column)}
+
+
+def column_blocks(
+    counts: Counts, column: int, kernels: dict[str, couplings.Kernel], balanced: bool
+) -> list[Block]:
+    """Return the blocks of a column; a column with one value has none.
+
+    The starting weight 1 of a column goes to the identity, or, if ``balanced``, is shared equally
+    by its spaces, and within a space by its kernels.
+    """
+    every = frequencies(counts)
+    f = every[column]
+    gini = 1 - f @ f
+    if gini <= couplings.NEGLIGIBLE:
+        return []
+    mean = gini / sum(1 - own @ own for own in every)
+    landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
+    if len(landmark_ids) < len(f):
+        gram = _mean_gram(counts, column, kernels, landmark_ids) * mean
+        rows = couplings.factor(gram, landmark_ids)
+        return [Block("mean", rows, 1.0, mean, is_gram=False)]
+    kept = list(_unit_blocks(counts, column, kernels, landmark_ids))
+    n_kernels = Counter(block.space for block in kept)
+    out: list[Block] = []
+    for block in kept:
+        share = 1 / (len(n_kernels) * n_kernels[block.space])
+        first = share if balanced else float(block.space == "identity")
+        if block.space == "identity" and len(f) <= OWN_WEIGHTS:
+            out += _own_blocks(counts, column, mean / gini, first, share)
+        else:
+            name = f"{block.space}/{block.kernel}"
+            out.append(Block(name, block.gram * mean, first, mean / share))
+    return out
+
+
+def _own_blocks(
+    counts: Counts, column: int, unit: float, start: float, share: float
+) -> Iterator[Block]:
+    """Yield the identity value by value: how much it matters to have this very value or not.
+
+    Two rows differ in it with probability 2f(1 - f); over all values that adds up to 2 Gini.
+    """
+    f = frequencies(counts)[column]
+    for v, label in enumerate(counts.labels[column]):
+        gram = np.zeros((len(f), len(f)))
+        gram[v, v] = unit / 2
+        yield Block(f"identity/{label!s}", gram, start, unit * f[v] * (1 - f[v]) / share)
+
+
+def _unit_blocks(
+    counts: Counts, column: int, kernels: dict[str, couplings.Kernel], landmark_ids: np.ndarray
+) -> Iterator[couplings.KernelBlock]:
+    """Eq. (6.10): yield the kernels in which values differ, rows at mean squared distance 1."""
+    f = frequencies(counts)[column]
+    spaces = coupling_spaces(counts, column)
+    identity = couplings.identity_block(len(f), landmark_ids)
+    for block in chain([identity], couplings.kernel_blocks(spaces, kernels, landmark_ids)):
+        distance = 2 * block.inertia(f, landmark_ids)
+        if distance > couplings.NEGLIGIBLE:
+            yield couplings.KernelBlock(
+                block.space, block.kernel, block.gram / distance, block.diagonal / distance
+            )
+
+
+def _mean_gram(
+    counts: Counts, column: int, kernels: dict[str, couplings.Kernel], landmark_ids: np.ndarray
+) -> np.ndarray:
+    """Return the balanced mean of a column's kernels, all values against the landmarks."""
+    sums: dict[str, np.ndarray] = {}
+    n_kernels: Counter[str] = Counter()
+    for block in _unit_blocks(counts, column, kernels, landmark_ids):
+        sums[block.space] = sums.get(block.space, 0) + block.gram
+        n_kernels[block.space] += 1
+    return np.sum([total / n_kernels[space] for space, total in sums.items()], axis=0) / len(sums)
+
+
+def distance_table(blocks: list[Block], first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Eq. (6.11): the squared distance of each pair of values in each block."""
+    columns = [block.squared(first, second) for block in blocks]
+    return np.array(columns).reshape(len(blocks), len(first)).T
+
+
+def weighted_table(blocks: list[Block], weights: np.ndarray, n_values: int) -> np.ndarray:
+    """Eq. (6.18): rows of values whose squared distances are ``Σ ω_p d_p``, Eq. (6.13)."""
+    if not blocks:
+        return np.zeros((n_values, 0))
+    if not blocks[0].is_gram:
+        return np.sqrt(weights[0]) * blocks[0].rows
+    gram = np.zeros((n_values, n_values))
+    for block, weight in zip(blocks, weights, strict=True):
+        gram += weight * block.rows
+    return gram_factor(gram)[0]
+
+
+# -- what the weights minimise ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ValuePairs:
+    """The distinct pairs of unlike values of one column that a sample of pairs of rows holds."""
+
+    first: np.ndarray
+    second: np.ndarray
+    met: Any  # csr_array (pairs of rows, pairs of values): which one each pair of rows has
+
+    @classmethod
+    def of(cls, pairs: Pairs, column: int, n_values: int) -> ValuePairs:
+        """Collect the pairs of values of pairs of rows; equal values are at distance 0."""
+        left, right = pairs.left[:, column], pairs.right[:, column]
+        low, high = np.minimum(left, right), np.maximum(left, right)
+        unlike = np.flatnonzero(low != high)
+        keys, index = np.unique(
+            low[unlike].astype(np.int64) * n_values + high[unlike], return_inverse=True
+        )
+        met = sparse.csr_array(
+            (np.ones(len(unlike)), (unlike, index)), shape=(len(left), len(keys))
+        )
+        return cls(keys // max(n_values, 1), keys % max(n_values, 1), met)
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """Squared distances of pairs of rows as a linear function of weights, and its transpose."""
+
+    met: Any  # (pairs of rows, pairs of values of all columns)
+    tables: list[np.ndarray]  # per column (pairs of values, weights)
+
+    @classmethod
+    def of(cls, columns: Sequence[ValuePairs], tables: Sequence[np.ndarray]) -> Distances:
+        """Join the columns."""
+        return cls(sparse.hstack([c.met for c in columns], format="csr"), list(tables))
+
+    def __call__(self, omega: np.ndarray) -> np.ndarray:
+        """Eq. (6.17): ``d_ij = Σ ω_l k_ijl``, through the distances of values."""
+        parts = np.split(omega, np.cumsum([t.shape[1] for t in self.tables])[:-1])
+        looked_up = [t @ w for t, w in zip(self.tables, parts, strict=True)]
+        return self.met @ np.concatenate(looked_up)
+
+    def transposed(self, residual: np.ndarray) -> np.ndarray:
+        """Return ``Σ_ij residual_ij k_ijl`` for each weight, through sums per pair of values."""
+        mass = np.split(self.met.T @ residual, np.cumsum([len(t) for t in self.tables])[:-1])
+        return np.concatenate([t.T @ m for t, m in zip(self.tables, mass, strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """``½ Σ p_ij [1 + r_ij (d_ij - b)]₊² + (μ/2) Σ s_l (ω_l - ω⁰_l)²``, convex in ω and b.
+
+    Eq. (6.19) with the hinge squared, so that it is smooth, and with a pull towards the starting
+    weights in place of λ‖ω‖₁, which pulls towards 0. Called with (ω, b) it returns its value and
+    gradient.
+    """
+
+    distances: Distances
+    pairs: Pairs
+    start: np.ndarray
+    stiffness: np.ndarray
+    pull: float
+
+    def __call__(self, point: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the value and the gradient at (ω, b)."""
+        omega, b = point[:-1], point[-1]
+        relation, weight = self.pairs.relation, self.pairs.weight
+        slack = np.maximum(1 + relation * (self.distances(omega) - b), 0)
+        residual = weight * slack * relation
+        off = omega - self.start
+        value = 0.5 * (weight @ slack**2) + 0.5 * self.pull * (self.stiffness @ off**2)
+        by_omega = self.distances.transposed(residual) + self.pull * self.stiffness * off
+        return float(value), np.append(by_omega, -residual.sum())
+
+
+def minimise(objective: Objective, max_iter: int) -> tuple[np.ndarray, float, list[float]]:
+    """Minimise over ω ≥ 0 and b by L-BFGS-B; return ω, b and the objective after each step.
+
+    Weights are measured in units in which the pull is equally stiff everywhere. Without pairs of
+    both relations, or with an infinite pull, weights stay where they start.
+    """
+    start, n = objective.start, len(objective.start)
+    if not objective.pairs.weight.any() or np.isinf(objective.pull) or not n:
+        return start, float(objective.pairs.weight @ objective.distances(start)), []
+    unit = np.append(1 / np.sqrt(np.maximum(objective.stiffness, 1e-12)), 1.0)
+    b = float(objective.pairs.weight @ objective.distances(start))
+    first = np.append(start, b)
+    trace = [objective(first)[0]]
+
+    def scaled(point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(point * unit)
+        return value, gradient * unit
+
+    def note(intermediate_result: Any) -> None:
+        trace.append(float(intermediate_result.fun))
+
+    result = minimize(
+        scaled,
+        first / unit,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0, None)] * n + [(None, None)],
+        callback=note,
+        options={"maxiter": max_iter, "maxcor": 20, "ftol": 1e-9},
+    )
+    point = result.x * unit
+    return np.maximum(point[:-1], 0), float(point[-1]), trace

@@ -7,10 +7,13 @@ Eq. (5.11). All logarithms are looked up by count, and there is no limit to the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gammaln
 
+from tabweave._compat import Interval, StrOptions
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, value_evidence
 from tabweave.io.register import storable
 
@@ -31,49 +34,61 @@ class Gibbs:
         the last one.
     n_init : int, default=1
         Chains of each fit; the one with the highest joint probability is kept.
+    truncation : int, default=30
+        Subspaces to start with, at least 2; there is no limit to them later.
+    max_iter : int, default=100
+        Sweeps of a chain.
+    verbose : bool, default=False
+        Whether to report each fit on standard error.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "burn_in": [Interval(Real, 0, 1, closed="left")],
+        "assignment": [StrOptions({"mode", "last"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "truncation": [Interval(Integral, 2, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+    }
 
     burn_in: float = 0.5
     assignment: str = "mode"
     n_init: int = 1
+    truncation: int = 30
+    max_iter: int = 100
+    verbose: bool = False
 
-    def run(self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator) -> Fit:
+    def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
-        if self.assignment not in ("mode", "last"):
-            raise ValueError(f"assignment={self.assignment!r}: use 'mode' or 'last'")
-        if not 0 <= self.burn_in < 1:
-            raise ValueError(f"burn_in={self.burn_in}: use a share from 0 to below 1")
-        if self.n_init < 1:
-            raise ValueError(f"n_init={self.n_init}: use at least 1")
-        chains = [self._chain(expanded(rows), prior, max_iter, rng) for _ in range(self.n_init)]
+        chains = [self._chain(expanded(rows), prior, rng) for _ in range(self.n_init)]
         return max(chains, key=lambda fit: fit.trace[-1])
 
-    def _chain(self, places: np.ndarray, prior: Prior, n_sweeps: int, rng: np.random.Generator):
+    def _chain(self, cells: np.ndarray, prior: Prior, rng: np.random.Generator) -> Fit:
         from tabweave.embed.nonbend.kernels import tally
 
-        n_first = min(prior.truncation, len(places))
-        sampler = Sampler(places, prior, rng.integers(n_first, size=len(places)))
-        votes = np.zeros((len(places), 0), np.uint32)
+        n_first = min(prior.truncation, len(cells))
+        sampler = Sampler(cells, prior, rng.integers(n_first, size=len(cells)))
+        votes = np.zeros((len(cells), 0), np.uint32)
         trace = []
-        for number in range(n_sweeps):
+        for number in range(self.max_iter):
             sampler.sweep(rng)
             trace.append(sampler.log_joint())
-            if self.assignment == "mode" and number >= int(self.burn_in * n_sweeps):
+            if self.assignment == "mode" and number >= int(self.burn_in * self.max_iter):
                 missing = len(sampler.sizes) - votes.shape[1]
                 votes = np.pad(votes, ((0, 0), (0, missing))) if missing else votes
                 tally(sampler.assignment, votes)
         chosen = votes.argmax(axis=1) if votes.shape[1] else sampler.assignment
-        return fit_of(places, chosen, prior, trace)
+        return fit_of(cells, chosen, prior, trace)
 
 
 class Sampler:
     """The state of a chain: the rows' subspaces, and the counts and logarithms that follow."""
 
-    def __init__(self, places: np.ndarray, prior: Prior, assignment: np.ndarray) -> None:
-        self.places, self.prior = places, prior
+    def __init__(self, cells: np.ndarray, prior: Prior, assignment: np.ndarray) -> None:
+        self.cells, self.prior = cells, prior
         self.assignment = np.asarray(assignment, np.int64).copy()
         self.n_slots = int(self.assignment.max()) + 1
-        n, widths = len(places), np.diff(prior.offsets)
+        n, widths = len(cells), np.diff(prior.offsets)
         sizes = np.arange(n + 1.0)
         self._log_of_count = np.log(sizes + prior.alpha0)
         with np.errstate(divide="ignore"):
@@ -88,20 +103,20 @@ class Sampler:
 
         self.counts = np.zeros((int(self.prior.offsets[-1]), capacity), np.int64)
         self.sizes = np.zeros(capacity, np.int64)
-        ones = np.ones(len(self.places), np.int64)
-        add_assigned(self.places, ones, self.assignment, self.counts, self.sizes)
+        ones = np.ones(len(self.cells), np.int64)
+        add_assigned(self.cells, ones, self.assignment, self.counts, self.sizes)
         self._logs = self._log_of_count[self.counts]
 
     def sweep(self, rng: np.random.Generator) -> None:
         """Draw every row's subspace anew, in random order."""
         from tabweave.embed.nonbend.kernels import sweep
 
-        n = len(self.places)
+        n = len(self.cells)
         order, uniforms = rng.permutation(n), rng.random(n)
         done = 0
         while done < n:
             done, self.n_slots = sweep(
-                done, order, self.places, uniforms, self.assignment, self.counts, self._logs,
+                done, order, self.cells, uniforms, self.assignment, self.counts, self._logs,
                 self.sizes, self._log_of_count, self._log_of_size, self._log_rest,
                 np.log(self.prior.alpha), self.n_slots,
             )  # fmt: skip
@@ -122,14 +137,14 @@ def log_joint(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> float:
     return float(partition + value_evidence(counts, sizes, prior).sum())
 
 
-def fit_of(places: np.ndarray, chosen: np.ndarray, prior: Prior, trace: list[float]) -> Fit:
+def fit_of(cells: np.ndarray, chosen: np.ndarray, prior: Prior, trace: list[float]) -> Fit:
     """Return the counts of assigned rows, largest subspace first."""
     from tabweave.embed.nonbend.kernels import add_assigned
 
     _, chosen = np.unique(chosen, return_inverse=True)
     n_subspaces = int(chosen.max()) + 1
     counts, sizes = np.zeros((int(prior.offsets[-1]), n_subspaces)), np.zeros(n_subspaces)
-    add_assigned(places, np.ones(len(places)), chosen, counts, sizes)
+    add_assigned(cells, np.ones(len(cells)), chosen, counts, sizes)
     return Fit(counts, sizes, tuple(trace)).chosen(np.argsort(-sizes, kind="stable"))
 
 
@@ -146,7 +161,7 @@ def expanded(rows: Rows) -> np.ndarray:
             f"a row has weight {odd:g}; method='gibbs' samples whole rows: use whole numbers, or "
             "method='vi'"
         )
-    return np.repeat(rows.places, np.rint(rows.weight).astype(np.int64), axis=0)
+    return np.repeat(rows.cells, np.rint(rows.weight).astype(np.int64), axis=0)
 
 
 def sampled_fit(rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
@@ -155,16 +170,16 @@ def sampled_fit(rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
     The largest ``truncation`` subspaces are kept, with their counts scaled up to all rows.
     """
     if rows.total <= _SAMPLE_ROWS and is_whole(rows.weight):
-        places = expanded(rows)
+        cells = expanded(rows)
     else:
         share = rows.weight / rows.total
-        places = rows.places[np.sort(rng.choice(len(share), _SAMPLE_ROWS, p=share))]
-    first = rng.integers(min(prior.truncation, len(places)), size=len(places))
-    sampler = Sampler(places, prior, first)
+        cells = rows.cells[np.sort(rng.choice(len(share), _SAMPLE_ROWS, p=share))]
+    first = rng.integers(min(prior.truncation, len(cells)), size=len(cells))
+    sampler = Sampler(cells, prior, first)
     for _ in range(_SAMPLE_SWEEPS):
         sampler.sweep(rng)
-    fit = fit_of(places, sampler.assignment, prior, [])
+    fit = fit_of(cells, sampler.assignment, prior, [])
     scale = rows.total / fit.sizes.sum()
-    most = min(len(fit.sizes), prior.truncation, len(rows.places))
+    most = min(len(fit.sizes), prior.truncation, len(rows.cells))
     kept = fit.chosen(np.arange(most))
     return Fit(kept.counts * scale, kept.sizes * scale)

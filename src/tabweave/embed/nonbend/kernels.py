@@ -12,7 +12,7 @@ from numba import njit
 
 from tabweave.blocks.kernels import in_threads
 
-_NOTHING = -38.0  # exp of this is below half a unit in the last place of 1
+_NEGLIGIBLE = -38.0  # exp of this is below half a unit in the last place of 1
 _BLOCK_ROWS = 1 << 14
 _MOST_BLOCKS = 8  # fixed, so that sums do not depend on the number of cores
 _BLOCK_BYTES = 1 << 28
@@ -34,7 +34,7 @@ def _responsibilities(row, base, values, scores):
     total = 0.0
     for t in range(n_subspaces):
         gap = scores[t] - top
-        scores[t] = np.exp(gap) if gap > _NOTHING else 0.0
+        scores[t] = np.exp(gap) if gap > _NEGLIGIBLE else 0.0
         total += scores[t]
     for t in range(n_subspaces):
         scores[t] /= total
@@ -42,13 +42,13 @@ def _responsibilities(row, base, values, scores):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _expect(places, weight, base, values, counts, sizes):
+def _expect(cells, weight, base, values, counts, sizes):
     """Add the rows' expected counts to ``counts`` and ``sizes``; return the sum of normalisers."""
     n_subspaces = len(base)
     scores = np.empty(n_subspaces)
     total = 0.0
-    for i in range(len(places)):
-        row = places[i]
+    for i in range(len(cells)):
+        row = cells[i]
         total += weight[i] * _responsibilities(row, base, values, scores)
         for t in range(n_subspaces):
             scores[t] *= weight[i]
@@ -61,10 +61,10 @@ def _expect(places, weight, base, values, counts, sizes):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _assign(places, base, values, chosen, normaliser):
+def _assign(cells, base, values, chosen, normaliser):
     scores = np.empty(len(base))
-    for i in range(len(places)):
-        normaliser[i] = _responsibilities(places[i], base, values, scores)
+    for i in range(len(cells)):
+        normaliser[i] = _responsibilities(cells[i], base, values, scores)
         best = 0
         for t in range(1, len(base)):
             if scores[t] > scores[best]:
@@ -73,49 +73,49 @@ def _assign(places, base, values, chosen, normaliser):
 
 
 @njit(nogil=True, cache=True)
-def add_assigned(places, weight, chosen, counts, sizes):
+def add_assigned(cells, weight, chosen, counts, sizes):
     """Add rows to the counts of the subspaces they are assigned to."""
-    for i in range(len(places)):
+    for i in range(len(cells)):
         t = chosen[i]
         sizes[t] += weight[i]
-        for a in range(places.shape[1]):
-            counts[places[i, a], t] += weight[i]
+        for a in range(cells.shape[1]):
+            counts[cells[i, a], t] += weight[i]
 
 
 def expect(
-    places: np.ndarray, weight: np.ndarray, base: np.ndarray, values: np.ndarray
+    cells: np.ndarray, weight: np.ndarray, base: np.ndarray, values: np.ndarray
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Eqs. (5.18)–(5.22): one pass over the rows.
 
     Returns the weighted sum of log normalisers, the expected value counts (V, subspaces) and the
     expected sizes (subspaces).
     """
-    n_blocks = _number_of_blocks(len(places), values.nbytes)
-    edges = np.linspace(0, len(places), n_blocks + 1).astype(np.intp)
+    n_blocks = _number_of_blocks(len(cells), values.nbytes)
+    edges = np.linspace(0, len(cells), n_blocks + 1).astype(np.intp)
     counts = np.zeros((n_blocks, *values.shape))
     sizes = np.zeros((n_blocks, len(base)))
     totals = np.zeros(n_blocks)
 
     def work(b: int) -> None:
         part = slice(edges[b], edges[b + 1])
-        totals[b] = _expect(places[part], weight[part], base, values, counts[b], sizes[b])
+        totals[b] = _expect(cells[part], weight[part], base, values, counts[b], sizes[b])
 
     in_threads(work, range(n_blocks))
     return float(totals.sum()), counts.sum(axis=0), sizes.sum(axis=0)
 
 
 def assign(
-    places: np.ndarray, base: np.ndarray, values: np.ndarray
+    cells: np.ndarray, base: np.ndarray, values: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the likeliest subspace of each row and its log normaliser (log density)."""
-    chosen = np.empty(len(places), np.intp)
-    normaliser = np.empty(len(places))
-    n_blocks = _number_of_blocks(len(places), 1)
-    edges = np.linspace(0, len(places), n_blocks + 1).astype(np.intp)
+    chosen = np.empty(len(cells), np.intp)
+    normaliser = np.empty(len(cells))
+    n_blocks = _number_of_blocks(len(cells), 1)
+    edges = np.linspace(0, len(cells), n_blocks + 1).astype(np.intp)
 
     def work(b: int) -> None:
         part = slice(edges[b], edges[b + 1])
-        _assign(places[part], base, values, chosen[part], normaliser[part])
+        _assign(cells[part], base, values, chosen[part], normaliser[part])
 
     in_threads(work, range(n_blocks))
     return chosen, normaliser
@@ -148,7 +148,7 @@ def _choose(scores, n_slots, uniform):
     total = 0.0
     for t in range(n_slots):
         gap = scores[t] - top
-        if gap > _NOTHING:
+        if gap > _NEGLIGIBLE:
             total += np.exp(gap)
         scores[t] = total
     aim = uniform * total
@@ -160,7 +160,7 @@ def _choose(scores, n_slots, uniform):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def sweep(
-    first, order, places, uniforms, assignment, counts, logs, sizes, log_of_count, log_of_size,
+    first, order, cells, uniforms, assignment, counts, logs, sizes, log_of_count, log_of_size,
     log_rest, log_alpha, n_slots
 ):  # fmt: skip
     """Eq. (5.11) for every row from ``first`` on; return (next row, number of slots in use).
@@ -173,7 +173,7 @@ def sweep(
     scores = np.empty(len(sizes))
     for k in range(first, len(order)):
         i = order[k]
-        row = places[i]
+        row = cells[i]
         move(row, assignment[i], -1, counts, logs, sizes, log_of_count)
         empty = -1
         for t in range(n_slots):

@@ -1,10 +1,9 @@
-"""What both inferences of Non-BEND share: the prior, the fit they leave, and its evidence."""
+"""What both inferences of Non-BEND share: rows and prior in, the fit they leave, its evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln
@@ -12,7 +11,80 @@ from scipy.special import gammaln
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Table, distinct_rows
-from tabweave.rows.vocabulary import positions
+from tabweave.rows.vocabulary import Vocabulary
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Distinct rows with multiplicities.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (rows, columns), int32
+        The value of each cell, as its index among the V values of all columns.
+    weight : ndarray of shape (rows,)
+        How often each row occurs.
+    offsets : ndarray of shape (columns + 1,)
+        Where each column starts among the V values; V comes last.
+    """
+
+    _renamed: ClassVar[dict[str, str]] = {"places": "cells"}
+
+    cells: np.ndarray
+    weight: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, counts: Counts, weight: np.ndarray | None) -> Rows:
+        """Return the distinct rows of a table in the vocabulary of its counts."""
+        cells = locate(table, counts)
+        if weight is None:
+            weight = np.ones(len(cells))
+        return cls(cells[weight > 0], weight[weight > 0].astype(float), counts.offsets).distinct()
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """Number of values of each column."""
+        return np.diff(self.offsets)
+
+    @property
+    def n_values(self) -> int:
+        """Number of values of all columns together."""
+        return int(self.offsets[-1])
+
+    @property
+    def total(self) -> float:
+        """Number of rows, repeated ones included."""
+        return float(self.weight.sum())
+
+    def distinct(self) -> Rows:
+        """Return every row once, ordered by its values."""
+        codes = self.cells - self.offsets[:-1].astype(np.int32)
+        first, inverse = distinct_rows(list(codes.T))
+        weight = np.bincount(inverse, self.weight, minlength=len(first))
+        return Rows(np.ascontiguousarray(self.cells[first]), weight, self.offsets)
+
+    def joined(self, other: Rows) -> Rows:
+        """Return the rows of both, which share one vocabulary."""
+        cells = np.concatenate([self.cells, other.cells])
+        return Rows(cells, np.concatenate([self.weight, other.weight]), self.offsets).distinct()
+
+    def reindexed(self, old: Vocabulary, new: Vocabulary) -> Rows:
+        """Return the same rows in a larger vocabulary."""
+        lookup = old.reindex(new).astype(np.int32)
+        return Rows(lookup[self.cells], self.weight, new.offsets)
+
+
+@storable
+@dataclass(frozen=True)
+class Prior:
+    """The concentrations: α of the subspaces, α₀ of each value in a subspace; most subspaces."""
+
+    alpha: float
+    alpha0: float
+    truncation: int
+    offsets: np.ndarray
 
 
 @storable
@@ -43,15 +115,23 @@ class Fit:
         return self.chosen(self.sizes >= 0.5 * min(1.0, self.sizes.max()))
 
 
-@storable
-@dataclass(frozen=True)
-class Prior:
-    """The concentrations: α of the subspaces, α₀ of each value in a subspace; most subspaces."""
+def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
+    """Return the cells (rows × columns) of a table, as indices among the values counted.
 
-    alpha: float
-    alpha0: float
-    truncation: int
-    offsets: np.ndarray
+    A value that was not counted stands behind the last of its column, where the next column
+    begins; ``shift=1`` leaves room for it by moving column a on by a.
+    """
+    vocabulary = counts.vocabulary
+    for name, column in zip(vocabulary.names, vocabulary.find(table), strict=True):
+        if not isinstance(column, Codes):
+            raise ValueError(
+                f"column {name!r} holds sets; NonBEND models one value a cell: give each element "
+                "a column of its own (present or absent), or leave the column out"
+            )
+    starts = vocabulary.offsets[:-1] + shift * np.arange(len(vocabulary))
+    columns = zip(vocabulary.codes(table), starts, strict=True)
+    out = [(codes + start).astype(np.int32) for codes, start in columns]
+    return np.stack(out, axis=1) if out else np.zeros((table.n_rows, 0), np.int32)
 
 
 def log_prior_normaliser(prior: Prior) -> float:
@@ -75,90 +155,3 @@ def total_inertia(grams: list[np.ndarray], counts: Counts) -> float:
         share = counts.value_counts[counts.span(a)] / counts.n
         inertia += float(share @ gram.diagonal() - share @ gram @ share)
     return inertia
-
-
-# -- Rows for Non-BEND: distinct rows as places among the V values, and how often each occurs
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Distinct rows with multiplicities.
-
-    Attributes
-    ----------
-    places : ndarray of shape (rows, columns), int32
-        Where the value of each cell stands among the V values of all columns.
-    weight : ndarray of shape (rows,)
-        How often each row occurs.
-    offsets : ndarray of shape (columns + 1,)
-        Where each column starts among the V values; V comes last.
-    """
-
-    places: np.ndarray
-    weight: np.ndarray
-    offsets: np.ndarray
-
-    @classmethod
-    def of(cls, table: Table, counts: Counts, weight: np.ndarray | None) -> Rows:
-        """Return the distinct rows of a table in the vocabulary of its counts."""
-        places = locate(table, counts)
-        if weight is None:
-            weight = np.ones(len(places))
-        return cls(places[weight > 0], weight[weight > 0].astype(float), counts.offsets).distinct()
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """Number of values of each column."""
-        return np.diff(self.offsets)
-
-    @property
-    def n_values(self) -> int:
-        """Number of values of all columns together."""
-        return int(self.offsets[-1])
-
-    @property
-    def total(self) -> float:
-        """Number of rows, repeated ones included."""
-        return float(self.weight.sum())
-
-    def distinct(self) -> Rows:
-        """Return every row once, ordered by its values."""
-        codes = self.places - self.offsets[:-1].astype(np.int32)
-        first, inverse = distinct_rows(list(codes.T))
-        weight = np.bincount(inverse, self.weight, minlength=len(first))
-        return Rows(np.ascontiguousarray(self.places[first]), weight, self.offsets)
-
-    def joined(self, other: Rows) -> Rows:
-        """Return the rows of both, which share one vocabulary."""
-        places = np.concatenate([self.places, other.places])
-        return Rows(places, np.concatenate([self.weight, other.weight]), self.offsets).distinct()
-
-    def moved(self, old: Sequence[Sequence[Any]], counts: Counts) -> Rows:
-        """Return the same rows in the larger vocabulary of newer counts."""
-        place = [
-            start + positions(known, asked)
-            for start, known, asked in zip(counts.offsets, counts.labels, old, strict=False)
-        ]
-        lookup = np.concatenate([np.zeros(0, np.intp), *place]).astype(np.int32)
-        return Rows(lookup[self.places], self.weight, counts.offsets)
-
-
-def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
-    """Return the places (rows × columns) of a table's values among those that were counted.
-
-    A value that was not counted stands behind the last of its column, where the next column
-    begins; ``shift=1`` leaves room for it by moving column a on by a places.
-    """
-    out = np.zeros((table.n_rows, len(counts.names)), np.int32)
-    for a, (name, known) in enumerate(zip(counts.names, counts.labels, strict=True)):
-        column = table[name]
-        if not isinstance(column, Codes):
-            raise ValueError(
-                f"column {name!r} holds sets; NonBEND models one value a cell: give each element "
-                "a column of its own (present or absent), or leave the column out"
-            )
-        where = counts.offsets[a] + shift * a + positions(known, column.labels)
-        if len(where):
-            out[:, a] = where.astype(np.int32)[column.codes]
-    return out

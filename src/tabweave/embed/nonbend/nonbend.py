@@ -11,12 +11,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from tabweave.base import ValueEmbedder, remember_names, require_rows
+from tabweave._compat import Interval, StrOptions, validate_parameter_constraints
+from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts, _checked_weight
 from tabweave.counts.couplings import refuse_many_values
@@ -30,13 +31,229 @@ from tabweave.rows.table import Schema, distinct_rows
 _MOST_CELLS = 10_000_000
 
 
-class TableModel(ValueEmbedder):
-    """What a fitted mixture says about rows; needs ``weights_``, ``theta_`` and ``alpha0``."""
+@embedder("nonbend", "a table untangled into independent parts", "Zhu 2019, ch. 5")
+class NonBEND(ValueEmbedder):
+    """Embed rows by the independent subspaces they come from.
+
+    A Dirichlet-process mixture of products of multinomials is fitted several times, each fit
+    gives every column a Gram matrix over its values, Eqs. (5.26)–(5.32), and their mean is the
+    representation. Rows are needed more than once; identical rows share a posterior, so cost and
+    memory grow with the number of distinct rows. Set-valued columns are an error.
+
+    Parameters
+    ----------
+    method : {"vi", "gibbs"} or VI or Gibbs, default="vi"
+        Variational inference (fast) or collapsed Gibbs sampling. An object of
+        ``tabweave.embed.nonbend`` sets the number of subspaces and steps, starts, tolerance,
+        burn-in, assignment and reports: ``VI(truncation=50, max_iter=200)``.
+    alpha : float or "auto", default="auto"
+        Concentration of the subspaces: more of them when larger. ``"auto"`` is 1 for variational
+        inference and 50 for Gibbs sampling, and becomes ``alpha_``.
+    alpha0 : float, default=0.1
+        Pseudo-count of every value in a subspace; from 5 on everything falls into one subspace.
+    n_fits : int, default=8
+        Fits whose Grams are averaged: the result hangs less on the seed; 1 is the thesis.
+    random_state : int, RandomState or None
+        Seed of the fits.
+    schema, unknown, dtype
+        As in :class:`~tabweave.OneHot`.
+
+    Attributes
+    ----------
+    n_subspaces_ : int
+        Number of subspaces of the best fit; the following are those of the best fit too.
+    weights_ : ndarray of shape (n_subspaces_,)
+        Share of the rows in each subspace, Eq. (5.27), largest first.
+    theta_ : list of ndarray of shape (n_subspaces_, values)
+        Per column, the probability of each value in each subspace, Eq. (5.26).
+    trace_ : tuple of float
+        The evidence lower bound after each step, or the log joint probability after each sweep.
+    n_iter_ : int
+        Its number of steps or sweeps.
+    fits_ : list
+        All fits.
+    tables_ : ValueTables
+        The representation.
+
+    Notes
+    -----
+    *Errata.* In (5.22) the sum of E[log(1−V_l)] stops at l = t−1; in (5.25) the digamma of the sum
+    runs over the values of the column. The column weights of (5.31), which
+    :class:`tabweave.published.NonBEND` has, are left out: they cost half a point of F and more.
+
+    Examples
+    --------
+    >>> from tabweave import NonBEND
+    >>> rows = {"color": ["red", "blue"] * 20, "size": ["S", "L"] * 20, "shape": ["o"] * 40}
+    >>> model = NonBEND(random_state=0).fit(rows)
+    >>> model.n_subspaces_, model.weights_.tolist()
+    (2, [0.5, 0.5])
+    >>> odd = {"color": ["red", "red"], "size": ["S", "L"], "shape": ["o", "o"]}
+    >>> model.score_samples(odd).round(1).tolist()
+    [-0.7, -5.3]
+    """
 
     weights_: np.ndarray
     theta_: list[np.ndarray]
     n_subspaces_: int
-    alpha0: float
+    _distinct: Rows
+
+    _needs_rows = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "method": [StrOptions({"vi", "gibbs"}), VI, Gibbs],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
+        "alpha0": [Interval(Real, 0, None, closed="neither")],
+        "n_fits": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "column_weights": ("none",),
+    }
+
+    def __init__(
+        self,
+        method: str | VI | Gibbs = "vi",
+        *,
+        alpha: float | str = "auto",
+        alpha0: float = 0.1,
+        n_fits: int = 8,
+        random_state: Any = None,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+        self.method = method
+        self.alpha = alpha
+        self.alpha0 = alpha0
+        self.n_fits = n_fits
+        self.random_state = random_state
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        if "truncation" in state:  # when it was a parameter, a method was its name
+            engine = Gibbs if state["method"] == "gibbs" else VI
+            settings = {name: state.pop(name) for name in ("truncation", "max_iter", "verbose")}
+            state = state | {"method": engine(**settings)}
+        return super()._upgraded(state)
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        engine = self._engine()
+        validate_parameter_constraints(
+            engine._parameter_constraints, vars(engine), type(engine).__name__
+        )
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
+        self._validate_params()
+        return self._first_rows(X, y, sample_weight).learn()
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to the distinct rows seen so far; same result as one ``fit`` on all of them."""
+        self._validate_params()
+        if "counts_" not in vars(self):
+            return self._first_rows(X, y, sample_weight)
+        if "_distinct" not in vars(self):
+            raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
+        X, y = read_with_classes(X, y)
+        table = self._read_fitted(X)
+        more = Counts.of(table, sample_weight=sample_weight)
+        counts = self.counts_ + more
+        if more.schema is not None:
+            rows = Rows.of(table, counts, _checked_weight(sample_weight, table.n_rows))
+            older = self._distinct.reindexed(self.counts_.vocabulary, counts.vocabulary)
+            self._distinct = older.joined(rows)
+        return self._hold(counts)
+
+    def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X, y = read_with_classes(X, y)
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        counts = Counts.of(table, sample_weight=sample_weight)
+        if counts.schema is not None:
+            weight = _checked_weight(sample_weight, table.n_rows)
+            self._distinct = Rows.of(table, counts, weight)
+        return self._start(counts)
+
+    def fit_batches(self, batches: Iterable[Any] | Callable[[], Iterable[Any]]) -> Self:
+        """Learn from batches that are read again for every step, keeping none of them.
+
+        The first pass counts and keeps a random sample, every fit is started on the sample, and
+        further passes carry all fits on over all rows: exact variational inference.
+
+        Parameters
+        ----------
+        batches : list of batches, or function that returns an iterator over them
+            Each batch is anything :meth:`fit` reads.
+        """
+        self._validate_params()
+        counts, self._given_fits = fit_batches(self, batches)
+        self.__dict__.pop("_distinct", None)
+        super().fit_counts(counts)
+        del self._given_fits
+        return self
+
+    def fit_counts(self, counts: Counts) -> NoReturn:
+        """Raise: which values share a row, beyond pairs, cannot be read from counts."""
+        raise TypeError(
+            "expected rows, got counts: NonBEND assigns whole rows to subspaces; use fit(rows), or "
+            "fit_batches(batches) when they do not fit in memory"
+        )
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        refuse_many_values(counts, "NonBEND")
+        prior = self._prior(counts)
+        self.alpha_ = prior.alpha
+        fits = vars(self).get("_given_fits") or self._run_fits(prior)
+        self.fits_ = [fit.occupied() for fit in fits]
+        best = max(self.fits_, key=lambda fit: fit.trace[-1])
+        self.trace_, self.n_iter_ = best.trace, len(best.trace)
+        self.weights_ = subspace_weights(best)
+        self.n_subspaces_ = len(self.weights_)
+        theta = value_probabilities(best, prior)
+        self.theta_ = [theta[counts.span(a)].T for a in range(len(counts.names))]
+        grams = [self._grams(fit, prior) for fit in self.fits_]
+        return ValueTables.from_grams(mean_grams(grams, counts), counts)
+
+    def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
+        """Return what one fit gives to the representation, column by column."""
+        return embedding_grams(fit, prior)
+
+    def _run_fits(self, prior: Prior) -> list[Fit]:
+        engine, fits = self._engine(), []
+        for rng in self._generators():
+            fits.append(engine.run(self._distinct, prior, rng))
+            if engine.verbose:
+                self._report(fits)
+        return fits
+
+    def _report(self, fits: Sequence[Fit]) -> None:
+        fit = fits[-1]
+        print(
+            f"NonBEND: fit {len(fits)} of {self.n_fits}: {len(fit.sizes)} subspaces, "
+            f"{len(fit.trace)} steps, {fit.trace[-1]:.2f}",
+            file=sys.stderr,
+        )
+
+    def _generators(self) -> list[np.random.Generator]:
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=int(self.n_fits))
+        return [np.random.default_rng(seed) for seed in seeds]
+
+    def _engine(self) -> VI | Gibbs:
+        named: dict[str, VI | Gibbs] = {"vi": VI(), "gibbs": Gibbs()}
+        return named[self.method] if isinstance(self.method, str) else self.method
+
+    def _prior(self, counts: Counts) -> Prior:
+        engine, alpha = self._engine(), self.alpha
+        if alpha == "auto":
+            alpha = 50.0 if isinstance(engine, Gibbs) else 1.0
+        return Prior(float(alpha), float(self.alpha0), int(engine.truncation), counts.offsets)
+
+    # -- the model of the table ------------------------------------------------------------
 
     def predict_subspace(self, X: Any) -> np.ndarray:
         """Return the number of each row's likeliest subspace."""
@@ -60,8 +277,8 @@ class TableModel(ValueEmbedder):
         for theta in self.theta_:
             unseen = self.alpha0 / (sizes + self.alpha0 * (theta.shape[1] + 1))
             blocks += [theta.T, unseen[None, :]]
-        places = locate(table, self.counts_, shift=1)
-        return assign(places, np.log(self.weights_), np.log(np.vstack(blocks)))
+        cells = locate(table, self.counts_, shift=1)
+        return assign(cells, np.log(self.weights_), np.log(np.vstack(blocks)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> dict[str, np.ndarray]:
         """Eqs. (5.14), (5.5): draw new rows, as a mapping of column to values."""
@@ -111,227 +328,6 @@ class TableModel(ValueEmbedder):
         return float(np.mean(np.log(share) - self.score_samples(table)))
 
 
-# -- Non-BEND as a model of the table: scores rows, draws new ones, gives back the distribution
-
-
-@embedder("nonbend", "a table untangled into independent parts", "Zhu 2019, ch. 5")
-class NonBEND(TableModel):
-    """Embed rows by the independent subspaces they come from.
-
-    A Dirichlet-process mixture of products of multinomials is fitted several times, each fit
-    gives every column a Gram matrix over its values, Eqs. (5.26)–(5.32), and their mean is the
-    representation. Rows are needed more than once; identical rows share a posterior, so cost and
-    memory grow with the number of distinct rows. Set-valued columns are refused.
-
-    Parameters
-    ----------
-    method : {"vi", "gibbs"} or VI or Gibbs, default="vi"
-        Variational inference (fast) or collapsed Gibbs sampling; an object of
-        ``tabweave.embed.nonbend.nonbend`` sets starts, restarts, tolerance, burn-in and assignment.
-    alpha : float or "auto", default="auto"
-        Concentration of the subspaces: more of them when larger. ``"auto"`` is 1 for variational
-        inference and 50 for Gibbs sampling, and becomes ``alpha_``.
-    alpha0 : float, default=0.1
-        Pseudo-count of every value in a subspace; from 5 on everything falls into one subspace.
-    truncation : int, default=30
-        Most subspaces of ``"vi"``, subspaces that ``"gibbs"`` starts with; at least 2.
-    n_fits : int, default=8
-        Fits whose Grams are averaged: the result hangs less on the seed; 1 is the thesis.
-    max_iter : int, default=100
-        Most steps of a fit (``"vi"``) or its sweeps (``"gibbs"``).
-    column_weights : {"none", "printed", "shrunk"}, default="none"
-        Weights of the columns: Eq. (5.31) as printed, none, or halfway (ours): the mean of both
-        representations at equal inertia.
-    random_state : int, RandomState or None
-        Seed of the fits.
-    verbose : bool, default=False
-        Whether to report each fit on standard error.
-    schema, unknown, dtype
-        As in :class:`~tabweave.OneHot`.
-
-    Attributes
-    ----------
-    n_subspaces_ : int
-        Number of subspaces of the best fit; the following are those of the best fit too.
-    weights_ : ndarray of shape (n_subspaces_,)
-        Share of the rows in each subspace, Eq. (5.27), largest first.
-    theta_ : list of ndarray of shape (n_subspaces_, values)
-        Per column, the probability of each value in each subspace, Eq. (5.26).
-    trace_ : tuple of float
-        The evidence lower bound after each step, or the log joint probability after each sweep.
-    n_iter_ : int
-        Its number of steps or sweeps.
-    fits_ : list
-        All fits.
-
-    Notes
-    -----
-    Errata: in (5.22) the sum of E[log(1−V_l)] stops at l = t−1; in (5.25) the digamma of the sum
-    runs over the values of the column; (5.31) averages over all k subspaces with k−1 in the
-    denominator. With one subspace alone every column weighs 1.
-
-    Examples
-    --------
-    >>> from tabweave.embed.nonbend.nonbend import NonBEND
-    >>> rows = {"color": ["red", "blue"] * 20, "size": ["S", "L"] * 20, "shape": ["o"] * 40}
-    >>> model = NonBEND(random_state=0).fit(rows)
-    >>> model.n_subspaces_, model.weights_.tolist()
-    (2, [0.5, 0.5])
-    >>> odd = {"color": ["red", "red"], "size": ["S", "L"], "shape": ["o", "o"]}
-    >>> model.score_samples(odd).round(1).tolist()
-    [-0.7, -5.3]
-    """
-
-    _needs_rows = True
-
-    def __init__(
-        self,
-        method: str | VI | Gibbs = "vi",
-        *,
-        alpha: float | str = "auto",
-        alpha0: float = 0.1,
-        truncation: int = 30,
-        n_fits: int = 8,
-        max_iter: int = 100,
-        column_weights: str = "none",
-        random_state: Any = None,
-        verbose: bool = False,
-        schema: Any = None,
-        unknown: str = "centroid",
-        dtype: str = "float64",
-    ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
-        self.method = method
-        self.alpha = alpha
-        self.alpha0 = alpha0
-        self.truncation = truncation
-        self.n_fits = n_fits
-        self.max_iter = max_iter
-        self.column_weights = column_weights
-        self.random_state = random_state
-        self.verbose = verbose
-
-    # -- learning --------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
-        X, y = read_with_classes(X, y)
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        counts = Counts.of(table, sample_weight=sample_weight)
-        remember_names(self, table.schema)
-        if counts.schema is not None:
-            weight = _checked_weight(sample_weight, table.n_rows)
-            self._distinct = Rows.of(table, counts, weight)
-        return super().fit_counts(counts)
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the distinct rows seen so far; same result as one ``fit`` on all of them."""
-        if "counts_" not in vars(self):
-            return self.fit(X, y, sample_weight)
-        if "_distinct" not in vars(self):
-            raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
-        X, y = read_with_classes(X, y)
-        table = self._read_fitted(X)
-        more = Counts.of(table, sample_weight=sample_weight)
-        counts = self.counts_ + more
-        if more.schema is not None:
-            rows = Rows.of(table, counts, _checked_weight(sample_weight, table.n_rows))
-            self._distinct = self._distinct.moved(self.counts_.labels, counts).joined(rows)
-        return self._hold(counts)
-
-    def fit_batches(self, batches: Iterable[Any] | Callable[[], Iterable[Any]]) -> Self:
-        """Learn from batches that are read again for every step, keeping none of them.
-
-        The first pass counts and keeps a random sample, every fit is started on the sample, and
-        further passes carry all fits on over all rows: exact variational inference.
-
-        Parameters
-        ----------
-        batches : list of batches, or function that returns an iterator over them
-            Each batch is anything :meth:`fit` reads.
-        """
-        self._check_parameters()
-        counts, self._given_fits = fit_batches(self, batches)
-        self.__dict__.pop("_distinct", None)
-        super().fit_counts(counts)
-        del self._given_fits
-        return self
-
-    def fit_counts(self, counts: Counts) -> NoReturn:
-        """Refuse: which values share a row, beyond pairs, cannot be read from counts."""
-        raise TypeError(
-            "NonBEND assigns whole rows to subspaces, and counts hold only pairs of values: "
-            "use fit(rows), or fit_batches(batches) when they do not fit in memory"
-        )
-
-    def _learn(self, counts: Counts) -> ValueTables:
-        self._check_parameters()
-        refuse_many_values(counts, "NonBEND")
-        prior = self._prior(counts)
-        self.alpha_ = prior.alpha
-        fits = vars(self).get("_given_fits") or self._run_fits(prior)
-        self.fits_ = [fit.occupied() for fit in fits]
-        best = max(self.fits_, key=lambda fit: fit.trace[-1])
-        self.trace_, self.n_iter_ = best.trace, len(best.trace)
-        self.weights_ = subspace_weights(best)
-        self.n_subspaces_ = len(self.weights_)
-        theta = value_probabilities(best, prior)
-        self.theta_ = [theta[counts.span(a)].T for a in range(len(counts.names))]
-        kinds = {"printed": (True,), "none": (False,), "shrunk": (True, False)}
-        grams = [
-            embedding_grams(fit, prior, weighted)
-            for fit in self.fits_
-            for weighted in kinds[self.column_weights]
-        ]
-        return ValueTables.from_grams(mean_grams(grams, counts), counts)
-
-    def _run_fits(self, prior: Prior) -> list[Fit]:
-        fits = []
-        for number, rng in enumerate(self._generators()):
-            fit = self._engine().run(self._distinct, prior, int(self.max_iter), rng)
-            fits.append(fit)
-            if self.verbose:
-                print(
-                    f"NonBEND: fit {number + 1} of {self.n_fits}: {len(fit.sizes)} subspaces, "
-                    f"{len(fit.trace)} steps, {fit.trace[-1]:.2f}",
-                    file=sys.stderr,
-                )
-        return fits
-
-    def _generators(self) -> list[np.random.Generator]:
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=int(self.n_fits))
-        return [np.random.default_rng(seed) for seed in seeds]
-
-    def _engine(self) -> VI | Gibbs:
-        named: dict[str, VI | Gibbs] = {"vi": VI(), "gibbs": Gibbs()}
-        return named[self.method] if isinstance(self.method, str) else self.method
-
-    def _prior(self, counts: Counts) -> Prior:
-        alpha = self.alpha
-        if alpha == "auto":
-            alpha = 50.0 if isinstance(self._engine(), Gibbs) else 1.0
-        return Prior(float(alpha), float(self.alpha0), int(self.truncation), counts.offsets)
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.method, VI | Gibbs) and self.method not in ("vi", "gibbs"):
-            raise ValueError(f"method={self.method!r}: use 'vi', 'gibbs', VI(...) or Gibbs(...)")
-        if self.column_weights not in ("shrunk", "printed", "none"):
-            raise ValueError(
-                f"column_weights={self.column_weights!r}: use 'shrunk', 'printed' or 'none'"
-            )
-        for name in ("alpha", "alpha0"):
-            value = getattr(self, name)
-            if name == "alpha" and value == "auto":
-                continue
-            if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-                raise ValueError(f"{name}={value!r}: a concentration is a number above 0")
-        for name, least in (("truncation", 2), ("n_fits", 1), ("max_iter", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or int(value) < least:
-                raise ValueError(f"{name}={value!r}: use a whole number of at least {least}")
-
-
 # -- the equations -----------------------------------------------------------------------------
 
 
@@ -347,29 +343,20 @@ def subspace_weights(fit: Fit) -> np.ndarray:
     return fit.sizes / fit.sizes.sum()
 
 
-def embedding_grams(fit: Fit, prior: Prior, weighted: bool = True) -> list[np.ndarray]:
-    """Eqs. (5.28)–(5.32): per column, the inner products of its values' vectors.
+def embedding_grams(fit: Fit, prior: Prior) -> list[np.ndarray]:
+    """Eqs. (5.28)–(5.30), (5.32): per column, the inner products of its values' vectors.
 
-    The vector of value v holds, for every subspace h, ``w_j π_h exp(−θ_hv)`` times the one-zero
+    The vector of value v holds, for every subspace h, ``π_h exp(−θ_hv)`` times the one-zero
     vector of v. Two one-zero vectors of V values share V−2 ones, or V−1 when they are the same,
     so the V × subspaces·V features are never formed.
     """
     pi, theta = subspace_weights(fit), value_probabilities(fit, prior)
     grams = []
     for start, stop in zip(prior.offsets[:-1], prior.offsets[1:], strict=True):
-        own = theta[start:stop]
-        scaled = pi * np.exp(-own) * (column_weight(own) if weighted else 1.0)
+        scaled = pi * np.exp(-theta[start:stop])
         n_values = int(stop - start)
         grams.append((scaled @ scaled.T) * (n_values - 2 + np.eye(n_values)))
     return grams
-
-
-def column_weight(theta: np.ndarray) -> float:
-    """Eq. (5.31): mean over a column's values of the spread of θ across subspaces.
-
-    Erratum: the sum runs over all k subspaces, with k−1 in the denominator.
-    """
-    return float(theta.std(axis=1, ddof=1).mean()) if theta.shape[1] > 1 else 1.0
 
 
 def mean_grams(grams: list[list[np.ndarray]], counts: Counts) -> list[np.ndarray]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import betaln, digamma, gammaln
 
+from tabweave._compat import Interval, StrOptions
 from tabweave.base import remember_names
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import expanded, is_whole, sampled_fit
@@ -28,9 +30,11 @@ from tabweave.embed.nonbend.model import (
 )
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Table
+from tabweave.rows.vocabulary import positions, union
 
 _SEED_WEIGHT = 50.0  # log odds of one matching column in a start from rows
 _EMPTY = 1e-12  # share of the rows below which a subspace is dropped
+SAMPLE_ROWS = 20_000  # of all batches, which every fit starts on
 Passes = Callable[[], Iterable[Rows]]
 
 
@@ -50,37 +54,52 @@ class VI:
         Stop when the bound gains less than this share of its size.
     merge : bool, default=False
         Try to unite subspaces at the end, and keep what raises the bound: fewer, cleaner ones.
+    truncation : int, default=30
+        Most subspaces, at least 2.
+    max_iter : int, default=100
+        Most steps of a fit.
+    verbose : bool, default=False
+        Whether to report each fit on standard error.
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "start": [StrOptions({"sweeps", "random", "rows"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Real],
+        "merge": ["boolean"],
+        "truncation": [Interval(Integral, 2, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+    }
 
     start: str = "sweeps"
     n_init: int = 1
     tol: float = 1e-6
     merge: bool = False
+    truncation: int = 30
+    max_iter: int = 100
+    verbose: bool = False
 
-    def run(self, rows: Rows, prior: Prior, max_iter: int, rng: np.random.Generator) -> Fit:
+    def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` fits."""
-        if self.start not in ("sweeps", "random", "rows"):
-            raise ValueError(f"start={self.start!r}: use 'sweeps', 'random' or 'rows'")
-        if self.n_init < 1:
-            raise ValueError(f"n_init={self.n_init}: use at least 1")
         fits = []
         for _ in range(self.n_init):
             first = first_fit(rows, prior, self.start, rng)
-            fits.append(self.ascend(lambda: (rows,), first, prior, max_iter))
+            fits.append(self.ascend(lambda: (rows,), first, prior))
         return max(fits, key=lambda fit: fit.trace[-1])
 
-    def ascend(self, passes: Passes, first: Fit, prior: Prior, max_iter: int) -> Fit:
+    def ascend(self, passes: Passes, first: Fit, prior: Prior) -> Fit:
         """Climb the bound from a first fit; ``passes()`` yields all rows, batch by batch."""
-        fit = self._climb(passes, first, prior, max_iter)
+        fit = self._climb(passes, first, prior, self.max_iter)
         tried: set[tuple[int, int]] = set()
-        while self.merge and len(fit.trace) < max_iter and len(tried) < 8:
+        while self.merge and len(fit.trace) < self.max_iter and len(tried) < 8:
             pair = best_merge(fit, prior, tried)
             if pair is None:
                 break
-            steps = min(5, max_iter - len(fit.trace))
+            steps = min(5, self.max_iter - len(fit.trace))
             united = self._climb(passes, merged(fit, *pair), prior, steps)
             if united.trace[-1] > fit.trace[-1]:
-                rest = max_iter - len(united.trace)
+                rest = self.max_iter - len(united.trace)
                 fit, tried = self._climb(passes, united, prior, rest), set()
             else:
                 tried.add(pair)
@@ -103,19 +122,19 @@ def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> 
 
     if kind == "sweeps":
         return sampled_fit(rows, prior, rng)
-    n_subspaces = min(prior.truncation, len(rows.places))
+    n_subspaces = min(prior.truncation, len(rows.cells))
     counts, sizes = np.zeros((rows.n_values, n_subspaces)), np.zeros(n_subspaces)
     if kind == "random":
         whole = is_whole(rows.weight)
-        places = expanded(rows) if whole else rows.places
-        weight = np.ones(len(places)) if whole else rows.weight
-        add_assigned(places, weight, rng.integers(n_subspaces, size=len(places)), counts, sizes)
+        cells = expanded(rows) if whole else rows.cells
+        weight = np.ones(len(cells)) if whole else rows.weight
+        add_assigned(cells, weight, rng.integers(n_subspaces, size=len(cells)), counts, sizes)
         return Fit(counts, sizes)
     share = rows.weight / rows.weight.sum()
-    seeds = rng.choice(len(rows.places), n_subspaces, replace=False, p=share)
+    seeds = rng.choice(len(rows.cells), n_subspaces, replace=False, p=share)
     for t, seed in enumerate(seeds):
-        counts[rows.places[seed], t] = _SEED_WEIGHT
-    _, counts, sizes = expect(rows.places, rows.weight, np.zeros(n_subspaces), counts)
+        counts[rows.cells[seed], t] = _SEED_WEIGHT
+    _, counts, sizes = expect(rows.cells, rows.weight, np.zeros(n_subspaces), counts)
     return Fit(counts, sizes)
 
 
@@ -131,7 +150,7 @@ def step(passes: Passes, fit: Fit, prior: Prior) -> Fit:
     counts, sizes = np.zeros_like(fit.counts), np.zeros_like(fit.sizes)
     bound = -stick_gap - value_gap
     for rows in passes():
-        total, more, larger = expect(rows.places, rows.weight, log_stick, log_value)
+        total, more, larger = expect(rows.cells, rows.weight, log_stick, log_value)
         bound += total
         counts += more
         sizes += larger
@@ -225,9 +244,7 @@ def merged(fit: Fit, a: int, b: int) -> Fit:
     return Fit(np.delete(counts, b, axis=1), np.delete(sizes, b), fit.trace)
 
 
-# -- Non-BEND out of core: variational inference over batches that are read again for every pass
-
-SAMPLE_ROWS = 20_000
+# -- out of core: batches that are read again for every pass --------------------------------------
 
 
 def fit_batches(
@@ -236,7 +253,10 @@ def fit_batches(
     """Return the counts of all batches and the model's fits over them."""
     engine = model._engine()
     if not isinstance(engine, VI):
-        raise ValueError("batches need method='vi'; Gibbs sampling keeps the state of every row")
+        raise ValueError(
+            "expected method='vi' for batches, got Gibbs sampling, which keeps the state of every "
+            "row"
+        )
     again = batches if callable(batches) else lambda: batches
     if not callable(batches) and isinstance(batches, Iterator):
         raise TypeError(
@@ -257,10 +277,10 @@ def fit_batches(
 
     fits = []
     for number, rng in enumerate(generators):
-        first = engine.run(rows, prior, int(model.max_iter), rng)
+        first = engine.run(rows, prior, rng)
         scaled = Fit(first.counts * (total / rows.total), first.sizes * (total / rows.total))
-        fits.append(engine.ascend(passes, scaled, prior, int(model.max_iter)))
-        if model.verbose:
+        fits.append(engine.ascend(passes, scaled, prior))
+        if engine.verbose:
             print(f"NonBEND: fit {number + 1}: {len(fits[-1].trace)} passes", file=sys.stderr)
     return counts, fits
 
@@ -295,7 +315,7 @@ def _stacked(a: Table, b: Table) -> Table:
         left, right = a[name], b[name]
         for column in (left, right):
             if not isinstance(column, Codes):
-                locate(a, Counts.of(a))  # refuses sets, and says which column
+                locate(a, Counts.of(a))  # raises for sets, and says which column
         codes = np.concatenate(
             [left.codes.astype(np.int64), right.codes.astype(np.int64) + len(left.labels)]
         )
@@ -304,10 +324,8 @@ def _stacked(a: Table, b: Table) -> Table:
 
 
 def _relabelled(codes: np.ndarray, labels: list[Any]) -> Codes:
-    from tabweave.rows.vocabulary import positions, union
-
-    known = union(labels)
-    return Codes(positions(known, labels)[codes], known)
+    distinct = union(labels)
+    return Codes(positions(distinct, labels)[codes], distinct)
 
 
 def _taken(table: Table, index: np.ndarray) -> Table:

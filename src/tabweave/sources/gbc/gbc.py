@@ -23,7 +23,6 @@ from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import canonical
 from tabweave.sources.container import Sources
-from tabweave.sources.gbc.objective import Logistic, Loss, Squared
 from tabweave.sources.gbc.prediction import (
     ClassSmoother,
     Fused,
@@ -31,7 +30,7 @@ from tabweave.sources.gbc.prediction import (
     Smoother,
     Smoothing,
 )
-from tabweave.sources.gbc.team import Binned, all_scores
+from tabweave.sources.gbc.team import Binned, Logistic, Loss, Squared, all_scores
 from tabweave.sources.gbc.training import Problem, Settings, Trained, Training, by_name
 from tabweave.sources.tables import SourceTable, as_floats, plain, read_ids
 

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 
 from tabweave.io.register import storable
-from tabweave.sources.gbc.objective import Loss, source_weights
+from tabweave.sources.gbc.team import Loss, source_weights
 
 Judge = Callable[[np.ndarray], np.ndarray]  # the loss of each row, from fused scores
 SHARPNESS = (1.0, 0.3, 0.1)  # z of Eq. (3.10)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from tabweave.sources.gbc.objective import Loss, graph_weights, source_weights
 from tabweave.sources.gbc.prediction import (
     Fused,
     Fusion,
@@ -28,7 +27,7 @@ from tabweave.sources.gbc.prediction import (
     mean_losses,
     row_losses,
 )
-from tabweave.sources.gbc.team import Binned, Team, all_scores
+from tabweave.sources.gbc.team import Binned, Loss, Team, all_scores, graph_weights, source_weights
 from tabweave.sources.graphs import blend
 
 EVERY = 5  # rounds between two looks at the fused loss

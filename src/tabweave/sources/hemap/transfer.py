@@ -454,7 +454,7 @@ def probabilities(learner: Any, X: np.ndarray) -> np.ndarray:
 
 Codes = tuple[np.ndarray, np.ndarray] | None
 _COMPONENTS = 9
-_CLUSTERS = 8
+_ALIGNED_CLUSTERS = 8
 _PRIOR = 0.05  # of the turn that class means ask for: what they leave open keeps its order
 
 
@@ -509,7 +509,7 @@ def _class_means(
 
 def by_clusters(T: np.ndarray, S: np.ndarray, codes: Codes, rng: np.random.RandomState) -> Aligned:
     """Match clusters by what they hold, then the rows of two clusters by principal component."""
-    k = min(_CLUSTERS, len(T), len(S)) if codes is None else len(np.unique(codes[1]))
+    k = min(_ALIGNED_CLUSTERS, len(T), len(S)) if codes is None else len(np.unique(codes[1]))
     k = min(k, len(np.unique(T, axis=0)), len(np.unique(S, axis=0)))
     seeds = rng.randint(2**31 - 1, size=2)
     in_T = KMeans(k, n_init=5, random_state=seeds[0]).fit_predict(T)

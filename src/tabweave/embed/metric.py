@@ -1,4 +1,8 @@
-"""Rows as tasks see them: read, coded and compared by a fitted metric."""
+"""The metric of a task: a measure's name or an embedder in, rows read, coded and compared out.
+
+Tasks that compare values (kNN, k-modes) have a parameter ``metric``; what it may be, and how rows
+are read by it, is said here once.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,9 @@ def fit_metric(
 
         metric = ValueMetric(metric, schema=schema)
     elif not isinstance(metric, ValueEmbedder):
-        raise TypeError(f"metric={metric!r}: use the name of a measure or an embedder of tabweave")
+        raise TypeError(
+            f"expected metric to be the name of a measure or an embedder, got {metric!r}"
+        )
     elif schema is not None:
         raise ValueError(f"give the schema to the metric: {type(metric).__name__}(schema=...)")
     elif "counts_" not in vars(metric):
@@ -55,7 +61,7 @@ def read_rows(task: Any, X: Any) -> Table:
 def _read(metric: ValueEmbedder, X: Any, schema: Schema) -> Table:
     table = metric._read(X, schema)
     if schema.complete and table.schema.names != schema.names:
-        raise ValueError(f"the table has columns {table.schema.names}, not {schema.names}")
+        raise ValueError(f"expected columns {schema.names}, got {table.schema.names}")
     require_rows(table)
     return table
 

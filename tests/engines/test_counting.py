@@ -1,16 +1,85 @@
-"""Many values: buckets by frequency or by hash, the same everywhere; refusal before it is late."""
+"""Counting: the same counts from every source, bit for bit; many values in buckets."""
 
+import sqlite3
 from collections import Counter
 
+import duckdb
 import numpy as np
 import pytest
 
-from tabweave import Counts, OneHot, Weave, count
-from tabweave.engines import estimate
-from tabweave.engines import sizes as _sizes
+from tabweave import Counts, OneHot, Table, Weave, count
 from tabweave.rows import vocabulary as _buckets
 
 OTHER = _buckets.Bucket()
+
+
+def same(found, wanted):
+    """Counts hold equal what they hold; here the dtype and the storage must be equal, too."""
+    assert found == wanted
+    assert found.schema == wanted.schema
+    assert found.pairs.dtype == wanted.pairs.dtype
+    assert [[type(v) for v in column] for column in found.labels] == [
+        [type(v) for v in column] for column in wanted.labels
+    ]
+
+
+def sqlite_of(files):
+    return sqlite3.connect(files / "all.db")
+
+
+SOURCES = {
+    "pandas": lambda rows, files: rows.to_pandas(),
+    "pandas objects": lambda rows, files: rows.to_pandas().astype({"color": object}),
+    "pandas categories": lambda rows, files: rows.to_pandas().astype({"color": "category"}),
+    "polars": lambda rows, files: polars().from_arrow(rows),
+    "polars lazy": lambda rows, files: polars().from_arrow(rows).lazy(),
+    "polars scan": lambda rows, files: polars().scan_parquet(f"{files}/part-*.parquet"),
+    "arrow": lambda rows, files: rows,
+    "arrow dataset": lambda rows, files: dataset(sorted(files.glob("*.parquet"))),
+    "arrow reader": lambda rows, files: rows.to_reader(max_chunksize=700),
+    "frames one by one": lambda rows, files: iter([rows.slice(0, 10), rows.slice(10).to_pandas()]),
+    "columns": lambda rows, files: rows.to_pydict(),
+    "parquet glob": lambda rows, files: f"{files}/part-*.parquet",
+    "parquet list": lambda rows, files: [f"{files}/part-0.parquet", files / "part-1.parquet"],
+    "csv": lambda rows, files: files / "all.csv",
+    "csv.gz": lambda rows, files: str(files / "packed.csv.gz"),
+    "jsonl": lambda rows, files: files / "all.jsonl",
+    "arrow file": lambda rows, files: files / "all.arrow",
+    "sql": lambda rows, files: f"SELECT * FROM read_parquet('{files}/part-*.parquet')",
+    "relation": lambda rows, files: duckdb.connect().sql(f"FROM read_csv('{files}/all.csv')"),
+    "duckdb connection": lambda rows, files: (duckdb.connect(), f"FROM '{files}/all.csv'"),
+    "sqlite over adbc": lambda rows, files: (f"sqlite:///{files}/all.db", "SELECT * FROM shirts"),
+    "sqlite of python": lambda rows, files: (sqlite_of(files), "SELECT * FROM shirts;"),
+}
+
+
+def polars():
+    return pytest.importorskip("polars", reason="polars is not installed")
+
+
+def dataset(paths):
+    import pyarrow.dataset
+
+    return pyarrow.dataset.dataset([str(path) for path in paths])
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("numbers", ["numeric", "nominal"])
+def test_every_source_gives_the_same_counts(rows, files, name, numbers):
+    if "adbc" in name:
+        pytest.importorskip("adbc_driver_sqlite", reason="the ADBC driver is not installed")
+    table = Table.of(rows.drop_columns(["class"]), numbers=numbers)
+    wanted = Counts.of(table, rows["class"])
+    same(count(SOURCES[name](rows, files), y="class", numbers=numbers), wanted)
+
+
+def test_words_for_bools_stay_words(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("a,b,c\nyes,t,true\nno,f,false\n")
+    assert count(path).labels == (("no", "yes"), ("f", "t"), ("false", "true"))
+
+
+# -- many values
 
 
 def words(n=5000, seed=0):
@@ -104,34 +173,6 @@ def test_limits_that_are_none():
         count(iter([words()]), max_values=5)
 
 
-def test_what_would_not_fit_is_refused_before_it_starts(monkeypatch):
-    numbers = np.arange(40_000)
-    rows = {"id": numbers, "code": numbers % 5000, "size": numbers % 3}
-    free = count(rows, numbers="nominal")
-    monkeypatch.setattr(_sizes, "available_memory", lambda: 5_000_000)
-    monkeypatch.setattr(Counts, "of", None)  # nothing may be counted
-    with pytest.raises(MemoryError, match=r"'id' has about 40,000 values.*max_values"):
-        count(rows, numbers="nominal")
-    found = estimate(rows, numbers="nominal")
-    assert not found.fits and found.values == {"id": 40_000, "code": 5000, "size": 3}
-    assert found.pairs >= free.pairs.nnz
-    assert estimate(rows, numbers="nominal", max_values=50).fits
-
-
-def test_the_estimate_grows_with_the_rows_that_are_not_read(tmp_path, monkeypatch):
-    pytest.importorskip("pyarrow", reason="writes a file with it")
-    from pyarrow import parquet, table
-
-    from tabweave.engines import source as _source
-
-    monkeypatch.setattr(_source, "BATCH_ROWS", 1000)
-    n = 20_000
-    rows = table({"id": [f"i{i}" for i in range(n)], "digit": [str(i % 10) for i in range(n)]})
-    parquet.write_table(rows, tmp_path / "r.parquet", row_group_size=1000)
-    found = estimate(tmp_path / "r.parquet")
-    assert found.rows == n and found.values == {"id": n, "digit": 10}
-
-
 def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
     """A matrix of all pairs for every few rows would cost more than counting them."""
     from tabweave.engines import counting as _work
@@ -147,14 +188,3 @@ def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
     monkeypatch.setattr(Counts, "of", lambda t, y: made.append(t.n_rows) or real(t, y))
     assert count(query, y="k") == whole
     assert len(made) == 3 and sum(made) == 20_000
-
-
-def test_counts_that_grow_beyond_memory_stop_the_run(tmp_path, monkeypatch):
-    """SQL does not say how many rows come, so only the growing counts can tell."""
-    from tabweave.engines import source as _source
-
-    monkeypatch.setattr(_source, "BATCH_ROWS", 20_000)
-    free = iter([10**12] * 3 + [0] * 100)
-    monkeypatch.setattr(_sizes, "available_memory", lambda: next(free))
-    with pytest.raises(MemoryError, match="'a' has about"):
-        count("SELECT 'x' || range AS a, 'y' || range AS b FROM range(200000)")

@@ -1,4 +1,4 @@
-"""Dask and Spark: the same counts and vectors as in memory, whatever happens to a worker."""
+"""Dask: the same counts and vectors as in memory, whatever happens to a worker."""
 
 import os
 import signal
@@ -26,25 +26,25 @@ def wanted(rows, plain):
 
 
 @pytest.fixture
-def spread(rows):
+def frame(rows):
     frames = pytest.importorskip("dask.dataframe", reason="dask is not installed")
     return frames.from_pandas(rows.to_pandas(), npartitions=20)
 
 
-def test_dask_counts_by_threads(spread, wanted):
-    assert count(spread, y="class", numbers="nominal") == wanted
-    few = count(spread, columns=["size", "color"], max_values=3)
-    assert few == count(spread.compute(), columns=["size", "color"], max_values=3)
+def test_dask_counts_by_threads(frame, wanted):
+    assert count(frame, y="class", numbers="nominal") == wanted
+    few = count(frame, columns=["size", "color"], max_values=3)
+    assert few == count(frame.compute(), columns=["size", "color"], max_values=3)
 
 
-def test_dask_vectors_are_those_of_the_rows(spread, rows, plain):
-    untie = UNTIE(n_clusters=3).fit(spread, y="class")
+def test_dask_vectors_are_those_of_the_rows(frame, rows, plain):
+    untie = UNTIE(n_clusters=3).fit(frame, y="class")
     expected = UNTIE(n_clusters=3).fit(plain).transform(plain)
     np.testing.assert_array_equal(untie.transform(plain), expected)
-    vectors = untie.transform(spread)
+    vectors = untie.transform(frame)
     assert list(vectors.columns) == list(untie.get_feature_names_out())
     np.testing.assert_array_equal(vectors.compute().to_numpy(), expected)
-    kept = transform(untie, spread, keep=["class"]).compute()
+    kept = transform(untie, frame, keep=["class"]).compute()
     assert kept["class"].tolist() == rows["class"].to_pylist()
     np.testing.assert_array_equal(kept.drop(columns="class").to_numpy(), expected)
 
@@ -61,9 +61,9 @@ def cluster():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_cluster_of_two_workers_gives_the_same(cluster, spread, wanted, plain):
-    assert count(spread, y="class", numbers="nominal") == wanted
-    one = UNTIE(n_clusters=3).fit(spread, y="class")
+def test_a_cluster_of_two_workers_gives_the_same(cluster, frame, wanted, plain):
+    assert count(frame, y="class", numbers="nominal") == wanted
+    one = UNTIE(n_clusters=3).fit(frame, y="class")
     two = UNTIE(n_clusters=3).fit(plain)
     assert one.counts_ == two.counts_
     np.testing.assert_array_equal(one.transform(plain), two.transform(plain))
@@ -92,10 +92,10 @@ class Gate:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_worker_killed_in_the_middle_changes_nothing(cluster, spread, wanted, tmp_path):
+def test_a_worker_killed_in_the_middle_changes_nothing(cluster, frame, wanted, tmp_path):
     """Half of the partitions are done when one of the two processes is killed outright."""
     found, gate = [], Gate(tmp_path, passing=10)
-    held = spread.map_partitions(gate, meta=spread._meta)
+    held = frame.map_partitions(gate, meta=frame._meta)
     run = threading.Thread(target=lambda: found.append(count(held, y="class", numbers="nominal")))
     before = {w["pid"] for w in _workers(cluster)}
     run.start()
@@ -111,20 +111,3 @@ def test_a_worker_killed_in_the_middle_changes_nothing(cluster, spread, wanted, 
 
 def _workers(client):
     return [{"pid": pid} for pid in client.run(os.getpid).values()]
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_spark_gives_the_same(spark, rows, plain, wanted):
-    frame = spark.createDataFrame(rows).repartition(40)  # more than are merged at once
-    assert count(frame, y="class", numbers="nominal") == wanted
-    untie = UNTIE(n_clusters=3).fit(frame, y="class")
-    expected = UNTIE(n_clusters=3).fit(plain).transform(plain)
-    np.testing.assert_array_equal(untie.transform(plain), expected)
-    vectors = transform(untie, spark.createDataFrame(rows), keep=["class"]).toArrow()
-    assert vectors["class"].to_pylist() == rows["class"].to_pylist()
-    found = np.column_stack([vectors[n].to_numpy() for n in untie.get_feature_names_out()])
-    np.testing.assert_array_equal(found, expected)
-    assert count(frame, columns=["size"], max_values=3) == count(
-        rows, columns=["size"], max_values=3
-    )

@@ -1,0 +1,82 @@
+"""Non-BEND as published [Zhu 2019, ch. 5]: a single fit, columns weighted by Eq. (5.31)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tabweave.embed import nonbend
+from tabweave.embed.nonbend import VI, Gibbs
+from tabweave.embed.nonbend.model import Fit, Prior
+from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
+from tabweave.io.register import storable
+
+
+@storable
+class NonBEND(nonbend.NonBEND):
+    """Embed rows by the independent subspaces of one fit, columns weighted by how these differ.
+
+    Parameters, attributes and methods are those of :class:`tabweave.NonBEND`, but for ``n_fits``:
+    the representation is that of a single fit, and hangs on its seed.
+
+    Notes
+    -----
+    *Errata.* In (5.22) the sum of E[log(1−V_l)] stops at l = t−1; in (5.25) the digamma of the sum
+    runs over the values of the column; (5.31) averages over all k subspaces with k−1 in the
+    denominator. With one subspace alone every column weighs 1.
+
+    Examples
+    --------
+    >>> from tabweave import published
+    >>> rows = {"color": ["red", "blue"] * 20, "size": ["S", "L"] * 20, "shape": ["o"] * 40}
+    >>> model = published.NonBEND(random_state=0).fit(rows)
+    >>> len(model.fits_), model.n_subspaces_
+    (1, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        name: allowed
+        for name, allowed in nonbend.NonBEND._parameter_constraints.items()
+        if name != "n_fits"
+    }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {
+        **nonbend.NonBEND._former,
+        "column_weights": ("printed",),
+        "n_fits": (1,),
+    }
+
+    def __init__(
+        self,
+        method: str | VI | Gibbs = "vi",
+        *,
+        alpha: float | str = "auto",
+        alpha0: float = 0.1,
+        random_state: Any = None,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(
+            method,
+            alpha=alpha,
+            alpha0=alpha0,
+            n_fits=1,
+            random_state=random_state,
+            schema=schema,
+            unknown=unknown,
+            dtype=dtype,
+        )
+
+    def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
+        theta = np.split(value_probabilities(fit, prior), prior.offsets[1:-1])
+        grams = zip(embedding_grams(fit, prior), theta, strict=True)
+        return [gram * column_weight(own) ** 2 for gram, own in grams]
+
+
+def column_weight(theta: np.ndarray) -> float:
+    """Eq. (5.31): mean over a column's values of the deviation of θ (values × subspaces).
+
+    Erratum: the sum runs over all k subspaces, with k−1 in the denominator.
+    """
+    return float(theta.std(axis=1, ddof=1).mean()) if theta.shape[1] > 1 else 1.0

@@ -1,0 +1,77 @@
+"""HELIC as published: Eq. (6.19), its gradient, and what Adam makes of it."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from sklearn.utils.estimator_checks import check_estimator
+
+from tabweave import Counts
+from tabweave.embed.helic.helic import LINEAR
+from tabweave.embed.helic.pairs import Pairs
+from tabweave.published.helic import HELIC, batch_gradient, descend, hinge, kernel_columns
+
+
+def small(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    X = np.stack([y + rng.integers(2, size=n), rng.integers(4, size=n), y > rng.random(n)], axis=1)
+    return X.astype(int).astype(str), y
+
+
+def test_the_gradient_is_that_of_finite_differences():
+    X, y = small()
+    counts = Counts.of(X, y)
+    pairs = HELIC().fit(X, y).pairs_
+    features = [kernel_columns(counts, a, LINEAR)[1] for a in range(3)]
+    batch = np.arange(len(pairs.weight))
+    even = Pairs(pairs.left, pairs.right, pairs.relation, np.full(len(batch), 1 / len(batch)))
+    point = np.append(np.random.default_rng(3).random(sum(f.shape[1] for f in features)), 0.4)
+
+    def value(x):
+        squares = np.hstack(
+            [(f[pairs.left[:, a]] - f[pairs.right[:, a]]) ** 2 for a, f in enumerate(features)]
+        )
+        return hinge(squares @ x[:-1], x[-1], x[:-1], even, 0.2)
+
+    numeric = approx_fprime(point, value, 1e-8)
+    np.testing.assert_allclose(
+        batch_gradient(features, even, batch, point, 0.2), numeric, atol=1e-5
+    )
+
+
+def test_it_lowers_its_objective_and_stops():
+    X, y = small()
+    model = HELIC(random_state=0).fit(X, y)
+    assert model.objective_[-1] <= model.objective_[0]
+    assert min(min(w.values()) for w in model.weights_.values()) >= 0
+    short = HELIC(max_iter=100, random_state=0).fit(X, y)
+    assert len(short.objective_) == 2
+    features = [kernel_columns(model.counts_, a, model._kernels())[1] for a in range(3)]
+    few, _, trace = descend(features, model.pairs_, 0.0, 60, 0)
+    assert [len(w) for w in few] == [f.shape[1] for f in features] and len(trace) == 2
+
+
+def test_one_class_leaves_weights_where_they_start():
+    X, _ = small()
+    model = HELIC().fit(X, np.zeros(len(X)))
+    assert model.objective_ == [] and not model.pairs_.weight.any()
+    assert np.isfinite(model.transform(X)).all()
+
+
+def test_a_column_of_many_values_is_an_error():
+    rng = np.random.default_rng(0)
+    y = rng.integers(2, size=4000)
+    X = np.column_stack([rng.integers(600, size=4000) * 2 + y, rng.integers(3, size=4000)])
+    with pytest.raises(ValueError, match=r"'x0': expected at most 512 values, got 1\d\d\d"):
+        HELIC(n_pairs=1000).fit(X, y)
+
+
+@pytest.mark.parametrize("wrong", [{"variant": "hc"}, {"n_pairs": 0}, {"max_iter": None}])
+def test_wrong_parameters_are_named(wrong):
+    X, y = small()
+    with pytest.raises(ValueError, match=f"'{next(iter(wrong))}' parameter of HELIC"):
+        HELIC(**wrong).fit(X, y)
+
+
+def test_scikit_learn_s_checks():
+    check_estimator(HELIC("linear", max_iter=51, n_pairs=200), on_skip=None)

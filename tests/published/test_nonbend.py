@@ -1,0 +1,58 @@
+"""Non-BEND as published: one fit, features and column weights as printed."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import tabweave
+from tabweave.embed.nonbend import VI, Gibbs
+from tabweave.published.nonbend import NonBEND, column_weight
+
+
+def planted(seed=5, n=200, n_columns=4, n_values=4, k=3):
+    rng = np.random.default_rng(seed)
+    theta = rng.dirichlet(np.full(n_values, 0.2), size=(k, n_columns))
+    below = np.cumsum(theta[rng.integers(k, size=n)], axis=2)
+    return (rng.random((n, n_columns, 1)) * below[..., -1:] >= below).sum(axis=2)
+
+
+@pytest.mark.parametrize("method", [VI(), Gibbs(max_iter=20)])
+def test_distances_are_those_of_the_published_features(method):
+    model = NonBEND(method, random_state=0).fit(planted())
+    assert len(model.fits_) == 1
+    for theta, name in zip(model.theta_, model.counts_.names, strict=True):
+        n_values = theta.shape[1]
+        w = np.mean([np.std(theta[:, v], ddof=1) for v in range(n_values)])  # (5.31)
+        assert column_weight(theta.T) == pytest.approx(w)
+        features = np.stack(
+            [
+                np.concatenate(
+                    [
+                        w * pi * np.exp(-theta[h, v]) * (1 - np.eye(n_values)[v])
+                        for h, pi in enumerate(model.weights_)
+                    ]
+                )
+                for v in range(n_values)
+            ]
+        )
+        expected = np.linalg.norm(features[:, None] - features[None], axis=2)
+        np.testing.assert_allclose(model.value_distances(name), expected, atol=1e-9)
+
+
+def test_it_is_a_single_fit_with_weights():
+    X = planted()
+    weighted = NonBEND(random_state=0).fit(X)
+    plain = tabweave.NonBEND(n_fits=1, random_state=0).fit(X)
+    assert weighted.trace_ == plain.trace_
+    for theta, name in zip(plain.theta_, plain.counts_.names, strict=True):
+        a, b = (model.value_distances(name).to_numpy() for model in (plain, weighted))
+        np.testing.assert_allclose(b, a * column_weight(theta.T))
+
+
+def test_one_subspace_alone_leaves_columns_alike():
+    assert column_weight(np.array([[0.25], [0.75]])) == 1.0
+
+
+@parametrize_with_checks([NonBEND(VI(max_iter=20))])
+def test_sklearn(estimator, check):
+    check(estimator)

@@ -1,0 +1,103 @@
+"""UNICORN as published: Eq. (8.18) in count space against the n × n kernel, and streams."""
+
+import numpy as np
+import pytest
+from scipy.linalg import block_diag
+from sklearn.utils.estimator_checks import check_estimator
+
+import tabweave
+from tabweave import Counts, OneHot, Table
+from tabweave.counts.couplings import kernel_family
+from tabweave.datasets import led24
+from tabweave.published.unicorn import UNICORN, Prior, objective, window_scatter
+from tabweave.published.untie import features
+
+FEW = kernel_family([0.5, 2.0], [1])
+
+
+def windows(n=4, size=150, seed=0):
+    X = led24(n * size, random_state=seed).X
+    return [X[i * size : (i + 1) * size] for i in range(n)]
+
+
+def streamed(parts, **options):
+    model = UNICORN(**options)
+    for part in parts:
+        model.partial_fit(part)
+    model.learn()
+    return model
+
+
+def test_equation_8_18_is_exact_in_count_space():
+    X = windows(1, 60)[0]
+    counts = Counts.of(Table.of(X, numbers="nominal"))
+    columns = [features(counts, a, FEW) for a in range(len(counts.names))]
+    rng = np.random.default_rng(0)
+    omegas = [rng.random(c.stack.shape[1]) for c in columns]
+    one_hot = OneHot().fit(X)
+    other = Prior(counts, one_hot.tables_).gram(counts)
+    scatter, n = window_scatter(counts, None, 1.0)
+    value, gradient = objective(columns, omegas, scatter, n, other, 0.3)
+    Z, H = one_hot.transform(X), np.eye(60) - 1 / 60
+    G = block_diag(*(c.gram(w) for c, w in zip(columns, omegas, strict=True)))
+    S, T = H @ Z @ G @ Z.T @ H, H @ Z @ other @ Z.T @ H
+    size, own = np.linalg.norm(S), np.linalg.norm(T)
+    expected = np.trace(S) / (size * np.sqrt(59)) - 0.3 * (S * T).sum() / (size * own)
+    assert value == pytest.approx(expected)
+    step = 1e-6
+    moved = [w.copy() for w in omegas]
+    moved[3][-1] += step
+    index = sum(map(len, omegas[:4])) - 1
+    slope = (objective(columns, moved, scatter, n, other, 0.3)[0] - value) / step
+    assert gradient[index] == pytest.approx(slope, rel=1e-3, abs=1e-10)
+
+
+def test_it_looks_at_the_objects_of_the_last_window():
+    first, second = windows(2, 60)
+    a, b = (Counts.of(Table.of(x, numbers="nominal")) for x in (first, second))
+    prior = Prior(a, OneHot().fit(first).tables_)
+    scatter, n = window_scatter(a + b, prior, 1.0)
+    alone, _ = window_scatter(b, None, 1.0)
+    assert n == 60
+    np.testing.assert_allclose(scatter, alone)
+
+
+def test_it_descends_and_resumes_to_the_bit(tmp_path):
+    parts = windows(3, 60)
+    options = {"delta": 0.5, "kernels": FEW}
+    stream = streamed(parts[:2], **options)
+    assert stream.objective_[-1] < stream.objective_[0]
+    assert set(stream.weights_["x0"]) >= {"intra/gauss0.5", "inter/poly1"}
+    stream.save(tmp_path / "u")
+    again = UNICORN(**options).resume(tmp_path / "u")
+    for model in (stream, again):
+        model.partial_fit(parts[2])
+    np.testing.assert_array_equal(stream.transform(parts[0]), again.transform(parts[0]))
+    assert stream.objective_ == again.objective_
+
+
+def test_delta_pulls_towards_the_last_representation():
+    parts = windows(2, 80)
+    free, held = (streamed(parts, kernels=FEW, delta=d) for d in (0, 50))
+    assert free.objective_ != held.objective_
+
+
+def test_it_is_not_the_other_unicorn(tmp_path):
+    stream = streamed(windows(2, 60), kernels=FEW)
+    stream.save(tmp_path / "u")
+    assert type(tabweave.load(tmp_path / "u")) is UNICORN
+    with pytest.raises(ValueError, match=r"expected a UNICORN, got a published\.UNICORN"):
+        tabweave.UNICORN().resume(tmp_path / "u")
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [({"delta": -1}, "delta"), ({"sigma": "large"}, "sigma"), ({"decay": 1.5}, "decay")],
+)
+def test_bad_parameters(options, name):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of UNICORN"):
+        UNICORN(**options).fit(windows(1)[0])
+
+
+def test_scikit_learn_accepts_it():
+    check_estimator(UNICORN(kernels=FEW), on_skip=None)

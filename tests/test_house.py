@@ -45,9 +45,6 @@ ABOVE = {
     "tabweave.embed.nonbend.nonbend.NonBEND",
     "tabweave.embed.unicorn.UNICORN",
     "tabweave.embed.untie.UNTIE",
-    "tabweave.sources.gbc.gbc.GBCClassifier",
-    "tabweave.sources.gbc.gbc.GBCRegressor",
-    "tabweave.sources.hemap.hemap.HeMap",
 }
 
 

@@ -166,7 +166,7 @@ def test_score_and_classes():
         ({"weights": "distance"}, "'weights' parameter of WeightedKNN must be a str among"),
         ({"ties": "random"}, "'ties' parameter of WeightedKNN must be a str among"),
         ({"metric": 3}, "'metric' parameter of WeightedKNN must be"),
-        ({"metric": "euclid"}, "no measure 'euclid'"),
+        ({"metric": "euclid"}, "got 'euclid'"),
     ],
 )
 def test_bad_parameters(args, message):

@@ -188,8 +188,7 @@ class ValueMetric(ValueEmbedder):
     @property
     def blocks_(self) -> Dissimilarities:
         """The dissimilarities, and the vectors beside them."""
-        if self.measure_.form == "pairwise":
-            raise self._untabled("row of blocks")
+        self._check_tabled()
         return Dissimilarities(
             self.counts_.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
         )
@@ -215,28 +214,17 @@ class ValueMetric(ValueEmbedder):
 
     # -- using -----------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row, by classical scaling; learns nothing."""
-        self._check_tabled("transform")
-        return super().transform(X)
-
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the sums of dissimilarities between the rows of X and of Y (or X), exactly."""
+        form = self.learn().measure_.form
+        if form == "table":
+            return super().pairwise_distances(X, Y)
         left, right = self._read_pair(X, Y)
-        self.learn()
         codes = self._codes(left)
         others = codes if right is None else self._codes(right)
-        if self.measure_.form == "pairwise":
+        if form == "pairwise":
             return self.measure_.function(self.counts_, codes, others)
-        if self.measure_.form == "ratio":
-            above, below = self._ratio_lookups()
-            return one_minus(lookup_sum(codes, others, above), lookup_sum(codes, others, below))
-        return lookup_sum(codes, others, self.lookups()[0])
-
-    def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the inner products between the vectors of the rows of X and of Y (or X)."""
-        self._check_tabled("pairwise_kernel")
-        return super().pairwise_kernel(X, Y)
+        return one_minus(*(lookup_sum(codes, others, half) for half in self._ratio_lookups()))
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
         """Explain the distance of two rows: each column's share in it.
@@ -246,45 +234,32 @@ class ValueMetric(ValueEmbedder):
         a, b : dict, sequence or one-row frame
             The two rows.
         """
-        self._check_tabled("explain")
-        tables = self._read_pair(_one_row(a), _one_row(b))
-        left, right = (self._codes(t) for t in tables if t is not None)
+        if self.learn().measure_.form != "ratio":
+            return super().explain(a, b)
+        left, right = (self._codes(self._read_fitted(_one_row(row))) for row in (a, b))
         pairs = [(v.item(), w.item()) for v, w in zip(left, right, strict=True)]
-        if self.measure_.form == "ratio":
-            above, below = (
-                np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
-                for half in self._ratio_lookups()
-            )
-            shares = (below - above) / max(below.sum(), np.finfo(float).tiny)
-        else:
-            lookups = self.lookups()[0]
-            shares = np.array([table[pair] for table, pair in zip(lookups, pairs, strict=True)])
+        above, below = (
+            np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
+            for half in self._ratio_lookups()
+        )
+        shares = (below - above) / max(below.sum(), np.finfo(float).tiny)
         return dict(zip(self.counts_.names, shares.tolist(), strict=True))
-
-    def _title(self) -> str:
-        named = isinstance(self.measure, str)
-        return f"ValueMetric({self.measure!r})" if named else "ValueMetric"
 
     def value_distances(self, column: str) -> Any:
         """Return the dissimilarities of the values of a column, as a labelled pandas frame."""
-        self._check_tabled("value_distances")
+        self.learn()._check_tabled()
         i = self.counts_.vocabulary.index(column)
         return self._labelled(i, self.dissimilarities_[i])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Return the dissimilarities of each column, unknown last, and that no root is taken."""
-        self._check_tabled("lookups")
+        self.learn()._check_tabled()
         if self.measure_.form == "ratio":
             raise ValueError(
                 f"distances of measure {self.measure_.name!r} are ratios of two sums over columns "
                 "and do not add up; use pairwise_distances, or transform for an approximation"
             )
         return self._with_unknown(self.dissimilarities_), False
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return a name for each dimension of :meth:`transform`."""
-        self._check_tabled("get_feature_names_out")
-        return super().get_feature_names_out(input_features)
 
     def _ratio_lookups(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         return self._with_unknown(self.numerators_), self._with_unknown(self.denominators_)
@@ -293,16 +268,16 @@ class ValueMetric(ValueEmbedder):
         pairs = zip(tables, occurrences(self.counts_), strict=True)
         return [with_unknown(table, f) for table, f in pairs]
 
-    def _check_tabled(self, method: str) -> None:
-        self.learn()
-        if not self._has_vectors:
-            raise self._untabled(method)
+    def _check_tabled(self) -> None:
+        if self.measure_.form == "pairwise":
+            raise ValueError(
+                f"expected a measure with a value table, got {self.measure_.name!r}, which looks "
+                "at two columns at a time and has no value table; use pairwise_distances"
+            )
 
-    def _untabled(self, method: str) -> ValueError:
-        return ValueError(
-            f"expected a measure with a value table for {method}, got {self.measure_.name!r}, "
-            "which looks at two columns at a time; use pairwise_distances"
-        )
+    def _title(self) -> str:
+        named = isinstance(self.measure, str)
+        return f"ValueMetric({self.measure!r})" if named else "ValueMetric"
 
 
 # -- between a measure's tables and a lookup: checks, the unknown value, distortion

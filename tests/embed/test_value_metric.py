@@ -265,7 +265,9 @@ def test_pairwise_measures_offer_distances_only(name):
         "get_feature_names_out": metric.get_feature_names_out,
     }
     for use in uses.values():
-        with pytest.raises(ValueError, match=f"a value table, got '{name}', which looks at two columns"):
+        with pytest.raises(
+            ValueError, match=f"a value table, got '{name}', which looks at two columns"
+        ):
             use()
 
 
@@ -383,5 +385,7 @@ def test_a_callable_is_checked(spoil, fault):
 
 @pytest.mark.parametrize("result", [None, [], [np.zeros((3, 3))]])
 def test_a_callable_returns_one_table_per_column(result):
-    with pytest.raises(ValueError, match="expected a list of 3 arrays, one per column, from measure"):
+    with pytest.raises(
+        ValueError, match="expected a list of 3 arrays, one per column, from measure"
+    ):
         ValueMetric(lambda counts: result).fit(ROWS)

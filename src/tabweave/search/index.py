@@ -144,6 +144,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     # -- rows ------------------------------------------------------------------------------
 
     _stored: Stored
+    _graph: Graph | None
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Keep rows, and fit the embedder if it is not fitted.

@@ -92,10 +92,10 @@ def _fill_joint(values, groups, offsets, widths, starts, joint):
 
 
 @njit(nogil=True, cache=True)
-def _add_line(point, line, power, total):
-    """Add the differences of coordinates, |x - y| or (x - y)²."""
+def _add_line(point, line, begin, power, total):
+    """Add the differences of coordinates from some node on, |x - y| or (x - y)²."""
     for c in range(len(point)):
-        x, other = point[c], line[c]
+        x, other = point[c], line[c, begin : begin + len(total)]
         if power == 1:
             for j in range(len(total)):
                 total[j] += abs(x - other[j])
@@ -105,15 +105,15 @@ def _add_line(point, line, power, total):
                 total[j] += difference * difference
 
 
-@njit(nogil=True, cache=True)
-def _fill_distances(joint, starts, codes, point, line, power, root, out):
-    """Set the distances of a query to some nodes."""
+@njit(nogil=True, cache=True, inline="always")
+def _fill_distances(joint, starts, codes, point, line, begin, power, root, out):
+    """Set the distances of a query to as many nodes as there is room for, from some node on."""
     out[:] = 0
     for g in range(len(codes)):
-        lookup, code = joint[starts[g] :], codes[g]
+        lookup, code = joint[starts[g] :], codes[g, begin : begin + len(out)]
         for j in range(len(out)):
             out[j] += lookup[code[j]]
-    _add_line(point, line, power, out)
+    _add_line(point, line, begin, power, out)
     if root:
         for j in range(len(out)):
             out[j] = math.sqrt(max(out[j], 0.0))
@@ -133,11 +133,9 @@ def scan(asked, nodes, first, out, rows):
         _clear(out[i], rows[i])
     tile = np.empty(_TILE)
     for begin in range(0, len(first), _TILE):
-        end = min(begin + _TILE, len(first))
-        some, where = codes[:, begin:end], line[:, begin:end]
-        here = tile[: end - begin]
+        here = tile[: min(_TILE, len(first) - begin)]
         for i in range(len(out)):
-            _fill_distances(joint[i], starts, some, points[i], where, power, root, here)
+            _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, here)
             found, row = out[i], rows[i]
             for j in range(len(here)):
                 if here[j] <= found[0]:
@@ -203,7 +201,7 @@ def rank(asked, nodes, candidates, first, out, rows):
                 for c in range(n):
                     part += values[i, offsets[groups[g, c]] + single[c]]
                 total[0] += part
-            _add_line(points[i], line[:, j : j + 1], power, total)
+            _add_line(points[i], line, j, power, total)
             distance = math.sqrt(max(total[0], 0.0)) if root else total[0]
             _offer(out[i], rows[i], distance, first[j])
         _in_order(out[i], rows[i])
@@ -398,11 +396,10 @@ def vote_all(asked, nodes, owned, k, kind, votes):
         _fill_joint(values[i], groups, offsets, widths, starts, joint[i])
     distances = np.empty((len(votes), len(copies)))
     for begin in range(0, len(copies), _TILE):
-        here = slice(begin, min(begin + _TILE, len(copies)))
-        some, where = codes[:, here], line[:, here]
+        end = min(begin + _TILE, len(copies))
         for i in range(len(votes)):
-            to = distances[i, here]
-            _fill_distances(joint[i], starts, some, points[i], where, power, root, to)
+            here = distances[i, begin:end]
+            _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, here)
     found, near = np.empty(k), np.empty(k, np.int64)
     for i in range(len(votes)):
         row, vote = distances[i], votes[i]

@@ -132,7 +132,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         owner, self._owned = np.divmod(present, len(self.classes_))
         self._starts = np.searchsorted(owner, np.arange(len(first) + 1))
         self._take_lookups()
-        vars(self).pop("_cache", None)
+        self.__dict__.pop("_cache", None)
         self._stored()
         return self
 

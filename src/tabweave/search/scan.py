@@ -17,8 +17,7 @@ import numpy as np
 _JOINT = 2048  # joint values of a group: their distances (16 KB) stay in the first cache
 _QUERIES = 16  # compared at a time: codes are read from memory once for all of them
 
-Array = np.ndarray[Any, Any]
-Found = tuple[Array, Array]  # distances and row numbers, a line for each query
+Found = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,19 +38,19 @@ class Nodes:
         Whether the roots of the sums are compared, and returned.
     """
 
-    widths: Array
-    groups: Array
-    codes: Array
-    line: Array
+    widths: np.ndarray
+    groups: np.ndarray
+    codes: np.ndarray
+    line: np.ndarray
     power: int = 2
     root: bool = False
 
     @classmethod
     def of(
         cls,
-        codes: Sequence[Array],
+        codes: Sequence[np.ndarray],
         widths: Sequence[int],
-        line: Array,
+        line: np.ndarray,
         *,
         power: int = 2,
         root: bool = False,
@@ -86,7 +85,7 @@ class Nodes:
     def __len__(self) -> int:
         return self.line.shape[1]
 
-    def take(self, nodes: Array) -> Nodes:
+    def take(self, nodes: np.ndarray) -> Nodes:
         """Return some of them, close together in memory."""
         codes, line = (np.take(part, nodes, axis=1) for part in (self.codes, self.line))
         return replace(self, codes=codes, line=line)
@@ -113,14 +112,16 @@ class Queries:
         Their coordinates.
     """
 
-    values: Callable[[Any], Array]
-    points: Array
+    values: Callable[[Any], np.ndarray]
+    points: np.ndarray
 
     @classmethod
-    def of(cls, codes: Sequence[Array], tables: Sequence[Array], points: Array) -> Queries:
+    def of(
+        cls, codes: Sequence[np.ndarray], tables: Sequence[np.ndarray], points: np.ndarray
+    ) -> Queries:
         """Look up what queries pay: line ``codes[a][i]`` of ``tables[a]`` for query i."""
 
-        def values(some: Any) -> Array:
+        def values(some: Any) -> np.ndarray:
             parts = [table[own[some]] for own, table in zip(codes, tables, strict=True)]
             return np.hstack([np.zeros((len(points[some]), 0)), *parts])
 
@@ -129,7 +130,7 @@ class Queries:
     def __len__(self) -> int:
         return len(self.points)
 
-    def take(self, numbers: Array) -> Queries:
+    def take(self, numbers: np.ndarray) -> Queries:
         """Return some of them."""
         return Queries(lambda some: self.values(numbers[some]), self.points[numbers])
 
@@ -168,19 +169,19 @@ class Copies:
         Node u has the rows ``members[starts[u] : starts[u + 1]]``.
     """
 
-    node_of: Array
-    heads: Array
-    members: Array
-    starts: Array
+    node_of: np.ndarray
+    heads: np.ndarray
+    members: np.ndarray
+    starts: np.ndarray
 
     @classmethod
-    def of(cls, node_of: Array, heads: Array) -> Copies:
+    def of(cls, node_of: np.ndarray, heads: np.ndarray) -> Copies:
         """Gather the rows of each node."""
         ends = np.cumsum(np.bincount(node_of, minlength=len(heads)))
         members = np.argsort(node_of, kind="stable")
         return cls(node_of, heads, members, np.concatenate([[0], ends]))
 
-    def first(self, allowed: Array | None) -> Array:
+    def first(self, allowed: np.ndarray | None) -> np.ndarray:
         """Return each node's first allowed row, or -1."""
         if allowed is None:
             return self.heads
@@ -190,7 +191,7 @@ class Copies:
         first_allowed(self.node_of, allowed, out)
         return out
 
-    def expand(self, found: Found, k: int, allowed: Array | None) -> Found:
+    def expand(self, found: Found, k: int, allowed: np.ndarray | None) -> Found:
         """Turn nearest nodes into nearest rows; infinity and -1 where there are too few."""
         from tabweave.search.kernels import expand
 
@@ -205,7 +206,7 @@ class Copies:
 
 
 def nearest_nodes(
-    nodes: Nodes, queries: Queries, k: int, first: Array | None = None, begin: int = 0
+    nodes: Nodes, queries: Queries, k: int, first: np.ndarray | None = None, begin: int = 0
 ) -> Found:
     """Return the k nearest nodes of each query, by comparing with every one from ``begin`` on.
 
@@ -232,7 +233,9 @@ def nearest_nodes(
     return queries.search(k, lambda _, asked, *to: scan(asked, arrays, first, *to))
 
 
-def rerank(nodes: Nodes, queries: Queries, k: int, candidates: Array, first: Array) -> Found:
+def rerank(
+    nodes: Nodes, queries: Queries, k: int, candidates: np.ndarray, first: np.ndarray
+) -> Found:
     """Return the k nearest of a few candidates of each query, -1 among them being none."""
     from tabweave.search.kernels import rank
 
@@ -247,8 +250,8 @@ def nearest_rows(
     copies: Copies,
     queries: Queries,
     k: int,
-    allowed: Array | None = None,
-    search: Callable[[Queries, int, Array], Found] | None = None,
+    allowed: np.ndarray | None = None,
+    search: Callable[[Queries, int, np.ndarray], Found] | None = None,
 ) -> Found:
     """Return the k nearest rows of each query.
 
@@ -311,13 +314,13 @@ class Nearest:
         What was found so far, nearest first; infinite where rows were too few.
     """
 
-    def __init__(self, vectors: Array, own: Array, k: int, *, power: int = 2) -> None:
+    def __init__(self, vectors: np.ndarray, own: np.ndarray, k: int, *, power: int = 2) -> None:
         self.own, self.k, self.power = np.asarray(own), k, power
         self._queries = Queries.of([], [], np.asarray(vectors, np.float64))
         self.distances = np.zeros((len(vectors), 0))
         self.rows = np.zeros((len(vectors), 0), np.int64)
 
-    def see(self, rows: Array, vectors: Array) -> None:
+    def see(self, rows: np.ndarray, vectors: np.ndarray) -> None:
         """Take a block of rows into account: their numbers, which go up, and their vectors."""
         line = np.ascontiguousarray(np.asarray(vectors, np.float64).T)
         nodes = Nodes.of([], [], line, power=self.power, root=self.power == 2)
@@ -333,4 +336,5 @@ class Derived:
         return {name: value for name, value in vars(self).items() if name != "_cache"}
 
     def __getstate__(self) -> Any:
-        return {name: v for name, v in super().__getstate__().items() if name != "_cache"}
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_cache"}

@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from _report import Report
 from tabweave.datasets import load
 from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
-from tabweave.search.scan import Rows, exact_neighbors
+from tabweave.embed.hierarchy.drdh import Rows, TreeIndex
 
 COLUMNS = {
     "adult_mixed": [
@@ -82,16 +82,17 @@ def vote(found: tuple[np.ndarray, np.ndarray], labels: np.ndarray) -> np.ndarray
 
 def data_space(model: Any, columns: dict, y: np.ndarray, train: Any, test: Any) -> float:
     known, asked = (
-        Rows.of(model._known(part(columns, rows)), model._blocks, "centroid")
+        Rows.of(model._read_fitted(part(columns, rows)), model.blocks_, "centroid")
         for rows in (train, test)
     )
     few, many = (min(k, len(train)) for k in TIES)
-    found = exact_neighbors(known, asked, few)
+    index = TreeIndex(known, few, approximate=False)
+    found = index.query(asked, few)
     voted = vote(found, y[train])
     odd = np.flatnonzero(found[1][:, -1] <= found[1][:, 0] + NEAR)
     if len(odd):
         rest = Rows([codes[odd] for codes in asked.codes], asked.values, asked.line[odd])
-        voted[odd] = vote(exact_neighbors(known, rest, many), y[train])
+        voted[odd] = vote(index.query(rest, many), y[train])
     return 100 * float(np.mean(voted == y[test]))
 
 

@@ -255,7 +255,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         return self.learn().blocks_.kernel(left, right, self._policy())
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
-        """Say why two rows are apart: each column's share in their distance.
+        """Explain the distance of two rows: each column's share in it.
 
         The shares add up to the distance, squared where it is Euclidean. Where columns are mixed
         (a projection, coupled numbers) a share may be negative: that column's difference points
@@ -419,6 +419,13 @@ class ValueEmbedder(Embedder):
                 f"distances of {type(self).__name__} do not add up over columns; use transform"
             )
         return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
+
+    def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
+        pair = super()._read_pair(X, Y)
+        for table in pair if self._policy() == "error" else ():
+            if table is not None:
+                self._codes(table)  # of those that compare codes without asking their blocks
+        return pair
 
     def _codes(self, table: Table) -> list[np.ndarray]:
         """Return the codes of rows in the vocabulary of fit, unknown last; needs no vector."""

@@ -281,15 +281,15 @@ class TestPairwise:
 
 class TestRefusal:
     def test_tables_that_do_not_fit(self):
-        with pytest.raises(ValueError, match="1 tables for 2 columns"):
+        with pytest.raises(ValueError, match="expected 2 tables, got 1"):
             ValueTables.from_features(FEATURES[:1], COUNTS)
-        with pytest.raises(ValueError, match="column 'b': 3 rows for 2 values"):
+        with pytest.raises(ValueError, match="column 'b': expected 2 rows, got 3"):
             ValueTables.from_features([FEATURES[0], np.eye(3)], COUNTS, compact=False)
 
     def test_rows_of_different_length_cannot_be_summed(self):
-        with pytest.raises(ValueError, match="cannot be summed"):
+        with pytest.raises(ValueError, match="expected rows of one width to be summed"):
             ValueTables.from_features([np.eye(2), np.ones((2, 3))], COUNTS, combine="sum")
-        with pytest.raises(ValueError, match="combine='mean'"):
+        with pytest.raises(ValueError, match=r"expected combine to be .*, got 'mean'"):
             ValueTables.from_features(FEATURES, COUNTS, combine="mean")
 
     def test_table_without_the_column(self):

@@ -248,7 +248,7 @@ def test_frames_and_names():
             {"n_clusters": 9},
             "expected n_clusters of at most 4, the number of distinct rows .*got 9",
         ),
-        ({"metric": "hmming"}, "expected a measure, one of ahmad, .* got 'hmming'"),
+        ({"metric": "hmming"}, "got 'hmming' .did you mean 'hamming'"),
         ({"metric": "lin"}, "one table of values per column.*ratios"),
         ({"centers": "mean"}, "centers.* must be a str among .*Got 'mean'"),
         ({"init": "kmeans++"}, "init.* must be a str among .*Got 'kmeans"),

@@ -264,8 +264,10 @@ def test_pairwise_measures_offer_distances_only(name):
         "lookups": metric.lookups,
         "get_feature_names_out": metric.get_feature_names_out,
     }
-    for method, use in uses.items():
-        with pytest.raises(ValueError, match=f"table for {method}, got .*two columns at a time"):
+    for use in uses.values():
+        with pytest.raises(
+            ValueError, match=f"a value table, got '{name}', which looks at two columns"
+        ):
             use()
 
 
@@ -377,11 +379,13 @@ def test_a_callable_is_checked(spoil, fault):
         tables = [1 - np.eye(size) for size in counts.sizes]
         return [tables[0], spoil(tables[1]), tables[2]]
 
-    with pytest.raises(ValueError, match=f"measure 'own', column 'x1': its table has.*{fault}"):
+    with pytest.raises(ValueError, match=f"from measure 'own' for column 'x1', got .*{fault}"):
         ValueMetric(own).fit(ROWS)
 
 
 @pytest.mark.parametrize("result", [None, [], [np.zeros((3, 3))]])
 def test_a_callable_returns_one_table_per_column(result):
-    with pytest.raises(ValueError, match="must return a list of 3 arrays"):
+    with pytest.raises(
+        ValueError, match="expected a list of 3 arrays, one per column, from measure"
+    ):
         ValueMetric(lambda counts: result).fit(ROWS)

@@ -49,7 +49,7 @@ def test_equals_explicit_loops(weights, ties):
             np.testing.assert_allclose(model.predict_proba(X[150:]), wanted, atol=1e-12)
 
 
-def test_table_2_of_004():
+def test_weights_of_table_2():
     from tabweave.search.kernels import weight_of
 
     for kind, f in enumerate(WEIGHTS.values()):
@@ -136,7 +136,7 @@ def test_sets_go_through_the_metric():
 def test_many_values_go_through_the_metric(monkeypatch):
     X, y = draw()
     wanted = WeightedKNN(3, metric=OneHot()).fit(X, y).predict_proba(X)
-    monkeypatch.setattr("tabweave.search.metric._LARGEST_TABLES", 10)
+    monkeypatch.setattr("tabweave.embed.value_metric._LARGEST_TABLES", 10)
     np.testing.assert_allclose(WeightedKNN(3, metric=OneHot()).fit(X, y).predict_proba(X), wanted)
 
 
@@ -161,11 +161,12 @@ def test_score_and_classes():
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ({"n_neighbors": 0}, "n_neighbors=0: use a whole number >= 1"),
+        ({"n_neighbors": 0}, "'n_neighbors' parameter of WeightedKNN must be an int in the range"),
         ({"n_neighbors": 5}, "n_neighbors=5, but there are n_samples=4 training rows"),
-        ({"weights": "distance"}, "weights='distance': use one of none, exp"),
-        ({"ties": "random"}, "ties='random'"),
-        ({"metric": "euclid"}, "no measure 'euclid'"),
+        ({"weights": "distance"}, "'weights' parameter of WeightedKNN must be a str among"),
+        ({"ties": "random"}, "'ties' parameter of WeightedKNN must be a str among"),
+        ({"metric": 3}, "'metric' parameter of WeightedKNN must be"),
+        ({"metric": "euclid"}, "got 'euclid'"),
     ],
 )
 def test_bad_parameters(args, message):
@@ -196,6 +197,8 @@ def test_bad_queries():
         model.kneighbors([["a"]], 3)
     with pytest.raises(ValueError, match="n_samples=1 training rows"):
         model.kneighbors(None, 2)
+    with pytest.raises(ValueError, match="expected n_neighbors to be a whole number >= 1, got 0"):
+        model.kneighbors(None, 0)
     with pytest.raises(ValueError, match="2 features"):
         model.predict([["a", "b"]])
 

@@ -73,7 +73,7 @@ class Block(ABC):
         """Return how to compute the coordinates, side by side; raise where no step can say it."""
 
     def parts(self) -> list[Block]:
-        """Return blocks of as few columns as can be told apart, which add up to this one."""
+        """Return blocks of as few columns as can be separated, which add up to this one."""
         return [self]
 
     def only(self, names: Iterable[str]) -> Block | None:
@@ -395,12 +395,10 @@ def _checked_type(dtype: Any) -> np.dtype:
     return found
 
 
+# -- distances of points -------------------------------------------------------------------------
+
 _WIDE = 128  # dimensions from which products are faster than differences
-
-
-_NEAR = 1e-6  # squared distance over squared lengths below which a product loses digits
-
-
+_NEAR = 1e-6  # squared distance over squared lengths below which a product loses precision
 _BLOCK = 1 << 22  # entries worked on at a time: 32 MB
 
 
@@ -408,7 +406,7 @@ def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return squared Euclidean distances; exactly 0 for equal rows.
 
     Narrow rows are compared by differences. Wide ones go through their inner products, ten to
-    fifty times faster, and the few pairs so near that this loses digits by differences again;
+    fifty times faster, and the few pairs so near that this loses precision by differences again;
     far from the origin that is all of them.
     """
     from scipy.spatial.distance import cdist

@@ -3,8 +3,8 @@
 |z - y| is a squared Euclidean distance: that of a ladder with one coordinate per rung, 1 below the
 number and 0 above. With a rung per standard deviation and normal weights, three directions of the
 ladder hold nine tenths of its inertia; they are curves of z, straight between whole deviations and
-beyond the third. Near numbers are told apart as squares tell them, far ones as absolute values do,
-and outliers do not rule.
+beyond the third. Near numbers differ as their squares do, far ones as their absolute values, and
+outliers do not rule.
 """
 
 from __future__ import annotations
@@ -302,11 +302,11 @@ def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float,
     labels = counts.labels[counts.names.index(name)]
     rank = positions(levels[name], labels).astype(float)
     weight = counts.value_counts[counts.span(name)]
-    known = rank < len(levels[name])
-    if not known.any():
+    ranked = rank < len(levels[name])
+    if not ranked.any():
         return 0, 0.0, 0.0
-    ranks = Table.of({name: rank[known]}, {name: "numeric"})
-    return Counts.of(ranks, sample_weight=weight[known]).moments(name)
+    ranks = Table.of({name: rank[ranked]}, {name: "numeric"})
+    return Counts.of(ranks, sample_weight=weight[ranked]).moments(name)
 
 
 def standardised(moments: Moments) -> tuple[np.ndarray, np.ndarray]:

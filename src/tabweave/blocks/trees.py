@@ -305,7 +305,7 @@ class Tree:
         return len(self._nodes.get(identity(label), ())) == 1
 
     def nearest(self, value: Any) -> int | None:
-        """Return the node of a value, or its nearest known ancestor if the value is a path."""
+        """Return the node of a value, or of its nearest ancestor if the value is a path."""
         node = self.find(value)
         label = canonical(value)
         while (
@@ -331,7 +331,7 @@ class Tree:
         if node is None:
             raise ValueError(
                 f"{anchor!r} is not in the tree; it has {', '.join(map(repr, self.names[:8]))}"
-                f"{', ...' if len(self) > 8 else ''}: add it, or give a path to a known ancestor"
+                f"{', ...' if len(self) > 8 else ''}: add it, or give a path below a node of it"
             )
         depth = float(self.depths[node])
         offset = float(p[1]) if pair else depth
@@ -410,7 +410,7 @@ def read_tree(tree: Any, separator: str, root: Label) -> Tree:
     if isinstance(tree, Mapping):
         edges = _from_parents(_parent_rows(tree)) if _is_parents(tree) else _from_nested(tree, root)
     elif isinstance(tree, str) or not isinstance(tree, Iterable):
-        raise TypeError(f"tree {tree!r}: give a nested mapping, a table of parents, or paths")
+        raise TypeError(f"expected a nested mapping, a table of parents, or paths, got {tree!r}")
     else:
         rows = list(tree)
         if rows and all(isinstance(row, str) for row in rows):
@@ -425,11 +425,9 @@ def read_tree(tree: Any, separator: str, root: Label) -> Tree:
 
 def _weight(weight: Any, name: Any) -> float:
     if not isinstance(weight, Real) or isinstance(weight, bool) or not isfinite(weight):
-        raise TypeError(f"node {name!r}: the weight of its edge is {weight!r}, not a number")
+        raise TypeError(f"node {name!r}: expected a number as weight of its edge, got {weight!r}")
     if weight < 0:
-        raise ValueError(
-            f"node {name!r}: the weight of its edge is {weight}; distances need weights >= 0"
-        )
+        raise ValueError(f"node {name!r}: expected the weight of its edge to be >= 0, got {weight}")
     return float(weight)
 
 
@@ -508,7 +506,7 @@ def _from_parents(rows: Sequence[Any]) -> list[Edge]:
     name: dict[Any, Label] = {}
     for row in rows:
         if isinstance(row, str) or not isinstance(row, Sequence) or len(row) not in (2, 3):
-            raise TypeError(f"row {row!r}: write (child, parent) or (child, parent, weight)")
+            raise TypeError(f"expected (child, parent) or (child, parent, weight), got {row!r}")
         child, above = canonical(row[0]), canonical(row[1])
         key, up = identity(child), identity(above)
         if key in parent and parent[key] != up:

@@ -65,9 +65,9 @@ class ValueTables(Block):
 
     def __post_init__(self) -> None:
         if self.combine not in ("concat", "sum"):
-            raise ValueError(f"combine={self.combine!r}: use 'concat' or 'sum'")
+            raise ValueError(f"expected combine to be 'concat' or 'sum', got {self.combine!r}")
         if self.combine == "sum" and len(set(self.widths)) > 1:
-            raise ValueError(f"rows of {self.widths} dimensions cannot be summed")
+            raise ValueError(f"expected rows of one width to be summed, got {self.widths}")
 
     # -- building --------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class ValueTables(Block):
     ) -> ValueTables:
         """Build from one row of features per value; compacted, distances stay the same."""
         if len(features) != len(counts.names):
-            raise ValueError(f"{len(features)} tables for {len(counts.names)} columns")
+            raise ValueError(f"expected {len(counts.names)} tables, got {len(features)}")
         if compact and combine == "concat":
             features = [compacted(f) for f in features]
         tables = []
@@ -90,7 +90,7 @@ class ValueTables(Block):
             count = counts.value_counts[counts.span(a)]
             if len(feature) != len(count):
                 raise ValueError(
-                    f"column {counts.names[a]!r}: {len(feature)} rows for {len(count)} values"
+                    f"column {counts.names[a]!r}: expected {len(count)} rows, got {len(feature)}"
                 )
             centroid = count @ feature / max(count.sum(), 1e-300)
             tables.append(np.vstack([feature, centroid]))
@@ -283,8 +283,8 @@ class ValueTables(Block):
         missing = rows[labels.index(None)] if None in labels else odd
         if rule is not None:  # as in transform: what is not named is in the bucket
             odd = rows[labels.index(Bucket())]
-        known = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
-        return Lookup(name, tuple(labels[i] for i in known), rows[known], missing, odd)
+        named = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
+        return Lookup(name, tuple(labels[i] for i in named), rows[named], missing, odd)
 
 
 class Dissimilarities(Block):
@@ -400,10 +400,10 @@ _LOOKUP_VALUES = 1024
 
 def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) -> np.ndarray:
     """Return where the labels of a column stand among the values of the one column there is."""
-    ((name, known),) = zip(vocabulary.names, vocabulary.labels, strict=True)
-    index = positions(known, column.labels)
+    ((name, labels),) = zip(vocabulary.names, vocabulary.labels, strict=True)
+    index = positions(labels, column.labels)
     if unknown == "error":
-        check_seen(name, index == len(known), column)
+        check_seen(name, index == len(labels), column)
     return index
 
 

@@ -24,7 +24,7 @@ from tabweave.base import (
     remember_names,
     require_rows,
 )
-from tabweave.cluster.profiles import Vocabulary, empty, profiles_of, scores, shares
+from tabweave.cluster.stream import ProfileSpace, profiles_of, scores, shares
 from tabweave.embed.windowed import check_window_columns
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
@@ -51,7 +51,8 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
     n_init: int
     random_state: Any
     schema: Any
-    _vocabulary: Vocabulary
+    _renamed: ClassVar[dict[str, str]] = {"_vocabulary": "_space"}
+    _space: ProfileSpace
     _profiles: np.ndarray
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -60,10 +61,10 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         table = Table.of(X, Schema.of(self.schema), numbers="nominal")
         check_categorical(self, table.schema)
         require_rows(table)
-        self._vocabulary = empty(table).grown(table)
+        self._space = ProfileSpace.of(table)
         self.schema_ = table.schema
         remember_names(self, table.schema)
-        indices = self._vocabulary.places(table)
+        indices = self._space.entries(table)
         self.n_windows_ = 1
         self.drifted_ = False
         self._take(indices, self._cluster(indices))
@@ -71,7 +72,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on with a window; one without rows only moves the position."""
-        if "_vocabulary" not in vars(self):
+        if "_space" not in vars(self):
             return self.fit(X, y)
         self._validate_params()
         check_window_columns(X, self.schema_)
@@ -80,17 +81,17 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         if not table.n_rows:
             self.labels_ = np.zeros(0, np.intp)
             return self
-        grown = self._vocabulary.grown(table)
-        self._profiles = grown.spread(self._profiles, self._vocabulary)
-        self._vocabulary = grown
-        indices = grown.places(table)
+        grown = self._space.grown(table)
+        self._profiles = grown.reindex(self._profiles, self._space)
+        self._space = grown
+        indices = grown.entries(table)
         self._take(indices, self._next(indices))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the cluster of each row under the last model."""
         check_is_fitted(self, "schema_")
-        indices = self._vocabulary.places(read_with_fitted_schema(self, X))
+        indices = self._space.entries(read_with_fitted_schema(self, X))
         return self._scores(indices).argmax(axis=1)
 
     def _next(self, indices: np.ndarray) -> np.ndarray:
@@ -101,7 +102,7 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
 
     def _take(self, indices: np.ndarray, labels: np.ndarray) -> None:
         """Make a window's clusters the model."""
-        k, size = self.n_clusters, int(self._vocabulary.starts[-1])
+        k, size = self.n_clusters, int(self._space.starts[-1])
         self.labels_ = labels
         self._sizes = np.bincount(labels, minlength=k).astype(np.float64)
         self._profiles = profiles_of(indices, labels, k, size)
@@ -384,7 +385,7 @@ class DCD(ProfileClusterer):
         super()._take(indices, labels)
         if older is not None and older.shape == self._profiles.shape and not self.drifted_:
             self._profiles = self._profiles + older  # the concept goes on, and so do its counts
-            first = self._profiles[:, : self._vocabulary.sizes[0]]
+            first = self._profiles[:, : self._space.starts[1]]
             self._sizes = first.sum(axis=1)
         found = self._scores(indices)
         own = found[np.arange(len(labels)), labels]

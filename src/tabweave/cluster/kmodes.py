@@ -22,10 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
 from tabweave.counts.counts import _checked_weight
+from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.rows.table import Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions
-from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
 
 CENTERS = ("mode", "medoid", "distribution")
 UNKNOWN = "<unknown>"

@@ -9,8 +9,10 @@ stream clusterers of the literature are in :mod:`tabweave.cluster.baselines`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from sklearn.base import ClusterMixin, clone
@@ -20,11 +22,11 @@ from sklearn.utils.validation import check_is_fitted
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
 from tabweave.blocks.block import cdist_squared
-from tabweave.cluster.profiles import Vocabulary, empty, profiles_of
+from tabweave.blocks.value_tables import ValueTables
 from tabweave.embed.windowed import Memory, Resumable, check_window_columns
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table
-from tabweave.rows.vocabulary import from_json
+from tabweave.rows.table import Codes, Schema, Table
+from tabweave.rows.vocabulary import Vocabulary, buckets_from_text, from_json, positions, union
 
 
 @storable
@@ -108,7 +110,8 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         self.n_init = n_init
         self.random_state = random_state
 
-    _vocabulary: Vocabulary
+    _renamed: ClassVar[dict[str, str]] = {"_vocabulary": "_space"}
+    _space: ProfileSpace
     _profiles: np.ndarray
     _rows = np.zeros((0, 0), np.int32)  # so in checkpoints from before rows were remembered
 
@@ -118,14 +121,14 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         embedder = self._new_embedder()
         inner = _inner(embedder) if hasattr(embedder, "embedder") else embedder
         table = inner._read(X, Schema.of(inner.schema))
-        vocabulary = empty(table).grown(table)
+        space = ProfileSpace.of(table)
         embedder.fit(table)
-        self.embedder_, self._vocabulary = embedder, vocabulary
+        self.embedder_, self._space = embedder, space
         self.n_windows_ = 1
         remember_names(self, table.schema)
         self._random = check_random_state(self.random_state)
-        self._profiles = np.zeros((self.n_clusters, int(vocabulary.starts[-1])))
-        self._rows = np.zeros((0, len(vocabulary.labels)), np.int32)
+        self._profiles = np.zeros((self.n_clusters, int(space.starts[-1])))
+        self._rows = np.zeros((0, len(space.vocabulary)), np.int32)
         self._cluster(table, None)
         return self
 
@@ -141,9 +144,9 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         if not table.n_rows:
             self.labels_, self.inertia_ = np.zeros(0, np.intp), 0.0
             return self
-        grown = self._vocabulary.grown(table)
-        self._profiles = grown.spread(self._profiles, self._vocabulary)
-        self._vocabulary = grown
+        grown = self._space.grown(table)
+        self._profiles = grown.reindex(self._profiles, self._space)
+        self._space = grown
         self._cluster(table, self.cluster_centers_)
         return self
 
@@ -156,9 +159,9 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
     def cluster_centers_(self) -> np.ndarray:
         """Means of the clusters in the representation as it is now; NaN where none was yet."""
         check_is_fitted(self, "embedder_")
-        n_columns = len(self._vocabulary.labels)
+        n_columns = len(self._space.vocabulary)
         sizes = self._profiles.sum(axis=1, keepdims=True) / n_columns
-        vectors = self._vocabulary.vectors(_fitted(self.embedder_).learn().tables_)
+        vectors = self._space.vectors(_fitted(self.embedder_).learn().tables_)
         centers = self._profiles @ vectors / np.where(sizes > 0, sizes, 1)
         return np.where(sizes > 0, centers, np.nan)
 
@@ -168,7 +171,8 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         embedder = self._new_embedder()._resumed(memory, state["embedder"], arrays)
         self.embedder_, self.n_windows_ = embedder, state["n_windows"]
         labels = [tuple(map(from_json, c)) for c in state["labels"]]
-        self._vocabulary, self._profiles = Vocabulary(tuple(labels)), arrays["profiles"]
+        self._space = ProfileSpace(**ProfileSpace._upgraded({"labels": labels}))
+        self._profiles = arrays["profiles"]
         remember_names(self, embedder.schema_)
         self._random = np.random.RandomState()
         self._random.set_state((state["random"][0], arrays["random"], *state["random"][1:]))
@@ -176,9 +180,9 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
 
     def _cluster(self, table: Table, carried: np.ndarray | None) -> None:
         """Cluster a window and the rows before it, name the clusters, keep their profiles."""
-        n_before, codes = len(self._rows), self._vocabulary.codes(table)
+        n_before, codes = len(self._rows), self._space.codes(table)
         self._rows = np.vstack([self._rows.reshape(n_before, codes.shape[1]), codes])
-        pool = self._vocabulary.table(table.schema, self._rows)
+        pool = self._space.table(table.schema, self._rows)
         vectors = np.asarray(self.embedder_.transform(pool))
         points, inverse, weight = np.unique(
             vectors, axis=0, return_inverse=True, return_counts=True
@@ -191,7 +195,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
             found = self._k_modes(pool, k)
         old = None if carried is None else self._nearest(vectors, carried)
         labels = match(found, k, old, self.n_clusters)
-        indices = self._rows + self._vocabulary.starts[:-1]
+        indices = self._rows + self._space.starts[:-1]
         new = profiles_of(indices, labels, self.n_clusters, self._profiles.shape[1])
         filled = np.bincount(labels, minlength=self.n_clusters) > 0
         self._profiles = np.where(filled[:, None], new, self._profiles)
@@ -265,3 +269,109 @@ def _fitted(embedder: Any) -> ValueEmbedder:
 
 def _inner(embedder: Any) -> ValueEmbedder:
     return embedder._new_embedder()
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class ProfileSpace:
+    """The entries of profiles: the values met so far, and in each column one for all others.
+
+    A profile is how often each value occurs in a cluster. It outlives the representation it was
+    found in: a row is a sum (or a concatenation) of its values' vectors, so the mean of a cluster
+    in any later representation is its profile times the new value tables.
+    """
+
+    vocabulary: Vocabulary  # in order of arrival: an entry keeps its index when columns grow
+
+    @classmethod
+    def of(cls, table: Table) -> ProfileSpace:
+        """Return the entries of a table's values; sets are an error."""
+        for column in table.schema.columns:
+            if column.kind == "set":
+                raise ValueError(
+                    f"column {column.name!r} holds sets; stream clusterers compare single values: "
+                    "leave it out"
+                )
+        names = tuple(table.schema.names)
+        return cls(Vocabulary(names, ((),) * len(names))).grown(table)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file, which held labels alone."""
+        if "labels" in state:
+            labels = tuple(map(buckets_from_text, state.pop("labels")))
+            names = tuple(f"x{i}" for i in range(len(labels)))
+            state["vocabulary"] = Vocabulary(names, labels)
+        return state
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Index of each column's first entry; the number of entries comes last."""
+        return self.vocabulary.offsets + np.arange(len(self.vocabulary) + 1)
+
+    def grown(self, table: Table) -> ProfileSpace:
+        """Return the entries of the values so far and those of a table."""
+        pairs = zip(self.vocabulary.labels, table.columns, strict=True)
+        labels = tuple(tuple(union(seen, cast(Codes, column).labels)) for seen, column in pairs)
+        return ProfileSpace(replace(self.vocabulary, labels=labels))
+
+    def codes(self, table: Table) -> np.ndarray:
+        """Return the code of each cell's value in its column; it stays when columns grow."""
+        out = np.empty((table.n_rows, len(self.vocabulary)), np.int32)
+        for a, seen in enumerate(self.vocabulary.labels):
+            column = cast(Codes, table.columns[a])
+            out[:, a] = positions(seen, column.labels)[column.codes]
+        return out
+
+    def entries(self, table: Table) -> np.ndarray:
+        """Return the entry of each cell, rows × columns."""
+        return self.codes(table) + self.starts[:-1]
+
+    def table(self, schema: Schema, codes: np.ndarray) -> Table:
+        """Return rows again from the codes of their values."""
+        labels = self.vocabulary.labels
+        columns = [Codes(codes[:, a], list(seen)) for a, seen in enumerate(labels)]
+        return Table(schema, tuple(columns), len(codes))
+
+    def reindex(self, profiles: np.ndarray, older: ProfileSpace) -> np.ndarray:
+        """Return the profiles of an older space in this one, which has grown from it."""
+        out = np.zeros((len(profiles), int(self.starts[-1])))
+        pairs = zip(self.vocabulary.labels, older.vocabulary.labels, strict=True)
+        for a, (new, old) in enumerate(pairs):
+            where = self.starts[a] + positions(new, old)
+            out[:, where] = profiles[:, older.starts[a] : older.starts[a] + len(old)]
+        return out
+
+    def vectors(self, tables: ValueTables) -> np.ndarray:
+        """Return the vector of each entry in a representation, zero outside its own column."""
+        parts = [
+            rows[np.append(positions(fitted, own), len(fitted))]
+            for own, fitted, rows in zip(
+                self.vocabulary.labels, tables.labels, tables.tables, strict=True
+            )
+        ]
+        if tables.combine == "sum":
+            return np.vstack(parts)
+        from scipy.linalg import block_diag
+
+        return np.asarray(block_diag(*parts))
+
+
+def profiles_of(places: np.ndarray, labels: np.ndarray, k: int, size: int) -> np.ndarray:
+    """Return how often each value occurs in each cluster."""
+    flat = (labels[:, None] * size + places).ravel()
+    return np.bincount(flat, minlength=k * size).reshape(k, size).astype(np.float64)
+
+
+def shares(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Return profiles as the share of a cluster's rows that have each value."""
+    return profiles / np.where(sizes > 0, sizes, 1)[:, None]
+
+
+def scores(places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the sum of each row's weights under each cluster, rows × clusters."""
+    columns: Any = np.ascontiguousarray(weights.T)
+    out = np.zeros((len(places), len(weights)))
+    for a in range(places.shape[1]):
+        out += columns[places[:, a]]
+    return out

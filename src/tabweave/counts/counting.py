@@ -259,12 +259,12 @@ def pair_histogram(
     return out.reshape(shape)
 
 
-def group_columns(sizes: Sequence[int]) -> list[list[int]]:
-    """Gather columns, smallest first, into groups of at most ``GROUP`` joint codes."""
+def group_columns(sizes: Sequence[int], at_most: int = GROUP) -> list[list[int]]:
+    """Gather columns, smallest first, into groups of at most so many joint codes."""
     groups: list[list[int]] = []
-    product = GROUP + 1
+    product = at_most + 1
     for column in np.argsort(sizes, kind="stable").tolist():
-        if product * sizes[column] > GROUP:
+        if product * sizes[column] > at_most:
             groups.append([])
             product = 1
         groups[-1].append(column)

@@ -41,7 +41,7 @@ _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolut
     page="mixed",
 )
 class MixedEmbedder(Embedder):
-    """Embed rows of mixed columns, in one Euclidean space that ``explain`` can take apart.
+    """Embed rows of mixed columns, in one Euclidean space that ``explain`` splits by column.
 
     Parameters
     ----------
@@ -294,8 +294,8 @@ class MixedEmbedder(Embedder):
         if not self._has_vectors:
             raise ValueError(f"{self.categorical!r} gives rows no vectors; use another embedder")
         for block, weight in {} if isinstance(self.weights, str) else self.weights.items():
-            known = block in ("categorical", "numeric")
-            if not known or not isinstance(weight, Real) or not float(weight) >= 0:
+            expected = block in ("categorical", "numeric")
+            if not expected or not isinstance(weight, Real) or not float(weight) >= 0:
                 raise ValueError(
                     "expected weights of 'categorical' and 'numeric' to be numbers >= 0, got "
                     f"{block!r}: {weight!r}"
@@ -413,7 +413,7 @@ def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
     """Return how much each column counts, mean 1: half alike, half as it is tied to the classes.
 
     The tie is ``SU⁺ = 2 max(0, MI - (bins - 1)(classes - 1) / 2n) / (H(bins) + H(classes))``. All
-    weights are 1 where classes are not known, or depend on no column.
+    weights are 1 where no classes were counted, or they depend on no column.
     """
     ties = np.zeros(len(names))
     for j, name in enumerate(names):

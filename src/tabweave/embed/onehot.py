@@ -18,7 +18,7 @@ from tabweave.rows.vocabulary import Label
 class OneHot(ValueEmbedder):
     """Embed rows by one indicator per value.
 
-    All values of a column are equally far apart. A set-valued cell gets the mean of its elements'
+    All values of a column are equally distant. A set-valued cell gets the mean of its elements'
     indicators; an unknown value the column's value frequencies.
 
     Parameters

@@ -7,13 +7,15 @@ also embedded by classical scaling, and ``distortion_`` says how well that went.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import _check_feature_names
 
-from tabweave.base import ValueEmbedder, _one_row
+from tabweave.base import ValueEmbedder, _one_row, remember_names, require_rows
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
@@ -21,7 +23,7 @@ from tabweave.counts.couplings import refuse_many_values, refuse_sets
 from tabweave.embed.register import embedder
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
-from tabweave.rows.table import Table
+from tabweave.rows.table import Schema, Table
 
 
 @embedder(
@@ -186,7 +188,7 @@ class ValueMetric(ValueEmbedder):
     @property
     def blocks_(self) -> Dissimilarities:
         """The dissimilarities, and the vectors beside them."""
-        self._check_tabled("row of blocks")
+        self._check_tabled()
         return Dissimilarities(
             self.counts_.vocabulary, lambda: self.lookups()[0], lambda: self.tables_
         )
@@ -212,28 +214,17 @@ class ValueMetric(ValueEmbedder):
 
     # -- using -----------------------------------------------------------------------------
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Return the vector of each row, by classical scaling; learns nothing."""
-        self._check_tabled("transform")
-        return super().transform(X)
-
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the sums of dissimilarities between the rows of X and of Y (or X), exactly."""
+        form = self.learn().measure_.form
+        if form == "table":
+            return super().pairwise_distances(X, Y)
         left, right = self._read_pair(X, Y)
-        self.learn()
         codes = self._codes(left)
         others = codes if right is None else self._codes(right)
-        if self.measure_.form == "pairwise":
+        if form == "pairwise":
             return self.measure_.function(self.counts_, codes, others)
-        if self.measure_.form == "ratio":
-            above, below = self._ratio_lookups()
-            return one_minus(lookup_sum(codes, others, above), lookup_sum(codes, others, below))
-        return lookup_sum(codes, others, self.lookups()[0])
-
-    def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
-        """Return the inner products between the vectors of the rows of X and of Y (or X)."""
-        self._check_tabled("pairwise_kernel")
-        return super().pairwise_kernel(X, Y)
+        return one_minus(*(lookup_sum(codes, others, half) for half in self._ratio_lookups()))
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
         """Explain the distance of two rows: each column's share in it.
@@ -243,45 +234,32 @@ class ValueMetric(ValueEmbedder):
         a, b : dict, sequence or one-row frame
             The two rows.
         """
-        self._check_tabled("explain")
-        tables = self._read_pair(_one_row(a), _one_row(b))
-        left, right = (self._codes(t) for t in tables if t is not None)
+        if self.learn().measure_.form != "ratio":
+            return super().explain(a, b)
+        left, right = (self._codes(self._read_fitted(_one_row(row))) for row in (a, b))
         pairs = [(v.item(), w.item()) for v, w in zip(left, right, strict=True)]
-        if self.measure_.form == "ratio":
-            above, below = (
-                np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
-                for half in self._ratio_lookups()
-            )
-            shares = (below - above) / max(below.sum(), np.finfo(float).tiny)
-        else:
-            lookups = self.lookups()[0]
-            shares = np.array([table[pair] for table, pair in zip(lookups, pairs, strict=True)])
+        above, below = (
+            np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
+            for half in self._ratio_lookups()
+        )
+        shares = (below - above) / max(below.sum(), np.finfo(float).tiny)
         return dict(zip(self.counts_.names, shares.tolist(), strict=True))
-
-    def _title(self) -> str:
-        named = isinstance(self.measure, str)
-        return f"ValueMetric({self.measure!r})" if named else "ValueMetric"
 
     def value_distances(self, column: str) -> Any:
         """Return the dissimilarities of the values of a column, as a labelled pandas frame."""
-        self._check_tabled("value_distances")
+        self.learn()._check_tabled()
         i = self.counts_.vocabulary.index(column)
         return self._labelled(i, self.dissimilarities_[i])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Return the dissimilarities of each column, unknown last, and that no root is taken."""
-        self._check_tabled("lookups")
+        self.learn()._check_tabled()
         if self.measure_.form == "ratio":
             raise ValueError(
                 f"distances of measure {self.measure_.name!r} are ratios of two sums over columns "
                 "and do not add up; use pairwise_distances, or transform for an approximation"
             )
         return self._with_unknown(self.dissimilarities_), False
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return a name for each dimension of :meth:`transform`."""
-        self._check_tabled("get_feature_names_out")
-        return super().get_feature_names_out(input_features)
 
     def _ratio_lookups(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
         return self._with_unknown(self.numerators_), self._with_unknown(self.denominators_)
@@ -290,14 +268,16 @@ class ValueMetric(ValueEmbedder):
         pairs = zip(tables, occurrences(self.counts_), strict=True)
         return [with_unknown(table, f) for table, f in pairs]
 
-    def _check_tabled(self, method: str) -> None:
-        self.learn()
-        if not self._has_vectors:
+    def _check_tabled(self) -> None:
+        if self.measure_.form == "pairwise":
             raise ValueError(
-                f"expected a measure with a value table for {method}, got "
-                f"{self.measure_.name!r}, which looks at two columns at a time; use "
-                "pairwise_distances"
+                f"expected a measure with a value table, got {self.measure_.name!r}, which looks "
+                "at two columns at a time and has no value table; use pairwise_distances"
             )
+
+    def _title(self) -> str:
+        named = isinstance(self.measure, str)
+        return f"ValueMetric({self.measure!r})" if named else "ValueMetric"
 
 
 # -- between a measure's tables and a lookup: checks, the unknown value, distortion
@@ -406,3 +386,74 @@ def distortion(dissimilarities: list[np.ndarray], tables: ValueTables) -> tuple[
         errors[a] = error if error > _ROUNDING * largest[a] else 0
     share = np.divide(errors, largest, out=np.zeros_like(errors), where=largest > 0)
     return share, float(errors.sum() / max(largest.sum(), np.finfo(float).tiny))
+
+
+_LARGEST_TABLES = 1 << 27  # entries of all tables of pairs together: 1 GB
+
+
+def fit_metric(
+    task: Any, X: Any, y: Any = None, sample_weight: Any = None, schema: Any = None
+) -> Table:
+    """Read rows and give a task its ``metric_``: from a measure's name, or from an embedder.
+
+    Names and unfitted embedders are fitted on X (an embedder as a clone); a fitted one is used as
+    it is.
+    """
+    metric = task.metric
+    if isinstance(metric, str):
+        from tabweave.embed.value_metric import ValueMetric
+
+        metric = ValueMetric(metric, schema=schema)
+    elif not isinstance(metric, ValueEmbedder):
+        raise TypeError(
+            f"expected metric to be the name of a measure or an embedder, got {metric!r}"
+        )
+    elif schema is not None:
+        raise ValueError(f"give the schema to the metric: {type(metric).__name__}(schema=...)")
+    elif "counts_" not in vars(metric):
+        metric = clone(metric)
+    if "counts_" in vars(metric):
+        table = _read(metric, X, metric.schema_)
+    else:
+        table = _read(metric, X, Schema.of(metric.schema))
+        metric.fit(table, y, sample_weight)
+    task.metric_ = metric
+    remember_names(task, metric.schema_)
+    return table
+
+
+def read_rows(task: Any, X: Any) -> Table:
+    """Read rows under the schema of the task's metric, names checked as scikit-learn does."""
+    structured = getattr(getattr(X, "dtype", None), "names", None) is not None
+    if not structured and not isinstance(X, Mapping | list | tuple | Table):
+        _check_feature_names(task, X, reset=False)
+    return _read(task.metric_, X, task.metric_.schema_)
+
+
+def _read(metric: ValueEmbedder, X: Any, schema: Schema) -> Table:
+    table = metric._read(X, schema)
+    if schema.complete and table.schema.names != schema.names:
+        raise ValueError(f"expected columns {schema.names}, got {table.schema.names}")
+    require_rows(table)
+    return table
+
+
+def value_lookups(metric: ValueEmbedder) -> tuple[list[np.ndarray], bool]:
+    """Return the metric's tables of pairs of values; raise ValueError where there are none."""
+    for column in metric.schema_.columns:
+        if column.kind == "set":
+            raise ValueError(f"column {column.name!r} holds sets, which have no table of values")
+    sizes = metric.counts_.sizes + 1
+    if int((sizes.astype(np.int64) ** 2).sum()) > _LARGEST_TABLES:
+        worst = int(np.argmax(sizes))
+        raise ValueError(
+            f"column {metric.counts_.names[worst]!r} has {sizes[worst] - 1} values, too many for a "
+            "table of all pairs; leave it out or group its values"
+        )
+    tables, root = metric.lookups()
+    return [np.ascontiguousarray(table, np.float64) for table in tables], root
+
+
+def value_codes(metric: ValueEmbedder, table: Table) -> list[np.ndarray]:
+    """Return the codes of each column in the metric's vocabulary; unknown values come last."""
+    return metric._codes(table)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.frames import FrameSource
-from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.engines.progress import progress_reporter
 from tabweave.engines.source import Source
 
 _BRANCHES = 8
@@ -28,13 +28,7 @@ class DaskSource(Source):
         """Return all rows as a pandas frame or a mapping of columns."""
         return FrameSource(self.frame.compute()).collect(columns)
 
-    def run(
-        self,
-        work: Any,
-        columns: Sequence[str],
-        progress: ProgressCallback | None = None,
-        step: str = "counting",
-    ) -> Any:
+    def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
         """Do the work on each partition, merge in a tree, and bring back the one result."""
         dask = require("dask", "dask")
         report = progress_reporter(progress, "partitions", self.frame.npartitions)

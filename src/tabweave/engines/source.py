@@ -100,6 +100,10 @@ class Source:
 
         ``work(batches)`` gives the result of some batches, ``work.merge(results)`` that of many.
         """
+        return self._run(work, columns, progress, step)
+
+    def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
+        """Do the work on the batches, in order, the next being read meanwhile."""
         report = progress_reporter(progress, "rows", self.n_rows)
 
         def reported() -> Iterator[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.frames import FrameSource
-from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.engines.progress import progress_reporter
 from tabweave.engines.source import BATCH_ROWS, Source
 from tabweave.io.text import sql_name
 
@@ -35,13 +35,7 @@ class SparkSource(Source):
         rows = frame.toArrow() if hasattr(frame, "toArrow") else frame.toPandas()
         return FrameSource(rows).collect(columns)
 
-    def run(
-        self,
-        work: Any,
-        columns: Sequence[str],
-        progress: ProgressCallback | None = None,
-        step: str = "counting",
-    ) -> Any:
+    def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
         """Do the work on each partition, merge some on the executors, and the rest here."""
         rows = self._select(columns)
         results = rows.mapInArrow(_Partition(work), "result binary")

@@ -23,22 +23,22 @@ from tabweave.io.codec import Decoder, Encoder, Outdated
 from tabweave.rows.table import Schema
 
 KIND = "estimator"
+_ABSENT = object()
 # The rooms that classes lived in before they moved here, so that older files still load.
 _FORMER = {
     "weft._absolute": "blocks.numbers",
     "weft._index_graph": "search.graph",
-    "weft._index_rows": "search.stored",
+    "weft._index_rows": "search.index",
     "weft._memory": "embed.windowed",
     "weft._mixed": "blocks.numbers embed.mixed",
     "weft._schema": "rows.table",
     "weft.cluster": "cluster.baselines cluster.kmodes cluster.stream",
     "weft.cluster._centers": "cluster.kmodes",
-    "weft.cluster._profiles": "cluster.profiles",
     "weft.counts": "counts.counts",
     "weft.couplings": "counts.couplings",
     "weft.hierarchy": "blocks.trees embed.hierarchy.drdh embed.hierarchy.tree",
     "weft.hierarchy._blocks": "blocks.trees",
-    "weft.hierarchy._search": "search.scan",
+    "weft.hierarchy._search": "embed.hierarchy.drdh",
     "weft.index": "search.index",
     "weft.learn._helic_pairs": "embed.helic.pairs",
     "weft.learn._nonbend_model": "embed.nonbend.model",
@@ -75,6 +75,7 @@ _FORMER = {
 }
 # Classes that have another name now.
 _RENAMED = {
+    "weft.cluster._profiles.Vocabulary": "tabweave.cluster.stream.ProfileSpace",
     "weft.sources._blocks.Block": "tabweave.sources.tables.SourceTable",
     "weft.sources._ids.Places": "tabweave.sources.tables.IdIndex",
 }
@@ -127,8 +128,9 @@ class Storable:
 
 
 def _among(state: dict[str, Any], name: str, values: tuple[Any, ...]) -> bool:
-    """Tell whether a plain part of a state is one of some values."""
-    return any(type(state.get(name)) is type(v) and state[name] == v for v in values)
+    """Tell whether a part of a state is one of some plain values."""
+    value = state.get(name, _ABSENT)
+    return any(type(value) is type(v) and value == v for v in values)
 
 
 def save(value: Any, path: str | PathLike[str]) -> None:

@@ -1,30 +1,32 @@
-"""Neighbour graphs over nodes: built by faiss, walked by tabweave.
+"""The graph: links between nodes, built by faiss, walked by tabweave; and faiss's flat list.
 
 A graph covers the nodes it was built from; nodes that came later are compared one by one until
 there are enough of them to build anew. Only links are kept: no vectors, so a graph takes little
-memory and is plain numbers in a file.
+memory and is plain numbers in a file. A walk compares codes, so its distances are exact; what faiss
+finds among vectors in float32 is ranked anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tabweave._compat import require
 from tabweave.io.register import storable
-from tabweave.rows.table import Table, take_rows
-from tabweave.search.space import Space
-from tabweave.search.stored import Stored, View, everywhere
+from tabweave.rows.table import Codes, Table, _ranks, distinct_rows
+from tabweave.search.scan import Copies, Found, Nodes, Queries, merge, nearest_nodes, rerank
+from tabweave.search.space import HIDDEN, Space, chunks
 
 _WIDEST = 64  # dimensions a graph is built in
 _QUERIES = 64  # that one call walks for
 _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BUILD = 80  # breadth of the search for the links of a new node
+
+Vectors = Callable[[int], Iterator[np.ndarray]]  # those of every so many nodes, some at a time
 
 
 @storable
@@ -33,7 +35,7 @@ class Graph:
     """Links of nodes, on levels; see :func:`tabweave.search.kernels.walk`.
 
     Nodes have other numbers here, so that neighbours lie close together in memory: the one that
-    is number i here is ``order[i]`` in the view.
+    is number i here is ``order[i]`` elsewhere.
     """
 
     links: np.ndarray
@@ -49,7 +51,7 @@ class Graph:
         return len(self.order)
 
     def check(self) -> None:
-        """Refuse links, as read from a file, that lead nowhere."""
+        """Raise for links, as read from a file, that lead nowhere."""
         n, ends = self.n_nodes, self.offsets
         if ends.shape != (n + 1,) or not np.array_equal(np.sort(self.order), np.arange(n)):
             raise ValueError(f"the graph does not fit {n} nodes")
@@ -64,16 +66,15 @@ class Graph:
             raise ValueError("the links of the graph lead nowhere")
 
     @classmethod
-    def of(cls, view: View, n_links: int) -> Graph:
-        """Build the graph of all nodes of a view.
+    def of(cls, vectors: Vectors, n_nodes: int, power: int, n_links: int) -> Graph:
+        """Build the graph of some nodes.
 
         Where vectors are wide and distances Euclidean it is built along their principal axes:
         neighbours there are nearly those of the full vectors, and the walk compares in full.
         """
         faiss = require("faiss", "search")
-        blocks, width = _reduced(view)
-        metric = faiss.METRIC_L1 if view.space.power == 1 else faiss.METRIC_L2
-        index = faiss.IndexHNSWFlat(width, n_links, metric)
+        blocks, width = _reduced(vectors, n_nodes, power)
+        index = faiss.IndexHNSWFlat(width, n_links, _metric(faiss, power))
         index.hnsw.efConstruction = max(_BUILD, 2 * n_links)
         threads = faiss.omp_get_max_threads()
         try:
@@ -98,43 +99,154 @@ class Graph:
         number[order] = np.arange(len(order), dtype=np.int32)
         lengths = np.diff(self.offsets)[order]
         ends = np.concatenate([[0], np.cumsum(lengths)])
-        places = np.arange(ends[-1]) + np.repeat(self.offsets[:-1][order] - ends[:-1], lengths)
-        links = self.links[places]
+        moved = np.arange(ends[-1]) + np.repeat(self.offsets[:-1][order] - ends[:-1], lengths)
+        links = self.links[moved]
         links = np.where(links < 0, np.int32(-1), number[links])
         return Graph(links, ends, self.levels, int(number[self.entry]), self.top, order)
 
 
 class Walker:
-    """A graph and the codes of its nodes, a row for each."""
+    """A graph and its nodes, a line for each."""
 
-    def __init__(self, graph: Graph, view: View) -> None:
+    def __init__(self, graph: Graph, nodes: Nodes) -> None:
         self.graph = graph
-        self.view = view
-        narrow = np.uint16 if view.codes.max(initial=0) < 1 << 16 else np.uint32
-        self._codes = np.ascontiguousarray(view.codes.T[graph.order], narrow)
-        self._line = np.ascontiguousarray(view.line.T[graph.order])
-        self._heads = view.heads[graph.order]
+        self.nodes = nodes
+        narrow = np.uint16 if nodes.codes.max(initial=0) < 1 << 16 else np.uint32
+        codes = np.ascontiguousarray(nodes.codes.T[graph.order], narrow)
+        line = np.ascontiguousarray(nodes.line.T[graph.order])
+        self._arrays = replace(nodes, codes=codes, line=line).arrays()
+        self._named = np.zeros(0), np.zeros(0)  # as in the last search: the same until rows change
 
-    def nearest(
-        self, queries: Table, k: int, first: np.ndarray, breadth: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k nearest nodes of each query as :meth:`View.nearest` does, nearly."""
+    def nearest(self, queries: Queries, k: int, first: np.ndarray, breadth: int) -> Found:
+        """Return the k nearest nodes of each query as :func:`nearest_nodes` does, nearly."""
         from tabweave.search.kernels import walk
 
-        graph, power = self.graph, self.view.space.power
+        graph, arrays = self.graph, self._arrays
         way = graph.links, graph.offsets, graph.levels, graph.entry, graph.top, breadth
-        mine = self._heads if first is self.view.heads else first[graph.order]
-
-        def search(lookup: Any, block: slice, out: np.ndarray, rows: np.ndarray) -> None:
-            walk(*lookup, self._codes, self._line, power, mine, way, out, rows)
-
-        found = self.view.nearest(queries, k, search, _QUERIES)
+        if self._named[0] is not first:
+            self._named = first, first[graph.order]
+        mine = self._named[1]
+        found = queries.search(
+            k, lambda _, asked, *to: walk(asked, arrays, mine, way, *to), _QUERIES
+        )
         if graph.n_nodes == len(first):
             return found
-        late = self.view.nearest(queries, k, everywhere(self.view, first, graph.n_nodes))
-        out, rows = (np.hstack(pair) for pair in zip(found, late, strict=True))
-        order = np.lexsort((rows, out), axis=1)[:, :k]
-        return np.take_along_axis(out, order, axis=1), np.take_along_axis(rows, order, axis=1)
+        return merge(found, nearest_nodes(self.nodes, queries, k, first, graph.n_nodes), k)
+
+
+class Flat:
+    """All vectors in faiss, compared one by one in float32, and the nearest ranked anew."""
+
+    def __init__(self, vectors: Vectors, nodes: Nodes) -> None:
+        self._faiss = faiss = require("faiss", "search")
+        self.nodes = nodes
+        self._index: Any = None
+        for block in vectors(1):
+            if self._index is None:
+                self._index = faiss.IndexFlat(block.shape[1], _metric(faiss, nodes.power))
+            self._index.add(block)
+
+    def nearest(self, queries: Queries, k: int, first: np.ndarray, vectors: np.ndarray) -> Found:
+        """Return the k nearest nodes of each query, of a few more that float32 finds nearest."""
+        return rerank(self.nodes, queries, k, self._candidates(vectors, k, first >= 0), first)
+
+    def _candidates(self, vectors: np.ndarray, k: int, allowed: np.ndarray) -> np.ndarray:
+        """Return the allowed nodes that are nearest in float32; others may be among them."""
+        wanted = min(k + _SPARE, int(np.count_nonzero(allowed)))
+        if allowed.all():
+            return self._index.search(vectors, wanted)[1]
+        if self.nodes.power == 2:
+            bits = np.packbits(allowed, bitorder="little")
+            chosen = self._faiss.SearchParameters(sel=self._faiss.IDSelectorBitmap(bits))
+            return self._index.search(vectors, wanted, params=chosen)[1]
+        more = wanted  # in L1 not every faiss can leave nodes out: ask until enough are allowed
+        while True:
+            more = min(2 * more, len(allowed))
+            nodes = self._index.search(vectors, more)[1]
+            if more == len(allowed) or (allowed[nodes].sum(axis=1) >= wanted).all():
+                return nodes
+
+
+# -- rows in a space -----------------------------------------------------------------------------
+
+
+class View:
+    """The rows of a table as a search by some space sees them: nodes, and the rows of each.
+
+    Parameters
+    ----------
+    table : Table
+        The rows.
+    space : Space
+        What they are compared by.
+    """
+
+    def __init__(self, table: Table, space: Space) -> None:
+        self.table, self.space = table, space
+        self.copies = _distinct(table, space)
+        heads = self.copies.heads
+        columns = [table[block.names[0]] for block in space.values]
+        self._located = [space.locate(b, c) for b, c in zip(space.values, columns, strict=True)]
+        parts = [space.line(rows).T for rows in chunks(table, heads)] if space.lines else []
+        line = np.ascontiguousarray(np.hstack(parts)) if parts else np.zeros((0, len(heads)))
+        codes, widths = [c.codes[heads] for c in columns], [len(c.labels) for c in columns]
+        self.nodes = Nodes.of(codes, widths, line, power=space.power)
+
+    def vectors(self, step: int = 1) -> Iterator[np.ndarray]:
+        """Yield the coordinates of the nodes, or of every so many, some at a time."""
+        for rows in chunks(self.table, self.copies.heads[::step]):
+            yield self.space.vectors(rows)
+
+    def queries(self, table: Table) -> Queries:
+        """Return the rows of another table as queries."""
+        space = self.space
+        columns = [table[block.names[0]] for block in space.values]
+        located = [space.locate(b, c) for b, c in zip(space.values, columns, strict=True)]
+        points = np.ascontiguousarray(space.line(table))
+
+        def values(some: Any) -> np.ndarray:
+            parts = [np.zeros((len(points[some]), 0))]
+            for a, block in enumerate(space.values):
+                asked = located[a][columns[a].codes[some]]
+                parts.append(space.between(block, asked, self._located[a]))
+            return np.hstack(parts)
+
+        return Queries(values, points)
+
+
+def _distinct(table: Table, space: Space) -> Copies:
+    """Return which rows are equal in a space; nodes are in the order of their first rows."""
+    everyone = np.arange(table.n_rows)
+    names = [name for block in (*space.values, *space.lines) for name in block.names]
+    if not names or any(name.startswith(HIDDEN) for name in names):
+        return Copies.of(everyone, everyone)  # vectors hardly ever repeat
+    columns = [table[name] for name in names]
+    codes = [c.codes if isinstance(c, Codes) else _ranks(c) for c in columns]
+    first, inverse = distinct_rows(codes)
+    order = np.argsort(first)
+    number = np.empty(len(first), np.int64)
+    number[order] = np.arange(len(first))
+    return Copies.of(number[inverse], first[order])
+
+
+# -- building ------------------------------------------------------------------------------------
+
+
+def _metric(faiss: Any, power: int) -> Any:
+    return faiss.METRIC_L1 if power == 1 else faiss.METRIC_L2
+
+
+def _reduced(vectors: Vectors, n_nodes: int, power: int) -> tuple[Iterator[np.ndarray], int]:
+    """Return the vectors, block by block, and their width, at most ``_WIDEST``."""
+    sample = np.vstack(list(vectors(max(1, n_nodes // _SAMPLE))))
+    width = sample.shape[1]
+    if power == 1 or width <= _WIDEST:
+        return vectors(1), width
+    centre = sample.mean(axis=0)
+    sample -= centre
+    _, axes = np.linalg.eigh(sample.T @ sample)
+    chosen = np.ascontiguousarray(axes[:, -_WIDEST:], np.float32)
+    return ((block - centre) @ chosen for block in vectors(1)), _WIDEST
 
 
 def _close_together(links: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
@@ -149,156 +261,3 @@ def _close_together(links: np.ndarray, offsets: np.ndarray, width: int) -> np.nd
     found = base[there]
     graph = csr_array((np.ones(len(found), np.int8), found, ends), shape=(n, n))
     return reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)
-
-
-def _reduced(view: View) -> tuple[Iterator[np.ndarray], int]:
-    """Return the vectors of a view, block by block, and their width, at most ``_WIDEST``."""
-    step = max(1, len(view.heads) // _SAMPLE)
-    sample = np.vstack(list(view.vectors(step)))
-    width = sample.shape[1]
-    if view.space.power == 1 or width <= _WIDEST:
-        return view.vectors(), width
-    centre = sample.mean(axis=0)
-    sample -= centre
-    _, axes = np.linalg.eigh(sample.T @ sample)
-    chosen = np.ascontiguousarray(axes[:, -_WIDEST:], np.float32)
-    return ((block - centre) @ chosen for block in view.vectors()), _WIDEST
-
-
-class Flat:
-    """All vectors of a view in faiss, compared one by one in float32."""
-
-    def __init__(self, view: View) -> None:
-        faiss = require("faiss", "search")
-        self._faiss = faiss
-        self.view = view
-        self._index: Any = None
-        metric = faiss.METRIC_L1 if view.space.power == 1 else faiss.METRIC_L2
-        for block in view.vectors():
-            if self._index is None:
-                self._index = faiss.IndexFlat(block.shape[1], metric)
-            self._index.add(block)
-
-    def nearest(self, queries: Table, k: int, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the k nearest nodes of each query, of a few more that float32 finds nearest."""
-        from tabweave.search.kernels import rank
-
-        parameters = None
-        if (first < 0).any():
-            bits = np.packbits(first >= 0, bitorder="little")
-            parameters = self._faiss.SearchParameters(sel=self._faiss.IDSelectorBitmap(bits))
-        view, more = self.view, min(k + _SPARE, self._index.ntotal)
-        nodes = self._index.search(view.space.vectors(queries), more, params=parameters)[1]
-
-        def search(lookup: Any, block: slice, out: np.ndarray, rows: np.ndarray) -> None:
-            place = view.codes, view.line, view.space.power
-            rank(*lookup, *place, nodes[block], first, out, rows)
-
-        return view.nearest(queries, k, search)
-
-
-BACKENDS = ("exact", "faiss-hnsw", "faiss-flat")
-
-
-_AUTO = 100_000  # distinct rows from which "auto" takes a graph
-
-
-_DEAD = 1 / 3  # tombstones, of all rows, that make it worth rebuilding
-
-
-_LATE = 1 / 4  # nodes that are not in the graph, of those that are, likewise
-
-
-_FEW = 10_000  # as many of either are no burden
-
-
-_NARROW = 0.1  # rows a filter leaves, below which a walk meets too few of them
-
-
-_VIEWS = 8  # sets of columns whose views are kept
-
-
-class Cache:
-    """Views of the rows of an index, and what its backend needs."""
-
-    def __init__(self, index: Any, space: Space, stored: Stored) -> None:
-        self.index = index
-        self.space = space
-        self.stored = stored
-        self._clear()
-
-    def _clear(self) -> None:
-        self._views: dict[tuple[str, ...], View] = {}
-        self._walker: Walker | None = None
-        self._flat: Flat | None = None
-
-    def replace(self, stored: Stored) -> None:
-        """Take note of rows that were added or removed."""
-        if stored.table is not self.stored.table:
-            self._clear()
-        self.stored = stored
-
-    def prepare(self) -> Stored:
-        """Bring everything up to date and return the rows, without too many tombstones."""
-        dead = len(self.stored.alive) - np.count_nonzero(self.stored.alive)
-        if dead > max(_FEW, _DEAD * len(self.stored.alive)):
-            self.stored = self.index._stored = self.stored.compacted()
-            self.index._graph = None
-            self._clear()
-        backend = self.backend
-        if backend != "exact":
-            require("faiss", "search")
-        if backend == "faiss-flat" and self._flat is None:
-            self._flat = Flat(self._view())
-        if backend == "faiss-hnsw" and self._walker is None:
-            self._walker = Walker(self._current_graph(), self._view())
-        return self.stored
-
-    def _current_graph(self) -> Graph:
-        graph: Graph | None = self.index._graph
-        late = 0 if graph is None else len(self._view().heads) - graph.n_nodes
-        if graph is None or late > max(_FEW, _LATE * graph.n_nodes):
-            graph = self.index._graph = Graph.of(self._view(), int(self.index.links))
-        return graph
-
-    @property
-    def backend(self) -> str:
-        """The backend in use, "auto" resolved."""
-        if self.index.backend != "auto":
-            return self.index.backend
-        large = len(self.stored.alive) >= _AUTO and len(self._view().heads) >= _AUTO
-        return "faiss-hnsw" if large and find_spec("faiss") else "exact"
-
-    def _view(self, names: list[str] | None = None) -> View:
-        """Return the rows as a search over some columns sees them."""
-        key = ("",) if names is None else tuple(names)
-        if key not in self._views:
-            if len(self._views) >= _VIEWS:
-                del self._views[next(k for k in self._views if k != ("",))]
-            space = self.space if names is None else self.space.only(names)
-            self._views[key] = View.of(self.stored.table, space)
-        return self._views[key]
-
-    def nearest(
-        self, asked: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return (distances, rows) of the k nearest allowed rows of each query."""
-        view = self._view(names)
-        if k == 0:
-            return np.zeros((asked.n_rows, 0)), np.zeros((asked.n_rows, 0), np.int64)
-        first = view.first(allowed)
-        share = 1.0 if allowed is None else np.count_nonzero(first >= 0) / len(first)
-        if self.backend == "exact" or names is not None or share < _NARROW:
-            found = view.nearest(asked, k, everywhere(view, first))
-        elif self._walker is not None:
-            breadth = int(max(self.index.breadth, k) / share)
-            found = self._walker.nearest(asked, k, first, breadth)
-        else:
-            assert self._flat is not None
-            found = self._flat.nearest(asked, k, first)
-        distances, rows = view.rows(*found, k, allowed)
-        odd = np.flatnonzero((rows < 0).any(axis=1))
-        if len(odd):  # the walk met too few: rare, and then found exactly
-            found = view.nearest(take_rows(asked, odd), k, everywhere(view, first))
-            distances[odd], rows[odd] = view.rows(*found, k, allowed)
-        return distances, rows

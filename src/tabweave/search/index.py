@@ -7,30 +7,46 @@ in a fraction of the time. Rows can be added, removed, filtered and explained.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from numbers import Integral
 from os import PathLike
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave.base import Embedder, TabularInput, remember_names, require_rows
+from tabweave._compat import HasMethods, Interval, StrOptions, require
+from tabweave.base import Embedder, Estimator, TabularInput, remember_names, require_rows
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.weave import Weave
 from tabweave.io.register import storable
-from tabweave.io.store import Storable
 from tabweave.io.store import load as store_load
 from tabweave.rows.frames import columns_of
-from tabweave.rows.table import Column, Numbers, Schema, Table, take_rows
-from tabweave.search.graph import BACKENDS, Cache
+from tabweave.rows.table import (
+    Codes,
+    Column,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    joined_column,
+    take_rows,
+)
+from tabweave.rows.vocabulary import Label, canonical, positions
+from tabweave.search.graph import Flat, Graph, View, Walker
+from tabweave.search.scan import Derived, Found, Queries, nearest_nodes, nearest_rows
 from tabweave.search.space import HIDDEN, Space, space_of
-from tabweave.search.stored import Stored, matching
 
-_METRICS = ("auto", "l2", "l1")
+_AUTO = 100_000  # distinct rows from which "auto" takes a graph
+_DEAD = 1 / 3  # tombstones, of all rows, that make it worth rebuilding
+_LATE = 1 / 4  # nodes that are not in the graph, of those that are, likewise
+_FEW = 10_000  # as many of either are no burden
+_NARROW = 0.1  # rows a filter leaves, below which a walk meets too few of them
+_VIEWS = 8  # sets of columns whose views are kept
 
 
 class Matches(NamedTuple):
@@ -41,15 +57,16 @@ class Matches(NamedTuple):
 
 
 @storable
-class SimilarityIndex(Storable, TabularInput, BaseEstimator):
+class SimilarityIndex(Derived, TabularInput, Estimator):
     """Keep rows and find those nearest to others, by the distance of an embedder.
 
     Parameters
     ----------
     embedder : embedder or None, default=None
-        What says how far apart rows are: any embedder of tabweave, or anything with ``transform``. A
-        fitted one is used as it is, another is cloned and fitted on the first rows. None stands
-        for :class:`~tabweave.Weave`, or :class:`~tabweave.MixedEmbedder` if a column holds numbers.
+        What says how far rows are from each other: any embedder of tabweave, or anything with
+        ``transform``. A fitted one is used as it is, another is cloned and fitted on the first
+        rows. None stands for :class:`~tabweave.Weave`, or :class:`~tabweave.MixedEmbedder` if a
+        column holds numbers.
     backend : {"exact", "faiss-hnsw", "faiss-flat", "auto"}, default="exact"
         How to search. ``"exact"`` compares with every distinct row. ``"faiss-hnsw"`` walks a
         neighbour graph that faiss builds: much faster on large tables, nearly always right, and
@@ -101,6 +118,14 @@ class SimilarityIndex(Storable, TabularInput, BaseEstimator):
     ['color', 'size']
     """
 
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "embedder": [HasMethods("transform"), None],
+        "backend": [StrOptions({"exact", "faiss-hnsw", "faiss-flat", "auto"})],
+        "metric": [StrOptions({"auto", "l2", "l1"})],
+        "links": [Interval(Integral, 2, None, closed="left")],
+        "breadth": [Interval(Integral, 1, None, closed="left")],
+    }
+
     def __init__(
         self,
         embedder: Any = None,
@@ -119,6 +144,7 @@ class SimilarityIndex(Storable, TabularInput, BaseEstimator):
     # -- rows ------------------------------------------------------------------------------
 
     _stored: Stored
+    _graph: Graph | None
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Keep rows, and fit the embedder if it is not fitted.
@@ -132,7 +158,7 @@ class SimilarityIndex(Storable, TabularInput, BaseEstimator):
         ids : array-like of whole numbers or text, optional
             A name for each row; running numbers if not given.
         """
-        self._check_parameters()
+        self._validate_params()
         embedder, table = first_rows(self.embedder, X, y)
         space = space_of(embedder, table.schema, self.metric)
         space.check(table)
@@ -218,7 +244,7 @@ class SimilarityIndex(Storable, TabularInput, BaseEstimator):
         """
         check_is_fitted(self, "_stored")
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"k={k!r}: use a whole number >= 1")
+            raise ValueError(f"expected k to be a whole number >= 1, got {k!r}")
         if not len(self):
             raise ValueError("the index is empty: every row was removed; add some")
         if where is None and k > len(self):
@@ -285,28 +311,325 @@ class SimilarityIndex(Storable, TabularInput, BaseEstimator):
             self._cache = Cache(self, space, self._stored)
         return self._cache
 
-    def _tabweave_state(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_cache"}
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: v for name, v in super().__getstate__().items() if name != "_cache"}
+class Cache:
+    """What an index derives from its rows: views of them, and what its backend needs.
 
-    def _check_parameters(self) -> None:
-        if self.backend not in (*BACKENDS, "auto"):
-            raise ValueError(f"backend={self.backend!r}: use one of {', '.join(BACKENDS)}, auto")
-        if self.metric not in _METRICS:
-            raise ValueError(f"metric={self.metric!r}: use one of {', '.join(_METRICS)}")
-        for name, low in (("links", 2), ("breadth", 1)):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-                raise ValueError(f"{name}={value!r}: use a whole number >= {low}")
+    Parameters
+    ----------
+    index : SimilarityIndex
+        Whose rows; compacted rows and new graphs are left there.
+    space : Space
+        What rows are compared by.
+    stored : Stored
+        The rows.
+    """
+
+    def __init__(self, index: SimilarityIndex, space: Space, stored: Stored) -> None:
+        self.index = index
+        self.space = space
+        self.stored = stored
+        self._clear()
+
+    def _clear(self) -> None:
+        self._views: dict[tuple[str, ...], View] = {}
+        self._walker: Walker | None = None
+        self._flat: Flat | None = None
+
+    def replace(self, stored: Stored) -> None:
+        """Take note of rows that were added or removed."""
+        if stored.table is not self.stored.table:
+            self._clear()
+        self.stored = stored
+
+    def prepare(self) -> Stored:
+        """Bring everything up to date and return the rows, without too many tombstones."""
+        dead = len(self.stored.alive) - np.count_nonzero(self.stored.alive)
+        if dead > max(_FEW, _DEAD * len(self.stored.alive)):
+            self.stored = self.index._stored = self.stored.compacted()
+            self.index._graph = None
+            self._clear()
+        backend = self.backend
+        if backend != "exact":
+            require("faiss", "search")
+        if backend == "faiss-flat" and self._flat is None:
+            self._flat = Flat(self._view().vectors, self._view().nodes)
+        if backend == "faiss-hnsw" and self._walker is None:
+            self._walker = Walker(self._current_graph(), self._view().nodes)
+        return self.stored
+
+    def _current_graph(self) -> Graph:
+        graph, view = self.index._graph, self._view()
+        late = 0 if graph is None else len(view.nodes) - graph.n_nodes
+        if graph is None or late > max(_FEW, _LATE * graph.n_nodes):
+            links = int(self.index.links)
+            graph = Graph.of(view.vectors, len(view.nodes), view.space.power, links)
+            self.index._graph = graph
+        return graph
+
+    @property
+    def backend(self) -> str:
+        """The backend in use, "auto" resolved."""
+        if self.index.backend != "auto":
+            return self.index.backend
+        large = len(self.stored.alive) >= _AUTO and len(self._view().nodes) >= _AUTO
+        return "faiss-hnsw" if large and find_spec("faiss") else "exact"
+
+    def _view(self, names: list[str] | None = None) -> View:
+        """Return the rows as a search over some columns sees them."""
+        key = ("",) if names is None else tuple(names)
+        if key not in self._views:
+            if len(self._views) >= _VIEWS:
+                del self._views[next(k for k in self._views if k != ("",))]
+            space = self.space if names is None else self.space.only(names)
+            self._views[key] = View(self.stored.table, space)
+        return self._views[key]
+
+    def nearest(
+        self, asked: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
+    ) -> Found:
+        """Return (distances, rows) of the k nearest allowed rows of each query."""
+        view = self._view(names)
+        if k == 0:
+            return np.zeros((asked.n_rows, 0)), np.zeros((asked.n_rows, 0), np.int64)
+        exact = names is not None or self.backend == "exact"
+        search = None if exact else self._search(asked, allowed is None)
+        queries = view.queries(asked)
+        distances, rows = nearest_rows(view.nodes, view.copies, queries, k, allowed, search)
+        if view.space.root:
+            np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
+        return distances, rows
+
+    def _search(self, asked: Table, all_allowed: bool) -> Callable[..., Found]:
+        """Return how the backend finds nodes."""
+
+        def search(queries: Queries, k: int, first: np.ndarray) -> Found:
+            share = 1.0 if all_allowed else np.count_nonzero(first >= 0) / len(first)
+            if share < _NARROW:
+                return nearest_nodes(self._view().nodes, queries, k, first)
+            if self._walker is not None:
+                breadth = int(max(self.index.breadth, k) / share)
+                return self._walker.nearest(queries, k, first, breadth)
+            assert self._flat is not None
+            return self._flat.nearest(queries, k, first, self.space.vectors(asked))
+
+        return search
+
+
+# -- rows that are kept --------------------------------------------------------------------------
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """Rows with their ids, and which of them are still there.
+
+    Rows are only ever appended; a removed one stays as a tombstone until the index is rebuilt.
+    """
+
+    table: Table
+    ids: np.ndarray
+    alive: np.ndarray
+    next_id: int
+
+    @classmethod
+    def of(cls, table: Table, ids: Any) -> Stored:
+        """Store the first rows."""
+        none = np.zeros(0, np.int64)
+        named, next_id = _new_ids(ids, table.n_rows, none, 0)
+        return cls(table, named, np.ones(table.n_rows, bool), next_id)
+
+    def check(self) -> None:
+        """Raise for rows, as read from a file, that do not fit together."""
+        n = self.table.n_rows
+        if self.ids.shape != (n,) or self.alive.shape != (n,) or self.alive.dtype != bool:
+            raise ValueError(f"ids and tombstones do not fit {n} rows")
+        for column, data in self.table:
+            if isinstance(data, Numbers):
+                fits = data.values.shape == (n,)
+            else:
+                last = data.starts[-1] if isinstance(data, Sets) else n
+                fits = data.codes.shape == (last,) and data.codes.dtype.kind == "u"
+                fits = fits and (not last or int(data.codes.max()) < len(data.labels))
+            if isinstance(data, Sets):
+                fits = fits and data.starts.shape == (n + 1,) and (np.diff(data.starts) >= 0).all()
+            if not fits:
+                raise ValueError(f"column {column.name!r} does not fit {n} rows")
+
+    def append(self, table: Table, ids: Any) -> Stored:
+        """Return these rows and more; raise for ids that are in use already."""
+        held = self.ids[self.alive]
+        named, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
+        columns = zip(self.table.columns, table.columns, strict=True)
+        grown = tuple(joined_column(old, new) for old, new in columns)
+        n_rows = self.table.n_rows + table.n_rows
+        return Stored(
+            Table(self.table.schema, grown, n_rows),
+            np.concatenate([self.ids, named]) if len(self.ids) else named,
+            np.concatenate([self.alive, np.ones(table.n_rows, bool)]),
+            next_id,
+        )
+
+    def rows_of(self, ids: Any) -> np.ndarray:
+        """Return the row of each id; raise for those that are not there."""
+        asked = np.atleast_1d(_as_ids(ids))
+        same = asked.dtype.kind == self.ids.dtype.kind
+        met = np.flatnonzero(np.isin(self.ids, asked)) if same else np.zeros(0, np.intp)
+        rows = met[self.alive[met]]
+        rows = rows[np.argsort(self.ids[rows])]
+        absent = np.flatnonzero(~np.isin(asked, self.ids[rows])) if same else np.arange(len(asked))
+        if len(absent):
+            first = asked[absent[0]].item()
+            why = "was removed" if (self.ids[met] == first).any() else "is not in the index"
+            n = np.count_nonzero(self.alive)
+            raise KeyError(f"id {first!r} {why}; there are {n} rows")
+        return rows[np.searchsorted(self.ids[rows], asked)]
+
+    def without(self, ids: Any) -> Stored:
+        """Return the rows without some of them."""
+        rows = self.rows_of(ids)
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError("an id is given twice; give each id to remove once")
+        alive = self.alive.copy()
+        alive[rows] = False
+        return Stored(self.table, self.ids, alive, self.next_id)
+
+    def compacted(self) -> Stored:
+        """Return the rows that are still there."""
+        rows = np.flatnonzero(self.alive)
+        table = take_rows(self.table, rows)
+        return Stored(table, self.ids[rows], np.ones(len(rows), bool), self.next_id)
+
+
+def _as_ids(ids: Any) -> np.ndarray:
+    """Return ids as whole numbers or as text."""
+    if isinstance(ids, Set):
+        ids = sorted(ids)
+    out = np.asarray(ids)
+    if out.dtype.kind == "O" or (out.dtype.kind == "U" and not isinstance(ids, np.ndarray)):
+        kinds = {type(i) for i in np.atleast_1d(np.asarray(ids, object)).tolist()}
+        text = all(issubclass(kind, str) for kind in kinds)
+        if not text and not all(issubclass(kind, Integral) for kind in kinds):
+            names = ", ".join(sorted(kind.__name__ for kind in kinds))
+            raise TypeError(f"ids are whole numbers or text, all of one kind, not {names}")
+        out = out.astype(str if text else np.int64)
+    if not out.size:
+        return out.astype(np.int64)
+    if out.dtype.kind not in "iuUT":
+        raise TypeError(f"ids are whole numbers or text, not {out.dtype}")
+    return out.astype(np.int64) if out.dtype.kind in "iu" else out.astype(str)
+
+
+def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.ndarray, int]:
+    """Return the ids of new rows, running numbers if none are given, and the next free number."""
+    if ids is None:
+        if held.dtype.kind == "U" and len(held):
+            raise ValueError("the rows of this index have text as ids; give ids for new rows, too")
+        return np.arange(next_id, next_id + n_rows), next_id + n_rows
+    out = np.atleast_1d(_as_ids(ids))
+    if out.shape != (n_rows,):
+        raise ValueError(f"{out.size} ids for {n_rows} rows; give one for each row")
+    if len(held) and n_rows and held.dtype.kind != out.dtype.kind:
+        kinds = {"i": "whole numbers", "U": "text"}
+        raise TypeError(
+            f"ids of this index are {kinds[held.dtype.kind]}, not {kinds[out.dtype.kind]}"
+        )
+    sort = np.sort(out)
+    twice = sort[1:][sort[1:] == sort[:-1]]
+    if len(twice):
+        raise ValueError(f"id {twice[0].item()!r} appears twice; ids must differ")
+    used = held[np.isin(held, out)]
+    if len(used):
+        raise ValueError(
+            f"id {used[0].item()!r} is in the index already; remove it first, or use another"
+        )
+    if out.dtype.kind == "i" and n_rows:
+        next_id = max(next_id, int(sort[-1]) + 1)
+    return out, next_id
+
+
+# -- filters ------------------------------------------------------------------------------------
+
+
+def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
+    """Return which rows pass every condition: a value, several values, or a function."""
+    if not isinstance(where, Mapping):
+        raise TypeError(f"where={where!r}: give a mapping of column to value, values or function")
+    out = np.ones(table.n_rows, bool)
+    names = [name for name in table.schema.names if not name.startswith(HIDDEN)]
+    for name, wanted in where.items():
+        if name not in names:
+            raise ValueError(
+                f"where names column {name!r}, which is not there; "
+                f"there are {', '.join(map(repr, names))}"
+            )
+        out &= _passes(name, table[name], wanted)
+    return out
+
+
+def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
+    if isinstance(column, Numbers):
+        if callable(wanted):
+            return _answered(name, wanted, column.values, len(column.values))
+        listed = np.array([_number(name, v) for v in _listed(wanted)], float)
+        return np.isin(column.values, listed) | (np.isnan(column.values) & np.isnan(listed).any())
+    if callable(wanted):
+        passing = np.array([v is not None and _said(name, wanted, v) for v in column.labels], bool)
+    else:
+        passing = np.zeros(len(column.labels) + 1, bool)
+        passing[positions(column.labels, map(canonical, _listed(wanted)))] = True
+        passing = passing[:-1]
+    hits = passing[column.codes] if len(passing) else np.zeros(len(column.codes), bool)
+    if isinstance(column, Codes):
+        return hits
+    passed = np.concatenate([[0], np.cumsum(hits)])  # a set passes if one of its elements does
+    return passed[column.starts[1:]] > passed[column.starts[:-1]]
+
+
+def _listed(wanted: Any) -> Iterable[Any]:
+    if isinstance(wanted, list | tuple | Set | np.ndarray):
+        return list(wanted)
+    return [wanted]
+
+
+def _number(name: str, value: Any) -> float:
+    if value is None:
+        return float("nan")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"where asks for {name!r} = {value!r}, but it is a numeric column"
+        ) from None
+
+
+def _said(name: str, test: Callable[[Any], Any], value: Label) -> bool:
+    try:
+        return bool(test(value))
+    except Exception as error:
+        raise ValueError(
+            f"the condition on column {name!r} failed at {value!r}: {error}"
+        ) from error
+
+
+def _answered(name: str, test: Callable[[Any], Any], values: np.ndarray, n: int) -> np.ndarray:
+    try:
+        out = np.asarray(test(values))
+    except Exception as error:
+        raise ValueError(f"the condition on column {name!r} failed: {error}") from error
+    if out.shape != (n,) or out.dtype != bool:
+        raise ValueError(
+            f"the condition on column {name!r} must turn an array of numbers into an array of "
+            f"{n} booleans, not {out.dtype} of shape {out.shape}"
+        )
+    return out
+
+
+# -- rows that users give ------------------------------------------------------------------------
 
 
 def _shown(table: Table) -> list[str]:
     return [name for name in table.schema.names if not name.startswith(HIDDEN)]
-
-
-# -- What users give an index: rows to keep, rows to look for, and an embedder
 
 
 def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
@@ -315,8 +638,6 @@ def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
     An unfitted embedder is cloned and fitted on the rows; without any, categories are woven and
     mixed tables embedded as such.
     """
-    if embedder is not None and not hasattr(embedder, "transform"):
-        raise TypeError(f"embedder={embedder!r} has no transform; give an embedder of tabweave")
     if embedder is None:
         X = Table.of(X)
         embedder = MixedEmbedder() if X.schema.numeric else Weave()

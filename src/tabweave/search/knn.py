@@ -1,33 +1,35 @@
-"""WeightedKNN: neighbours that vote, under any measure of values [004, section 3.3].
+"""WeightedKNN: neighbours that vote, under any measure of values.
 
 Neighbours are exact: every distance is a sum of lookups, in blocks that never grow with the number
-of rows squared. On categories ties decide: by default everyone at the k-th distance votes.
+of rows squared. On categories ties decide: by default everyone at the k-th distance votes. Weights
+are those of Table 2 of Huang and Hsu.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from tabweave.base import ValueEmbedder
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import Estimator, TabularInput, ValueEmbedder
+from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
-from tabweave.io.store import Storable
-from tabweave.rows.table import Table, canonical_codes, distinct_rows, take_rows
+from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
 from tabweave.rows.vocabulary import canonical
-from tabweave.search.metric import fit_metric, read_rows, value_codes, value_lookups
+from tabweave.search.scan import Copies, Derived, Found, Nodes, Queries, nearest_rows, without_self
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
 _BLOCK = 1 << 22  # distances held at a time: 32 MB
 
 
 @storable
-class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
+class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
     """Classify rows by the weighted votes of their nearest neighbours.
 
     Identical rows are collapsed, in training and in queries, so cost depends on distinct rows.
@@ -38,8 +40,8 @@ class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
     n_neighbors : int, default=5
         Number of neighbours k.
     metric : str or ValueEmbedder, default="hamming"
-        Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on the training
-        rows and classes; an embedder that is fitted already is used as it is.
+        Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on the
+        training rows and classes; an embedder that is fitted already is used as it is.
     weights : {"none", "exp", "log", "org", "pow", "sqrt"}, default="none"
         Weight of a neighbour at distance d: 1, 1/e^d, or 1/(f(d) + 1) with f(d) one of ln(d + 1),
         d, d², √d.
@@ -60,8 +62,8 @@ class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
 
     Notes
     -----
-    As printed, 004 weighs by 1/f(d) with ``exp`` and 1/(f(d) + 1) otherwise; its algorithm leaves
-    ties open. Distances that differ by less than 1e-9 of their size count as equal.
+    Huang and Hsu weigh by 1/f(d) with ``exp`` and by 1/(f(d) + 1) otherwise; their algorithm
+    leaves ties open. Distances that differ by less than 1e-9 of their size count as equal.
 
     Examples
     --------
@@ -73,6 +75,14 @@ class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
     >>> model.predict_proba([["a", "z"]])  # three rows are equally near
     array([[0.66666667, 0.33333333]])
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "metric": [str, ValueEmbedder],
+        "weights": [StrOptions(set(_WEIGHTS))],
+        "ties": [StrOptions({"all", "first"})],
+        "schema": [Schema, dict, None],
+    }
 
     def __init__(
         self,
@@ -103,7 +113,7 @@ class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
         y : array-like
             A class for each row.
         """
-        self._check_parameters()
+        self._validate_params()
         labels = _checked_classes(y)
         table = fit_metric(self, X, labels, None, self.schema)
         if len(labels) != table.n_rows:
@@ -122,16 +132,9 @@ class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
         owner, self._owned = np.divmod(present, len(self.classes_))
         self._starts = np.searchsorted(owner, np.arange(len(first) + 1))
         self._take_lookups()
+        self.__dict__.pop("_cache", None)
+        self._stored()
         return self
-
-    def _check_parameters(self) -> None:
-        k = self.n_neighbors
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"n_neighbors={k!r}: use a whole number >= 1")
-        if self.weights not in _WEIGHTS:
-            raise ValueError(f"weights={self.weights!r}: use one of {', '.join(_WEIGHTS)}")
-        if self.ties not in ("all", "first"):
-            raise ValueError(f"ties={self.ties!r}: use 'all' or 'first'")
 
     @staticmethod
     def _check_k(k: int, n_rows: int) -> None:
@@ -159,26 +162,33 @@ class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return each class's share in the votes."""
-        from tabweave.blocks.kernels import in_threads
         from tabweave.search import kernels
 
         queries, inverse = self._read(X)
-        kind, k = _WEIGHTS.index(self.weights), int(self.n_neighbors)
+        kind = _WEIGHTS.index(self.weights)
         votes = np.zeros((queries.n_rows, len(self.classes_)))
         if self.ties == "first":
-            distances, indices = self._nearest(queries, k)
-            kernels.vote_listed(distances, indices, self._labels, kind, votes)
+            distances, rows = self._nearest(queries, int(self.n_neighbors))
+            kernels.vote_listed(distances, rows, self._labels, kind, votes)
         else:
-            owned = (self._starts, self._owned, self._numbers, self._copies)
-            for start, block in self._distances(queries):
-                target = votes[start : start + len(block)]
-
-                def work(rows: slice, block: Any = block, target: Any = target) -> None:
-                    kernels.vote_all(block[rows], *owned, k, kind, target[rows])
-
-                in_threads(work, _slices(len(block)))
-        kernels.settle_ties(votes)
+            self._vote_all(queries, kind, votes)
+        kernels.share_votes(votes)
         return votes[inverse]
+
+    def _vote_all(self, table: Table, kind: int, votes: np.ndarray) -> None:
+        """Let everyone within the k-th distance vote."""
+        from tabweave.blocks.kernels import in_threads
+        from tabweave.search.kernels import vote_all
+
+        owned = (self._starts, self._owned, self._numbers, self._copies)
+        k, arrays = int(self.n_neighbors), self._stored()[0].arrays()
+        for start, queries in self._asked(table):
+            target = votes[start : start + len(queries)]
+
+            def work(block: slice, queries: Any = queries, target: Any = target) -> None:
+                vote_all(queries.asked(block), arrays, owned, k, kind, target[block])
+
+            in_threads(work, queries.blocks(max(1, min(16, _BLOCK // len(self._copies)))))
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -204,15 +214,16 @@ class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "classes_")
         k = self.n_neighbors if n_neighbors is None else n_neighbors
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"n_neighbors={k!r}: use a whole number >= 1")
+            raise ValueError(f"expected n_neighbors to be a whole number >= 1, got {k!r}")
         if X is None:
             self._check_k(k, len(self._labels) - 1)
-            distances, indices = self._others(int(k))
+            queries, inverse, more = self._train, self._distinct, 1
         else:
             self._check_k(k, len(self._labels))
-            queries, inverse = self._read(X)
-            distances, indices = (part[inverse] for part in self._nearest(queries, int(k)))
-        return (distances, indices) if return_distance else indices
+            (queries, inverse), more = self._read(X), 0
+        distances, rows = (part[inverse] for part in self._nearest(queries, int(k) + more))
+        found = without_self((distances, rows)) if more else (distances, rows)
+        return found if return_distance else found[1]
 
     def _read(self, X: Any) -> tuple[Table, np.ndarray]:
         """Return the distinct rows of X and the number of each row among them."""
@@ -221,64 +232,45 @@ class WeightedKNN(Storable, ClassifierMixin, BaseEstimator):
         first, inverse = distinct_rows(canonical_codes(table))
         return take_rows(table, first), inverse
 
-    def _distances(self, queries: Table) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (first query, distances to the distinct training rows), block by block."""
-        from tabweave.blocks.kernels import sum_of_lookups
+    def _stored(self) -> tuple[Nodes, Copies]:
+        """Return the training rows as a search sees them."""
+        from tabweave.counts.counting import GROUP
 
-        n_train = self._train.n_rows
-        step = max(1, min(512, _BLOCK // n_train))
-        codes = value_codes(self.metric_, queries) if self._tables else []
-        buffer = np.empty((min(step, queries.n_rows), n_train))
-        for start in range(0, queries.n_rows, step):
-            rows = np.arange(start, min(start + step, queries.n_rows))
-            if self._tables is None:
-                part = take_rows(queries, rows)
-                yield (
-                    start,
-                    np.ascontiguousarray(self.metric_.pairwise_distances(part, self._train)),
-                )
-                continue
-            block = buffer[: len(rows)]
-            sum_of_lookups([c[rows] for c in codes], self._codes, self._tables, block)
-            if self._root:
-                np.sqrt(np.maximum(block, 0, out=block), out=block)
-            yield start, block
+        if "_cache" not in vars(self):
+            n = self._train.n_rows
+            none = np.zeros((0, n))
+            if self._tables is None:  # distances come ready: one column, a value for each node
+                nodes = Nodes.of([np.arange(n)], [n], none)
+            else:  # joined as in pairwise_distances, so that sums are equal to the last bit
+                widths = [len(table) for table in self._tables]
+                nodes = Nodes.of(self._codes, widths, none, root=self._root, at_most=GROUP)
+            heads = np.unique(self._distinct, return_index=True)[1]
+            self._cache = nodes, Copies.of(self._distinct, heads)
+        return self._cache
 
-    def _nearest(self, queries: Table, k: int) -> tuple[np.ndarray, np.ndarray]:
-        from tabweave.blocks.kernels import in_threads
-        from tabweave.search import kernels
+    def _asked(self, table: Table) -> Iterator[tuple[int, Queries]]:
+        """Yield (number of the first, queries), all at once where distances are lookups."""
+        if self._tables is not None:
+            codes = value_codes(self.metric_, table)
+            yield 0, Queries.of(codes, self._tables, np.zeros((table.n_rows, 0)))
+            return
+        step = max(1, min(512, _BLOCK // self._train.n_rows))
+        for start in range(0, table.n_rows, step):
+            rows = np.arange(start, min(start + step, table.n_rows))
+            distances = self.metric_.pairwise_distances(take_rows(table, rows), self._train)
+            yield start, Queries.of([rows - start], [distances], np.zeros((len(rows), 0)))
 
-        distances = np.empty((queries.n_rows, k))
-        indices = np.empty((queries.n_rows, k), np.int64)
-        for start, block in self._distances(queries):
-
-            def work(rows: slice, block: Any = block, start: int = start) -> None:
-                to = slice(start + rows.start, start + rows.stop)
-                kernels.nearest_rows(block[rows], self._distinct, k, distances[to], indices[to])
-
-            in_threads(work, _slices(len(block)))
-        return distances, indices
-
-    def _others(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the neighbours of the training rows, each without itself."""
-        distances, indices = (part[self._distinct] for part in self._nearest(self._train, k + 1))
-        own = indices == np.arange(len(indices))[:, None]
-        own[~own.any(axis=1), -1] = True  # more copies than neighbours: it is not among them
-        shape = (len(indices), k)
-        return distances[~own].reshape(shape), indices[~own].reshape(shape)
+    def _nearest(self, table: Table, k: int) -> Found:
+        """Return (distances, rows) of the k nearest training rows."""
+        found = [nearest_rows(*self._stored(), queries, k) for _, queries in self._asked(table)]
+        distances, rows = (np.vstack(parts) for parts in zip(*found, strict=True))
+        return distances, rows
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
         # Numbers are read as categories: neighbours in value mean nothing.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _slices(n: int, size: int = 16) -> list[slice]:
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
 
 
 def _checked_classes(y: Any) -> np.ndarray:

@@ -1,188 +1,340 @@
-"""Neighbours by tree distance: exact by lookups in blocks, or approximate through faiss.
+"""The exact scan: the k nearest rows of each query, from lookups and coordinates.
 
-Comes in: rows as codes with their coordinates. Goes out: indices and distances of the k nearest
-training rows. The n × n matrix is never formed.
+Comes in: rows as codes of values and as coordinates, and what queries pay for each value. Goes out:
+(distances, rows), nearest first, equally near ones by row number. Arrays only: what they mean is
+known to those who ask (:class:`~tabweave.WeightedKNN`, :class:`~tabweave.SimilarityIndex`,
+:class:`~tabweave.DRDH`, reports, the studio).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tabweave._compat import require
-from tabweave.blocks.block import Block
-from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Table
-
 _JOINT = 2048  # joint values of a group: their distances (16 KB) stay in the first cache
-_BLOCK = 64  # queries a thread takes at a time
+_QUERIES = 16  # compared at a time: codes are read from memory once for all of them
+
+Found = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
 
 
-@storable
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows by column: single values as codes with coordinates, numbers and sets as coordinates."""
+class Nodes:
+    """Distinct rows that queries are compared with.
 
-    codes: list[np.ndarray]
-    values: list[np.ndarray]
+    Attributes
+    ----------
+    widths : ndarray of shape (columns,)
+        Number of values of each column that is looked up.
+    groups, codes : ndarray of shape (groups, columns) and (groups, nodes)
+        Columns that are looked up together, padded with -1, and the nodes' joint values in them.
+    line : ndarray of shape (coordinates, nodes)
+        What is not looked up.
+    power : {1, 2}
+        What adds up over coordinates: ``|x - y|`` or ``(x - y)²``.
+    root : bool
+        Whether the roots of the sums are compared, and returned.
+    """
+
+    widths: np.ndarray
+    groups: np.ndarray
+    codes: np.ndarray
     line: np.ndarray
+    power: int = 2
+    root: bool = False
 
     @classmethod
-    def of(cls, table: Table, block: Block, unknown: Any) -> Rows:
-        """Look up the coordinates of a table's values."""
-        codes, values, lines = [], [], [np.zeros((table.n_rows, 0))]
-        for part in block.parts():
-            data = table[part.names[0]]
-            if part.by_value and isinstance(data, Codes):
-                codes.append(data.codes)
-                values.append(part.points(data, unknown))
-            else:
-                lines.append(part.coordinates(table, unknown=unknown))
-        return cls(codes, values, np.hstack(lines))
+    def of(
+        cls,
+        codes: Sequence[np.ndarray],
+        widths: Sequence[int],
+        line: np.ndarray,
+        *,
+        power: int = 2,
+        root: bool = False,
+        at_most: int = _JOINT,
+    ) -> Nodes:
+        """Join columns of few values, so that one load serves several of them.
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Number of rows and of columns, as openTSNE asks for them."""
-        return len(self.line), len(self.codes) + self.line.shape[1]
+        Parameters
+        ----------
+        codes : sequence of ndarray
+            The value of each node, column by column.
+        widths : sequence of int
+            Number of values of each column.
+        line : ndarray of shape (coordinates, nodes)
+            The nodes' coordinates.
+        power, root
+            As in the attributes.
+        at_most : int
+            Joint values of a group. It decides in which order columns are added.
+        """
+        from tabweave.counts.counting import group_columns
 
-    def coordinates(self) -> np.ndarray:
-        """Return the rows as vectors of float32."""
-        parts = [v[c].astype(np.float32) for c, v in zip(self.codes, self.values, strict=True)]
-        return np.ascontiguousarray(np.hstack([*parts, self.line.astype(np.float32)]))
+        groups = group_columns(widths, at_most)
+        table = np.full((len(groups), max(map(len, groups), default=0)), -1, np.int64)
+        joint = np.zeros((len(groups), line.shape[1]), np.int32)
+        for g, group in enumerate(groups):
+            table[g, : len(group)] = group
+            for a in group:
+                joint[g] = joint[g] * widths[a] + codes[a]
+        return cls(np.array(widths, np.int64), table, joint, line, power, root)
 
+    def __len__(self) -> int:
+        return self.line.shape[1]
 
-@storable
-class TreeIndex:
-    """What openTSNE calls a KNNIndex, by tree distance."""
+    def take(self, nodes: np.ndarray) -> Nodes:
+        """Return some of them, close together in memory."""
+        codes, line = (np.take(part, nodes, axis=1) for part in (self.codes, self.line))
+        return replace(self, codes=codes, line=line)
 
-    def __init__(self, rows: Rows, k: int, *, approximate: bool) -> None:
-        self.rows = rows
-        self.k = k
-        self.n_samples = rows.shape[0]
-        self.approximate = approximate
-        self._faiss: Any = None
-
-    def build(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return (indices, distances) of the training rows' neighbours, without themselves."""
-        if not self.approximate:
-            return exact_neighbors(self.rows, None, self.k)
-        distances, indices = self._approximate(self.rows, self.k + 1)
-        own = indices == np.arange(self.n_samples)[:, None]
-        own[~own.any(axis=1), -1] = True  # more copies than neighbours: it is not among them
-        shape = (self.n_samples, self.k)
-        return indices[~own].reshape(shape), distances[~own].reshape(shape)
-
-    def query(self, query: Rows, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return (indices, distances) of the training rows nearest to other rows."""
-        if not self.approximate:
-            return exact_neighbors(self.rows, query, k)
-        distances, indices = self._approximate(query, k)
-        return indices, distances
-
-    def _approximate(self, query: Rows, k: int) -> tuple[np.ndarray, np.ndarray]:
-        faiss = require("faiss", "search")
-        if self._faiss is None:
-            data = self.rows.coordinates()
-            self._faiss = faiss.IndexHNSWFlat(data.shape[1], 16, faiss.METRIC_L1)
-            self._faiss.hnsw.efConstruction = 80
-            self._faiss.add(data)
-        self._faiss.hnsw.efSearch = max(2 * k, 64)
-        distances, indices = self._faiss.search(query.coordinates(), k)
-        if (indices < 0).any():  # the graph did not reach k rows: rare, and then found exactly
-            odd = np.flatnonzero((indices < 0).any(axis=1))
-            part = Rows([c[odd] for c in query.codes], query.values, query.line[odd])
-            indices[odd], distances[odd] = exact_neighbors(self.rows, part, k)
-        return distances.astype(np.float64), indices
+    def arrays(self) -> tuple[Any, ...]:
+        """Return what the kernels read."""
+        offsets = np.concatenate([[0], np.cumsum(self.widths)]).astype(np.int64)
+        sizes = [int(np.prod(self.widths[g[g >= 0]])) for g in self.groups]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        shape = self.groups, offsets, self.widths, starts
+        return *shape, self.codes, self.line, self.power, self.root
 
 
-def jobs(n_rows: int) -> int:
-    """Return the threads for a layout; in a small one they only wait for each other."""
-    from tabweave.counts.counting import n_threads
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Rows to look for.
 
-    return n_threads() if n_rows > 10_000 else 1
-
-
-def placed(positions: np.ndarray, index: TreeIndex) -> Any:
-    """Return a finished layout as openTSNE has it: all that new rows need to find their place.
-
-    Made anew for every use, since openTSNE moves it when it places rows.
+    Attributes
+    ----------
+    values : callable
+        What some queries (a slice, or their numbers) pay for every value of every column, side by
+        side.
+    points : ndarray of shape (queries, coordinates)
+        Their coordinates.
     """
-    from openTSNE import TSNEEmbedding
-    from openTSNE.affinity import PerplexityBasedNN
-    from scipy.sparse import csr_matrix
 
-    near = PerplexityBasedNN.__new__(PerplexityBasedNN)  # its constructor would search again
-    near.P = csr_matrix((index.n_samples, index.n_samples))
-    near.knn_index, near.verbose, near.n_jobs = index, False, jobs(index.n_samples)
-    return TSNEEmbedding(
-        positions,
-        near,
-        learning_rate="auto",
-        theta=0.5,
-        max_step_norm=5,
-        n_jobs=near.n_jobs,
-        verbose=False,
-        callbacks=None,
-        callbacks_every_iters=50,
+    values: Callable[[Any], np.ndarray]
+    points: np.ndarray
+
+    @classmethod
+    def of(
+        cls, codes: Sequence[np.ndarray], tables: Sequence[np.ndarray], points: np.ndarray
+    ) -> Queries:
+        """Look up what queries pay: line ``codes[a][i]`` of ``tables[a]`` for query i."""
+
+        def values(some: Any) -> np.ndarray:
+            parts = [table[own[some]] for own, table in zip(codes, tables, strict=True)]
+            return np.hstack([np.zeros((len(points[some]), 0)), *parts])
+
+        return cls(values, np.ascontiguousarray(points))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def take(self, numbers: np.ndarray) -> Queries:
+        """Return some of them."""
+        return Queries(lambda some: self.values(numbers[some]), self.points[numbers])
+
+    def blocks(self, size: int) -> list[slice]:
+        """Cut them into blocks."""
+        return [slice(i, min(i + size, len(self))) for i in range(0, len(self), size)]
+
+    def asked(self, block: slice) -> Found:
+        """Return what the kernels read of a block."""
+        return self.values(block), self.points[block]
+
+    def search(self, k: int, kernel: Any, size: int = _QUERIES) -> Found:
+        """Let a kernel fill in the k nearest of each query, ``size`` queries at a time."""
+        from tabweave.blocks.kernels import in_threads
+
+        out, rows = np.empty((len(self), k)), np.empty((len(self), k), np.int64)
+
+        def work(block: slice) -> None:
+            kernel(block, self.asked(block), out[block], rows[block])
+
+        in_threads(work, self.blocks(size))
+        return out, rows
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Which rows each node stands for.
+
+    Attributes
+    ----------
+    node_of : ndarray
+        The node of each row.
+    heads : ndarray
+        The first row of each node.
+    members, starts : ndarray
+        Node u has the rows ``members[starts[u] : starts[u + 1]]``.
+    """
+
+    node_of: np.ndarray
+    heads: np.ndarray
+    members: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, node_of: np.ndarray, heads: np.ndarray) -> Copies:
+        """Gather the rows of each node."""
+        ends = np.cumsum(np.bincount(node_of, minlength=len(heads)))
+        members = np.argsort(node_of, kind="stable")
+        return cls(node_of, heads, members, np.concatenate([[0], ends]))
+
+    def first(self, allowed: np.ndarray | None) -> np.ndarray:
+        """Return each node's first allowed row, or -1."""
+        if allowed is None:
+            return self.heads
+        from tabweave.search.kernels import first_allowed
+
+        out = np.full(len(self.heads), -1, np.int64)
+        first_allowed(self.node_of, allowed, out)
+        return out
+
+    def expand(self, found: Found, k: int, allowed: np.ndarray | None) -> Found:
+        """Turn nearest nodes into nearest rows; infinity and -1 where there are too few."""
+        from tabweave.search.kernels import expand
+
+        if allowed is None:
+            allowed = np.ones(len(self.node_of), bool)
+        out, rows = np.empty((len(found[0]), k)), np.empty((len(found[0]), k), np.int64)
+        expand(*found, self.node_of, self.starts, self.members, allowed, out, rows)
+        return out, rows
+
+
+# -- searching -----------------------------------------------------------------------------------
+
+
+def nearest_nodes(
+    nodes: Nodes, queries: Queries, k: int, first: np.ndarray | None = None, begin: int = 0
+) -> Found:
+    """Return the k nearest nodes of each query, by comparing with every one from ``begin`` on.
+
+    Parameters
+    ----------
+    nodes, queries
+        Who is compared.
+    k : int
+        How many. Where there are fewer, the rest is infinity and the largest of all row numbers.
+    first : ndarray, optional
+        What each node is called in the answer, -1 where it may not be found; its number if not
+        given.
+    begin : int
+        The first node that counts.
+    """
+    from tabweave.search.kernels import scan
+
+    if first is None:
+        first = np.arange(len(nodes))
+    kept = begin + np.flatnonzero(first[begin:] >= 0)
+    if begin or len(kept) < len(first) // 4:
+        nodes, first = nodes.take(kept), first[kept]
+    arrays = nodes.arrays()
+    return queries.search(k, lambda _, asked, *to: scan(asked, arrays, first, *to))
+
+
+def rerank(
+    nodes: Nodes, queries: Queries, k: int, candidates: np.ndarray, first: np.ndarray
+) -> Found:
+    """Return the k nearest of a few candidates of each query, -1 among them being none."""
+    from tabweave.search.kernels import rank
+
+    arrays = nodes.arrays()
+    return queries.search(
+        k, lambda block, asked, *to: rank(asked, arrays, candidates[block], first, *to)
     )
 
 
-def exact_neighbors(rows: Rows, query: Rows | None, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices, distances) of the k nearest rows of each query, or of each other row."""
-    from scipy.spatial.distance import cdist
+def nearest_rows(
+    nodes: Nodes,
+    copies: Copies,
+    queries: Queries,
+    k: int,
+    allowed: np.ndarray | None = None,
+    search: Callable[[Queries, int, np.ndarray], Found] | None = None,
+) -> Found:
+    """Return the k nearest rows of each query.
 
-    from tabweave.blocks.kernels import in_threads
-    from tabweave.search.kernels import nearest
-
-    asked = rows if query is None else query
-    tables = [
-        cdist(mine, theirs, "cityblock") if mine.shape[1] else np.zeros((len(mine), len(theirs)))
-        for mine, theirs in zip(asked.values, rows.values, strict=True)
-    ]
-    widths = np.array([t.shape[1] for t in tables], np.int64)
-    starts = np.concatenate([[0], np.cumsum([t.size for t in tables])]).astype(np.int64)
-    flat = np.concatenate([np.zeros(0), *(t.ravel() for t in tables)])
-    groups, codes = _joined(rows.codes, widths.tolist(), rows.shape[0])
-    places = _stacked(asked.codes, asked.shape[0])
-    line = np.ascontiguousarray(rows.line.T)
-    distances = np.empty((asked.shape[0], k))
-    indices = np.empty((asked.shape[0], k), np.int64)
-
-    def work(block: slice) -> None:
-        first = block.start if query is None else -1
-        where = places[:, block], codes, groups, starts[:-1], widths, flat
-        nearest(*where, asked.line[block], line, first, distances[block], indices[block])
-
-    n = asked.shape[0]
-    in_threads(work, [slice(i, min(i + _BLOCK, n)) for i in range(0, n, _BLOCK)])
-    return indices, distances
-
-
-def _joined(
-    codes: Sequence[np.ndarray], sizes: list[int], n_rows: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return columns in groups of few joint values, and each row's joint value in every group."""
-    groups: list[list[int]] = []
-    product = _JOINT + 1
-    for a in np.argsort(sizes, kind="stable").tolist():
-        if product * sizes[a] > _JOINT:
-            groups.append([])
-            product = 1
-        groups[-1].append(a)
-        product *= sizes[a]
-    table = np.full((len(groups), max(map(len, groups), default=0)), -1, np.int64)
-    joint = np.zeros((len(groups), n_rows), np.int32)
-    for g, group in enumerate(groups):
-        table[g, : len(group)] = group
-        for a in group:
-            joint[g] = joint[g] * sizes[a] + codes[a]
-    return table, joint
+    Parameters
+    ----------
+    nodes, copies, queries
+        Who is compared, and the rows that nodes stand for.
+    k : int
+        How many; at most as many as there are (allowed) rows.
+    allowed : ndarray of bool, optional
+        Which rows may be found.
+    search : callable, optional
+        Another way to find nodes than the scan. It may miss some; where it comes back with fewer
+        than k, the scan is asked.
+    """
+    first = copies.first(allowed)
+    if search is None:
+        return copies.expand(nearest_nodes(nodes, queries, k, first), k, allowed)
+    distances, rows = copies.expand(search(queries, k, first), k, allowed)
+    odd = np.flatnonzero((rows < 0).any(axis=1))
+    if len(odd):
+        again = nearest_nodes(nodes, queries.take(odd), k, first)
+        distances[odd], rows[odd] = copies.expand(again, k, allowed)
+    return distances, rows
 
 
-def _stacked(codes: Sequence[np.ndarray], n_rows: int) -> np.ndarray:
-    if not codes:
-        return np.zeros((0, n_rows), np.int32)
-    return np.stack([np.asarray(c, np.int32) for c in codes])
+def merge(one: Found, other: Found, k: int) -> Found:
+    """Return the k nearest of two answers to the same queries."""
+    out, rows = (np.hstack(pair) for pair in zip(one, other, strict=True))
+    order = np.lexsort((rows, out), axis=1)[:, :k]
+    return np.take_along_axis(out, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+
+def without_self(found: Found) -> Found:
+    """Return the k nearest other rows, from the k + 1 nearest of every row."""
+    distances, rows = found
+    own = rows == np.arange(len(rows))[:, None]
+    own[~own.any(axis=1), -1] = True  # more copies than neighbours: it is not among them
+    shape = (len(rows), rows.shape[1] - 1)
+    return distances[~own].reshape(shape), rows[~own].reshape(shape)
+
+
+class Nearest:
+    """Keeps the nearest rows of some vectors while blocks of rows go by.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (queries, coordinates)
+        The queries.
+    own : ndarray of int
+        The row number of each query, which is no neighbour of itself.
+    k : int
+        How many to keep.
+    power : {1, 2}
+        Manhattan or Euclidean distance.
+
+    Attributes
+    ----------
+    distances, rows : ndarray of shape (queries, k)
+        What was found so far, nearest first; infinite where rows were too few.
+    """
+
+    def __init__(self, vectors: np.ndarray, own: np.ndarray, k: int, *, power: int = 2) -> None:
+        self.own, self.k, self.power = np.asarray(own), k, power
+        self._queries = Queries.of([], [], np.asarray(vectors, np.float64))
+        self.distances = np.zeros((len(vectors), 0))
+        self.rows = np.zeros((len(vectors), 0), np.int64)
+
+    def see(self, rows: np.ndarray, vectors: np.ndarray) -> None:
+        """Take a block of rows into account: their numbers, which go up, and their vectors."""
+        line = np.ascontiguousarray(np.asarray(vectors, np.float64).T)
+        nodes = Nodes.of([], [], line, power=self.power, root=self.power == 2)
+        distances, found = nearest_nodes(nodes, self._queries, self.k + 1, rows)
+        distances[found == self.own[:, None]] = np.inf
+        self.distances, self.rows = merge((self.distances, self.rows), (distances, found), self.k)
+
+
+class Derived:
+    """Mixin: ``_cache`` can be computed again, so neither files nor pickles hold it."""
+
+    def _tabweave_state(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_cache"}
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_cache"}

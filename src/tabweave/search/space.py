@@ -99,7 +99,7 @@ class Space:
 
 
 def space_of(embedder: Any, schema: Schema, metric: str) -> Space:
-    """Take a fitted embedder apart; ``metric`` is "auto" (its own), "l2" or "l1"."""
+    """Return the blocks of a fitted embedder; ``metric`` is "auto" (its own), "l2" or "l1"."""
     unknown: Unknown = "centroid"
     block: Block = Vectors([name for name in schema.names if name.startswith(HIDDEN)])
     if isinstance(embedder, Embedder):
@@ -143,11 +143,11 @@ class Vectors(Block):
         return self.names
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Raise: nothing is known of the way to them."""
+        """Raise: how they were computed is not recorded."""
         raise ValueError("expected an embedder of tabweave, got vectors of another")
 
     def only(self, names: Iterable[str]) -> Block | None:
-        """Raise: what a column brings to them is not known."""
+        """Raise: which column brings what is not recorded."""
         raise ValueError(
             "the embedder does not say which column its coordinates come from, so a row needs all "
             "columns; index with an embedder of tabweave to search by some of them"

@@ -180,7 +180,7 @@ def test_every_method_embeds_a_table_of_categories(folder):
 
 def test_the_names_of_methods_are_those_of_the_library():
     named, pages = offered("shell"), offered("pages")
-    assert list(named)[0] == "auto"
+    assert next(iter(named)) == "auto"
     assert set(pages) < set(named)
     assert {n for n, m in named.items() if m.decorator == "measure"} == set(MEASURES) - {
         *(n for n, m in MEASURES.items() if m.form == "pairwise"),

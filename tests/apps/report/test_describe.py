@@ -134,9 +134,9 @@ def test_numbers_at_the_end_of_float64():
 
 def test_bad_input():
     rows = {"a": list("xyxy"), "b": list("uvvv")}
-    with pytest.raises(KeyError, match="no column 'c' to be the target"):
+    with pytest.raises(KeyError, match=r"expected a column as target, .* got 'c'"):
         describe(rows, target="c")
-    with pytest.raises(ValueError, match="target has 3 values for 4 rows"):
+    with pytest.raises(ValueError, match="expected 4 values of the target, got 3"):
         describe(rows, target=["p", "q", "p"])
     with pytest.raises(ValueError, match="only column"):
         describe({"a": ["x"]}, target="a")
@@ -147,11 +147,11 @@ def test_bad_input():
         describe(rows, method="best")
     with pytest.raises(TypeError, match="expected method to be a name or an embedder"):
         describe(rows, method=3)
-    with pytest.raises(ValueError, match="n_neighbors=0"):
+    with pytest.raises(ValueError, match="expected n_neighbors to be a whole number >= 1, got 0"):
         describe(rows, n_neighbors=0)
-    with pytest.raises(IndexError, match="no row 4; rows go from 0 to 3"):
+    with pytest.raises(IndexError, match="expected a row from 0 to 3, got 4"):
         describe(rows, rows=[4])
-    with pytest.raises(TypeError, match="numbers of rows"):
+    with pytest.raises(TypeError, match="expected rows to be numbers of rows"):
         describe(rows, rows=["a"])
     with pytest.raises(ValueError, match="1001 columns; a report shows at most 1000"):
         describe({f"c{i}": ["x"] for i in range(1001)})

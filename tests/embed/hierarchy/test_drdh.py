@@ -6,7 +6,7 @@ from threadpoolctl import threadpool_limits
 
 from tabweave.datasets import car
 from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
-from tabweave.search.scan import Rows, TreeIndex, exact_neighbors
+from tabweave.embed.hierarchy.drdh import Rows, TreeIndex
 
 pytest.importorskip("openTSNE", reason="needs the extra 'map'")
 
@@ -37,11 +37,11 @@ def search(rows, model=None):
 def test_neighbours_are_exact(rows):
     model, found = search(rows)
     D = model.pairwise_distances(rows[0])
-    indices, distances = exact_neighbors(found, found, 15)
+    indices, distances = TreeIndex(found, 15, approximate=False).query(found, 15)
     np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :15], atol=1e-12)
     np.testing.assert_allclose(np.take_along_axis(D, indices, 1), distances, atol=1e-12)
     np.fill_diagonal(D, np.inf)
-    indices, distances = exact_neighbors(found, None, 15)
+    indices, distances = TreeIndex(found, 15, approximate=False).build()
     np.testing.assert_allclose(distances, np.sort(D, axis=1)[:, :15], atol=1e-12)
     assert not (indices == np.arange(200)[:, None]).any()
 
@@ -49,7 +49,7 @@ def test_neighbours_are_exact(rows):
 def test_neighbours_through_faiss_are_nearly_exact(rows):
     pytest.importorskip("faiss", reason="needs the extra 'search'")
     _, found = search(rows)
-    exact = exact_neighbors(found, None, 15)[1]
+    exact = TreeIndex(found, 15, approximate=False).build()[1]
     indices, distances = TreeIndex(found, 15, approximate=True).build()
     assert not (indices == np.arange(200)[:, None]).any()
     assert np.mean(distances - exact) < 0.01 * exact.mean()
@@ -58,7 +58,7 @@ def test_neighbours_through_faiss_are_nearly_exact(rows):
 
 
 def test_neighbours_stay_neighbours_on_the_map(rows, fitted):
-    near = exact_neighbors(search(rows, fitted.hierarchy_)[1], None, 5)[0]
+    near = TreeIndex(search(rows, fitted.hierarchy_)[1], 5, approximate=False).build()[0]
     D = cdist(fitted.map_, fitted.map_)
     beside = np.take_along_axis(D, near, 1).mean()
     assert beside < 0.3 * D.mean()

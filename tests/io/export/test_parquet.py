@@ -103,7 +103,7 @@ def test_refusal_leaves_the_old_file(tmp_path):
     path = tmp_path / "t.parquet"
     tabweave.export.parquet(OneHot().fit({"a": ["x", "y"]}), path)
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="no value table"):
+    with pytest.raises(ValueError, match="expected a measure with a value table"):
         tabweave.export.parquet(ValueMetric("jia").fit({"a": list("xyx"), "b": list("uvv")}), path)
     with pytest.raises(ValueError, match="Unicode"):
         tabweave.export.parquet(OneHot().fit({"a": ["\ud800", "y"]}), path)

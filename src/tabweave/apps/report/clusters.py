@@ -74,7 +74,7 @@ def describe_clusters(
     n_clusters : int
         How many there are.
     target : str, optional
-        The column whose values are told apart from the others.
+        The column whose values are listed beside those of the others.
     """
     sizes = np.bincount(labels, minlength=n_clusters)
     found: list[list[dict[str, Any]]] = [[] for _ in range(n_clusters)]

@@ -19,7 +19,6 @@ from tabweave.apps.report.reading import Reading, read
 from tabweave.apps.report.rows import (
     MAP_COLUMNS,
     Axes,
-    Nearest,
     Rows,
     choose_rows,
     describe_map,
@@ -32,6 +31,7 @@ from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.atomic import replacing
 from tabweave.measures import MEASURES
 from tabweave.rows.table import Codes, Table
+from tabweave.search.scan import Nearest
 
 __all__ = ["describe", "page", "report"]
 FORMAT = 1
@@ -87,7 +87,7 @@ def describe(
     ('sex', 'target')
     """
     if n_neighbors < 1:
-        raise ValueError(f"n_neighbors={n_neighbors!r}: use a whole number >= 1")
+        raise ValueError(f"expected n_neighbors to be a whole number >= 1, got {n_neighbors!r}")
     tell = progress_reporter(progress, "", 1.0)
     tell("reading", 0.0)
     return look_at(read(X, target), method, (n_neighbors, rows, random_state), tell)[0]
@@ -140,8 +140,8 @@ def _look_at_rows(
     centers, silhouette = find_centers(points, copies, random_state)
     chosen = choose_rows(seen, asked, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
-    power = model.blocks_.power
-    near = Nearest(queries, seen.vectors(model, queries), n_neighbors, power)
+    asked_about = seen.vectors(model, queries)
+    near = Nearest(asked_about, queries, n_neighbors, power=model.blocks_.power)
     labels = np.zeros(len(seen.first), int)
     for numbers, block in seen.blocks(model, vectors.shape[1]):
         labels[numbers] = assign(axes.project(block), centers)

@@ -167,15 +167,15 @@ def _leaks(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
         chance = np.prod(np.maximum(counts.sizes - 1, 0)) / (2 * counts.n)
         entropy = marginal[1, 0]
         # As in adjusted mutual information: 0 is what chance would show, 1 is all there is to know.
-        known = (mutual[0, 1] - chance) / (entropy - chance) if entropy > chance else 0.0
-        if known >= _DETERMINED:
-            text = f"nearly determines “{target}” ({percent(known)} of what there is to know); "
+        share = (mutual[0, 1] - chance) / (entropy - chance) if entropy > chance else 0.0
+        if share >= _DETERMINED:
+            text = f"nearly determines “{target}” ({percent(share)} of what there is to know); "
             text += "is it known before the target is?"
             yield _note("warning", "leakage", name, text)
 
 
 def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
-    """Note rows that agree in everything but the target: no model can tell them apart."""
+    """Note rows that agree in everything but the target: no model can separate them."""
     if not reading.kept:
         return
     codes = canonical_codes(select(reading.table, reading.kept))

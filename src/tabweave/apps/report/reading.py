@@ -97,7 +97,7 @@ def _with_target(table: Table, target: Any) -> tuple[Table, str]:
     if isinstance(target, str):
         if target not in table.schema.names:
             shown = ", ".join(map(repr, table.schema.names[:20]))
-            raise KeyError(f"no column {target!r} to be the target; there are {shown}")
+            raise KeyError(f"expected a column as target, one of {shown}, got {target!r}")
         if len(table.schema) == 1:
             raise ValueError(f"{target!r} is the only column; there is nothing beside the target")
         column, data = table.schema[target], table[target]
@@ -108,7 +108,7 @@ def _with_target(table: Table, target: Any) -> tuple[Table, str]:
             name += "_"
         given = Table.of({name: target})
         if given.n_rows != table.n_rows:
-            raise ValueError(f"target has {given.n_rows} values for {table.n_rows} rows")
+            raise ValueError(f"expected {table.n_rows} values of the target, got {given.n_rows}")
         column, data = given.schema.columns[0], given.columns[0]
     if isinstance(data, Numbers):
         column, data = _as_classes(column, data)
@@ -126,7 +126,7 @@ def _as_classes(column: Column, data: Numbers) -> tuple[Column, Any]:
 
 
 def _useless(data: Codes | Numbers | Sets) -> str:
-    """Say why a column tells rows apart without telling what they are, or nothing."""
+    """Return why a column identifies rows without describing them; empty if it does not."""
     if isinstance(data, Numbers):
         return "numbers the rows" if _numbers_rows(data.values) else ""
     if isinstance(data, Sets):

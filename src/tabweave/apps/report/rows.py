@@ -15,10 +15,10 @@ import numpy as np
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, select, take
-from tabweave.blocks.block import summed_differences
 from tabweave.counts.spectra import fix_signs
 from tabweave.rows.table import Codes, Numbers, Sets, Table, canonical_codes, distinct_rows
 from tabweave.rows.vocabulary import Label
+from tabweave.search.scan import Nearest
 
 _BLOCK = 1 << 22  # numbers held at a time: 32 MB
 _CELLS = 120_000  # cells of the rows drawn, which bound the size of the page
@@ -187,32 +187,10 @@ def _joined(data: Sets, n_rows: int) -> Codes:
 # -- neighbours ----------------------------------------------------------------------------------
 
 
-class Nearest:
-    """Keeps the nearest distinct rows of some queries while blocks of rows go by."""
-
-    def __init__(self, queries: np.ndarray, vectors: np.ndarray, k: int, power: int = 2) -> None:
-        self.queries, self.vectors, self.k, self.power = queries, vectors, k, power
-        self.distances = np.full((len(queries), 0), np.inf)
-        self.numbers = np.zeros((len(queries), 0), int)
-
-    def see(self, numbers: np.ndarray, vectors: np.ndarray) -> None:
-        """Take a block of rows into account."""
-        if not len(self.queries):
-            return
-        found = summed_differences(self.vectors, vectors, self.power)
-        found = found if self.power == 1 else np.sqrt(found)
-        found[self.queries[:, None] == numbers] = np.inf  # a row is no neighbour of itself
-        distances = np.hstack([self.distances, found])
-        candidates = np.hstack([self.numbers, np.broadcast_to(numbers, found.shape)])
-        best = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
-        self.distances = np.take_along_axis(distances, best, axis=1)
-        self.numbers = np.take_along_axis(candidates, best, axis=1)
-
-
 def choose_rows(
     rows: Rows, asked: Any, points: np.ndarray, labels: np.ndarray, centers: np.ndarray
 ) -> list[tuple[int, str]]:
-    """Return the rows whose neighbours are shown, and why: those asked for, or telling ones.
+    """Return the rows whose neighbours are shown, and why: those asked for, or typical ones.
 
     Without a wish: the most typical row of each cluster and the one farthest from all centres.
     """
@@ -220,10 +198,10 @@ def choose_rows(
         n_rows = rows.table.n_rows
         wanted = np.atleast_1d(np.asarray(asked))
         if wanted.ndim != 1 or wanted.dtype.kind not in "iu":
-            raise TypeError(f"rows={asked!r}: give numbers of rows, counted from 0")
+            raise TypeError(f"expected rows to be numbers of rows, counted from 0, got {asked!r}")
         for row in wanted:
             if not -n_rows <= row < n_rows:
-                raise IndexError(f"there is no row {row}; rows go from 0 to {n_rows - 1}")
+                raise IndexError(f"expected a row from 0 to {n_rows - 1}, got {row}")
         return [(int(row) % n_rows, "chosen") for row in wanted]
     distance = np.linalg.norm(points - centers[labels], axis=1)
     out = []
@@ -244,7 +222,7 @@ def describe_neighbors(
     out = []
     for i, (row, why) in enumerate(chosen):
         near = []
-        for number, distance in zip(found.numbers[i], found.distances[i], strict=True):
+        for number, distance in zip(found.rows[i], found.distances[i], strict=True):
             if not np.isfinite(distance):
                 continue
             other = int(rows.first[number])

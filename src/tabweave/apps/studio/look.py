@@ -16,6 +16,7 @@ from tabweave.apps.studio.jobs import Job, read
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.io.atomic import replacing
 from tabweave.rows.table import Codes, Numbers, take_rows
+from tabweave.search.scan import Nearest
 
 DOWNLOADS = {
     "vectors.csv": "text/csv",
@@ -97,22 +98,16 @@ def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     reading, _ = opened(job)
     vectors = np.load(job.folder / "vectors.npy", mmap_mode="r")
     check_row(row, len(vectors))
-    squares = np.empty(len(vectors))
+    found = Nearest(vectors[row : row + 1], [row], min(k, len(vectors) - 1))
     for start in range(0, len(vectors), _BLOCK):
-        block = np.asarray(vectors[start : start + _BLOCK]) - vectors[row]
-        squares[start : start + _BLOCK] = np.einsum("ij,ij->i", block, block)
-    squares[row] = np.inf
-    order = np.argsort(squares, kind="stable")[: min(k, len(squares) - 1)]
+        block = vectors[start : start + _BLOCK]
+        found.see(np.arange(start, start + len(block)), block)
     return {
         "row": row,
         "cells": row_of(reading, row),
         "near": [
-            {
-                "row": int(i),
-                "distance": float(np.sqrt(squares[i])),
-                "cells": row_of(reading, int(i)),
-            }
-            for i in order
+            {"row": int(i), "distance": float(distance), "cells": row_of(reading, int(i))}
+            for i, distance in zip(found.rows[0], found.distances[0], strict=True)
         ],
     }
 

@@ -2,11 +2,12 @@
 
 Trees make rows comparable (:class:`DistanceHierarchy`), their nearest neighbours are found by
 tree distance, openTSNE lays them out. The paper's n × n matrix is never formed, and new rows are
-projected on a map that is already there.
+projected on a map that is already there. [Huang and Hsu]
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,11 +18,15 @@ from threadpoolctl import threadpool_limits
 
 from tabweave._compat import Interval, StrOptions, require
 from tabweave.base import Estimator, TabularInput, remember_names, seed_of
+from tabweave.blocks.block import Block, summed_differences
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
 from tabweave.embed.register import embedder
-from tabweave.search.scan import Rows, TreeIndex, jobs, placed
+from tabweave.io.register import storable
+from tabweave.rows.table import Codes, Table, distinct_rows
+from tabweave.search.scan import Copies, Derived, Found, Nodes, Queries, nearest_rows, without_self
 
 _MANY = 60_000  # rows from which neighbours are found through faiss, where it is installed
+_LINKS = 16  # of a row, in the graph that finds them
 _FEW = 5_000  # new rows up to which each is projected alone, whatever else is in the batch
 
 
@@ -46,7 +51,8 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
     trees, linkage, schema
         As in :class:`DistanceHierarchy`.
     neighbors : {"auto", "exact", "faiss"}, default="auto"
-        How neighbours are found: exactly by lookups, or by faiss's graph in L1, approximately.
+        How neighbours are found: exactly by lookups, or nearly by a walk through a graph that
+        faiss builds.
         "auto" is exact up to 60,000 rows.
     n_iter : int, default=500
         Steps of the layout, after 250 of early exaggeration.
@@ -142,7 +148,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         perplexity = self._resolved_perplexity(rows.shape[0])
         approximate = self._approximate(rows.shape[0])
         index = TreeIndex(rows, int(3 * perplexity), approximate=approximate)
-        n_jobs = jobs(rows.shape[0])
+        n_jobs = _jobs(rows.shape[0])
         near = affinity.PerplexityBasedNN(perplexity=perplexity, knn_index=index, n_jobs=n_jobs)
         seed = seed_of(self.random_state)
         start = _start(rows.coordinates(), int(self.n_components), seed, initialization)
@@ -198,7 +204,7 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
             raise ValueError("expected at least one row to project, got none")
         near = min(25, len(self.map_))
         perplexity = min(5.0, self.perplexity_)
-        layout = placed(self.map_, self._index)
+        layout = _finished(self.map_, self._index)
         # Forces by interpolation depend on the whole batch; a few rows are projected one by one.
         few = rows.shape[0] <= _FEW or self.n_components > 2
         partial = layout.prepare_partial(rows, k=near, perplexity=perplexity)
@@ -223,6 +229,147 @@ class DRDH(TabularInput, TransformerMixin, Estimator):
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.random_state is None
         return tags
+
+
+# -- neighbours by tree distance -----------------------------------------------------------------
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows by column: single values as codes with coordinates, numbers and sets as coordinates."""
+
+    codes: list[np.ndarray]
+    values: list[np.ndarray]
+    line: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, block: Block, unknown: Any) -> Rows:
+        """Look up the coordinates of a table's values."""
+        codes, values, lines = [], [], [np.zeros((table.n_rows, 0))]
+        for part in block.parts():
+            data = table[part.names[0]]
+            if part.by_value and isinstance(data, Codes):
+                codes.append(data.codes)
+                values.append(part.points(data, unknown))
+            else:
+                lines.append(part.coordinates(table, unknown=unknown))
+        return cls(codes, values, np.hstack(lines))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and of columns, as openTSNE asks for them."""
+        return len(self.line), len(self.codes) + self.line.shape[1]
+
+    def coordinates(self) -> np.ndarray:
+        """Return the rows as vectors of float32."""
+        parts = [v[c].astype(np.float32) for c, v in zip(self.codes, self.values, strict=True)]
+        return np.ascontiguousarray(np.hstack([*parts, self.line.astype(np.float32)]))
+
+    def copies(self) -> Copies:
+        """Return which rows are equal."""
+        numbers = [np.unique(x, return_inverse=True)[1] for x in self.line.T]
+        first, inverse = distinct_rows([*self.codes, *numbers])
+        return Copies.of(inverse, first)
+
+    def nodes(self, rows: np.ndarray) -> Nodes:
+        """Return some rows as a search sees them."""
+        codes, widths = [c[rows] for c in self.codes], [len(v) for v in self.values]
+        return Nodes.of(codes, widths, np.ascontiguousarray(self.line[rows].T), power=1)
+
+    def queries(self, stored: Rows) -> Queries:
+        """Return the rows as queries among stored ones."""
+        pairs = zip(self.values, stored.values, strict=True)
+        tables = [summed_differences(mine, theirs, 1) for mine, theirs in pairs]
+        return Queries.of(self.codes, tables, self.line)
+
+
+@storable
+class TreeIndex(Derived):
+    """What openTSNE calls a KNNIndex, by tree distance.
+
+    Parameters
+    ----------
+    rows : Rows
+        The rows that are found.
+    k : int
+        Neighbours of each of them.
+    approximate : bool
+        Whether to walk through a graph instead of comparing with all.
+    """
+
+    def __init__(self, rows: Rows, k: int, *, approximate: bool) -> None:
+        self.rows = rows
+        self.k = k
+        self.n_samples = rows.shape[0]
+        self.approximate = approximate
+
+    def build(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return (indices, distances) of the rows' neighbours, without themselves."""
+        distances, indices = without_self(self._nearest(self.rows, self.k + 1))
+        return indices, distances
+
+    def query(self, query: Rows, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return (indices, distances) of the rows nearest to other rows."""
+        distances, indices = self._nearest(query, k)
+        return indices, distances
+
+    def _nearest(self, asked: Rows, k: int) -> Found:
+        if "_cache" not in vars(self):
+            copies = self.rows.copies()
+            nodes = self.rows.nodes(copies.heads)
+            self._cache = nodes, copies, self._walker(nodes, copies) if self.approximate else None
+        nodes, copies, walker = self._cache
+        breadth = max(2 * k, 64)
+        search = None
+        if walker is not None:
+
+            def search(queries: Queries, k: int, first: np.ndarray) -> Found:
+                return walker.nearest(queries, k, first, breadth)
+
+        return nearest_rows(nodes, copies, asked.queries(self.rows), k, search=search)
+
+    def _walker(self, nodes: Nodes, copies: Copies) -> Any:
+        from tabweave.search.graph import Graph, Walker
+
+        vectors = self.rows.coordinates()[copies.heads]
+        graph = Graph.of(lambda step: iter([vectors[::step]]), len(nodes), 1, _LINKS)
+        return Walker(graph, nodes)
+
+
+# -- openTSNE ------------------------------------------------------------------------------------
+
+
+def _jobs(n_rows: int) -> int:
+    """Return the threads for a layout; in a small one they only wait for each other."""
+    from tabweave.counts.counting import n_threads
+
+    return n_threads() if n_rows > 10_000 else 1
+
+
+def _finished(positions: np.ndarray, index: TreeIndex) -> Any:
+    """Return a finished layout as openTSNE has it: all that new rows need to be projected.
+
+    Made anew for every use, since openTSNE moves it when it projects rows.
+    """
+    from openTSNE import TSNEEmbedding
+    from openTSNE.affinity import PerplexityBasedNN
+    from scipy.sparse import csr_matrix
+
+    near = PerplexityBasedNN.__new__(PerplexityBasedNN)  # its constructor would search again
+    near.P = csr_matrix((index.n_samples, index.n_samples))
+    near.knn_index, near.verbose, near.n_jobs = index, False, _jobs(index.n_samples)
+    return TSNEEmbedding(
+        positions,
+        near,
+        learning_rate="auto",
+        theta=0.5,
+        max_step_norm=5,
+        n_jobs=near.n_jobs,
+        verbose=False,
+        callbacks=None,
+        callbacks_every_iters=50,
+    )
 
 
 def _start(rows: np.ndarray, n_components: int, seed: int, initialization: Any) -> np.ndarray:

@@ -48,8 +48,8 @@ class DistanceHierarchy(Embedder):
     schema : Schema or mapping of column to kind, optional
         What the columns are; numbers are numeric unless declared otherwise.
     unknown : {"centroid", "error"}, default="centroid"
-        What becomes of a value that no tree has. A path ("A/B/new") goes to its nearest known
-        ancestor in any case.
+        What becomes of a value that no tree has. A path ("A/B/new") goes to its nearest
+        ancestor in the tree in any case.
     dtype : {"float64", "float32"}, default="float64"
         Type of the vectors.
 
@@ -69,8 +69,8 @@ class DistanceHierarchy(Embedder):
     Notes
     -----
     With classes P the dissimilarity of two values is Eq. (11), ``Σ_D |p(D|A) - p(D|B)|``. Without,
-    the other categorical columns take the place of P, averaged. A node lies as high above its
-    leaves as the linkage says, so two leaves are twice the height apart at which they join.
+    the other categorical columns stand for P, averaged. A node lies as high above its leaves as the
+    linkage says, so the distance of two leaves is twice the height at which they join.
     Numbers span 0 to 1 over the rows of fit; so do an ordinal column's levels, evenly. A missing
     number lies at the mean, a missing value at its own leaf, or at the root of a tree made by hand.
     As in the paper, values that go with the classes in equal shares fall together.
@@ -237,13 +237,15 @@ def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
 def level_block(counts: Counts, column: Column) -> LevelBlock:
     """Return the block of grades; a missing or unknown one lies at the mean of those seen."""
     labels, share = _seen(counts, column.name)
-    known = np.array([label is not None for label in labels.labels], bool)
+    present = np.array([label is not None for label in labels.labels], bool)
     levels = column.levels or tuple(v for v in labels.labels if v is not None)
     block = LevelBlock(levels, np.full(1, 0.5), column=column.name)
-    if not known.any():
+    if not present.any():
         return block
     points = block.points(labels)[:-1, 0]
-    return replace(block, centroid=np.atleast_1d(np.average(points[known], weights=share[known])))
+    return replace(
+        block, centroid=np.atleast_1d(np.average(points[present], weights=share[present]))
+    )
 
 
 def line_block(counts: Counts, name: str, low: float, high: float) -> LineBlock:
@@ -280,7 +282,7 @@ def dissimilarity(counts: Counts, column: str) -> np.ndarray:
     """Eq. (11): ``d(A, B) = Σ_D |p(D|A) - p(D|B)|`` over the classes D.
 
     Without classes the values of each other categorical column are the probes, and the columns
-    are averaged; without other columns all values are equally far apart.
+    are averaged; without other columns all values are equally distant.
     """
     from scipy.spatial.distance import cdist
 
@@ -308,8 +310,8 @@ def dissimilarity(counts: Counts, column: str) -> np.ndarray:
 def from_linkage(dissimilarity: np.ndarray, labels: Sequence[Label], method: str) -> Tree:
     """Return the dendrogram of values: a node is as far above its leaves as its height.
 
-    An edge is the difference of the heights of its ends, so two leaves are twice the height apart
-    at which they join.
+    An edge is the difference of the heights of its ends, so the distance of two leaves is twice
+    the height at which they join.
     """
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import squareform

@@ -146,9 +146,9 @@ class _Graph:
     def _line(self, part: Line, name: str) -> str:
         cells = self._input(part.column, np.dtype(np.float64))
         mean = self._scalar(part.mean, f"{name}_mean")
-        apart = self._node("Sub", [cells, mean], f"{name}_apart")
+        centred = self._node("Sub", [cells, mean], f"{name}_centred")
         factor = self._scalar(part.factor, f"{name}_factor")
-        scaled = self._node("Mul", [apart, factor], f"{name}_scaled")
+        scaled = self._node("Mul", [centred, factor], f"{name}_scaled")
         axis = self._whole([1], f"{name}_axis")
         z = points = self._node("Unsqueeze", [scaled, axis], f"{name}_points")
         if part.curves is not None:
@@ -163,8 +163,8 @@ class _Graph:
     def _bent(self, points: str, part: Any, name: str) -> str:
         """Return the points of standardised numbers on curves."""
         curves, bends = part.curves, self._scalar(part.bends, f"{name}_bends")
-        apart = self._node("Sub", [points, bends], f"{name}_from_bends")
-        bent = self._node("Abs", [apart], f"{name}_absolute")
+        difference = self._node("Sub", [points, bends], f"{name}_from_bends")
+        bent = self._node("Abs", [difference], f"{name}_absolute")
         often = self._scalar(curves[:-2], f"{name}_often")
         summed = self._node("MatMul", [bent, often], f"{name}_summed")
         slope = self._scalar(curves[-2:-1], f"{name}_slope")
@@ -223,8 +223,8 @@ def _keys(part: Lookup, token: str) -> tuple[np.ndarray, int]:
     for n in numbers:
         if type(n) is int and not is_float(n):
             raise ValueError(
-                f"column {part.column!r}: {n} is no float64, and int64 does not hold the others "
-                "or has no way to say missing; make the column text before fit"
+                f"column {part.column!r}: expected numbers of float64, got {n}; int64 does not "
+                "hold the others, or has no way to say missing: make the column text before fit"
             )
     keys = np.array([*numbers, np.nan] if own else numbers, dtype=np.float64)
     return keys, len(keys)

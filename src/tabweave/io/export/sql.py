@@ -104,7 +104,7 @@ def sql(
     <BLANKLINE>
     """
     if dialect not in DIALECTS:
-        raise ValueError(f"dialect={dialect!r}: use one of {', '.join(map(repr, DIALECTS))}")
+        raise ValueError(f"expected dialect to be one of {', '.join(DIALECTS)}, got {dialect!r}")
     plan = plan_of(embedder)
     kept = [keep] if isinstance(keep, str) else list(keep)
     kinds = _checked_types(types or {}, plan)
@@ -256,12 +256,12 @@ class _Writer:
 
 
 def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
-    known = {part.column for part in plan.lookups}
+    columns = {part.column for part in plan.lookups}
     for column, kind in types.items():
-        if column not in known:
-            raise ValueError(f"types names column {column!r}; there are {sorted(known)}")
+        if column not in columns:
+            raise ValueError(f"types: expected a column of {sorted(columns)}, got {column!r}")
         if kind not in KINDS:
-            raise ValueError(f"types[{column!r}]={kind!r}: use one of {', '.join(KINDS)}")
+            raise ValueError(f"types[{column!r}]: expected one of {', '.join(KINDS)}, got {kind!r}")
     return types
 
 
@@ -279,7 +279,7 @@ def _check_limits(plan: Plan, n_kept: int, dialect: str) -> None:
             )
 
 
-# -- SQL, piece by piece: names, types and literals as four systems write them
+# -- names, types and literals, as four systems write them ----------------------------------------
 
 DIALECTS = ("duckdb", "postgres", "sqlite", "bigquery")
 KINDS = ("text", "number", "integer", "boolean", "bytes", "date", "timestamp", "timestamptz")
@@ -291,7 +291,7 @@ _NAMES = {
 TYPES = {d: dict(zip(KINDS, names.split(", "), strict=True)) for d, names in _NAMES.items()}
 # Without a declared type SQLite converts nothing: 1 and '1' stay two values.
 TYPES["sqlite"] = dict.fromkeys((*KINDS, "any"), "")
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)?")
+_DATETIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d|Z)?")
 _EXACT = 2**53  # whole numbers below are their own float64
 
 
@@ -321,7 +321,7 @@ def number(value: float, dialect: str) -> str:
 
 
 def kind_of(labels: Sequence[Label], column: str, dialect: str) -> str:
-    """Return what type of column holds labels; refuse a mixture that no column holds."""
+    """Return what type of column holds labels; raise for a mixture that no column holds."""
     types = {float if type(label) is int else type(label) for label in labels}
     if types <= {float}:
         if not types:
@@ -329,7 +329,7 @@ def kind_of(labels: Sequence[Label], column: str, dialect: str) -> str:
         return number_kind(labels, column)
     if len(types) == 1:
         found = {str: "text", bool: "boolean", bytes: "bytes"}[types.pop()]
-        return _moments(labels, dialect) if found == "text" else found
+        return _datetimes(labels, dialect) if found == "text" else found
     if dialect == "sqlite" and not {bool, float} <= types:
         return "any"
     names = ", ".join(sorted({type(label).__name__ for label in labels}))
@@ -353,13 +353,13 @@ def number_kind(labels: Sequence[Any], column: str) -> str:
     return "number"
 
 
-def _moments(labels: Sequence[Any], dialect: str) -> str:
-    """Return "timestamp" for texts that are all moments: a database writes those differently."""
-    found = [_MOMENT.fullmatch(label) for label in labels]
+def _datetimes(labels: Sequence[Any], dialect: str) -> str:
+    """Return "timestamp" for texts that are all datetimes: a database writes those differently."""
+    found = [_DATETIME.fullmatch(label) for label in labels]
     if dialect == "sqlite" or not all(found):
         return "text"
     zones = {match[2] is not None for match in found if match}
-    if len(zones) > 1 or len(set(map(_moment, labels))) < len(labels):
+    if len(zones) > 1 or len(set(map(_datetime, labels))) < len(labels):
         return "text"
     return "timestamptz" if zones.pop() else "timestamp"
 
@@ -371,7 +371,9 @@ def literal(label: Any, kind: str, dialect: str, column: str) -> str:
     try:
         return _LITERALS[kind](label, dialect)
     except (TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"column {column!r}: value {label!r} is no {kind} ({error})") from error
+        raise ValueError(
+            f"column {column!r}: expected a {kind}, got {label!r} ({error})"
+        ) from error
 
 
 def _text(label: str, dialect: str) -> str:
@@ -392,7 +394,7 @@ def _text(label: str, dialect: str) -> str:
 
 def _number(label: Any, dialect: str) -> str:
     if isinstance(label, str | bytes | bool):
-        raise TypeError("it is none in the model")
+        raise TypeError("the model was fitted on other values")
     if dialect == "sqlite" and isinstance(label, float) and math.isfinite(label):
         # SQLite may round a decimal by a bit, and then the value is not found: a fraction is exact.
         above, below = label.as_integer_ratio()
@@ -410,7 +412,7 @@ def _integer(label: Any, dialect: str) -> str:
 
 def _boolean(label: Any, dialect: str) -> str:
     if type(label) is not bool:
-        raise TypeError("it is none in the model")
+        raise TypeError("the model was fitted on other values")
     return str(int(label)) if dialect == "sqlite" else str(label).upper()
 
 
@@ -431,12 +433,12 @@ def _date(label: Any, dialect: str) -> str:
 
 def _timestamp(label: Any, dialect: str) -> str:
     name = "DATETIME" if dialect == "bigquery" else "TIMESTAMP"
-    return f"{name} '{_moment(label).isoformat(' ')}'"
+    return f"{name} '{_datetime(label).isoformat(' ')}'"
 
 
 def _timestamptz(label: Any, dialect: str) -> str:
     name = "TIMESTAMP" if dialect == "bigquery" else "TIMESTAMPTZ"
-    return f"{name} '{_moment(label).isoformat(' ')}'"
+    return f"{name} '{_datetime(label).isoformat(' ')}'"
 
 
 _LITERALS = {
@@ -451,7 +453,7 @@ _LITERALS = {
 }
 
 
-def _moment(label: Any) -> dt.datetime:
+def _datetime(label: Any) -> dt.datetime:
     return dt.datetime.fromisoformat(label)
 
 
@@ -464,14 +466,14 @@ def is_float(whole: int) -> bool:
 
 
 def check_text(value: Any) -> None:
-    """Refuse text that is no valid Unicode."""
+    """Raise for text that is not valid Unicode."""
     try:
         _ = value.encode() if isinstance(value, str) else None
     except UnicodeEncodeError:
-        raise ValueError(f"{value!r} is no valid Unicode, which databases need") from None
+        raise ValueError(f"expected valid Unicode, got {value!r}; databases need it") from None
 
 
-# -- Names of tables and dimensions that a database takes
+# -- names of tables and dimensions --------------------------------------------------------------
 
 
 def table_names(prefix: str | Sequence[str], columns: Sequence[str]) -> list[list[str]]:
@@ -483,7 +485,7 @@ def table_names(prefix: str | Sequence[str], columns: Sequence[str]) -> list[lis
 
 
 def output_names(names: Sequence[str], keep: Sequence[str], dialect: str) -> list[str]:
-    """Return a name for each dimension that the system takes; most do not tell case apart."""
+    """Return a name for each dimension that the system takes; most ignore case."""
     taken = {name.lower() for name in keep}
     names = [re.sub("[\0\ud800-\udfff]", "_", name) for name in names]  # of values, here
     if dialect == "bigquery":

@@ -1,0 +1,143 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from tabweave.search.kernels import NO_ROW
+from tabweave.search.scan import (
+    Copies,
+    Nearest,
+    Nodes,
+    Queries,
+    merge,
+    nearest_nodes,
+    nearest_rows,
+    rerank,
+    without_self,
+)
+
+
+def sample(n=5000, m=30, seed=0):
+    """Rows of three columns and two whole-numbered coordinates: exact sums, many ties."""
+    rng = np.random.default_rng(seed)
+    widths = [4, 3, 60]
+    tables = [rng.integers(0, 6, (w, w)).astype(float) for w in widths]
+    stored, asked = ([rng.integers(0, w, size) for w in widths] for size in (n, m))
+    line, points = (rng.integers(0, 3, shape).astype(float) for shape in ((2, n), (m, 2)))
+    nodes = Nodes.of(stored, widths, line, power=1)
+    D = sum(t[np.ix_(a, s)] for t, a, s in zip(tables, asked, stored, strict=True))
+    return nodes, Queries.of(asked, tables, points), D + cdist(points, line.T, "cityblock")
+
+
+def sorted_rows(D, k, allowed=None):
+    """The k nearest of each row, by distance, then by number."""
+    D = D if allowed is None else np.where(allowed, D, np.inf)
+    rows = np.argsort(D, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(D, rows, axis=1), rows
+
+
+def assert_same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("k", [1, 7, 400])
+def test_the_scan_equals_sorting_all_distances(k):
+    nodes, queries, D = sample()
+    assert_same(nearest_nodes(nodes, queries, k), sorted_rows(D, k))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.6])
+def test_nodes_that_may_not_be_found(share):
+    nodes, queries, D = sample()
+    allowed = np.random.default_rng(1).random(5000) < share
+    first = np.where(allowed, np.arange(5000), -1)
+    assert_same(nearest_nodes(nodes, queries, 9, first), sorted_rows(D, 9, allowed))
+    later = allowed & (np.arange(5000) >= 4000)
+    assert_same(nearest_nodes(nodes, queries, 9, first, 4000), sorted_rows(D, 9, later))
+
+
+def test_where_there_are_too_few():
+    nodes, queries, D = sample(5)
+    distances, rows = nearest_nodes(nodes, queries, 8)
+    assert_same((distances[:, :5], rows[:, :5]), sorted_rows(D, 5))
+    assert np.isinf(distances[:, 5:]).all() and (rows[:, 5:] == NO_ROW).all()
+
+
+def test_candidates_are_ranked_as_by_the_scan():
+    nodes, queries, D = sample()
+    everyone = np.arange(5000)
+    near = sorted_rows(D, 40)[1]
+    shuffled = np.random.default_rng(0).permuted(near, axis=1)
+    assert_same(rerank(nodes, queries, 6, shuffled, everyone), sorted_rows(D, 6))
+    shuffled[:, ::2] = -1
+    listed = np.zeros(D.shape, bool)
+    np.put_along_axis(listed, shuffled[:, 1::2], True, axis=1)
+    assert_same(rerank(nodes, queries, 6, shuffled, everyone), sorted_rows(D, 6, listed))
+
+
+@pytest.mark.parametrize("some", [None, 0.3])
+def test_copies_are_found_in_the_order_of_rows(some):
+    nodes, queries, D = sample(300)
+    rng = np.random.default_rng(2)
+    node_of = np.concatenate([rng.permutation(300), rng.integers(0, 300, 900)])
+    heads = np.unique(node_of, return_index=True)[1]
+    allowed = None if some is None else rng.random(1200) < some
+    found = nearest_rows(nodes, Copies.of(node_of, heads), queries, 25, allowed)
+    assert_same(found, sorted_rows(D[:, node_of], 25, allowed))
+
+
+def test_where_a_search_finds_too_few_the_scan_is_asked():
+    nodes, queries, D = sample(300)
+    copies = Copies.of(np.arange(300), np.arange(300))
+
+    def blind(queries, k, first):
+        distances, rows = nearest_nodes(nodes, queries, k, first)
+        distances[::2, 2:], rows[::2, 2:] = np.inf, NO_ROW
+        return distances, rows
+
+    assert_same(nearest_rows(nodes, copies, queries, 9, search=blind), sorted_rows(D, 9))
+
+
+def test_roots_tie_where_sums_differ_by_rounding():
+    line = np.array([[1 + 2**-52, 1.0]])
+    queries = Queries.of([], [], np.zeros((1, 1)))
+    roots = nearest_nodes(Nodes.of([], [], np.sqrt(line), root=True), queries, 2)
+    assert roots[1].tolist() == [[0, 1]]
+    assert nearest_nodes(Nodes.of([], [], line), queries, 2)[1].tolist() == [[1, 0]]
+
+
+def test_two_answers_are_merged_by_distance_then_by_number():
+    one = np.array([[0.0, 2.0]]), np.array([[3, 9]])
+    other = np.array([[2.0, 2.0, np.inf]]), np.array([[4, 10, NO_ROW]])
+    assert_same(merge(one, other, 3), (np.array([[0.0, 2.0, 2.0]]), np.array([[3, 4, 9]])))
+
+
+def test_a_row_is_no_neighbour_of_itself_even_among_many_copies():
+    found = np.zeros((4, 3)), np.array([[0, 1, 2]] * 4)
+    assert without_self(found)[1].tolist() == [[1, 2], [0, 2], [0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(("power", "name"), [(1, "cityblock"), (2, "euclidean")])
+def test_blocks_that_go_by(power, name):
+    rng = np.random.default_rng(0)
+    vectors = rng.integers(0, 4, (200, 3)).astype(np.float32)
+    own = np.array([5, 60, 199])
+    near = Nearest(vectors[own], own, 12, power=power)
+    for start in range(0, 200, 64):
+        rows = np.arange(start, min(start + 64, 200))
+        near.see(rows, vectors[rows])
+    D = cdist(vectors[own], vectors, name)
+    D[np.arange(3), own] = np.inf
+    assert_same((near.distances, near.rows), sorted_rows(D, 12))
+
+
+def test_the_lower_floor_imports_no_embedder():
+    program = (
+        "import sys, tabweave.search.scan, tabweave.search.graph;"
+        "print([m for m in sys.modules if m.startswith(('tabweave.embed', 'numba'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr

@@ -112,7 +112,7 @@ def run(code, path):
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(path)!r}); {code}"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split()

@@ -108,7 +108,7 @@ def test_a_value_that_comes_late_does_not_move_the_rows_remembered():
     late = X.assign(c0="new " + X["c0"])
     stream = StreamClusterer(3, random_state=0).fit(X).partial_fit(late)
     assert clustering_f(y, stream.labels_) > 0.9
-    kept = stream._vocabulary.table(stream.embedder_.schema_, stream._rows)
+    kept = stream._space.table(stream.embedder_.schema_, stream._rows)
     cells = [[column.labels[code] for code in column.codes] for _, column in kept]
     assert pd.DataFrame(dict(zip(X.columns, cells, strict=True))).equals(
         pd.concat([X, late], ignore_index=True)

@@ -37,11 +37,11 @@ def test_nearest_finds_what_a_full_search_finds_whatever_the_blocks():
     apart = cdist(vectors[queries], vectors)
     apart[np.arange(3), queries] = np.inf
     for step in (7, 90):
-        near = Nearest(queries, vectors[queries], 4)
+        near = Nearest(vectors[queries], queries, 4)
         for start in range(0, 90, step):
             block = np.arange(start, min(start + step, 90))
             near.see(block, vectors[block])
-        np.testing.assert_array_equal(near.numbers, np.argsort(apart, axis=1)[:, :4])
+        np.testing.assert_array_equal(near.rows, np.argsort(apart, axis=1)[:, :4])
 
 
 def test_neighbours_are_the_nearest_rows_and_shares_explain_them(mixed):

@@ -7,7 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tabweave import Column, DistanceHierarchy, Weave, datasets
+from tabweave import (
+    CDE,
+    CKML,
+    HELIC,
+    UNICORN,
+    UNTIE,
+    Column,
+    DistanceHierarchy,
+    MixedEmbedder,
+    NonBEND,
+    OneHot,
+    ValueMetric,
+    Weave,
+    Windowed,
+    datasets,
+)
 from tabweave.embed.hierarchy import Tree
 
 # The server that the engines are tested with; a fixture is found by its name in this module.
@@ -106,3 +121,52 @@ def whole_tables():
         *({c: list(cells) for c, cells in data.columns.items()} for data in (mushroom, votes)),
         {**{c: list(cells) for c, cells in credit.columns.items()}, **numbers},
     ]
+
+
+EMBEDDERS = [
+    OneHot(dtype="float32"),
+    ValueMetric("goodall3"),
+    ValueMetric("lin"),
+    CKML(),
+    Weave(3, dtype="float32"),
+    UNTIE(2),
+    HELIC(random_state=0, n_pairs=100),
+    UNICORN(2),
+    NonBEND(random_state=0),
+    CDE(random_state=0),
+    Windowed(OneHot(), window=2),
+]
+
+
+@pytest.fixture(params=EMBEDDERS, ids=lambda e: getattr(e, "measure", type(e).__name__))
+def fitted(request, seen, asked):
+    """Every embedder, fitted, and rows to embed."""
+    names = ["plain", "select", "it's"]
+    part, rows = ({name: table[name] for name in names} for table in (seen, asked))
+    return request.param.fit(part, [str(v) for v in seen["it's"]]), rows
+
+
+@pytest.fixture(params=["standard", "absolute"])
+def numeric(request):
+    """How a mixed table compares numbers."""
+    return request.param
+
+
+@pytest.fixture(params=["auto", Weave(2)], ids=["concat", "sum"])
+def mixed(request, numeric):
+    """A function of a dtype: an embedder of a mixed table, and rows with new values."""
+    rng = np.random.default_rng(0)
+    levels = ("low", "mid", "high")
+    rows = {
+        "job": rng.choice(["cook", "clerk", "judge", None], 50).tolist(),
+        "grade": rng.choice([*levels, None], 50).tolist(),
+        "age": [400.0, *rng.normal(40, 10, 47).tolist(), None, float("nan")],
+        "flat": [1.5] * 50,
+    }
+    kinds = {"grade": Column("grade", "ordinal", levels=levels)}
+    new = {**rows, "job": ["new", *rows["job"][1:]], "grade": ["worse", *rows["grade"][1:]]}
+
+    def of(dtype):
+        return MixedEmbedder(request.param, numeric, schema=kinds, dtype=dtype).fit(rows), new
+
+    return of

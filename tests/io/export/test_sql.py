@@ -12,21 +12,13 @@ from hypothesis import strategies as st
 
 import tabweave
 from tabweave import (
-    CDE,
-    CKML,
-    HELIC,
-    UNICORN,
-    UNTIE,
-    Column,
     CoupledNumeric,
     DistanceHierarchy,
     MixedEmbedder,
-    NonBEND,
     OneHot,
     Schema,
     ValueMetric,
     Weave,
-    Windowed,
 )
 from tabweave.embed.autoencoder import OneHotAutoencoder
 
@@ -99,28 +91,8 @@ class TestRoundTrip:
             cursor.execute(script.select)
             agrees(sorted_rows(cursor.fetchall()), weave, asked)
 
-    @pytest.mark.parametrize(
-        "embedder",
-        [
-            OneHot(dtype="float32"),
-            ValueMetric("goodall3"),
-            ValueMetric("lin"),
-            CKML(),
-            Weave(3),
-            UNTIE(2),
-            HELIC(random_state=0, n_pairs=100),
-            UNICORN(2),
-            NonBEND(random_state=0),
-            CDE(random_state=0),
-            Windowed(OneHot(), window=2),
-        ],
-        ids=lambda e: type(e).__name__,
-    )
-    def test_every_embedder(self, embedder, seen, asked):
-        names = ["plain", "select", "it's"]
-        part = {name: seen[name] for name in names}
-        rows = {name: asked[name] for name in names}
-        embedder.fit(part, seen["it's"] and [str(v) for v in seen["it's"]])
+    def test_every_embedder(self, fitted):
+        embedder, rows = fitted
         for found in (in_duckdb(embedder, rows), in_sqlite(embedder, rows)):
             np.testing.assert_allclose(found, embedder.transform(rows), rtol=1e-6, atol=1e-6)
 
@@ -129,20 +101,8 @@ class TestRoundTrip:
         for found in (in_duckdb(model, rows), in_sqlite(model, rows)):
             agrees(found, model, rows)
 
-    @pytest.mark.parametrize("numeric", ["standard", "absolute"])
-    @pytest.mark.parametrize("categorical", ["auto", Weave(2)], ids=["concat", "sum"])
-    def test_mixed_tables(self, categorical, numeric):
-        rng = np.random.default_rng(0)
-        levels = ("low", "mid", "high")
-        rows = {
-            "job": rng.choice(["cook", "clerk", "judge", None], 50).tolist(),
-            "grade": rng.choice([*levels, None], 50).tolist(),
-            "age": [400.0, *rng.normal(40, 10, 47).tolist(), None, float("nan")],
-            "flat": [1.5] * 50,
-        }
-        kinds = {"grade": Column("grade", "ordinal", levels=levels)}
-        model = MixedEmbedder(categorical, numeric, schema=kinds).fit(rows)
-        new = {**rows, "job": ["new", *rows["job"][1:]], "grade": ["worse", *rows["grade"][1:]]}
+    def test_mixed_tables(self, mixed):
+        model, new = mixed("float64")
         for found in (in_duckdb(model, new), in_sqlite(model, new)):
             agrees(found, model, new)
 

@@ -1,4 +1,4 @@
-"""Peers: what people use today, and tabweave, behind one small face. Runs in the peers' environment.
+"""Peers: what people use today, and us, behind one small face. Runs in the peers' environment.
 
 A method is fitted on a pandas frame (strings and floats, gaps as NaN or None) and turns frames into
 dense vectors; a few give distances or clusters instead. Each comes with the tasks it can take part

@@ -287,7 +287,7 @@ class TestDistances:
         assert frame.index.name == "color"
         assert [*frame.columns] == ["blue", "red", None]
         np.testing.assert_allclose(frame.to_numpy(), np.sqrt(2) * (1 - np.eye(3)))
-        with pytest.raises(KeyError, match="expected a categorical column, .* got 'colour'"):
+        with pytest.raises(KeyError, match=r"expected a categorical column, .* got 'colour'"):
             OneHot().fit(ROWS).value_distances("colour")
 
     def test_lookups_add_up(self):

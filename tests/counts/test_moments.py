@@ -90,5 +90,5 @@ def test_a_variance_beyond_float64_is_infinite():
 
 
 def test_unknown_column():
-    with pytest.raises(KeyError, match="expected a numeric column, .* got 'z'"):
+    with pytest.raises(KeyError, match=r"expected a numeric column, .* got 'z'"):
         Counts.of({"x": [1.0]}).moments("z")

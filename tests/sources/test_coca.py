@@ -13,8 +13,8 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from tabweave import CoCA, Sources
 from tabweave.sources.coca import coca as spectrum
+from tabweave.sources.coca.coca import graph_terms, on_simplex, read_links, vector_terms
 from tabweave.sources.coca.views import factors, learned_view, shares
-from tabweave.sources.coca.weights import graph_terms, on_simplex, read_links, vector_terms
 
 N = 60
 IDS = np.arange(N)

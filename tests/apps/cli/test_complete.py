@@ -81,7 +81,7 @@ HEAVY = "{'numpy', 'pandas', 'duckdb', 'matplotlib'} & {*sys.modules}"
     [
         "import tabweave.apps.cli",
         "from tabweave.apps.cli.app import methods; assert methods('weav')[0][0] == 'weave'",
-        "from tabweave.apps.cli.export import methods; methods(json=True)",
+        "from tabweave.apps.cli.embed import methods; methods(json=True)",
     ],
     ids=["before a command", "completing a method", "listing the methods"],
 )

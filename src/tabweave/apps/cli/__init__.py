@@ -13,8 +13,7 @@ import typer
 from tabweave.apps.cli.app import Group, stop_on_terminate
 from tabweave.apps.cli.cluster import cluster
 from tabweave.apps.cli.demo import bench, demo
-from tabweave.apps.cli.embed import embed
-from tabweave.apps.cli.export import export, methods
+from tabweave.apps.cli.embed import embed, export, methods
 from tabweave.apps.cli.map import map_
 from tabweave.apps.cli.neighbors import explain, neighbors
 from tabweave.apps.cli.tables import drift, report, studio

@@ -439,6 +439,8 @@ def test_bad_parameters():
         SimilarityIndex("weave").fit(rows)
     with pytest.raises(ValueError, match="do not add up"):
         SimilarityIndex(ValueMetric("lin")).fit(rows)
+    nearly = SimilarityIndex(ValueMetric("lin"), metric="l2").fit(rows)  # by its vectors
+    assert nearly.query(rows, 1).distances.tolist() == [[0.0]] * 3
 
 
 def test_rows_in_every_form():

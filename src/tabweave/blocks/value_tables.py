@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -314,7 +315,7 @@ class Dissimilarities(Block):
     ) -> None:
         self.vocabulary = vocabulary
         self.names = list(vocabulary.names)
-        self.tables, self.vectors = tables, vectors
+        self.tables, self.vectors = cache(tables), cache(vectors)
 
     @property
     def width(self) -> int:
@@ -340,12 +341,13 @@ class Dissimilarities(Block):
 
     def parts(self) -> list[Block]:
         """Return each column on its own."""
-        tables = self.tables()
-        return [self._single(a, table) for a, table in enumerate(tables)]
+        return [self] if self.by_value else [self._single(a) for a in range(len(self.names))]
 
-    def _single(self, a: int, table: np.ndarray) -> Dissimilarities:
+    def _single(self, a: int) -> Dissimilarities:
         alone = self.vocabulary.select([self.names[a]])
-        return Dissimilarities(alone, lambda: [table], lambda: self.vectors().select(alone.names))
+        return Dissimilarities(
+            alone, lambda: [self.tables()[a]], lambda: self.vectors().select(alone.names)
+        )
 
     def only(self, names: Iterable[str]) -> Block | None:
         """Return what is left if some columns count only."""

@@ -39,12 +39,8 @@ class CKML(ValueEmbedder):
     ----------
     variant : {"object", "intra", "inter"}, default="object"
         Which couplings count: both, k_Ia alone, or k_Ie alone; β is the same.
-    schema : Schema or mapping of column to kind, optional
-        What the columns are; undeclared ones are inferred.
-    unknown : {"centroid", "error"}, default="centroid"
-        What becomes of values not seen in fit.
-    dtype : {"float64", "float32"}, default="float64"
-        Type of the vectors.
+    schema, unknown, dtype
+        As in :class:`~tabweave.OneHot`.
 
     Attributes
     ----------

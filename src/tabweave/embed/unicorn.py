@@ -30,7 +30,7 @@ from tabweave.embed.weave import (
     represented,
     woven,
 )
-from tabweave.embed.windowed import Memory, Resumable, check_window_columns
+from tabweave.embed.windowed import Memory, Remembering, check_window_columns
 from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema
@@ -50,7 +50,7 @@ class Change:
 
 
 @embedder("unicorn", "couplings of a stream", "Zhu 2019, ch. 8")
-class UNICORN(Resumable, ValueEmbedder):
+class UNICORN(Remembering, ValueEmbedder):
     """Embed the rows of a stream by couplings that every window adds to.
 
     Parameters
@@ -112,7 +112,6 @@ class UNICORN(Resumable, ValueEmbedder):
     True
     """
 
-    _memory: Memory
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
@@ -194,16 +193,6 @@ class UNICORN(Resumable, ValueEmbedder):
         }
         self.history_ = [*self.history_, entry][-HISTORY:]
         return self
-
-    @property
-    def n_windows_(self) -> int:
-        """Number of windows so far."""
-        return self._memory.n_windows
-
-    @property
-    def n_rows_(self) -> int:
-        """Number of rows so far."""
-        return self._memory.n_rows
 
     # -- learning --------------------------------------------------------------------------
 

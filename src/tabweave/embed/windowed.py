@@ -61,6 +61,22 @@ class Resumable(Storable):
         raise NotImplementedError
 
 
+class Remembering(Resumable):
+    """Gives an estimator that holds a :class:`Memory` its position in the stream."""
+
+    _memory: Memory
+
+    @property
+    def n_windows_(self) -> int:
+        """Number of windows so far."""
+        return self._memory.n_windows
+
+    @property
+    def n_rows_(self) -> int:
+        """Number of rows so far."""
+        return self._memory.n_rows
+
+
 @embedder(
     "windowed",
     "any embedder on the last windows of a stream",
@@ -68,7 +84,7 @@ class Resumable(Storable):
     offered="python",
     page="unicorn",
 )
-class Windowed(Resumable, TransformerMixin, Estimator):
+class Windowed(Remembering, TransformerMixin, Estimator):
     """Let an embedder follow a stream and forget what is old.
 
     Parameters
@@ -121,7 +137,6 @@ class Windowed(Resumable, TransformerMixin, Estimator):
         "refresh": [Interval(Integral, 1, None, closed="left")],
     }
     embedder_: ValueEmbedder
-    _memory: Memory
 
     def __init__(
         self,
@@ -238,16 +253,6 @@ class Windowed(Resumable, TransformerMixin, Estimator):
         """What is remembered; ``embedder_.counts_`` is what was learned from."""
         check_is_fitted(self, "embedder_")
         return self._memory.total
-
-    @property
-    def n_windows_(self) -> int:
-        """Number of windows so far."""
-        return self._memory.n_windows
-
-    @property
-    def n_rows_(self) -> int:
-        """Number of rows so far."""
-        return self._memory.n_rows
 
     def __sklearn_tags__(self) -> Any:
         return self._new_embedder().__sklearn_tags__()

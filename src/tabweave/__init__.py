@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.sets import SetTfidf as SetTfidf
     from tabweave.embed.sets import batch_omp as batch_omp
     from tabweave.embed.sets import omp as omp
+    from tabweave.embed.supervised import SupervisedWeave as SupervisedWeave
     from tabweave.embed.unicorn import UNICORN as UNICORN
     from tabweave.embed.untie import UNTIE as UNTIE
     from tabweave.embed.value_metric import ValueMetric as ValueMetric

@@ -203,6 +203,8 @@ class Curves(Block):
         The coordinates of a missing number.
     levels : mapping of str to tuple
         The levels of the columns that hold grades.
+    inertia : float
+        The variance of the coordinates of all columns together, where it is known.
     """
 
     names: list[str]
@@ -210,6 +212,7 @@ class Curves(Block):
     rows: list[np.ndarray]
     missing: list[np.ndarray]
     levels: Levels = field(default_factory=dict)
+    inertia: float = 1.0
 
     @property
     def widths(self) -> list[int]:
@@ -470,7 +473,7 @@ class Numbering:
                 own = edges[column.name] = quantile_edges(data.values, n_bins)
                 knots[column.name] = bin_knots(data.values, own)
             elif column.kind == "ordinal" and isinstance(data, Codes):
-                levels[column.name] = column.levels or _ordered(data.labels)
+                levels[column.name] = column.levels or ordered(data.labels)
         return cls(edges, levels, knots=knots)
 
     def expand(self, table: Table) -> Table:
@@ -494,7 +497,8 @@ class Numbering:
         return Table(schema, tuple(parts), table.n_rows)
 
 
-def _ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
+def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
+    """Return the labels that are not missing, sorted."""
     return tuple(sorted((v for v in labels if v is not None), key=_sortable))
 
 

@@ -9,7 +9,7 @@ learning costs O(V³), not O(n).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral, Real
@@ -41,6 +41,7 @@ from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
 _FLOOR = 0.01  # least √ΣSU⁺ of a column
+_POWER = 0.25
 
 
 @embedder(
@@ -94,7 +95,7 @@ class Weave(ValueEmbedder):
     deviations and of its rank, each scaled to a mean difference of 1; on three curves of the column
     and g itself, which nearly add up to that. A missing number lies at the mean, on an axis of its
     own, as far from the others as they are from each other. The weights ``w_a`` are
-    ``√max(√Σ_b SU⁺_ab, 0.01)``, SU⁺ bias-corrected symmetric uncertainty, numbers in bins.
+    ``max(√Σ_b SU⁺_ab, 0.01)^¼``, SU⁺ bias-corrected symmetric uncertainty, numbers in bins.
 
     Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
     report gives the figures of the other half, and what else was tried.
@@ -328,10 +329,10 @@ def column_names(names: Sequence[str], weights: np.ndarray) -> dict[str, float]:
 
 
 def tie_weights(counts: Counts) -> np.ndarray:
-    """Return ``w_a ∝ √max(√Σ_b SU⁺_ab, 0.01)``, mean 1: columns count as they depend on others."""
+    """Return ``w_a ∝ max(√Σ_b SU⁺_ab, 0.01)^¼``, mean 1: columns count as they depend on others."""
     mutual, marginal, _ = information(counts)
     tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
-    return mean_one(np.sqrt(np.maximum(tied, _FLOOR)))
+    return mean_one(np.maximum(tied, _FLOOR) ** _POWER)
 
 
 def coupling_gram(

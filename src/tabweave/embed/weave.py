@@ -106,7 +106,7 @@ class Weave(ValueEmbedder):
     >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
     >>> weave = Weave().fit(rows)
     >>> weave.transform(rows).shape
-    (4, 7)
+    (4, 6)
     >>> list(weave.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
     ['job', 'age']
 
@@ -197,8 +197,8 @@ class Weave(ValueEmbedder):
         for column in schema.numeric:
             if column.name + BINNED not in schema.names:
                 raise ValueError(
-                    f"column {column.name!r} is numeric, and these counts hold no bins of it; fit on "
-                    "rows, leave the column out, or declare it nominal and count again"
+                    f"column {column.name!r} is numeric, and these counts hold no bins of it; fit "
+                    "on rows, leave the column out, or declare it nominal and count again"
                 )
         kept = [column for column in schema.columns if column.name not in bins]
         columns = [

@@ -316,7 +316,7 @@ class ValueEmbedder(Embedder):
     for the first method that needs what is learned.
     """
 
-    _numbers = "nominal"
+    _numbers: ClassVar[Literal["numeric", "nominal"]] = "nominal"
     _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
 
     def __init__(

@@ -115,8 +115,8 @@ class SupervisedWeave(Weave):
     """
 
     _uses_classes = True
-    n_clusters: ClassVar[None] = None
-    kernels: ClassVar[None] = None
+    n_clusters = None
+    kernels = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "discriminant": [Interval(Real, 0, None, closed="left")],

@@ -40,7 +40,7 @@ _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
 
 
-class _Neighbors(TabularInput, Estimator):  # type: ignore[misc]
+class _Neighbors(TabularInput, Estimator):
     """What both have in common: rows, the space, the choice of its member, neighbours."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -420,6 +420,9 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _shown(self, target: Any) -> float:
         return float(target)
 
+    linear_: float
+    _line: tuple[Counts, Block | None]  # of which counts, and the regression
+
     def _points(self, model: SupervisedWeave) -> np.ndarray:
         """Return the mean of each bin of the target."""
         assert model.counts_.classes is not None
@@ -458,15 +461,10 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             scores.setdefault((power, discriminant, share), {})[k] = 1 - error / spread
         member, ks, self.validation_ = chosen(scores)
         self.linear_ = float(member[2])
-        self._fit_line()
         return (member[0], member[1]), ks
 
     def _without_validation(self) -> None:
         self.linear_ = 0.0
-        self._fit_line()
-
-    def _fit_line(self) -> None:
-        self.__dict__.pop("_line", None)
 
     def _along(self, table: Table) -> np.ndarray:
         """Return the linear prediction of rows."""
@@ -525,7 +523,8 @@ def _split_distances(
     left, right = (block.coordinates(take_rows(table, rows)) for rows in (asked, others))
     linear = model.discriminant_
     edge = block.width - (0 if linear is None else linear.width)
-    return tuple(squares(left[:, part], right[:, part]) for part in (np.s_[:edge], np.s_[edge:]))  # type: ignore[return-value]
+    columns = squares(left[:, :edge], right[:, :edge])
+    return columns, squares(left[:, edge:], right[:, edge:])
 
 
 def squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -57,6 +57,15 @@ def weave_predictor(kinds: Kinds, k: int) -> Any:
     return WeaveRegressor()
 
 
+def weave_before(kinds: Kinds, k: int) -> Any:
+    """Return the default as it was until 0.1.0.dev196: cells that later versions compare with."""
+    import tabweave
+
+    if hasattr(tabweave, "SupervisedWeave"):
+        raise ImportError("expected a version of tabweave before SupervisedWeave")
+    return tabweave.MixedEmbedder()
+
+
 def untie(kinds: Kinds, k: int) -> Any:
     from tabweave import UNTIE, MixedEmbedder
 
@@ -216,6 +225,7 @@ METHODS: dict[str, Method] = {
     "supervised weave": Method(supervised_weave, TAUGHT, supervised=True),
     "WeaveClassifier": Method(weave_predictor, ("classify",), True, "answers"),
     "WeaveRegressor": Method(weave_predictor, ("regress",), True, "answers"),
+    "weave before": Method(weave_before, ALONE + TAUGHT),
     "untie": Method(untie, ALONE + TAUGHT),
     "helic": Method(helic, TAUGHT, supervised=True),
     # peers, cheap ones first
@@ -232,7 +242,8 @@ METHODS: dict[str, Method] = {
     "UMAP on one-hot": Method(lambda kinds, k: Umap(hot(kinds)), ALONE),
     "CatBoost": Method(lambda kinds, k: Boosted(kinds, k, "CatBoost"), WHOLE, True, "answers"),
 }
-OURS = ("weave", "supervised weave", "WeaveClassifier", "WeaveRegressor", "untie", "helic")
+PAST = ("weave before", "untie", "helic")
+OURS = ("weave", "supervised weave", "WeaveClassifier", "WeaveRegressor", *PAST)
 DEAR = ("prince", "k-prototypes", "UMAP on one-hot", "CatBoost")  # measured last
 
 

@@ -220,18 +220,22 @@ def ahead(
 
 
 def first(report: Report, known: Arena, task: str, scope: Scope) -> None:
-    ranks = known.board(task, scope).compared().ranks()
+    board = known.board(task, scope).compared()
+    ranks = board.ranks()
     best = sorted(ranks, key=lambda m: ranks[m])[:3]
     shown = ", ".join(f"{m} {ranks[m]:.2f}" for m in best)
     verdict = "passed" if best and "weave" in best[0] else "MISSED"
     verdict = verdict if "weave" in ranks else "not measured yet"
-    report.line(f"- {scope.title}, {task}: first in average rank {shown} (bar: ours; {verdict})")
+    report.line(
+        f"- {scope.title}, {task}: first in average rank **{shown or 'nobody'}** "
+        f"({len(board.names)} sets; bar: ours; {verdict})"
+    )
 
 
 def whole(report: Report, known: Arena, task: str, ours: str, rivals: tuple[str, ...]) -> None:
     """Ahead of every rival in average rank, and half a point behind the best of them at most."""
     for scope in (REPORTING, REPORTING.large()):
-        title = scope.title + (f" of {LARGE} rows and more" if scope.at_least else "")
+        title = scope.title + (f", {LARGE} rows and more" if scope.at_least else "")
         board = known.board(task, scope).compared()
         ranks, means = board.ranks(), board.means()
         n = f"{len(board.names)} sets"

@@ -234,7 +234,7 @@ class Counts:
 
     @cached_property
     def frequencies(self) -> list[np.ndarray]:
-        """Share of the rows that have each value, per column."""
+        """Definition 3.3: ``f(v) = |g(v)| / n``, the share of rows with each value, per column."""
         return list(np.split(self.value_counts / self.n, self.offsets[1:-1]))
 
     def span(self, column: str | int) -> slice:

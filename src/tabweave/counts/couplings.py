@@ -28,11 +28,6 @@ _NOISE = 1e-12  # information below this is rounding
 # -- values -------------------------------------------------------------------------------------
 
 
-def frequencies(counts: Counts) -> list[np.ndarray]:
-    """Definition 3.3: ``f(v) = |g(v)| / n``, the share of rows with each value, per column."""
-    return counts.frequencies
-
-
 def partners(counts: Counts, column: int) -> Iterator[tuple[int, np.ndarray]]:
     """Yield, for every other column, its number and the table of joint counts with it.
 
@@ -155,7 +150,7 @@ def context(uncertainty: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def refuse_sets(counts: Counts, who: str) -> None:
+def check_no_sets(counts: Counts, who: str) -> None:
     """Raise an error that names the first set-valued column, if there is one."""
     for column in counts.schema.categorical if counts.schema else ():
         if column.kind == "set":
@@ -165,7 +160,7 @@ def refuse_sets(counts: Counts, who: str) -> None:
             )
 
 
-def refuse_many_values(counts: Counts, who: str, largest: int = 1 << 28) -> None:
+def check_table_size(counts: Counts, who: str, largest: int = 1 << 28) -> None:
     """Refuse columns whose tables of all pairs of values (2 GB by default) are too large."""
     sizes = counts.sizes.astype(np.int64)
     if (sizes**2).sum() > largest:
@@ -239,7 +234,7 @@ class Points:
 
 def intra(counts: Counts, column: int) -> Points:
     """Eqs. (6.2), (7.2): a value is its frequency f(v)."""
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     return Points(f[:, None], np.zeros(len(f)), np.zeros(1))
 
 
@@ -250,7 +245,7 @@ def inter(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
     """
     block, others = _with_others(counts, column)
     scale = 1 / (others + smoothing)
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     return Points(_scaled(block, scale), smoothing * f, scale)
 
 
@@ -270,7 +265,7 @@ def by_class(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
     if counts.class_pairs is None or counts.class_n is None:
         raise ValueError("the class space needs classes; count the rows with y")
     scale = 1 / (counts.class_n + smoothing)
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     return Points(counts.class_pairs[counts.span(column)] * scale, smoothing * f, scale)
 
 

@@ -19,7 +19,7 @@ from tabweave.base import ValueEmbedder, _one_row, remember_names, require_rows
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import refuse_many_values, refuse_sets
+from tabweave.counts.couplings import check_no_sets, check_table_size
 from tabweave.embed.register import embedder
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
@@ -169,7 +169,7 @@ class ValueMetric(ValueEmbedder):
         self.measure_ = chosen
         if self.measure_.form == "pairwise":
             return
-        refuse_many_values(counts, f"measure {self.measure_.name!r}")
+        check_table_size(counts, f"measure {self.measure_.name!r}")
         result = self.measure_.function(counts)
         if self.measure_.form == "ratio":
             self.numerators_, self.denominators_ = result
@@ -287,7 +287,7 @@ _ROUNDING = 1e-10  # relative size of an error that is rounding
 
 def check_counts(chosen: Measure, counts: Counts) -> None:
     """Raise an error for columns that no table of values compares, and for missing classes."""
-    refuse_sets(counts, "ValueMetric")
+    check_no_sets(counts, "ValueMetric")
     if not chosen.needs_y:
         return
     if counts.classes is None:

@@ -20,7 +20,7 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import corrected_uncertainty, frequencies, information
+from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, projected
 from tabweave.embed.register import embedder
 
@@ -156,7 +156,7 @@ def column_blocks(
     smoothing: float,
 ) -> Iterator[couplings.KernelBlock]:
     """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity in which values differ."""
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     spaces = {"intra": couplings.intra(counts, column)}
     if len(counts.names) > 1:
         spaces["inter"] = couplings.inter(counts, column, smoothing)
@@ -175,7 +175,7 @@ def mean_kernel(
     smoothing: float,
 ) -> np.ndarray:
     """Return the average of a column's kernels, each scaled to unit inertia."""
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     total = np.zeros((len(f), len(landmark_ids)))
     n_kernels = 0
     for block in column_blocks(counts, column, landmark_ids, kernels, smoothing):

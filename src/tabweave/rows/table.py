@@ -97,7 +97,7 @@ class Table:
         named = names is not None
         if names is None:
             names = [f"x{i}" for i in range(len(cells))]
-        refuse_duplicates(names)
+        check_distinct(names)
         by_name = dict(zip(names, cells, strict=True))
         if schema.complete:
             by_name = _matched(by_name, schema, named)
@@ -198,10 +198,10 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
             return _finite(cells, schema)
         if column.kind == "set":
             starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
-            _refuse_missing(codes, labels, schema, starts)
+            _check_missing(codes, labels, schema, starts)
             return Sets(starts, codes, labels)
         codes, labels = categories(cells, empty_is_missing=empty)
-        _refuse_missing(codes, labels, schema)
+        _check_missing(codes, labels, schema)
         return Codes(codes, labels)
     except (TypeError, ValueError) as error:
         hint = ""
@@ -224,7 +224,7 @@ def _finite(cells: Any, schema: Schema) -> Numbers:
     return Numbers(values)
 
 
-def _refuse_missing(
+def _check_missing(
     codes: np.ndarray, labels: list[Label], schema: Schema, starts: np.ndarray | None = None
 ) -> None:
     """Refuse missing if the schema asks for that; ``starts`` are those of a set-valued column."""
@@ -339,7 +339,7 @@ class Schema:
                 )
         if self.missing not in ("value", "error"):
             raise ValueError(f"missing={self.missing!r}: use 'value' or 'error'")
-        refuse_duplicates(self.names)
+        check_distinct(self.names)
 
     @classmethod
     def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
@@ -382,7 +382,7 @@ def _declared(name: Any, kind: Any) -> Column:
     return replace(kind, name=name) if isinstance(kind, Column) else Column(name, kind)
 
 
-def refuse_duplicates(names: Sequence[str]) -> None:
+def check_distinct(names: Sequence[str]) -> None:
     """Refuse two columns of the same name."""
     seen: set[str] = set()
     for name in names:

@@ -725,7 +725,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     if not names:
         raise ValueError(f"the rows have none of the columns {', '.join(map(repr, own.names))}")
     if isinstance(X, list):
-        _refuse_ragged(X, names)
+        _check_same_keys(X, names)
     if isinstance(X, Table):
         chosen = tuple(X[name] for name in names)
         X = Table(X.schema.select(names), chosen, X.n_rows)
@@ -734,7 +734,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     return table, None if names == own.names else names
 
 
-def _refuse_ragged(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
     """Refuse rows of which some lack a column: it may be missing, or not asked about."""
     for i, row in enumerate(rows):
         for name in names:

@@ -20,7 +20,7 @@ from tabweave._compat import Interval, StrOptions, validate_parameter_constraint
 from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts, _checked_weight
-from tabweave.counts.couplings import refuse_many_values
+from tabweave.counts.couplings import check_table_size
 from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
@@ -205,7 +205,7 @@ class NonBEND(ValueEmbedder):
         )
 
     def _learn(self, counts: Counts) -> ValueTables:
-        refuse_many_values(counts, "NonBEND")
+        check_table_size(counts, "NonBEND")
         prior = self._prior(counts)
         self.alpha_ = prior.alpha
         fits = vars(self).get("_given_fits") or self._run_fits(prior)

@@ -113,6 +113,14 @@ class ValueTables(Block):
             state["vocabulary"] = Vocabulary(tuple(names), tuple(map(buckets_from_text, labels)))
         return state
 
+    def _check_loaded(self) -> None:
+        for name, labels, rows in zip(self.names, self.labels, self.tables, strict=True):
+            if rows.ndim != 2 or len(rows) != len(labels) + 1:
+                raise ValueError(
+                    f"column {name!r}: expected rows for {len(labels)} values and an unknown one, "
+                    f"got a table of shape {rows.shape}"
+                )
+
     # -- shape -----------------------------------------------------------------------------
 
     @property

@@ -340,14 +340,12 @@ class Counts:
             labels = list(map(buckets_from_text, labels))
         names = tuple(column.name for column in schema.categorical)
         vocabulary = Vocabulary(names, tuple(labels))
-        n_values = vocabulary.n_values
         pairs = arrays.get("pairs")
         if "indptr" in arrays:
             parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-            pairs = sparse.csr_array(parts, shape=(n_values, n_values))
-        if pairs is None or pairs.shape != (n_values, n_values):
-            raise ValueError(f"the pair counts do not fit {n_values} values")
-        return cls(
+            pairs = sparse.csr_array(parts, shape=(vocabulary.n_values, vocabulary.n_values))
+            pairs.check_format(full_check=True)
+        out = cls(
             schema=schema,
             n=header["n"],
             vocabulary=vocabulary,
@@ -357,6 +355,17 @@ class Counts:
             class_n=arrays.get("class_n"),
             exact_moments=arrays["digits"],
         )
+        out._check_loaded()
+        return out
+
+    def _check_loaded(self) -> None:
+        if self.schema is None:
+            return
+        size = self.vocabulary.n_values
+        if len(self.labels) != len(self.names) or np.shape(self.pairs) != (size, size):
+            raise ValueError(f"the pair counts do not fit {size} values")
+        if self.class_pairs is not None and len(self.class_pairs) != size:
+            raise ValueError(f"the class counts do not fit {size} values")
 
 
 def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:

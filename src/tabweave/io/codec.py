@@ -13,6 +13,7 @@ import datetime as dt
 import decimal
 import functools
 import uuid
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -224,7 +225,11 @@ class Decoder:
         if tag != "object":
             raise ValueError(f"expected a kind of object, got {tag!r}")
         name, state = body
-        return restored(self._found(name), {k: self.decode(v) for k, v in state.items()})
+        out = restored(self._found(name), {k: self.decode(v) for k, v in state.items()})
+        check = getattr(type(out), "_check_loaded", None)
+        if check is not None:  # of classes whose arrays must fit together
+            check(out)
+        return out
 
 
 def _is_instance(value: Any) -> bool:
@@ -295,6 +300,7 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     if issubclass(cls, tuple):
         return cls(**state)
     if issubclass(cls, BaseEstimator):
+        state = _without_cache(cls, state)
         if upgraded is not None:  # an estimator may have become another one
             cls, state = upgraded(state)
         # Parameters that the class has got since the file was written keep their defaults.
@@ -308,6 +314,18 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     out = cls.__new__(cls)
     vars(out).update(state)
     return out
+
+
+def _without_cache(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state without the folder of a cache: fitting would read pickles from there."""
+    if state.get("memory") is None:
+        return state
+    warnings.warn(
+        f"{cls.__name__} was saved with memory={state['memory']!r}, which is dropped: what a cache "
+        "holds is run when it is read; set it again if the folder is yours",
+        stacklevel=2,
+    )
+    return state | {"memory": None}
 
 
 def _declared(cls: Any, attribute: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from scipy.special import gammaln
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, value_evidence
+from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
 
 _SAMPLE_ROWS, _SAMPLE_SWEEPS = 5_000, 20
@@ -38,8 +39,8 @@ class Gibbs:
         Subspaces to start with, at least 2; there is no limit to them later.
     max_iter : int, default=100
         Sweeps of a chain.
-    verbose : bool, default=False
-        Whether to report each fit on standard error.
+    progress : callable, optional
+        Called with a :class:`~tabweave.engines.Progress` after each fit; its note is the fit.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -48,7 +49,7 @@ class Gibbs:
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "truncation": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
+        "progress": [callable, None],
     }
 
     burn_in: float = 0.5
@@ -56,7 +57,11 @@ class Gibbs:
     n_init: int = 1
     truncation: int = 30
     max_iter: int = 100
-    verbose: bool = False
+    progress: ProgressCallback | None = None
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        return upgraded_settings(state)
 
     def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
@@ -79,6 +84,11 @@ class Gibbs:
                 tally(sampler.assignment, votes)
         chosen = votes.argmax(axis=1) if votes.shape[1] else sampler.assignment
         return fit_of(cells, chosen, prior, trace)
+
+
+def upgraded_settings(state: dict[str, Any]) -> dict[str, Any]:
+    """Return settings of an older file, which could print, in today's fields."""
+    return {name: value for name, value in state.items() if name != "verbose"}
 
 
 class Sampler:

@@ -1,8 +1,9 @@
-"""Spaces: counts in, what is known about values and columns out.
+"""Couplings: counts in, what they say of values and of columns out.
 
-Frequencies, conditional probabilities, information between columns, and the context of a column:
-the small pure functions that value measures and coupling spaces are made of. They read blocks of
-the pair counts, dense or sparse, one at a time, and never form a dense V × V matrix.
+Conditional probabilities, information between columns, and the context of a column: the small pure
+functions that value measures are made of. Below them the coupling spaces: the values of a column as
+points, and one Gram matrix for each space and kernel. Blocks of the pair counts, dense or sparse,
+are read one at a time; a dense V × V matrix is never formed.
 
 Pairs of columns are taken as joint distributions of incidences. For single-valued columns that is
 the usual joint distribution of rows; a row with a set counts once for each element.
@@ -22,6 +23,11 @@ from scipy.special import xlogy
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 
+Kernel = Callable[..., np.ndarray]
+WIDTHS = tuple(2.0**e for e in range(-5, 6))
+DEGREES = (1, 2, 3)
+MAX_LANDMARKS = 512
+NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 
 
@@ -150,6 +156,21 @@ def context(uncertainty: np.ndarray) -> np.ndarray:
     return chosen
 
 
+def _column_of_value(counts: Counts) -> np.ndarray:
+    return np.repeat(np.arange(len(counts.sizes)), counts.sizes)
+
+
+def _xlogx(x: np.ndarray) -> np.ndarray:
+    return xlogy(x, x)
+
+
+def _without_noise(x: np.ndarray) -> np.ndarray:
+    return np.where(x > _NOISE, x, 0.0)
+
+
+# -- checks -------------------------------------------------------------------------------------
+
+
 def check_no_sets(counts: Counts, who: str) -> None:
     """Raise an error that names the first set-valued column, if there is one."""
     for column in counts.schema.categorical if counts.schema else ():
@@ -172,28 +193,7 @@ def check_table_size(counts: Counts, who: str, largest: int = 1 << 28) -> None:
         )
 
 
-def _column_of_value(counts: Counts) -> np.ndarray:
-    return np.repeat(np.arange(len(counts.sizes)), counts.sizes)
-
-
-def _xlogx(x: np.ndarray) -> np.ndarray:
-    return xlogy(x, x)
-
-
-def _without_noise(x: np.ndarray) -> np.ndarray:
-    return np.where(x > _NOISE, x, 0.0)
-
-
-# -- Couplings: counts in, one Gram matrix per column, coupling space and kernel out
-
-Kernel = Callable[..., np.ndarray]
-WIDTHS = tuple(2.0**e for e in range(-5, 6))
-DEGREES = (1, 2, 3)
-MAX_LANDMARKS = 512
-NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
-
-
-# -- points -------------------------------------------------------------------------------------
+# -- spaces -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

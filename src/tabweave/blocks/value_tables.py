@@ -33,7 +33,7 @@ from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import (
     Bucket,
-    Label,
+    OfVocabulary,
     Unknown,
     Vocabulary,
     buckets_from_text,
@@ -44,7 +44,7 @@ from tabweave.rows.vocabulary import (
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ValueTables(Block):
+class ValueTables(OfVocabulary, Block):
     """One table of rows per categorical column.
 
     Attributes
@@ -122,16 +122,6 @@ class ValueTables(Block):
                 )
 
     # -- shape -----------------------------------------------------------------------------
-
-    @property
-    def names(self) -> list[str]:
-        """The columns."""
-        return list(self.vocabulary.names)
-
-    @property
-    def labels(self) -> tuple[tuple[Label, ...], ...]:
-        """The values of each column."""
-        return self.vocabulary.labels
 
     @property
     def widths(self) -> list[int]:

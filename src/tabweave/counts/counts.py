@@ -25,6 +25,7 @@ from tabweave.rows.cells import numbers
 from tabweave.rows.table import Codes, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import (
     Label,
+    OfVocabulary,
     Vocabulary,
     buckets_from_text,
     from_json,
@@ -38,7 +39,7 @@ Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts:
+class Counts(OfVocabulary):
     """How often values, pairs of values, and values with classes occur.
 
     Build one with :meth:`Counts.of`; add, subtract and compare them freely. Values are those that
@@ -206,16 +207,6 @@ class Counts:
     __hash__ = None  # type: ignore[assignment]
 
     # -- reading ---------------------------------------------------------------------------
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the categorical columns."""
-        return list(self.vocabulary.names)
-
-    @property
-    def labels(self) -> tuple[tuple[Label, ...], ...]:
-        """The values of each categorical column."""
-        return self.vocabulary.labels
 
     @property
     def sizes(self) -> np.ndarray:

@@ -100,8 +100,8 @@ class CKML(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.variant = variant
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "CKML")

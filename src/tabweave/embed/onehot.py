@@ -26,7 +26,7 @@ class OneHot(ValueEmbedder):
     schema : Schema or mapping of column to kind, optional
         What the columns are; undeclared ones are inferred.
     unknown : {"centroid", "error"}, default="centroid"
-        What becomes of values not seen in fit.
+        What becomes of values not seen in fit: the column's centroid, or an error.
     dtype : {"float64", "float32"}, default="float64"
         Type of the vectors.
 

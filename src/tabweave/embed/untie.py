@@ -108,12 +108,12 @@ class UNTIE(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.n_clusters = n_clusters
         self.temperature = temperature
         self.smoothing = smoothing
         self.kernels = kernels
         self.max_iter = max_iter
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)

@@ -47,14 +47,10 @@ class ValueMetric(ValueEmbedder):
         :class:`~tabweave.Counts` to a list with one V × V array of dissimilarities per column. A
         function sees the classes if ``y`` is given to ``fit``; of the named measures some need
         ``y`` and the others ignore it.
-    schema : Schema or mapping of column to kind, optional
-        What the columns are; undeclared ones are inferred. Set-valued columns are refused.
-    unknown : {"centroid", "error"}, default="centroid"
-        What becomes of values not seen in fit. Under ``"centroid"`` an unknown value is as far
-        from a value as the values of the fitted rows are on average, and at 0 from another
-        unknown value; its vector is the column's centroid.
-    dtype : {"float64", "float32"}, default="float64"
-        Type of the vectors.
+    schema, unknown, dtype
+        As in :class:`~tabweave.OneHot`. Set-valued columns are an error. Under ``"centroid"`` an
+        unknown value is as far from a value as the values of the fitted rows are on average, and
+        at 0 from another unknown value; its vector is the column's centroid.
 
     Attributes
     ----------

@@ -287,7 +287,8 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     """Return an object of a class with this state; a state it cannot have is an error.
 
     A class says what it was like before: ``_renamed`` maps the names of former attributes to those
-    of today, ``_upgraded`` gives the state in today's parts, and of estimators the class as well.
+    of today, ``_former`` lists what is gone (of estimators, if it says nothing else than today),
+    ``_upgraded`` gives the state in today's parts, and of estimators the class as well.
     """
     renamed = _declared(cls, "_renamed")
     state = {renamed.get(name, name): value for name, value in state.items()}
@@ -296,6 +297,7 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
     upgraded = getattr(cls, "_upgraded", None)
     if dataclasses.is_dataclass(cls):
+        state = {k: v for k, v in state.items() if k not in _declared(cls, "_former")}
         return _restored_data(cls, state if upgraded is None else upgraded(state))
     if issubclass(cls, tuple):
         return cls(**state)

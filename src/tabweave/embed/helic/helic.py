@@ -134,12 +134,12 @@ class HELIC(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.variant = variant
         self.pull = pull
         self.n_pairs = n_pairs
         self.max_iter = max_iter
         self.random_state = random_state
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:

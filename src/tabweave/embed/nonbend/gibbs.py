@@ -51,6 +51,7 @@ class Gibbs:
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "progress": [callable, None],
     }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
     burn_in: float = 0.5
     assignment: str = "mode"
@@ -58,10 +59,6 @@ class Gibbs:
     truncation: int = 30
     max_iter: int = 100
     progress: ProgressCallback | None = None
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        return upgraded_settings(state)
 
     def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
@@ -84,11 +81,6 @@ class Gibbs:
                 tally(sampler.assignment, votes)
         chosen = votes.argmax(axis=1) if votes.shape[1] else sampler.assignment
         return fit_of(cells, chosen, prior, trace)
-
-
-def upgraded_settings(state: dict[str, Any]) -> dict[str, Any]:
-    """Return settings of an older file, which could print, in today's fields."""
-    return {name: value for name, value in state.items() if name != "verbose"}
 
 
 class Sampler:

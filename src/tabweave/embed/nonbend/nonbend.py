@@ -122,12 +122,12 @@ class NonBEND(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.method = method
         self.alpha = alpha
         self.alpha0 = alpha0
         self.n_fits = n_fits
         self.random_state = random_state
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:

@@ -18,7 +18,7 @@ from scipy.special import betaln, digamma, gammaln
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import remember_names
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.gibbs import expanded, is_whole, sampled_fit, upgraded_settings
+from tabweave.embed.nonbend.gibbs import expanded, is_whole, sampled_fit
 from tabweave.embed.nonbend.model import (
     Fit,
     Prior,
@@ -71,6 +71,7 @@ class VI:
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "progress": [callable, None],
     }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
     start: str = "sweeps"
     n_init: int = 1
@@ -79,10 +80,6 @@ class VI:
     truncation: int = 30
     max_iter: int = 100
     progress: ProgressCallback | None = None
-
-    @classmethod
-    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
-        return upgraded_settings(state)
 
     def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` fits."""

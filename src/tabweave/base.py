@@ -279,11 +279,11 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         """Return the distances between the values of a column, as a labelled pandas frame."""
         block = self.learn().blocks_.only([column])
         parts = [] if block is None else block.parts()
-        if len(parts) != 1 or not parts[0].by_value:
+        if not parts or not all(part.by_value for part in parts):
             names = [n for n in self.schema_.names if self.schema_[n].kind != "numeric"]
             raise KeyError(f"expected a categorical column, one of {names}, got {column!r}")
         labels = self._labels(column)
-        found = parts[0].pairs(label_column(labels))
+        found = np.sum([part.pairs(label_column(labels)) for part in parts], axis=0)
         return labelled(np.sqrt(found) if parts[0].root else found, column, labels)
 
     def _labels(self, column: str) -> tuple[Label, ...]:
@@ -320,7 +320,7 @@ class ValueEmbedder(Embedder):
     for the first method that needs what is learned.
     """
 
-    _numbers = "nominal"
+    _numbers: ClassVar[Literal["numeric", "nominal"]] = "nominal"
     _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
 
     def _learn(self, counts: Counts) -> ValueTables:

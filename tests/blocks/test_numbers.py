@@ -5,7 +5,8 @@ from sklearn.metrics import mutual_info_score
 
 from tabweave import HELIC, Counts, MixedEmbedder, Schema, Table
 from tabweave.blocks.numbers import KNOTS, WIDTH, along, bent, curves, terms
-from tabweave.embed.mixed import BINNED, class_weights
+from tabweave.blocks.numbers import BINNED
+from tabweave.embed.mixed import class_weights
 
 
 def ladder(z):

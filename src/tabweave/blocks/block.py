@@ -7,7 +7,7 @@ Vectors, distances, explanations, search, exports and reports ask blocks and not
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -178,8 +178,7 @@ class Block(ABC):
         """
         parts = self.parts()
         if parts != [self]:
-            found = (part.shares(A, B, power=power, unknown=unknown) for part in parts)
-            return {name: share for shares in found for name, share in shares.items()}
+            return added(part.shares(A, B, power=power, unknown=unknown) for part in parts)
         ours, theirs = (self.split(rows, unknown) for rows in (A, B))
         differences = {name: ours[name] - theirs[name] for name in ours}
         total = np.sum(list(differences.values()), axis=0)
@@ -269,6 +268,74 @@ class Blocks(Block):
         return out
 
 
+class Summed(Block):
+    """Blocks on top of each other: coordinates add up, as those of a projection do.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        The blocks, each of its own columns, all of one width.
+    title : str
+        What the coordinates are called, followed by a number.
+    """
+
+    names: list[str]
+    width: int
+
+    def __init__(self, blocks: Iterable[Block], title: str = "dim") -> None:
+        self.blocks = list(blocks)
+        self.title = title
+        self.names = [name for block in self.blocks for name in block.names]
+        widths = {block.width for block in self.blocks}
+        if len(widths) != 1:
+            raise ValueError(f"expected blocks of one width, got {sorted(widths)}")
+        (self.width,) = widths
+
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Add up what the blocks write."""
+        first, *others = (block.writer(table, dtype, unknown) for block in self.blocks)
+
+        def write(some: slice, out: np.ndarray) -> None:
+            first(some, out)
+            more = np.empty_like(out) if others else out
+            for one in others:
+                one(some, more)
+                out += more
+
+        return write
+
+    def feature_names(self) -> list[str]:
+        """Return a number for each coordinate."""
+        return [f"{self.title}{i}" for i in range(self.width)]
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return the sum of the blocks' steps."""
+        steps: list[Lookup | Line] = []
+        for step in (step for block in self.blocks for step in block.export(unknown)):
+            steps += step.steps if isinstance(step, Sum) else (step,)
+        return [Sum(tuple(steps))]
+
+    def only(self, names: Iterable[str]) -> Block | None:
+        """Return the sum of what is left."""
+        chosen = list(names)
+        kept = [part for block in self.blocks if (part := block.only(chosen)) is not None]
+        return Summed(kept, self.title) if len(kept) > 1 else kept[0] if kept else None
+
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """Return what each column adds."""
+        found = (block.split(table, unknown) for block in self.blocks)
+        return {name: own for parts in found for name, own in parts.items()}
+
+
+def added(shares: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the sum of shares by column: a column may have several blocks."""
+    out: dict[str, Any] = {}
+    for own in shares:
+        for name, share in own.items():
+            out[name] = out[name] + share if name in out else share
+    return out
+
+
 # -- steps: what other systems can do ------------------------------------------------------------
 
 
@@ -317,7 +384,7 @@ class Line:
 class Sum:
     """Steps whose coordinates are added up."""
 
-    steps: tuple[Lookup, ...]
+    steps: tuple[Lookup | Line, ...]
 
     @property
     def width(self) -> int:

@@ -73,6 +73,33 @@ def put_curves(
 
 
 @compiled
+def put_pieces(
+    values: np.ndarray, knots: np.ndarray, rows: np.ndarray, missing: np.ndarray, out: np.ndarray
+) -> None:
+    """Set ``out[i]`` to the point of ``values[i]`` on curves that are straight between knots.
+
+    ``rows`` are the points at the knots; beyond them the outer pieces go on. NaN is ``missing``.
+    """
+    last = len(knots) - 2
+    for i in range(len(values)):
+        x = values[i]
+        if math.isnan(x):
+            for d in range(rows.shape[1]):
+                out[i, d] = missing[d]
+            continue
+        low, high = 0, last
+        while low < high:
+            middle = (low + high + 1) // 2
+            if knots[middle] <= x:
+                low = middle
+            else:
+                high = middle - 1
+        step = (x - knots[low]) / (knots[low + 1] - knots[low])
+        for d in range(rows.shape[1]):
+            out[i, d] = rows[low, d] + step * (rows[low + 1, d] - rows[low, d])
+
+
+@compiled
 def _sum_lookups(
     left: np.ndarray,
     right: np.ndarray,

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column
 from tabweave.counts.counts import Counts
+from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Numbers, Sets, Table
+from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
@@ -120,15 +121,11 @@ class Standard(Block):
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
         """Return a line for each column of numbers, and a lookup for each column of grades."""
         return [
-            self._graded(j, unknown) if name in self.levels else self._line(j)
+            graded(self._of([j]), name, self.levels[name], unknown)
+            if name in self.levels
+            else self._line(j)
             for j, name in enumerate(self.names)
         ]
-
-    def _graded(self, j: int, unknown: Unknown) -> Lookup:
-        levels = self.levels[self.names[j]]
-        points = self._of([j]).points(label_column(levels))
-        odd = None if unknown == "error" else points[-1]
-        return Lookup(self.names[j], tuple(levels), points[:-1], points[-1], odd)
 
     def _line(self, j: int) -> Line:
         factor = float(self.factor[j]) * self.scale
@@ -187,6 +184,123 @@ class Absolute(Standard):
         middle = (terms(np.zeros(1)) @ sums)[0]
         mean, factor = float(self.mean[j]), float(self.factor[j])
         return Line(self.names[j], mean, factor, middle, sums, BENDS)
+
+
+@storable
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Curves(Block):
+    """Numbers on curves that are straight between knots, a number of coordinates for each column.
+
+    Attributes
+    ----------
+    names : list of str
+        The columns: of numbers, or of grades that are read as their ranks.
+    knots : list of ndarray
+        The numbers at which each column's curves bend, in increasing order.
+    rows : list of ndarray of shape (knots, coordinates)
+        The coordinates at the knots; beyond the outer ones the last piece goes on.
+    missing : list of ndarray
+        The coordinates of a missing number.
+    levels : mapping of str to tuple
+        The levels of the columns that hold grades.
+    inertia : float
+        The variance of the coordinates of all columns together, where it is known.
+    """
+
+    names: list[str]
+    knots: list[np.ndarray]
+    rows: list[np.ndarray]
+    missing: list[np.ndarray]
+    levels: Levels = field(default_factory=dict)
+    inertia: float = 1.0
+
+    @property
+    def widths(self) -> list[int]:
+        """Number of coordinates of each column."""
+        return [rows.shape[1] for rows in self.rows]
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return sum(self.widths)
+
+    def feature_names(self) -> list[str]:
+        """Return the column and a number for each coordinate."""
+        pairs = zip(self.names, self.widths, strict=True)
+        return [f"{name}_{i}" for name, width in pairs for i in range(width)]
+
+    def parts(self) -> list[Block]:
+        """Return a block for each column."""
+        return [self] if len(self.names) == 1 else [self._of([j]) for j in range(len(self.names))]
+
+    def only(self, names: Iterable[str]) -> Block | None:
+        """Return the block of some columns."""
+        kept = set(names)
+        chosen = [j for j, name in enumerate(self.names) if name in kept]
+        return self._of(chosen) if chosen else None
+
+    def _of(self, chosen: list[int]) -> Curves:
+        fields: dict[str, Any] = {n: [getattr(self, n)[j] for j in chosen] for n in _OF_A_COLUMN}
+        return replace(self, **fields)
+
+    @property
+    def by_value(self) -> bool:
+        """Whether there is one column, of grades."""
+        return len(self.names) == 1 and self.names[0] in self.levels
+
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the points of the grades of the one column there is, a missing one last."""
+        (name,) = self.names
+        ranks = ranks_of(column, name, self.levels[name], unknown)
+        out = np.empty((len(ranks) + 1, self.width))
+        self._put(0, np.append(ranks, np.nan), out)
+        return out
+
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Read the numbers of a table."""
+        numbers = [numbers_of(table, name, self.levels, unknown) for name in self.names]
+        ends = np.cumsum([0, *self.widths]).tolist()
+
+        def write(some: slice, out: np.ndarray) -> None:
+            for j, values in enumerate(numbers):
+                self._put(j, values[some], out[:, ends[j] : ends[j + 1]])
+
+        return write
+
+    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
+        from tabweave.blocks.kernels import put_pieces
+
+        put_pieces(values, self.knots[j], self.rows[j], self.missing[j], out)
+
+    def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
+        """Return what each column brings on its own."""
+        alone = {name: self._of([j]) for j, name in enumerate(self.names)}
+        return {name: one.coordinates(table, unknown=unknown) for name, one in alone.items()}
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return curves for each column of numbers, and a lookup for each column of grades."""
+        return [
+            graded(self._of([j]), name, self.levels[name], unknown)
+            if name in self.levels
+            else self._line(j)
+            for j, name in enumerate(self.names)
+        ]
+
+    def _line(self, j: int) -> Line:
+        """Return the same curves as sums, of numbers brought near 0 so that little is lost."""
+        knots = self.knots[j]
+        middle, factor = float(np.median(knots)), float(2 / (knots[-1] - knots[0]))
+        z = (knots - middle) * factor
+        sums = np.linalg.solve(terms(z, z[1:-1]), self.rows[j])
+        return Line(self.names[j], middle, factor, self.missing[j], sums, z[1:-1])
+
+    def scaled(self, factor: float) -> Curves:
+        """Return the curves with every coordinate multiplied."""
+        rows, missing = ([factor * part for part in own] for own in (self.rows, self.missing))
+        return replace(self, rows=rows, missing=missing)
+
+
+_OF_A_COLUMN = ("names", "knots", "rows", "missing")
 
 
 @storable
@@ -295,6 +409,13 @@ def ranks_of(
     return rank
 
 
+def graded(block: Block, name: str, levels: Sequence[Label], unknown: Unknown) -> Lookup:
+    """Return a lookup of the grades of the one column of a block."""
+    points = block.points(label_column(levels))
+    odd = None if unknown == "error" else points[-1]
+    return Lookup(name, tuple(levels), points[:-1], points[-1], odd)
+
+
 def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float, float]:
     """Return how many numbers a column has, their mean and variance; of grades, of their ranks."""
     if name not in counts.names:
@@ -314,6 +435,197 @@ def standardised(moments: Moments) -> tuple[np.ndarray, np.ndarray]:
     mean = np.array([mean if n else 0.0 for n, mean, _ in moments])
     variance = np.array([v if n else 0.0 for n, _, v in moments])
     return mean, np.where(variance > 0, 1 / np.sqrt(np.where(variance > 0, variance, 1)), 0)
+
+
+# -- numbers and grades beside categories --------------------------------------------------------
+
+BINNED = " (binned)"
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """How each numeric and ordinal column becomes numbers and bins: learned from the first rows.
+
+    Attributes
+    ----------
+    edges : dict of str to ndarray
+        The inner edges of the bins of each numeric column.
+    knots : dict of str to ndarray
+        The lowest number of each numeric column, the mean of each of its bins, and the highest.
+    levels : dict of str to tuple
+        The levels of each ordinal column.
+    bins : bool
+        Whether rows get columns of bins; counts of plain rows have none.
+    """
+
+    edges: dict[str, np.ndarray]
+    levels: dict[str, tuple[Label, ...]]
+    bins: bool = True
+    knots: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, table: Table, n_bins: int) -> Numbering:
+        """Take quantiles of numbers as the edges of bins, and the levels of grades."""
+        edges, levels, knots = {}, {}, {}
+        for column, data in table:
+            if isinstance(data, Numbers):
+                own = edges[column.name] = quantile_edges(data.values, n_bins)
+                knots[column.name] = bin_knots(data.values, own)
+            elif column.kind == "ordinal" and isinstance(data, Codes):
+                levels[column.name] = column.levels or ordered(data.labels)
+        return cls(edges, levels, knots=knots)
+
+    def expand(self, table: Table) -> Table:
+        """Return a table with values as they are, bins beside numbers, and ranks for grades."""
+        if not self.bins:
+            return table
+        columns: list[Column] = []
+        parts: list[Any] = []
+        for column, data in table:
+            if isinstance(data, Numbers):
+                columns += [column, Column(column.name + BINNED)]
+                parts += [data, binned(data.values, self.edges[column.name])]
+            elif column.kind == "ordinal":
+                ranks = numbers_of(table, column.name, self.levels, "centroid")
+                columns += [Column(column.name, "numeric"), Column(column.name + BINNED)]
+                parts += [Numbers(ranks), data]
+            else:
+                columns.append(column)
+                parts.append(data)
+        schema = Schema(tuple(columns), complete=True, named=table.schema.named)
+        return Table(schema, tuple(parts), table.n_rows)
+
+
+def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
+    """Return the labels that are not missing, sorted."""
+    return tuple(sorted((v for v in labels if v is not None), key=_sortable))
+
+
+def quantile_edges(values: np.ndarray, n_bins: int) -> np.ndarray:
+    """Return the inner edges of bins with about as many numbers each."""
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return np.zeros(0)
+    edges = np.unique(np.quantile(present, np.arange(1, n_bins) / n_bins))
+    low = present.min()
+    edges = edges[edges > low]  # a bin below the lowest number would be empty
+    above = present[present > low]
+    if n_bins > 1 and not len(edges) and len(above):
+        return above[[above.argmin()]]  # most numbers are the lowest one: tell those from others
+    return edges
+
+
+def bin_knots(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return the lowest number, the mean of the numbers in each bin, and the highest."""
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return np.zeros(len(edges) + 3)
+    bins = np.searchsorted(edges, present, side="right")
+    size = np.bincount(bins, minlength=len(edges) + 1)
+    ends = np.concatenate([[present.min()], edges, [present.max()]])
+    middle = (ends[1:] + ends[:-1]) / 2  # of a bin without numbers
+    means = np.bincount(bins, present, len(size)) / np.maximum(size, 1)
+    means = np.clip(np.where(size > 0, means, middle), ends[:-1], ends[1:])
+    return np.concatenate([ends[:1], means, ends[-1:]])
+
+
+def binned(values: np.ndarray, edges: np.ndarray) -> Codes:
+    """Return the bin of each number; missing is a value of its own."""
+    codes = np.searchsorted(edges, values, side="right")
+    gaps = np.isnan(values)
+    labels: list[Label] = list(range(len(edges) + 1))
+    if gaps.any():
+        codes[gaps] = len(labels)
+        labels.append(None)
+    return Codes(codes.astype(np.uint16), labels)
+
+
+def _sortable(label: Label) -> tuple[str, Any]:
+    return (type(label).__name__ if not isinstance(label, int | float) else "", label)
+
+
+# -- ladders: numbers by their difference, absolute and in ranks ----------------------------------
+
+RUNGS = 3  # leading directions of a ladder that are kept, beside the straight one
+_NORMAL_DIFFERENCE = 2 / np.sqrt(np.pi)  # mean |x - y| of normal numbers, in deviations
+_UNIFORM_DIFFERENCE = 1 / 3  # mean |F(x) - F(y)|
+
+
+class Knots(NamedTuple):
+    """A column's bins in counts, as points of a line.
+
+    Attributes
+    ----------
+    x : ndarray
+        Numbers in increasing order: the lowest, one of each bin, the highest.
+    value : ndarray
+        Which of the column's values in counts stands at each; the outer bins stand twice.
+    share : ndarray
+        The share of the numbers at each; none at the ends.
+    missing : int or None
+        Which value stands for missing numbers.
+    """
+
+    x: np.ndarray
+    value: np.ndarray
+    share: np.ndarray
+    missing: int | None
+
+
+def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
+    """Return the bins of a numeric or ordinal column that were counted beside it."""
+    labels = counts.labels[counts.vocabulary.index(name + BINNED)]
+    mass = counts.value_counts[counts.span(name + BINNED)].astype(float)
+    missing = labels.index(None) if None in labels else None
+    if name in numbering.levels:
+        levels = numbering.levels[name]
+        x, outer = np.arange(len(levels), dtype=float), False
+        found = positions(labels, levels)
+    else:
+        x, outer = numbering.knots[name], True
+        found = positions(labels, range(len(x) - 2))
+        found = found[np.r_[0, : len(found), len(found) - 1]] if len(found) else found
+    here = found < len(labels)
+    x, value = x[here], found[here]
+    share = mass[value]
+    if outer and len(x):
+        share[[0, -1]] = 0
+    keep = np.ones(len(x), bool)  # a bin of one number has its knot there
+    if outer and len(x) > 2:
+        keep[0], keep[-1] = x[0] < x[1], x[-1] > x[-2]
+    x, value, share = x[keep], value[keep], share[keep]
+    return Knots(x, value, share / max(share.sum(), 1e-300), missing)
+
+
+def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
+    """Return coordinates at the knots whose squared distances follow differences of numbers.
+
+    The distance of two numbers is ``|g(x) - g(y)|``, where g is the mean of x in standard
+    deviations and of its share of smaller numbers F(x), each scaled to a mean difference of 1 (of
+    normal numbers, and of ranks). Absolute differences are squared distances on a ladder with a
+    rung between any two knots; the leading directions of the ladder are kept, and g itself stands
+    for the others, so that numbers beyond all knots stay apart. Inertia is ½: the mean squared
+    distance of two numbers is 1.
+    """
+    below = np.cumsum(knots.share) - knots.share / 2
+    g = below / _UNIFORM_DIFFERENCE / 2
+    if variance > 0 and np.isfinite(variance):
+        g = g + (knots.x - mean) / np.sqrt(variance) / _NORMAL_DIFFERENCE / 2
+    if len(g) < 2 or not g[-1] > g[0]:
+        return np.zeros((len(g), 1))
+    rungs = np.tril(np.ones((len(g), len(g) - 1)), -1) * np.sqrt(np.maximum(np.diff(g), 0))
+    rungs = rungs - knots.share @ rungs
+    root = np.sqrt(knots.share)[:, None]
+    _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
+    leading = rungs @ fix_signs(axes[:RUNGS].T)
+    g = g - knots.share @ g
+    rest = (length[RUNGS:] ** 2).sum()
+    spread = knots.share @ g**2
+    straight = np.sqrt(rest / spread) * g if spread > 0 else g
+    rows = np.column_stack([leading, straight])
+    inertia = knots.share @ (rows**2).sum(axis=1)
+    return rows / np.sqrt(2 * inertia) if inertia > 0 else rows
 
 
 # -- the curves ---------------------------------------------------------------------------------
@@ -348,6 +660,6 @@ def bent(rows: np.ndarray) -> np.ndarray:
     return np.linalg.solve(terms(KNOTS), rows)
 
 
-def terms(z: np.ndarray) -> np.ndarray:
+def terms(z: np.ndarray, bends: np.ndarray = BENDS) -> np.ndarray:
     """Return ``|z - bend|`` for each inner knot, ``z`` and 1: any curve is a sum of them."""
-    return np.column_stack([np.abs(z[:, None] - BENDS), z, np.ones(len(z))])
+    return np.column_stack([np.abs(z[:, None] - bends), z, np.ones(len(z))])

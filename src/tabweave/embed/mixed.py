@@ -8,26 +8,36 @@ are balanced by inertia: a column counts as a column, whichever kind it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import entr
 from sklearn.base import clone
 
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Embedder, ValueEmbedder, counted_schema, require_rows
-from tabweave.blocks.block import Blocks
-from tabweave.blocks.numbers import Absolute, Standard, Transformed, moments_of, numbers_of
+from tabweave.blocks.block import Block, Blocks
+from tabweave.blocks.numbers import (
+    BINNED,
+    Absolute,
+    Curves,
+    Numbering,
+    Standard,
+    Transformed,
+    knots_of,
+    ladder,
+    moments_of,
+    ordered,
+)
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import centred_product
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import Weave
-from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Table
+from tabweave.embed.supervised import class_ties
+from tabweave.embed.weave import N_BINS, Curve, Weave, joined
+from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolute}
@@ -35,7 +45,7 @@ _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolut
 
 @embedder(
     "auto",
-    "Weave for categories, numbers scaled, balanced",
+    "Weave, or what suits the columns",
     "tabweave",
     reads="mixed",
     page="mixed",
@@ -47,18 +57,18 @@ class MixedEmbedder(Embedder):
     ----------
     categorical : "auto" or ValueEmbedder, default="auto"
         What embeds nominal and set columns; "auto" is :class:`~tabweave.Weave`. It also sees the
-        bins of numeric and ordinal columns.
+        bins of numeric and ordinal columns. A Weave embeds numbers, too, if ``numeric`` and
+        ``weights`` are left as they are: ``MixedEmbedder()`` and ``Weave()`` give the same vectors.
     numeric : {"auto", "standard", "absolute", "coupled"} or transformer, default="auto"
-        What embeds numbers, and ordinal columns as ranks. "standard": mean 0 and variance 1, one
-        dimension each. "absolute": three dimensions each, in which squared distances follow the
-        absolute difference in standard deviations, so that neighbours agree in most columns and
-        outliers do not rule. "auto": "absolute" in a table of numbers and grades alone, "standard"
-        beside categories and sets. "coupled": :class:`~tabweave.CoupledNumeric`. Or any
-        scikit-learn transformer.
+        What embeds numbers, and ordinal columns as ranks. "auto": by differences and ranks, as
+        :class:`~tabweave.Weave` does. "standard": mean 0 and variance 1, one dimension each.
+        "absolute": three dimensions each, in which squared distances follow the absolute difference
+        in standard deviations. "coupled": :class:`~tabweave.CoupledNumeric`. Or any scikit-learn
+        transformer.
     weights : "inertia" or mapping, default="inertia"
         How blocks are balanced: each is scaled to as much inertia as it has columns, times
         ``weights["categorical"]`` or ``weights["numeric"]``, 1 if not given.
-    n_bins : int, default=5
+    n_bins : int, default=16
         Number of quantile bins of a numeric column; 1 leaves numbers out of the couplings.
     schema : Schema or mapping of column to kind, optional
         What the columns are; numbers are numeric unless declared otherwise.
@@ -84,12 +94,12 @@ class MixedEmbedder(Embedder):
 
     Notes
     -----
-    A missing number lies at the mean, and is a bin of its own in the couplings; a missing category
-    is a value of its own. ``partial_fit`` keeps the bins of the first batch. ``fit_counts`` takes
-    the counts of another such model, or of plain rows if ``n_bins=1``: counts hold moments of
-    numbers, and no bins. Where the categorical embedder learns from classes
-    (:class:`~tabweave.HELIC`), numbers do: "standard" and "absolute" columns count half alike, half
-    as their bins are tied to the classes.
+    A missing number is a bin of its own in the couplings, and lies at the mean, with
+    ``numeric="auto"`` on an axis of its own; a missing category is a value of its own.
+    ``partial_fit`` keeps the bins of the first batch. ``fit_counts`` takes the counts of another
+    such model, or of plain rows if ``n_bins=1``: counts hold moments of numbers, and no bins. Where
+    the categorical embedder learns from classes (:class:`~tabweave.HELIC`), numbers do: their
+    columns count half alike, half as their bins are tied to the classes.
 
     Examples
     --------
@@ -97,7 +107,7 @@ class MixedEmbedder(Embedder):
     >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
     >>> model = MixedEmbedder().fit(rows)
     >>> model.transform(rows).shape
-    (4, 3)
+    (4, 6)
     >>> list(model.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
     ['job', 'age']
     """
@@ -119,7 +129,7 @@ class MixedEmbedder(Embedder):
         numeric: Any = "auto",
         *,
         weights: Any = "inertia",
-        n_bins: int = 5,
+        n_bins: int = N_BINS,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
@@ -136,7 +146,7 @@ class MixedEmbedder(Embedder):
 
     categorical_: ValueEmbedder | None
     tables_: ValueTables | None
-    numeric_: Standard | Transformed | None
+    numeric_: Standard | Curves | Transformed | None
     numeric_scale_: float
     _numbering: Numbering
 
@@ -204,7 +214,7 @@ class MixedEmbedder(Embedder):
             )
         labels = dict(zip(counts.names, counts.labels, strict=True))
         graded = [column for column in schema.columns if column.kind == "ordinal"]
-        levels = {c.name: c.levels or _ordered(labels[c.name]) for c in graded}
+        levels = {c.name: c.levels or ordered(labels[c.name]) for c in graded}
         self._begin(counts, schema, Numbering({}, levels, bins=False))
         return self.learn()
 
@@ -213,14 +223,22 @@ class MixedEmbedder(Embedder):
         self.__dict__.pop("numeric_", None)
         self._numbering = numbering
         self.categorical_ = None
-        if self._valued():
+        if self._valued() or self._whole():
             auto = isinstance(self.categorical, str)
             self.categorical_ = Weave() if auto else clone(self.categorical)
 
     def _learn_all(self) -> None:
         """Learn both blocks, and scale each to as much inertia as it has columns."""
-        valued, numbered, levels = self._valued(), self._numbered(), self._numbering.levels
+        valued, numbered = self._valued(), self._numbered()
         self.tables_ = None
+        if self._whole():
+            assert isinstance(self.categorical_, Weave)
+            whole = self.categorical_
+            whole._numbering = self._numbering
+            whole.fit_counts(self.counts_)
+            self.tables_ = whole.tables_ if valued else None
+            self.numeric_, self.numeric_scale_ = whole.numbers_, 1.0
+            return
         if self.categorical_ is not None:
             if not self.categorical_._needs_rows:
                 self.categorical_.fit_counts(self.counts_.select(self._coupled()))
@@ -229,18 +247,37 @@ class MixedEmbedder(Embedder):
             factor = self._factor("categorical", len(valued), inertia)
             self.tables_ = replace(tables, tables=[factor * rows for rows in tables.tables])
         if "numeric_" not in vars(self):  # else a transformer, which was fitted on rows
-            moments = [moments_of(self.counts_, name, levels) for name in numbered]
-            weights = class_weights(self.counts_, numbered)
-            kind = _NUMERIC[self._resolved()] if numbered else None
-            self.numeric_ = kind.of(moments, numbered, weights) if kind else None
+            self.numeric_ = self._of_counts(numbered) if numbered else None
         inertia = 0.0 if self.numeric_ is None else self.numeric_.inertia
         self.numeric_scale_ = self._factor("numeric", len(numbered), inertia)
 
+    def _of_counts(self, numbered: list[str]) -> Standard | Curves:
+        """Return the block of numbers that counts and moments give."""
+        levels = self._numbering.levels
+        moments = [moments_of(self.counts_, name, levels) for name in numbered]
+        weights = class_weights(self.counts_, numbered)
+        kind = self._resolved()
+        if kind != "auto":
+            return _NUMERIC[kind].of(moments, numbered, weights)
+        curves = []
+        for name, (n, mean, variance), weight in zip(numbered, moments, weights, strict=True):
+            knots = knots_of(self.counts_, name, self._numbering)
+            rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
+            curve = Curve(name, knots, rows, np.zeros(rows.shape[1])).with_gaps()
+            curves.append(curve.scaled(2 * weight))  # a ladder has an inertia of ½
+        found = joined(curves, levels)
+        assert found is not None
+        return replace(found, inertia=float(weights.sum()))
+
     @property
-    def blocks_(self) -> Blocks:
+    def blocks_(self) -> Block:
         """The balanced blocks, side by side."""
         tables, numeric = self.tables_, self.numeric_
-        if numeric is not None:
+        if self._whole():
+            return self.categorical_.blocks_  # type: ignore[union-attr]
+        if isinstance(numeric, Curves):
+            numeric = numeric.scaled(self.numeric_scale_)
+        elif numeric is not None:
             levels = self._numbering.levels
             numeric = replace(numeric, scale=self.numeric_scale_, levels=levels)
         return Blocks([block for block in (tables, numeric) if block is not None])
@@ -263,10 +300,16 @@ class MixedEmbedder(Embedder):
 
     # -- numbers ---------------------------------------------------------------------------
 
+    def _whole(self) -> bool:
+        """Tell whether a Weave embeds all columns."""
+        woven = isinstance(self.categorical, Weave) or isinstance(self.categorical, str)
+        plain = isinstance(self.numeric, str) and self.numeric == "auto"
+        return woven and plain and isinstance(self.weights, str) and self.n_bins > 1
+
     def _resolved(self) -> Any:
-        """Return "standard", "absolute", or a transformer."""
+        """Return "auto", "standard", "absolute", or a transformer."""
         if self.numeric == "auto":
-            return "standard" if self._valued() else "absolute"
+            return "auto" if self.n_bins > 1 else "standard"
         if self.numeric == "coupled":
             return CoupledNumeric(standardize=True)
         return self.numeric if isinstance(self.numeric, str) else clone(self.numeric)
@@ -320,93 +363,7 @@ class MixedEmbedder(Embedder):
         return super()._upgraded(state)
 
 
-# -- numbers and grades beside categories --------------------------------------------------------
-
-BINNED = " (binned)"
-
-
-@storable
-@dataclass(frozen=True, eq=False)
-class Numbering:
-    """How each numeric and ordinal column becomes numbers and bins: learned from the first rows.
-
-    Attributes
-    ----------
-    edges : dict of str to ndarray
-        The inner edges of the bins of each numeric column.
-    levels : dict of str to tuple
-        The levels of each ordinal column.
-    bins : bool
-        Whether rows get columns of bins; counts of plain rows have none.
-    """
-
-    edges: dict[str, np.ndarray]
-    levels: dict[str, tuple[Label, ...]]
-    bins: bool = True
-
-    @classmethod
-    def of(cls, table: Table, n_bins: int) -> Numbering:
-        """Take quantiles of numbers as the edges of bins, and the levels of grades."""
-        edges, levels = {}, {}
-        for column, data in table:
-            if isinstance(data, Numbers):
-                edges[column.name] = quantile_edges(data.values, n_bins)
-            elif column.kind == "ordinal" and isinstance(data, Codes):
-                levels[column.name] = column.levels or _ordered(data.labels)
-        return cls(edges, levels)
-
-    def expand(self, table: Table) -> Table:
-        """Return a table with values as they are, bins beside numbers, and ranks for grades."""
-        if not self.bins:
-            return table
-        columns: list[Column] = []
-        parts: list[Any] = []
-        for column, data in table:
-            if isinstance(data, Numbers):
-                columns += [column, Column(column.name + BINNED)]
-                parts += [data, binned(data.values, self.edges[column.name])]
-            elif column.kind == "ordinal":
-                ranks = numbers_of(table, column.name, self.levels, "centroid")
-                columns += [Column(column.name, "numeric"), Column(column.name + BINNED)]
-                parts += [Numbers(ranks), data]
-            else:
-                columns.append(column)
-                parts.append(data)
-        schema = Schema(tuple(columns), complete=True, named=table.schema.named)
-        return Table(schema, tuple(parts), table.n_rows)
-
-
-def _ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
-    return tuple(sorted((v for v in labels if v is not None), key=_sortable))
-
-
-def quantile_edges(values: np.ndarray, n_bins: int) -> np.ndarray:
-    """Return the inner edges of bins with about as many numbers each."""
-    present = values[~np.isnan(values)]
-    if not len(present):
-        return np.zeros(0)
-    edges = np.unique(np.quantile(present, np.arange(1, n_bins) / n_bins))
-    low = present.min()
-    edges = edges[edges > low]  # a bin below the lowest number would be empty
-    above = present[present > low]
-    if n_bins > 1 and not len(edges) and len(above):
-        return above[[above.argmin()]]  # most numbers are the lowest one: tell those from others
-    return edges
-
-
-def binned(values: np.ndarray, edges: np.ndarray) -> Codes:
-    """Return the bin of each number; missing is a value of its own."""
-    codes = np.searchsorted(edges, values, side="right")
-    gaps = np.isnan(values)
-    labels: list[Label] = list(range(len(edges) + 1))
-    if gaps.any():
-        codes[gaps] = len(labels)
-        labels.append(None)
-    return Codes(codes.astype(np.uint16), labels)
-
-
-def _sortable(label: Label) -> tuple[str, Any]:
-    return (type(label).__name__ if not isinstance(label, int | float) else "", label)
+# -- balance -----------------------------------------------------------------------------------
 
 
 def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
@@ -415,19 +372,11 @@ def class_weights(counts: Counts, names: Sequence[str]) -> np.ndarray:
     The tie is ``SU⁺ = 2 max(0, MI - (bins - 1)(classes - 1) / 2n) / (H(bins) + H(classes))``. All
     weights are 1 where no classes were counted, or they depend on no column.
     """
-    ties = np.zeros(len(names))
-    for j, name in enumerate(names):
-        own = next((n for n in (name + BINNED, name) if n in counts.names), None)
-        if counts.class_pairs is None or own is None:
-            continue
-        joint = counts.class_pairs[counts.span(own)]
-        joint = joint[joint.sum(axis=1) > 0][:, joint.sum(axis=0) > 0]
-        total = joint.sum()
-        bins, classes, both = (
-            entr(share / total).sum() for share in (joint.sum(axis=1), joint.sum(axis=0), joint)
-        )
-        chance = (joint.shape[0] - 1) * (joint.shape[1] - 1) / (2 * total)
-        ties[j] = 2 * max(bins + classes - both - chance, 0) / max(bins + classes, 1e-300)
+    known = [next((n for n in (name + BINNED, name) if n in counts.names), None) for name in names]
+    if counts.class_pairs is None or None in known:
+        return np.ones(len(names))
+    own = counts.select([name for name in known if name is not None])
+    ties = class_ties(own, own.class_pairs)
     return (1 + ties / ties.mean()) / 2 if ties.sum() > 0 else np.ones(len(names))
 
 

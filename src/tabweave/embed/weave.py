@@ -1,33 +1,57 @@
 """Weave: couplings of all kinds and scales, woven with fixed, reasoned weights.
 
-The default unsupervised embedder for categories. Two values are close if they are as frequent,
-appear in the same company and keep the same company, at all scales; a column counts as far as it
-varies and is tied to the others. Nothing is searched for, so nothing collapses. Rows are seen
-once; learning costs O(V³), not O(n).
+The default embedder, for any table. Two values of a column are close if they are as frequent,
+appear in the same company and keep the same company, at all scales; two numbers by their absolute
+difference and by their ranks. A column counts as far as it is tied to the others, and is scaled as
+a plain mismatch would be. Nothing is searched for, so nothing collapses. Rows are seen once;
+learning costs O(V³), not O(n).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
+from tabweave.blocks.block import Block, Blocks, Summed
+from tabweave.blocks.numbers import (
+    BINNED,
+    Curves,
+    Knots,
+    Numbering,
+    knots_of,
+    ladder,
+    moments_of,
+)
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, projected
 from tabweave.embed.register import embedder
+from tabweave.engines import count_for
+from tabweave.rows.table import Schema, Table
+from tabweave.rows.vocabulary import Label
+
+N_BINS = 16
+_FLOOR = 0.01  # least √ΣSU⁺ of a column
+_POWER = 0.25
 
 
-@embedder("weave", "couplings of the columns at all scales", "tabweave, from Zhu 2019, ch. 6 and 7")
+@embedder(
+    "weave",
+    "couplings of the columns at all scales, numbers by differences and ranks",
+    "tabweave, from Zhu 2019, ch. 6 and 7",
+    reads="mixed",
+)
 class Weave(ValueEmbedder):
-    """Embed categorical rows by what their values have in common, without labels.
+    """Embed the rows of any table by what their values have in common, without labels.
 
     Parameters
     ----------
@@ -41,7 +65,12 @@ class Weave(ValueEmbedder):
         The scales at which couplings are seen; by default 11 Gaussians and 3 polynomials.
     max_landmarks : int, default=512
         Columns with more values are seen through this many of their most frequent ones.
-    schema, unknown, dtype
+    n_bins : int, default=16
+        Number of quantile bins through which a numeric column is coupled to the others, and by
+        which its ranks are known; they stay those of the first rows.
+    schema : Schema or mapping of column to kind, optional
+        What the columns are; numbers are numeric unless declared otherwise.
+    unknown, dtype
         As in :class:`~tabweave.OneHot`.
 
     Attributes
@@ -51,17 +80,38 @@ class Weave(ValueEmbedder):
     landmarks_ : dict of str to int
         The columns seen through landmarks, and through how many.
     tables_ : ValueTables
-        The representation.
+        The vectors of the values of the nominal and set columns.
+    numbers_ : Curves or None
+        The curves of the numeric and ordinal columns.
+    blocks_ : Block
+        Both: what rows, distances and explanations are made of.
 
     Notes
     -----
-    Per column the kernels of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia,
-    are averaged together with the identity. Column weights are ``√(H √ΣSU⁺)``: entropy times
-    bias-corrected symmetric uncertainty with the other columns.
+    Two values of column a differ by ``w_a (½ [v ≠ w] + ½ d_a(v, w))``. d_a is the mean over the
+    kernels of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia, of squared
+    distances; it is scaled so that its mean over pairs of rows is ``1 - Σf²``, the rate at which
+    they mismatch. Two numbers differ by ``w_a |g(x) - g(y)|``, g the mean of x in standard
+    deviations and of its rank, each scaled to a mean difference of 1; on three curves of the column
+    and g itself, which nearly add up to that. A missing number lies at the mean, on an axis of its
+    own, as far from the others as they are from each other. The weights ``w_a`` are
+    ``max(√Σ_b SU⁺_ab, 0.01)^¼``, SU⁺ bias-corrected symmetric uncertainty, numbers in bins.
+
+    Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
+    report gives the figures of the other half, and what else was tried.
 
     Examples
     --------
     >>> from tabweave import Weave
+    >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
+    >>> weave = Weave().fit(rows)
+    >>> weave.transform(rows).shape
+    (4, 6)
+    >>> list(weave.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
+    ['job', 'age']
+
+    Columns weigh as they depend on each other: the segments of a digit count, coin flips do not.
+
     >>> from tabweave.datasets import led24
     >>> digits = led24(500, random_state=0)
     >>> weave = Weave(n_clusters=10).fit(digits.X)
@@ -72,12 +122,14 @@ class Weave(ValueEmbedder):
     True
     """
 
+    _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "smoothing": [Interval(Real, 0, None, closed="left")],
         "kernels": [Mapping, None],
         "max_landmarks": [Interval(Integral, 2, None, closed="left")],
+        "n_bins": [Interval(Integral, 2, 1000, closed="both")],
     }
 
     def __init__(
@@ -87,6 +139,7 @@ class Weave(ValueEmbedder):
         smoothing: float = 5.0,
         kernels: Any = None,
         max_landmarks: int = couplings.MAX_LANDMARKS,
+        n_bins: int = N_BINS,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
@@ -96,15 +149,289 @@ class Weave(ValueEmbedder):
         self.smoothing = smoothing
         self.kernels = kernels
         self.max_landmarks = max_landmarks
+        self.n_bins = n_bins
 
-    def _learn(self, counts: Counts) -> ValueTables:
+    numbers_: Curves | None
+    _numbering: Numbering
+    _axes: np.ndarray | None
+
+    # -- counting: numbers also in bins ----------------------------------------------------
+
+    def _count_rows(self, X: Any, y: Any, sample_weight: Any) -> Counts:
+        self.__dict__.pop("_numbering", None)
+        return super()._count_rows(X, y, sample_weight)
+
+    def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
+        return super()._count(self._expand(table), y, sample_weight)
+
+    def _expand(self, table: Table) -> Table:
+        """Return a table with bins beside numbers; those of the first rows stay."""
+        if "_numbering" not in vars(self):
+            self._numbering = Numbering.of(table, int(self.n_bins))
+        return self._numbering.expand(table)
+
+    def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
+        if sample_weight is not None:
+            raise ValueError("sample_weight is for rows in memory; read the source first")
+        self._require_classes(y)
+        schema = Schema.of(self.schema) if known.schema is None else self.schema_
+        if known.schema is not None:
+            known = known.select(schema.names)
+        name = y if isinstance(y, str) and self._uses_classes else None
+        return count_for(X, name, schema, known, numbers=self._numbers, expand=self._expand)
+
+    def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
+        """Keep the first counts, and of the columns what was counted beside their bins."""
+        if schema is None and counts.schema is not None:
+            schema = self._counted(counts)
+        return super()._start(counts, schema)
+
+    def _counted(self, counts: Counts) -> Schema:
+        """Return the columns that counts are of; raise for numbers that were not binned."""
+        schema = counts.schema
+        assert schema is not None
+        bins = {name for name in schema.names if name.endswith(BINNED)}
+        if "_numbering" not in vars(self) or not bins <= {n + BINNED for n in self._binned()}:
+            self._numbering = Numbering({}, {}, bins=False)
+        levels = self._numbering.levels
+        for column in schema.numeric:
+            if column.name + BINNED not in schema.names:
+                raise ValueError(
+                    f"column {column.name!r} is numeric, and these counts hold no bins of it; fit "
+                    "on rows, leave the column out, or declare it nominal and count again"
+                )
+        kept = [column for column in schema.columns if column.name not in bins]
+        columns = [
+            replace(c, kind="ordinal", levels=levels[c.name]) if c.name in levels else c
+            for c in kept
+        ]
+        return replace(schema, columns=tuple(columns))
+
+    def _binned(self) -> list[str]:
+        return [*self._numbering.edges, *self._numbering.levels]
+
+    def _check_kinds(self, schema: Schema) -> None:
+        """Every kind of column is read."""
+
+    def _valued(self) -> list[str]:
+        """Return the columns whose values have tables."""
+        return [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
+
+    def _numbered(self) -> list[str]:
+        """Return the columns that lie on curves."""
+        valued = set(self._valued())
+        return [name for name in self.schema_.names if name not in valued]
+
+    # -- learning --------------------------------------------------------------------------
+
+    def _learn_all(self) -> None:
+        counts = self.counts_
         check_clusters(self.n_clusters, counts)
-        weights = column_weights(counts)
-        self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
-        tables, self.landmarks_ = woven(
-            counts, weights, chosen_kernels(self.kernels), self.smoothing, self.max_landmarks
-        )
-        return represented(counts, tables, self.n_clusters)
+        coupled = counts.select([c.name for c in counts.schema.categorical])  # type: ignore[union-attr]
+        weights = tie_weights(coupled)
+        self.weights_ = column_names(coupled.names, weights)
+        self._weave(coupled, self.weights_)
+
+    def _weave(self, coupled: Counts, weights: Mapping[str, float]) -> None:
+        """Learn the tables of values and the curves of numbers."""
+        valued = self._valued()
+        self.landmarks_: dict[str, int] = {}
+        features = []
+        for name in valued:
+            rows = self._couplings(coupled, name, match=0.5)
+            features.append(np.sqrt(weights[name]) * rows)
+        curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
+        own = coupled.select(valued)
+        if self.n_clusters is None:
+            self.tables_ = ValueTables.from_features(features, own)
+            self.numbers_ = joined(curves, self._numbering.levels)
+            return
+        self.tables_, self.numbers_ = self._projected(coupled, features, curves)
+
+    def _couplings(self, coupled: Counts, name: str, match: float) -> np.ndarray:
+        """Return the vectors of a column's values, part mismatch and part couplings."""
+        a = coupled.vocabulary.index(name)
+        marks = couplings.landmarks(coupled, a, self.max_landmarks)
+        if len(marks) < coupled.sizes[a]:
+            self.landmarks_[name] = len(marks)
+        kernels = chosen_kernels(self.kernels)
+        gram = (1 - match) * coupling_gram(coupled, a, marks, kernels, self.smoothing)
+        gram[marks, np.arange(len(marks))] += match / 2
+        return couplings.factor(gram, marks)
+
+    def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
+        knots = knots_of(coupled, name, self._numbering)
+        n, mean, variance = moments_of(self.counts_, name, self._numbering.levels)
+        rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
+        return Curve(name, knots, rows, np.zeros(rows.shape[1])).with_gaps().scaled(weight)
+
+    def _projected(
+        self, coupled: Counts, features: list[np.ndarray], curves: list[Curve]
+    ) -> tuple[ValueTables, Curves | None]:
+        """Return both on the 2k directions in which objects differ most, to be summed."""
+        valued = self._valued()
+        tables = dict(zip(valued, features, strict=True))
+        tables |= {c.name + BINNED: c.at_values(coupled) for c in curves}
+        order = coupled.names
+        axes = leading_axes(coupled, [tables[name] for name in order], 2 * int(self.n_clusters))  # type: ignore[arg-type]
+        edges = np.cumsum([0, *(tables[name].shape[1] for name in order)])
+        along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
+        own = coupled.select(valued)
+        flat = [tables[name] @ along[name] for name in valued]
+        moved = [c.moved(along[c.name + BINNED]) for c in curves]
+        summed = ValueTables.from_features(flat, own, combine="sum")
+        return summed, joined(moved, self._numbering.levels)
+
+    @property
+    def blocks_(self) -> Block:
+        """Tables and curves, side by side or summed."""
+        tables, numbers = self.tables_, vars(self).get("numbers_")
+        if numbers is None:
+            return tables
+        if tables.combine == "sum":
+            blocks = [tables, *numbers.parts()] if tables.tables else numbers.parts()
+            return Summed(blocks)
+        return Blocks([tables, numbers] if tables.tables else [numbers])
+
+    def lookups(self) -> tuple[list[np.ndarray], bool]:
+        """Return what distances are made of: per column a table over its values, unknown last."""
+        if self._numbered():
+            raise ValueError(
+                f"distances of {type(self).__name__} over numbers are no lookups; use transform"
+            )
+        return super().lookups()
+
+    def _codes(self, table: Table) -> list[np.ndarray]:
+        if self._numbered():
+            return self.tables_.codes(table, unknown=self._policy())
+        return super()._codes(table)
+
+    def _labels(self, column: str) -> tuple[Label, ...]:
+        levels = self._numbering.levels
+        return levels[column] if column in levels else super()._labels(column)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        """Return the state of an older file, of categories only."""
+        if "counts_" in state:
+            state.setdefault("_numbering", Numbering({}, {}, bins=False))
+        state.setdefault("n_bins", N_BINS)
+        return super()._upgraded(state)
+
+
+# -- columns ------------------------------------------------------------------------------------
+
+
+def column_names(names: Sequence[str], weights: np.ndarray) -> dict[str, float]:
+    """Return the weight of each column, that of its bins for one of numbers."""
+    pairs = zip(names, weights.tolist(), strict=True)
+    return {name.removesuffix(BINNED): weight for name, weight in pairs}
+
+
+def tie_weights(counts: Counts) -> np.ndarray:
+    """Return ``w_a ∝ max(√Σ_b SU⁺_ab, 0.01)^¼``, mean 1: columns count as they depend on others."""
+    mutual, marginal, _ = information(counts)
+    tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
+    return mean_one(np.maximum(tied, _FLOOR) ** _POWER)
+
+
+def coupling_gram(
+    counts: Counts,
+    column: int,
+    landmark_ids: np.ndarray,
+    kernels: dict[str, couplings.Kernel],
+    smoothing: float,
+) -> np.ndarray:
+    """Return the mean kernel of a column, its mean squared distance the rate of mismatches.
+
+    Without a kernel that tells values apart, as in a full grid of all combinations, a mismatch is
+    all that is known.
+    """
+    f = counts.frequencies[column]
+    share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
+    total, n_kernels = np.zeros((len(f), len(landmark_ids))), 0
+    for block in column_blocks(counts, column, landmark_ids, kernels, smoothing, identity=False):
+        total += block.gram / block.inertia(f, landmark_ids)
+        n_kernels += 1
+    if not n_kernels:
+        return couplings.identity_block(len(f), landmark_ids).gram / 2
+    return total * ((1 - share @ share) / 2 / n_kernels)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The curves of one column of numbers, at the knots of its bins."""
+
+    name: str
+    knots: Knots
+    rows: np.ndarray
+    missing: np.ndarray
+
+    def with_gaps(self) -> Curve:
+        """Return curves with an axis for missing numbers, if there were any.
+
+        As the mean of the numbers lies half a mean squared distance from them, so does the axis:
+        missing and present numbers are as far apart as two present ones.
+        """
+        if self.knots.missing is None:
+            return self
+        rows = np.column_stack([self.rows, np.zeros(len(self.rows))])
+        missing = np.append(np.zeros(self.rows.shape[1]), np.sqrt(0.5))
+        return replace(self, rows=rows, missing=missing)
+
+    def scaled(self, weight: float) -> Curve:
+        """Return curves whose squared distances are multiplied."""
+        root = np.sqrt(weight)
+        return replace(self, rows=root * self.rows, missing=root * self.missing)
+
+    def moved(self, axes: np.ndarray) -> Curve:
+        """Return curves along other axes."""
+        return replace(self, rows=self.rows @ axes, missing=self.missing @ axes)
+
+    def beside(self, rows: np.ndarray, missing: np.ndarray) -> Curve:
+        """Return curves with more coordinates: of each of the column's values, and of none."""
+        here = np.column_stack([self.rows, rows[self.knots.value]])
+        gap = missing if self.knots.missing is None else rows[self.knots.missing]
+        return replace(self, rows=here, missing=np.append(self.missing, gap))
+
+    def at_values(self, counts: Counts) -> np.ndarray:
+        """Return the coordinates of each bin, as counts have them."""
+        out = np.zeros((counts.sizes[counts.vocabulary.index(self.name + BINNED)], self.width))
+        out[self.knots.value] = self.rows  # of the two knots of an outer bin, either will do
+        inner = self.knots.share > 0
+        out[self.knots.value[inner]] = self.rows[inner]
+        if self.knots.missing is not None:
+            out[self.knots.missing] = self.missing
+        return out
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return int(self.rows.shape[1])
+
+
+def joined(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> Curves | None:
+    """Return the curves of all columns as one block; None if there are none."""
+    if not curves:
+        return None
+    kept = [two_knots(curve) for curve in curves]
+    return Curves(
+        names=[curve.name for curve in curves],
+        knots=[x for x, _ in kept],
+        rows=[np.ascontiguousarray(rows) for _, rows in kept],
+        missing=[curve.missing for curve in curves],
+        levels=dict(levels),
+    )
+
+
+def two_knots(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
+    """Return knots and rows, at least two: a column of one number lies on a flat line."""
+    x, rows = curve.knots.x, curve.rows
+    if len(x) >= 2:
+        return x, rows
+    start = x[0] if len(x) else 0.0
+    row = rows[0] if len(rows) else np.zeros(curve.width)
+    return np.array([start, start + 1.0]), np.stack([row, row])
 
 
 def check_clusters(n_clusters: int | None, counts: Counts) -> None:
@@ -154,6 +481,8 @@ def column_blocks(
     landmark_ids: np.ndarray,
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
+    *,
+    identity: bool = True,
 ) -> Iterator[couplings.KernelBlock]:
     """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity in which values differ."""
     f = counts.frequencies[column]
@@ -162,7 +491,8 @@ def column_blocks(
         spaces["inter"] = couplings.inter(counts, column, smoothing)
         spaces["reverse"] = couplings.reverse(counts, column, smoothing)
     blocks = couplings.kernel_blocks(spaces, kernels, landmark_ids)
-    for block in chain([couplings.identity_block(len(f), landmark_ids)], blocks):
+    plain = [couplings.identity_block(len(f), landmark_ids)] if identity else []
+    for block in chain(plain, blocks):
         if block.inertia(f, landmark_ids) > couplings.NEGLIGIBLE:
             yield block
 

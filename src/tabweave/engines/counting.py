@@ -7,7 +7,7 @@ done on the batches of one worker, and how the results of many add up.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -116,12 +116,29 @@ def count(
     return opened.run(CountRows(reading, opened.n_rows), names, progress, "counting")
 
 
-def count_for(source: Any, y: str | None, schema: Schema, fitted: Counts) -> Counts:
-    """Count a source as an embedder reads it: numbers are categories, buckets are those of fit."""
+def count_for(
+    source: Any,
+    y: str | None,
+    schema: Schema,
+    fitted: Counts,
+    *,
+    numbers: str = "nominal",
+    expand: Callable[[Table], Table] | None = None,
+) -> Counts:
+    """Count a source as an embedder reads it; buckets are those of fit.
+
+    ``expand`` turns the rows into those that are counted. It sees the first rows first, in this
+    process: what it learns from them holds for all.
+    """
     opened, _ = open_fitted(source, fitted, [y] if y else [])
     columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
-    reading, names = reading_of(opened, columns, y, schema, "nominal")
+    reading, names = reading_of(opened, columns, y, schema, numbers)
     reading = replace(reading, rules=fitted.vocabulary.buckets)
+    if expand is not None:
+        for batch in opened.batches(names) if opened.repeats else ():
+            expand(reading.table(batch)[0])
+            break
+        reading = replace(reading, expand=expand)
     counts = opened.run(CountRows(reading, opened.n_rows), names)
     if counts.schema is None:
         raise ValueError(
@@ -179,6 +196,7 @@ class Reading:
     y: str | None = None
     classes: Any = None
     rules: Mapping[str, Any] = field(default_factory=dict)
+    expand: Callable[[Table], Table] | None = None
 
     def table(self, batch: Any, schema: Schema | None = None) -> tuple[Table, Any]:
         """Return the rows of a batch, and their classes."""
@@ -257,6 +275,8 @@ class CountRows:
             if schema is None:
                 estimated(table, self.n_rows).check()
             schema = table.schema
+            if self.reading.expand is not None:
+                table = self.reading.expand(table)
             held = table if held is None else _joined(held, table)
             classes.append(y)
             if held.n_rows >= _enough(held):

@@ -96,7 +96,7 @@ def transform(
         return vectors_of(embedder, source, keep)
     path, form = _target(Path(target), format, overwrite)
     if columns is None and "counts_" in vars(embedder):
-        opened, columns = open_fitted(source, embedder.counts_, keep)
+        opened, columns = open_fitted(source, embedder.counts_.select(embedder.schema_.names), keep)
     else:
         opened = open_source(source, columns)
     if path.resolve() in [read.resolve() for read in opened.paths]:

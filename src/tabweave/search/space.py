@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tabweave.base import Embedder
-from tabweave.blocks.block import Block, Step, Writer, summed_differences
+from tabweave.blocks.block import Block, Step, Writer, added, summed_differences
 from tabweave.rows.table import Schema, Table, take_rows
 from tabweave.rows.vocabulary import Unknown
 
@@ -90,12 +90,10 @@ class Space:
 
     def explain(self, a: Table, b: Table) -> dict[str, float]:
         """Return each column's share in the distance of two rows (squared if it is a root)."""
-        out: dict[str, float] = {}
         power = None if self.own else self.power
-        for block in (*self.values, *self.lines):
-            shares = block.shares(a, b, power=power, unknown=self.unknown)
-            out |= {name: float(share[0]) for name, share in shares.items()}
-        return out
+        blocks = (*self.values, *self.lines)
+        shares = added(block.shares(a, b, power=power, unknown=self.unknown) for block in blocks)
+        return {name: float(share[0]) for name, share in shares.items()}
 
 
 def space_of(embedder: Any, schema: Schema, metric: str) -> Space:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tabweave.apps.report.html import bin_names
 from tabweave.base import require_rows
-from tabweave.embed.mixed import binned, quantile_edges
+from tabweave.blocks.numbers import binned, quantile_edges
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import canonical
 

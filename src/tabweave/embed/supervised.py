@@ -1,0 +1,527 @@
+"""SupervisedWeave: couplings, and what each value says of the target; all from counts with y.
+
+Two values of a column are close if they keep the same company and if rows that have them have the
+same classes. A column counts as it is tied to the classes. Beside the columns, one block holds the
+linear discriminant of the whole row, solved from the counts of pairs. Nothing is searched for, and
+rows are seen once. A numeric target is seen through its quantile bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy.linalg import helmert
+from scipy.special import entr
+from sklearn.model_selection import KFold
+from sklearn.utils.multiclass import type_of_target
+
+from tabweave._compat import Interval
+from tabweave.base import ValueEmbedder
+from tabweave.blocks.block import Block, Blocks, Summed
+from tabweave.blocks.numbers import (
+    BINNED,
+    Curves,
+    Knots,
+    bin_knots,
+    binned,
+    knots_of,
+    ladder,
+    quantile_edges,
+)
+from tabweave.blocks.value_tables import ValueTables, compacted
+from tabweave.counts import couplings
+from tabweave.counts.counts import Counts
+from tabweave.counts.spectra import scatter
+from tabweave.embed.register import embedder
+from tabweave.embed.weave import N_BINS, Curve, Weave, column_names, joined, mean_one
+from tabweave.io.register import storable
+from tabweave.rows.frames import in_memory
+from tabweave.rows.table import Table, take_rows
+
+FOLDS = 5
+_FLOOR = 0.01  # least tie of a column, of the largest
+_PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+_WIDEST = 1500  # coefficients up to which the penalty is chosen; beyond, it is 30
+_FREQUENT = 256  # values of a column that have a coefficient of their own
+
+
+@embedder(
+    "supervised",
+    "couplings of the columns and their ties to the target",
+    "tabweave",
+    reads="mixed",
+    needs_y=True,
+    page="weave",
+)
+class SupervisedWeave(Weave):
+    """Embed the rows of any table by couplings and by what they say of a target.
+
+    Parameters
+    ----------
+    discriminant : float, default=0.3
+        How far the linear discriminant of the row counts: its mean squared distance over that of
+        all columns together.
+    weight_power : float, default=1.0
+        Power of the tie between a column and the target that is the column's weight: 0 makes all
+        alike, 1 leaves little to those that say nothing.
+    smoothing : float, default=5.0
+        Pseudo-counts of the marginal in each conditional probability.
+    max_landmarks, n_bins, schema, unknown, dtype
+        As in :class:`~tabweave.Weave`.
+
+    Attributes
+    ----------
+    weights_ : dict of str to float
+        Weight of each column, mean 1.
+    target_ : Target
+        Whether the target is of classes or numbers, and how numbers are binned.
+    penalty_ : float
+        The ridge penalty of the discriminant, chosen by generalised cross-validation.
+    tables_, numbers_, landmarks_
+        As in :class:`~tabweave.Weave`.
+    discriminant_ : Summed
+        The discriminant: what each column adds to it.
+
+    Notes
+    -----
+    Two values of column a differ by ``w_a (½ d_a(v, w) + ½ ‖p(y|v) - p(y|w)‖²)``, d_a the coupling
+    distance of :class:`~tabweave.Weave` and p(y|v) with 5 pseudo-counts of the prior; both are
+    scaled to the column's rate of mismatches ``1 - Σf²``. Numbers are seen through the bins they
+    fall in, straight between the means of two bins, both parts scaled to a mean of 1. The weights
+    ``w_a`` are powers of bias-corrected symmetric uncertainty with the classes, at least 1 % of
+    the largest. The discriminant is ridge regression of the classes on the values of all columns,
+    ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact from counts of pairs. For a numeric target the classes are
+    its bins, and points on a ladder (see :func:`tabweave.blocks.numbers.ladder`) stand for their
+    indicators.
+
+    ``fit_transform`` is cross-fitted, as that of scikit-learn's TargetEncoder: the target of a row
+    has no part in the row's vector, so that a model on top does not see its own answers.
+    ``fit(X, y).transform(X)`` is not.
+
+    Examples
+    --------
+    >>> from tabweave import SupervisedWeave
+    >>> rows = {"job": ["cook", "clerk"] * 20, "age": [20.0, 30.0, 40.0, 50.0] * 10}
+    >>> y = ["no", "yes", "no", "no"] * 10
+    >>> model = SupervisedWeave().fit(rows, y)
+    >>> model.weights_["age"] > model.weights_["job"]
+    True
+    >>> model.fit_transform(rows, y).shape == model.transform(rows).shape
+    True
+    """
+
+    _uses_classes = True
+    n_clusters = None
+    kernels = None
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "discriminant": [Interval(Real, 0, None, closed="left")],
+        "weight_power": [Interval(Real, 0, None, closed="left")],
+        **{name: Weave._parameter_constraints[name] for name in ("smoothing", "max_landmarks")},
+        "n_bins": Weave._parameter_constraints["n_bins"],
+    }
+
+    def __init__(
+        self,
+        discriminant: float = 0.3,
+        *,
+        weight_power: float = 1.0,
+        smoothing: float = 5.0,
+        max_landmarks: int = couplings.MAX_LANDMARKS,
+        n_bins: int = N_BINS,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        ValueEmbedder.__init__(self, schema=schema, unknown=unknown, dtype=dtype)
+        self.discriminant = discriminant
+        self.weight_power = weight_power
+        self.smoothing = smoothing
+        self.max_landmarks = max_landmarks
+        self.n_bins = n_bins
+
+    target_: Target
+    penalty_: float
+
+    # -- counting --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows and their target; see :class:`~tabweave.Weave` for the rows.
+
+        Parameters
+        ----------
+        X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
+            The rows.
+        y : array-like, or the name of a column of a source
+            Classes, or numbers (floats that are not whole) for a numeric target.
+        sample_weight : array-like, optional
+            A weight for each row.
+        """
+        self.__dict__.pop("target_", None)
+        return super().fit(X, y, sample_weight)
+
+    def fit_target(self, X: Any, y: Any, target: Target) -> Self:
+        """Learn from rows whose target is read as told."""
+        self.target_ = target
+        return super().fit(X, y)
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Learn from counts with classes, however and wherever they were counted."""
+        if counts.schema is not None and counts.class_pairs is None:
+            raise ValueError("expected counts of rows with y, got counts without classes")
+        if "target_" not in vars(self):
+            self.target_ = Target()
+        return super().fit_counts(counts)
+
+    def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
+        self._require_classes(y)
+        if "target_" not in vars(self):
+            self.target_ = Target.of(y, int(self.n_bins))
+        return super()._count(table, self.target_.classes(y), sample_weight)
+
+    # -- learning --------------------------------------------------------------------------
+
+    def _learn_all(self) -> None:
+        counts = self.counts_
+        if counts.classes is None or len(counts.classes) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs two classes or more in y, got {counts.classes}"
+            )
+        coupled = self._coupled()
+        ties = class_ties(coupled, _pairs(coupled))
+        weights = np.maximum(ties, _FLOOR * ties.max()) ** self.weight_power
+        self.weights_ = column_names(coupled.names, mean_one(weights))
+        self.landmarks_: dict[str, int] = {}
+        self._plain = {
+            name: compacted(self._couplings(coupled, name, match=0.0)) for name in self._valued()
+        }
+        taught = self._taught(coupled, _pairs(coupled), None)
+        self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
+        self.tables_, self.numbers_ = taught.tables, taught.numbers
+        self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
+
+    def _coupled(self) -> Counts:
+        """Return the counts of values and bins."""
+        assert self.counts_.schema is not None
+        return self.counts_.select([c.name for c in self.counts_.schema.categorical])
+
+    def _taught(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
+        """Return everything that the target teaches; scales are learned, unless they are given."""
+        points = self.target_.points(coupled)
+        learn = scales is None
+        found: Scales = {} if scales is None else scales
+        smoothed = conditional_means(pairs, points, self.smoothing)
+        features, curves, total = [], [], 0.0
+        for name in self.schema_.names:
+            weight = self.weights_[name]
+            binned_name = name if name in self._plain else name + BINNED
+            span = coupled.span(binned_name)
+            f = coupled.value_counts[span] / coupled.n
+            own = smoothed[span]
+            size = 1 - (f / f.sum()) @ (f / f.sum()) if name in self._plain else 1.0
+            if learn:
+                found[name] = (scale_to(own, f, size), 0.0)
+            own = own * found[name][0]
+            if name in self._plain:
+                rows = np.hstack([self._plain[name], own]) * np.sqrt(weight / 2)
+                features.append(rows)
+                total += mean_squared(rows, f)
+            else:
+                curve = self._curve(coupled, name, 1.0).beside(own, f @ own / f.sum())
+                curves.append(curve.scaled(weight / 2))
+                total += mean_squared(curves[-1].at_values(coupled), f)
+        linear, penalty = self._linear(coupled, pairs, points, None if learn else found[""][1])
+        if learn:
+            size = mean_squared_rows(coupled, linear)
+            factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
+            found[""] = (float(factor), penalty)
+        tables = ValueTables.from_features(features, coupled.select(self._valued()), compact=False)
+        numbers = joined(curves, self._numbering.levels)
+        return Taught(tables, numbers, *self._lines(coupled, found[""][0] * linear), found)
+
+    def _lines(self, coupled: Counts, linear: np.ndarray) -> tuple[ValueTables, Curves | None]:
+        """Return a row for each value as tables and curves to be summed."""
+        own = coupled.select(self._valued())
+        rows = [linear[coupled.span(name)] for name in own.names]
+        summed = ValueTables.from_features(rows, own, combine="sum")
+        curves = []
+        for name in self._numbered():
+            knots = knots_of(coupled, name, self._numbering)
+            bare = Curve(name, knots, np.zeros((len(knots.x), 0)), np.zeros(0))
+            curves.append(bare.beside(linear[coupled.span(name + BINNED)], 0 * linear[0]))
+        return summed, joined(curves, self._numbering.levels)
+
+    def _linear(
+        self, coupled: Counts, pairs: np.ndarray, points: np.ndarray, penalty: float | None
+    ) -> tuple[np.ndarray, float]:
+        """Return what each value adds to the discriminant, and the ridge penalty.
+
+        The bins of a number are steps, each from the bin before: shrunk, they change little.
+        """
+        bases = [self._basis(coupled, name) for name in coupled.names]
+        gram = scatter(coupled, bases)
+        n = coupled.n
+        prior = pairs[coupled.span(0)].sum(axis=0)
+        prior = prior / prior.sum()
+        centred = pairs @ points - np.outer(pairs.sum(axis=1), prior @ points)
+        response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
+        spread = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
+        found, penalty = ridge(gram, response, spread, n, penalty)
+        edges = np.cumsum([0, *(basis.shape[1] for basis in bases)])
+        rows = [b @ found[i:j] for b, i, j in zip(bases, edges[:-1], edges[1:], strict=True)]
+        return np.vstack(rows), penalty
+
+    def _basis(self, coupled: Counts, name: str) -> np.ndarray:
+        """Return the features of a column's values that have coefficients."""
+        a = coupled.vocabulary.index(name)
+        size = int(coupled.sizes[a])
+        if name in self._plain:
+            return np.eye(size)[:, couplings.landmarks(coupled, a, _FREQUENT)]
+        knots = knots_of(coupled, name.removesuffix(BINNED), self._numbering)
+        order = list(dict.fromkeys(knots.value.tolist()))
+        basis = np.zeros((size, max(len(order) - 1, 0) + (knots.missing is not None)))
+        for step, value in enumerate(order):
+            basis[value, :step] = 1
+        if knots.missing is not None:
+            basis[knots.missing, -1] = 1
+        return basis
+
+    # -- using -----------------------------------------------------------------------------
+
+    @property
+    def discriminant_(self) -> Block | None:
+        """The linear discriminant: what each column adds to it."""
+        return self._summed(self._linear_tables, self._linear_numbers)
+
+    @staticmethod
+    def _summed(tables: ValueTables, numbers: Curves | None) -> Block | None:
+        blocks = [*([tables] if tables.tables else []), *(numbers.parts() if numbers else [])]
+        return Summed(blocks, "discriminant") if blocks else None
+
+    @property
+    def blocks_(self) -> Block:
+        """Tables, curves and the discriminant, side by side."""
+        found = Taught(
+            self.tables_, self.numbers_, self._linear_tables, self._linear_numbers, self._scales
+        )
+        return self._row(found)
+
+    def _row(self, taught: Taught) -> Block:
+        summed = self._summed(taught.linear_tables, taught.linear_numbers)
+        blocks: list[Block | None] = [taught.tables if taught.tables.tables else None]
+        blocks += [taught.numbers, summed if self.discriminant > 0 else None]
+        return Blocks([block for block in blocks if block is not None])
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """Return vectors of the rows, each learned without the target of its row.
+
+        Rows are cut into five parts at random, always in the same way; what the target teaches is
+        taken from the four others. Couplings, weights and scales are those of all rows.
+        """
+        self.fit(X, y, sample_weight)
+        if not in_memory(X) or sample_weight is not None:
+            return self.transform(X)
+        table = self._read_fitted(X)
+        out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
+        for rows, pairs in self.left_out(table, y):
+            block = self.taught_by(pairs)
+            part = take_rows(table, rows)
+            out[rows] = block.coordinates(part, dtype=out.dtype, unknown=self._policy())
+        return out
+
+    def left_out(self, table: Table, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield parts of rows that were counted, and the counts with classes of all the others."""
+        coupled = self._coupled()
+        pairs = _pairs(coupled)
+        if table.n_rows < 2:
+            yield np.arange(table.n_rows), pairs
+            return
+        expanded = self._numbering.expand(table).select(coupled.schema.names)  # type: ignore[union-attr]
+        classes = np.asarray(self.target_.classes(y))
+        parts = KFold(min(FOLDS, table.n_rows), shuffle=True, random_state=0)
+        for _, rows in parts.split(classes):
+            own = Counts.of(take_rows(expanded, rows), classes[rows])
+            yield rows, pairs - aligned(own, coupled)
+
+    def taught_by(self, pairs: np.ndarray) -> Block:
+        """Return the blocks that counts of values with classes teach, at the scales of fit."""
+        return self._row(self._taught(self._coupled(), pairs, self._scales))
+
+    def regression(self, pairs: np.ndarray, points: np.ndarray) -> Block | None:
+        """Return ridge regression of points, one for each class, as a sum over columns.
+
+        Coordinates are centred: the mean of the points over all rows is not in them.
+        """
+        coupled = self._coupled()
+        rows, _ = self._linear(coupled, pairs, points, None)
+        shift = coupled.value_counts @ rows / coupled.n / len(coupled.names)
+        return self._summed(*self._lines(coupled, rows - shift))
+
+    def lookups(self) -> tuple[list[np.ndarray], bool]:
+        """Raise: the discriminant compares whole rows."""
+        raise ValueError(
+            f"distances of {type(self).__name__} are not those of single columns; use transform"
+        )
+
+
+# -- the target ---------------------------------------------------------------------------------
+
+Scales = dict[str, tuple[float, float]]
+
+
+class Taught(NamedTuple):
+    """What the target teaches: tables, curves, and both of the discriminant."""
+
+    tables: ValueTables
+    numbers: Curves | None
+    linear_tables: ValueTables
+    linear_numbers: Curves | None
+    scales: Scales
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Classes as they are, or numbers by the bins they fall in.
+
+    Attributes
+    ----------
+    numeric : bool
+        Whether the target is a number.
+    edges, knots : ndarray
+        Of a number: the inner edges of its bins; the lowest one, the mean of each bin, the highest.
+    """
+
+    numeric: bool = False
+    edges: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    knots: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def of(cls, y: Any, n_bins: int) -> Target:
+        """Tell numbers, which are floats and not whole, from classes."""
+        if isinstance(y, str) or not type_of_target(y).startswith("continuous"):
+            return cls()
+        return cls.of_numbers(y, n_bins)
+
+    @classmethod
+    def of_numbers(cls, y: Any, n_bins: int) -> Target:
+        """Cut numbers into quantile bins."""
+        values = np.asarray(y, dtype=float).ravel()
+        edges = quantile_edges(values, n_bins)
+        return cls(True, edges, bin_knots(values, edges))
+
+    def classes(self, y: Any) -> Any:
+        """Return classes as they are, and of numbers the bin of each."""
+        if not self.numeric:
+            return y
+        found = binned(np.asarray(y, dtype=float).ravel(), self.edges)
+        return np.asarray(found.labels, dtype=object)[found.codes].astype(int)
+
+    def centres(self, classes: Sequence[Any]) -> np.ndarray:
+        """Return the mean of the numbers in each bin."""
+        return self.knots[1 + np.asarray(classes, dtype=int)]
+
+    def points(self, counts: Counts) -> np.ndarray:
+        """Return a point for each class that was counted.
+
+        Classes lie on axes of their own, of which all but their common one are kept: so squared
+        distances of two distributions are those of their means. Bins lie on a ladder.
+        """
+        assert counts.classes is not None
+        if not self.numeric:
+            return np.asarray(helmert(len(counts.classes))).T
+        assert counts.class_n is not None
+        x = self.centres(counts.classes)
+        share = counts.class_n / counts.class_n.sum()
+        mean = float(share @ x)
+        knots = Knots(x, np.arange(len(x)), share, None)
+        return ladder(knots, mean, float(share @ (x - mean) ** 2))
+
+
+def _pairs(counts: Counts) -> np.ndarray:
+    assert counts.class_pairs is not None
+    return counts.class_pairs.astype(np.float64)
+
+
+def aligned(counts: Counts, known: Counts) -> np.ndarray:
+    """Return the counts of values with classes in the order of other counts that hold them all."""
+    assert counts.classes is not None and known.classes is not None
+    rows = counts.vocabulary.reindex(known.vocabulary)
+    columns = [known.classes.index(label) for label in counts.classes]
+    out = np.zeros((known.vocabulary.n_values, len(known.classes)))
+    out[np.ix_(rows, columns)] = counts.class_pairs
+    return out
+
+
+def class_ties(counts: Counts, pairs: np.ndarray) -> np.ndarray:
+    """Return ``SU⁺ = 2 max(0, MI - (V - 1)(C - 1) / 2n) / (H(values) + H(classes))`` by column."""
+    ties = np.zeros(len(counts.names))
+    for a in range(len(ties)):
+        joint = pairs[counts.span(a)]
+        joint = joint[joint.sum(axis=1) > 0][:, joint.sum(axis=0) > 0]
+        total = joint.sum()
+        values, classes, both = (
+            entr(part / total).sum() for part in (joint.sum(axis=1), joint.sum(axis=0), joint)
+        )
+        chance = (joint.shape[0] - 1) * (joint.shape[1] - 1) / (2 * total)
+        ties[a] = 2 * max(values + classes - both - chance, 0) / max(values + classes, 1e-300)
+    return ties
+
+
+def conditional_means(pairs: np.ndarray, points: np.ndarray, smoothing: float) -> np.ndarray:
+    """Return ``E[point | value]``, with pseudo-counts of the prior."""
+    prior = pairs.sum(axis=0) / max(pairs.sum(), 1e-300)
+    own = pairs.sum(axis=1, keepdims=True)
+    scale = np.where(own + smoothing > 0, own + smoothing, 1)
+    return (pairs + smoothing * prior) / scale @ points
+
+
+def mean_squared(rows: np.ndarray, f: np.ndarray) -> float:
+    """Return the mean squared distance of two rows of a table, drawn by frequency."""
+    share = f / max(f.sum(), 1e-300)
+    centred = rows - share @ rows
+    return 2 * float(share @ (centred**2).sum(axis=1))
+
+
+def scale_to(rows: np.ndarray, f: np.ndarray, size: float) -> float:
+    """Return what rows are multiplied by to have a mean squared distance."""
+    found = mean_squared(rows, f)
+    return float(np.sqrt(size / found)) if found > 1e-12 else 0.0
+
+
+def mean_squared_rows(counts: Counts, rows: np.ndarray) -> float:
+    """Return the mean squared distance of two objects that are the sums of their values' rows."""
+    tables = [rows[counts.span(a)] for a in range(len(counts.names))]
+    product = scatter(counts, tables)
+    width = rows.shape[1]
+    folded = product.reshape(len(tables), width, len(tables), width)
+    return 2 * float(np.einsum("aibi->", folded)) / counts.n
+
+
+def ridge(
+    gram: np.ndarray, response: np.ndarray, spread: float, n: float, penalty: float | None
+) -> tuple[np.ndarray, float]:
+    """Return ``(G + λI)⁻¹ R`` and λ, by generalised cross-validation unless it is given.
+
+    GCV is ``RSS(λ) / (1 - df(λ)/n)²``, and both follow from the eigenvalues of G and R.
+    """
+    if not len(gram):
+        return response, 1.0
+    if penalty is None and len(gram) > _WIDEST:
+        penalty = 30.0
+    if penalty is not None:
+        return np.linalg.solve(gram + penalty * np.eye(len(gram)), response), penalty
+    values, axes = np.linalg.eigh((gram + gram.T) / 2)
+    values = np.maximum(values, 0)[:, None]
+    along = axes.T @ response
+    scores = {}
+    for given in _PENALTIES:
+        left = spread - (along**2 * (values + 2 * given) / (values + given) ** 2).sum()
+        freedom = (values / (values + given)).sum() + 1
+        scores[given] = max(left, 0) / max(1 - freedom / n, 1e-3) ** 2
+    best = min(scores, key=scores.__getitem__)
+    return axes @ (along / (values + best)), best

@@ -7,7 +7,6 @@ from sklearn.decomposition import PCA
 from tabweave import Counts, OneHot, Table, Weave
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
-from tabweave.counts.couplings import frequencies
 from tabweave.datasets import led24, make_coupled, three_of_9
 from tabweave.embed.weave import column_weights, mean_kernel
 
@@ -22,7 +21,7 @@ def squared(x):
 
 def explicit_gram(counts, column, s=5.0):
     """Centre, scale to unit inertia and average every kernel of every space, one by one."""
-    f, n = frequencies(counts)[column], counts.n
+    f, n = counts.frequencies[column], counts.n
     span = counts.span(column)
     C, c = counts.pairs.astype(float), counts.value_counts.astype(float)
     others = [w for w in range(len(c)) if not span.start <= w < span.stop]

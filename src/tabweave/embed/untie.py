@@ -20,7 +20,6 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import frequencies
 from tabweave.counts.spectra import responses
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import (
@@ -109,12 +108,12 @@ class UNTIE(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.n_clusters = n_clusters
         self.temperature = temperature
         self.smoothing = smoothing
         self.kernels = kernels
         self.max_iter = max_iter
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)
@@ -158,7 +157,7 @@ def mixture(
 ) -> Mixture:
     """Eqs. (7.2), (7.6), (7.9): every kernel of every coupling, centred, of unit inertia."""
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     if len(landmark_ids) < len(f):
         gram = mean_kernel(counts, column, landmark_ids, kernels, smoothing)
         table = couplings.factor(gram, landmark_ids)

@@ -763,3 +763,21 @@ def test_distances_can_be_read_as_shares_of_pairs():
     index.remove(np.arange(149))
     with pytest.raises(ValueError, match="at least two rows"):
         index.share_nearer([1.0])
+
+
+def test_a_set_of_unknown_elements_is_no_empty_set():
+    rows = {"tags": [{"a"}, {"a", "b"}, set(), {"c"}], "size": ["S", "L", "S", "L"]}
+    index = SimilarityIndex(Weave(schema={"tags": "set"})).fit(rows)
+    assert index.query({"tags": set()}, k=1).ids.tolist() == [[2]]
+    with pytest.raises(
+        ValueError, match=r"'tags': no element of \['z'\] \(row 1\) was seen in fit"
+    ):
+        index.query([{"tags": {"a"}}, {"tags": {"z"}}], k=1)
+    part_known = index.query({"tags": {"a", "z"}}, k=4)
+    assert part_known.distances[0, 0] > 0
+
+
+def test_a_query_of_another_type_is_refused():
+    index = SimilarityIndex(Weave()).fit({"zip": ["10115", "80331"], "size": ["S", "L"]})
+    with pytest.raises(ValueError, match="column 'zip': expected text as in fit"):
+        index.query({"zip": 10115}, k=1)

@@ -20,7 +20,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, require
-from tabweave.base import Embedder, Estimator, TabularInput, remember_names, require_rows
+from tabweave.base import (
+    Embedder,
+    Estimator,
+    TabularInput,
+    remember_names,
+    require_rows,
+    tell_unknown,
+)
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.weave import Weave
 from tabweave.io.register import storable
@@ -999,6 +1006,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     if given is None or not own.named:
         table = Table.of(X, own)
         require_rows(table)
+        _tell_unknown(embedder, table)
         return table, None
     for name in given:
         if name not in schema.names:
@@ -1016,7 +1024,30 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
         X = Table(X.schema.select(names), chosen, X.n_rows)
     table = Table.of(X, own.select(names))
     require_rows(table)
+    _tell_unknown(embedder, table)
     return table, None if names == own.names else names
+
+
+def _tell_unknown(embedder: Embedder, table: Table) -> None:
+    """Tell or refuse what the embedder has not seen; a set of nothing known is no empty set."""
+    if embedder._policy() == "error":
+        return
+    tell_unknown(embedder, table)
+    vocabulary = embedder._vocabulary()
+    for name, values in vocabulary.unknown(table).items():
+        column = table[name]
+        if isinstance(column, Codes):
+            continue
+        new = np.isin(column.codes, positions(column.labels, values))
+        lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]
+        odd = np.flatnonzero((lengths > 0) & (np.diff(unknown) == lengths))
+        if len(odd):
+            own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
+            raise ValueError(
+                f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
+                "was seen in fit, so no row can be said to be like it; leave the column out of the "
+                "query, or ask for elements that were seen"
+            )
 
 
 def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

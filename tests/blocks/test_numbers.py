@@ -4,8 +4,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import mutual_info_score
 
 from tabweave import HELIC, Counts, MixedEmbedder, Schema, Table
-from tabweave.blocks.numbers import KNOTS, WIDTH, along, bent, curves, terms
-from tabweave.blocks.numbers import BINNED
+from tabweave.blocks.numbers import BINNED, KNOTS, WIDTH, along, bent, curves, terms
 from tabweave.embed.mixed import class_weights
 
 

@@ -7,8 +7,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
 from tabweave import HELIC, Counts, NonBEND, OneHot, Table, ValueMetric, Weave
-from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.blocks.numbers import Numbering, binned, quantile_edges
+from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.rows.table import Column
 

@@ -9,9 +9,8 @@ learning costs O(V³), not O(n).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -33,7 +32,7 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
-from tabweave.counts.spectra import leading_axes, projected
+from tabweave.counts.spectra import leading_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
 from tabweave.rows.table import Schema, Table
@@ -197,8 +196,8 @@ class Weave(ValueEmbedder):
         for column in schema.numeric:
             if column.name + BINNED not in schema.names:
                 raise ValueError(
-                    f"column {column.name!r} is numeric, and these counts hold no bins of it; fit on "
-                    "rows, leave the column out, or declare it nominal and count again"
+                    f"column {column.name!r} is numeric, and these counts hold no bins of it; fit "
+                    "on rows, leave the column out, or declare it nominal and count again"
                 )
         kept = [column for column in schema.columns if column.name not in bins]
         columns = [
@@ -254,7 +253,7 @@ class Weave(ValueEmbedder):
         marks = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(marks) < coupled.sizes[a]:
             self.landmarks_[name] = len(marks)
-        kernels = chosen_kernels(self.kernels)
+        kernels = couplings.chosen_kernels(self.kernels)
         gram = (1 - match) * coupling_gram(coupled, a, marks, kernels, self.smoothing)
         gram[marks, np.arange(len(marks))] += match / 2
         return couplings.factor(gram, marks)
@@ -350,7 +349,7 @@ def coupling_gram(
     f = counts.frequencies[column]
     share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
     total, n_kernels = np.zeros((len(f), len(landmark_ids))), 0
-    for block in column_blocks(counts, column, landmark_ids, kernels, smoothing, identity=False):
+    for block in couplings.column_blocks(counts, column, landmark_ids, kernels, smoothing):
         total += block.gram / block.inertia(f, landmark_ids)
         n_kernels += 1
     if not n_kernels:
@@ -444,105 +443,6 @@ def check_clusters(n_clusters: int | None, counts: Counts) -> None:
         )
 
 
-def chosen_kernels(given: Mapping[str, couplings.Kernel] | None) -> dict[str, couplings.Kernel]:
-    """Return the kernels that were given, or the family of Section 6.2.3."""
-    return couplings.kernel_family() if given is None else dict(given)
-
-
-def woven(
-    counts: Counts,
-    weights: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-    max_landmarks: int = couplings.MAX_LANDMARKS,
-) -> tuple[list[np.ndarray], dict[str, int]]:
-    """Return the weighted vectors of each column's values, and the columns seen by landmarks."""
-    tables, seen_through = [], {}
-    for a, name in enumerate(counts.names):
-        landmark_ids = couplings.landmarks(counts, a, max_landmarks)
-        if len(landmark_ids) < counts.sizes[a]:
-            seen_through[name] = len(landmark_ids)
-        gram = mean_kernel(counts, a, landmark_ids, kernels, smoothing)
-        tables.append(np.sqrt(weights[a]) * couplings.factor(gram, landmark_ids))
-    return tables, seen_through
-
-
-def represented(counts: Counts, tables: list[np.ndarray], n_clusters: int | None) -> ValueTables:
-    """Return the tables side by side, or on the 2k directions in which objects differ most."""
-    if n_clusters is None:
-        return ValueTables.from_features(tables, counts)
-    axes = leading_axes(counts, tables, 2 * n_clusters)
-    return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
-
-
-def column_blocks(
-    counts: Counts,
-    column: int,
-    landmark_ids: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-    *,
-    identity: bool = True,
-) -> Iterator[couplings.KernelBlock]:
-    """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity in which values differ."""
-    f = counts.frequencies[column]
-    spaces = {"intra": couplings.intra(counts, column)}
-    if len(counts.names) > 1:
-        spaces["inter"] = couplings.inter(counts, column, smoothing)
-        spaces["reverse"] = couplings.reverse(counts, column, smoothing)
-    blocks = couplings.kernel_blocks(spaces, kernels, landmark_ids)
-    plain = [couplings.identity_block(len(f), landmark_ids)] if identity else []
-    for block in chain(plain, blocks):
-        if block.inertia(f, landmark_ids) > couplings.NEGLIGIBLE:
-            yield block
-
-
-def mean_kernel(
-    counts: Counts,
-    column: int,
-    landmark_ids: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-) -> np.ndarray:
-    """Return the average of a column's kernels, each scaled to unit inertia."""
-    f = counts.frequencies[column]
-    total = np.zeros((len(f), len(landmark_ids)))
-    n_kernels = 0
-    for block in column_blocks(counts, column, landmark_ids, kernels, smoothing):
-        total += block.gram / block.inertia(f, landmark_ids)
-        n_kernels += 1
-    return total / max(n_kernels, 1)
-
-
-def column_weights(counts: Counts) -> np.ndarray:
-    """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend."""
-    entropy, tied = dependence(counts)
-    return mean_one(np.sqrt(entropy * tied))
-
-
 def mean_one(weights: np.ndarray) -> np.ndarray:
     """Return weights scaled to mean 1; all alike if there are none."""
     return weights / weights.mean() if weights.any() else np.ones(len(weights))
-
-
-def dependence(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
-    """Return of each column its entropy and ``√Σ_b SU⁺_ab``, its ties to the others.
-
-    ``SU⁺`` is bias-corrected symmetric uncertainty. A column that depends on nothing has 1e-4 of
-    the largest, so that rows which differ only there never coincide; without dependence all
-    have 1.
-    """
-    mutual, marginal, _ = information(counts)
-    tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
-    tied = np.maximum(tied, 1e-4 * tied.max()) if tied.any() else np.ones(len(tied))
-    return np.diagonal(marginal), tied
-
-
-def named_weights(
-    counts: Counts, names: Sequence[Sequence[str]], weights: Sequence[np.ndarray]
-) -> dict[str, dict[str, float]]:
-    """Return the weights of each column's kernels by name."""
-    return {
-        column: dict(zip(own, w.tolist(), strict=True))
-        for column, own, w in zip(counts.names, names, weights, strict=True)
-    }

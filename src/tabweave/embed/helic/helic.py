@@ -29,10 +29,9 @@ from tabweave.base import ValueEmbedder, require_rows, seed_of
 from tabweave.blocks.value_tables import ValueTables, gram_factor
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, _checked_weight
-from tabweave.counts.couplings import frequencies, refuse_sets
+from tabweave.counts.couplings import frequencies, named_weights, refuse_sets
 from tabweave.embed.helic.pairs import Pairs, PairSample
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import named_weights
 from tabweave.engines import read_with_classes
 from tabweave.rows.table import Schema, Table
 

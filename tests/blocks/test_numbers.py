@@ -3,8 +3,8 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import mutual_info_score
 
-from tabweave import HELIC, Counts, MixedEmbedder, Schema, Table
-from tabweave.blocks.numbers import BINNED, KNOTS, WIDTH, along, bent, curves, terms
+from tabweave import HELIC, Counts, MixedEmbedder, Schema, Table, Weave
+from tabweave.blocks.numbers import BINNED, KNOTS, RUNGS, WIDTH, along, bent, curves, terms
 from tabweave.embed.mixed import class_weights
 
 
@@ -65,20 +65,23 @@ def test_outliers_stay_apart_and_do_not_rule(numbers):
         assert 0 < shares["x0"] < most
 
 
-def test_auto_is_absolute_in_a_table_of_numbers_and_grades(numbers):
-    model = MixedEmbedder().fit(numbers)
+def test_absolute_has_three_coordinates_and_auto_those_of_weave(numbers):
+    model = MixedEmbedder(numeric="absolute").fit(numbers)
     assert model.transform(numbers).shape == (400, 4 * WIDTH)
     assert model.get_feature_names_out()[:4].tolist() == ["x0_0", "x0_1", "x0_2", "x1_0"]
-    beside = {**numbers, "job": ["cook", "judge"] * 200}
-    assert "x0" in MixedEmbedder().fit(beside).get_feature_names_out()
-    same = MixedEmbedder(numeric="absolute").fit(numbers).transform(numbers)
-    np.testing.assert_array_equal(same, model.transform(numbers))
+    for rows in (numbers, {**numbers, "job": ["cook", "judge"] * 200}):
+        auto = MixedEmbedder().fit(rows)
+        np.testing.assert_array_equal(auto.transform(rows), Weave().fit_transform(rows))
+        names = auto.get_feature_names_out().tolist()
+        assert [name for name in names if name.startswith("x3")] == [
+            f"x3_{i}" for i in range(RUNGS + 1)
+        ]
 
 
 def test_chunks_say_the_same_as_the_whole(numbers):
     numbers["x1"][7] = np.nan
-    whole = MixedEmbedder().fit(numbers)
-    parts = MixedEmbedder()
+    whole = MixedEmbedder(numeric="absolute").fit(numbers)
+    parts = MixedEmbedder(numeric="absolute")
     for start in (0, 90, 130):
         stop = {0: 90, 90: 130, 130: 400}[start]
         parts.partial_fit({name: column[start:stop] for name, column in numbers.items()})
@@ -87,7 +90,7 @@ def test_chunks_say_the_same_as_the_whole(numbers):
 
 def test_a_missing_number_lies_at_the_mean_and_a_constant_says_nothing(numbers):
     rows = {**numbers, "one": np.ones(400)}
-    model = MixedEmbedder().fit(rows)
+    model = MixedEmbedder(numeric="absolute").fit(rows)
     row = {name: column[0] for name, column in rows.items()}
     mean = {**row, "x2": float(np.mean(rows["x2"]))}
     assert model.explain({**row, "x2": None}, mean)["x2"] == pytest.approx(0, abs=1e-20)
@@ -99,7 +102,7 @@ def test_a_missing_number_lies_at_the_mean_and_a_constant_says_nothing(numbers):
 
 def test_numbers_tied_to_the_classes_count_more(numbers):
     y = np.where(numbers["x2"] > 2, "high", "low")
-    model = MixedEmbedder(HELIC(random_state=0), n_bins=4).fit(numbers, y)
+    model = MixedEmbedder(HELIC(random_state=0), "absolute", n_bins=4).fit(numbers, y)
     ties = []
     for column in numbers.values():
         bins = np.searchsorted(np.quantile(column, [0.25, 0.5, 0.75]), column, side="right")
@@ -110,6 +113,9 @@ def test_numbers_tied_to_the_classes_count_more(numbers):
     assert expected[2] > 1.5 and expected.min() >= 0.5
     plain = MixedEmbedder(HELIC(random_state=0), "standard", n_bins=4).fit(numbers, y)
     np.testing.assert_allclose(plain.transform(numbers).var(axis=0), expected)
+    auto = MixedEmbedder(HELIC(random_state=0), n_bins=4).fit(numbers, y)
+    variance = auto.transform(numbers).var(axis=0).reshape(4, RUNGS + 1).sum(axis=1)
+    np.testing.assert_allclose(variance, expected, rtol=0.3)  # numbers lie between knots
 
 
 def test_without_ties_or_classes_columns_count_alike():

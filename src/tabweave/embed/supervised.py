@@ -36,7 +36,7 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import scatter
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import N_BINS, Curve, Weave, column_names, joined, mean_one
+from tabweave.embed.weave import N_BINS, Curve, Weave, joined, mean_one
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Table, take_rows
@@ -188,7 +188,7 @@ class SupervisedWeave(Weave):
         coupled = counts.select([c.name for c in counts.schema.categorical])  # type: ignore[union-attr]
         ties = class_ties(coupled, _pairs(coupled))
         weights = np.maximum(ties, _FLOOR * ties.max()) ** self.weight_power
-        self.weights_ = column_names(coupled.names, mean_one(weights))
+        self.weights_ = self._by_column(coupled.names, mean_one(weights))
         self.landmarks_: dict[str, int] = {}
         self._plain = {
             name: compacted(self._couplings(coupled, name, match=0.0)) for name in self._valued()

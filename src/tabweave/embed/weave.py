@@ -189,14 +189,15 @@ class Weave(ValueEmbedder):
         """Return the columns that counts are of; raise for numbers that were not binned."""
         schema = counts.schema
         assert schema is not None
-        bins = {name for name in schema.names if name.endswith(BINNED)}
+        numbers = {column.name for column in schema.numeric}
+        bins = {n for n in schema.names if n.endswith(BINNED) and n.removesuffix(BINNED) in numbers}
         if "_numbering" not in vars(self) or not bins <= {n + BINNED for n in self._binned()}:
             self._numbering = Numbering({}, {}, bins=False)
         levels = self._numbering.levels
-        for column in schema.numeric:
-            if column.name + BINNED not in schema.names:
+        for name in numbers:
+            if name + BINNED not in bins:
                 raise ValueError(
-                    f"column {column.name!r} is numeric, and these counts hold no bins of it; fit "
+                    f"column {name!r} is numeric, and these counts hold no bins of it; fit "
                     "on rows, leave the column out, or declare it nominal and count again"
                 )
         kept = [column for column in schema.columns if column.name not in bins]
@@ -221,6 +222,11 @@ class Weave(ValueEmbedder):
         valued = set(self._valued())
         return [name for name in self.schema_.names if name not in valued]
 
+    def _by_column(self, counted: Sequence[str], weights: np.ndarray) -> dict[str, float]:
+        """Return the weight of each column, that of its bins for one of numbers."""
+        own = (n if n in self.schema_.names else n.removesuffix(BINNED) for n in counted)
+        return dict(zip(own, weights.tolist(), strict=True))
+
     # -- learning --------------------------------------------------------------------------
 
     def _learn_all(self) -> None:
@@ -228,7 +234,7 @@ class Weave(ValueEmbedder):
         check_clusters(self.n_clusters, counts)
         coupled = counts.select([c.name for c in counts.schema.categorical])  # type: ignore[union-attr]
         weights = tie_weights(coupled)
-        self.weights_ = column_names(coupled.names, weights)
+        self.weights_ = self._by_column(coupled.names, weights)
         self._weave(coupled, self.weights_)
 
     def _weave(self, coupled: Counts, weights: Mapping[str, float]) -> None:
@@ -319,12 +325,6 @@ class Weave(ValueEmbedder):
 
 
 # -- columns ------------------------------------------------------------------------------------
-
-
-def column_names(names: Sequence[str], weights: np.ndarray) -> dict[str, float]:
-    """Return the weight of each column, that of its bins for one of numbers."""
-    pairs = zip(names, weights.tolist(), strict=True)
-    return {name.removesuffix(BINNED): weight for name, weight in pairs}
 
 
 def tie_weights(counts: Counts) -> np.ndarray:

@@ -291,8 +291,9 @@ class Curves(Block):
         knots = self.knots[j]
         middle, factor = float(np.median(knots)), float(2 / (knots[-1] - knots[0]))
         z = (knots - middle) * factor
-        sums = np.linalg.solve(terms(z, z[1:-1]), self.rows[j])
-        return Line(self.names[j], middle, factor, self.missing[j], sums, z[1:-1])
+        return Line(
+            self.names[j], middle, factor, self.missing[j], kinked(z, self.rows[j]), z[1:-1]
+        )
 
     def scaled(self, factor: float) -> Curves:
         """Return the curves with every coordinate multiplied."""
@@ -573,10 +574,15 @@ class Knots(NamedTuple):
     missing: int | None
 
 
+def bins_of(counts: Counts, name: str) -> str:
+    """Return the counted column of a column's bins; grades may have been counted as they are."""
+    return name + BINNED if name + BINNED in counts.names else name
+
+
 def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     """Return the bins of a numeric or ordinal column that were counted beside it."""
-    labels = counts.labels[counts.vocabulary.index(name + BINNED)]
-    mass = counts.value_counts[counts.span(name + BINNED)].astype(float)
+    column = counts.vocabulary.index(bins_of(counts, name))
+    labels, mass = counts.labels[column], counts.value_counts[counts.span(column)].astype(float)
     missing = labels.index(None) if None in labels else None
     if name in numbering.levels:
         levels = numbering.levels[name]
@@ -657,7 +663,16 @@ def along(rows: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def bent(rows: np.ndarray) -> np.ndarray:
     """Return the same curves as sums, for systems that have no cells: see :func:`terms`."""
-    return np.linalg.solve(terms(KNOTS), rows)
+    return kinked(KNOTS, rows)
+
+
+def kinked(knots: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return curves with any knots as sums: a bend changes their slope by twice what it takes."""
+    slopes = np.diff(rows, axis=0) / np.diff(knots)[:, None]
+    often = np.vstack([np.diff(slopes, axis=0) / 2, (slopes[:1] + slopes[-1:]) / 2])
+    middle = len(knots) // 2
+    here = terms(knots[[middle]], knots[1:-1])[:, :-1]
+    return np.vstack([often, rows[[middle]] - here @ often])
 
 
 def terms(z: np.ndarray, bends: np.ndarray = BENDS) -> np.ndarray:

@@ -27,6 +27,7 @@ from tabweave.blocks.numbers import (
     Knots,
     bin_knots,
     binned,
+    bins_of,
     knots_of,
     ladder,
     quantile_edges,
@@ -207,8 +208,7 @@ class SupervisedWeave(Weave):
         features, curves, total = [], [], 0.0
         for name in self.schema_.names:
             weight = self.weights_[name]
-            binned_name = name if name in self._plain else name + BINNED
-            span = coupled.span(binned_name)
+            span = coupled.span(bins_of(coupled, name))
             f = coupled.value_counts[span] / coupled.n
             own = smoothed[span]
             size = 1 - (f / f.sum()) @ (f / f.sum()) if name in self._plain else 1.0
@@ -246,7 +246,7 @@ class SupervisedWeave(Weave):
         none = np.zeros(linear.shape[1])
         lines = [
             Curve(c.name, c.knots, np.zeros((len(c.knots.x), 0)), np.zeros(0)).beside(
-                linear[coupled.span(c.name + BINNED)], none
+                linear[coupled.span(bins_of(coupled, c.name))], none
             )
             for c in curves
         ]

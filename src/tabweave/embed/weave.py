@@ -24,9 +24,11 @@ from tabweave.blocks.numbers import (
     Curves,
     Knots,
     Numbering,
+    bins_of,
     knots_of,
     ladder,
     moments_of,
+    ordered,
 )
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
@@ -169,6 +171,10 @@ class Weave(ValueEmbedder):
             self._numbering = Numbering.of(table, int(self.n_bins))
         return self._numbering.expand(table)
 
+    def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
+        """Return a table with bins, and its classes."""
+        return self._expand(table), y
+
     def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
         if sample_weight is not None:
             raise ValueError("sample_weight is for rows in memory; read the source first")
@@ -176,8 +182,11 @@ class Weave(ValueEmbedder):
         schema = Schema.of(self.schema) if known.schema is None else self.schema_
         if known.schema is not None:
             known = known.select(schema.names)
-        name = y if isinstance(y, str) and self._uses_classes else None
-        return count_for(X, name, schema, known, numbers=self._numbers, expand=self._expand)
+        name = y if isinstance(y, str) else None
+        counts = count_for(X, name, schema, known, numbers=self._numbers, expand=self._expand_rows)
+        if self._uses_classes:
+            return counts
+        return replace(counts, classes=None, class_pairs=None, class_n=None)
 
     def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
         """Keep the first counts, and of the columns what was counted beside their bins."""
@@ -186,29 +195,36 @@ class Weave(ValueEmbedder):
         return super()._start(counts, schema)
 
     def _counted(self, counts: Counts) -> Schema:
-        """Return the columns that counts are of; raise for numbers that were not binned."""
+        """Return the columns that counts are of; raise for numbers whose bins are not known."""
         schema = counts.schema
         assert schema is not None
         numbers = {column.name for column in schema.numeric}
         bins = {n for n in schema.names if n.endswith(BINNED) and n.removesuffix(BINNED) in numbers}
-        if "_numbering" not in vars(self) or not bins <= {n + BINNED for n in self._binned()}:
-            self._numbering = Numbering({}, {}, bins=False)
-        levels = self._numbering.levels
-        for name in numbers:
-            if name + BINNED not in bins:
-                raise ValueError(
-                    f"column {name!r} is numeric, and these counts hold no bins of it; fit "
-                    "on rows, leave the column out, or declare it nominal and count again"
-                )
         kept = [column for column in schema.columns if column.name not in bins]
+        plain = {
+            c.name: c.levels or ordered(counts.labels[counts.vocabulary.index(c.name)])
+            for c in kept
+            if c.kind == "ordinal"
+        }
+        if "_numbering" not in vars(self) or plain or not bins <= self._binned():
+            self._numbering = Numbering({}, plain, bins=False)
+        for name in numbers:
+            if name + BINNED not in bins & self._binned():
+                raise ValueError(
+                    f"column {name!r} is numeric, and these counts do not say where its bins lie; "
+                    "fit on rows, leave the column out, or declare it nominal and count again"
+                )
+        levels = self._numbering.levels
         columns = [
             replace(c, kind="ordinal", levels=levels[c.name]) if c.name in levels else c
             for c in kept
         ]
         return replace(schema, columns=tuple(columns))
 
-    def _binned(self) -> list[str]:
-        return [*self._numbering.edges, *self._numbering.levels]
+    def _binned(self) -> set[str]:
+        """Return the columns of bins."""
+        names = [*self._numbering.edges, *self._numbering.levels]
+        return {name + BINNED for name in names} if self._numbering.bins else set()
 
     def _check_kinds(self, schema: Schema) -> None:
         """Every kind of column is read."""
@@ -276,14 +292,14 @@ class Weave(ValueEmbedder):
         """Return both on the 2k directions in which objects differ most, to be summed."""
         valued = self._valued()
         tables = dict(zip(valued, features, strict=True))
-        tables |= {c.name + BINNED: c.at_values(coupled) for c in curves}
+        tables |= {bins_of(coupled, c.name): c.at_values(coupled) for c in curves}
         order = coupled.names
         axes = leading_axes(coupled, [tables[name] for name in order], 2 * int(self.n_clusters))  # type: ignore[arg-type]
         edges = np.cumsum([0, *(tables[name].shape[1] for name in order)])
         along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
         own = coupled.select(valued)
         flat = [tables[name] @ along[name] for name in valued]
-        moved = [c.moved(along[c.name + BINNED]) for c in curves]
+        moved = [c.moved(along[bins_of(coupled, c.name)]) for c in curves]
         summed = ValueTables.from_features(flat, own, combine="sum")
         return summed, joined(moved, self._numbering.levels)
 
@@ -317,14 +333,28 @@ class Weave(ValueEmbedder):
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file, of categories only."""
-        if "counts_" in state:
-            state.setdefault("_numbering", Numbering({}, {}, bins=False))
-        state.setdefault("n_bins", N_BINS)
+        """Return the state of an older file, to which every column was one of categories."""
+        if "counts_" in state and "_numbering" not in state:
+            schema = nominal(state["schema_"])
+            counts = replace(state["counts_"], schema=schema)
+            state |= {"_numbering": Numbering({}, {}, bins=False)}
+            state |= {"schema_": schema, "counts_": counts}
+            if "tables_" in state:
+                learned = state.get("_learned") or ("tables_", "weights_", "landmarks_")
+                state |= {"numbers_": None, "_learned": (*learned, "numbers_")}
         return super()._upgraded(state)
 
 
 # -- columns ------------------------------------------------------------------------------------
+
+
+def nominal(schema: Schema) -> Schema:
+    """Return a schema whose grades are categories."""
+    columns = (
+        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
+        for c in schema.columns
+    )
+    return replace(schema, columns=tuple(columns))
 
 
 def tie_weights(counts: Counts) -> np.ndarray:
@@ -395,7 +425,8 @@ class Curve:
 
     def at_values(self, counts: Counts) -> np.ndarray:
         """Return the coordinates of each bin, as counts have them."""
-        out = np.zeros((counts.sizes[counts.vocabulary.index(self.name + BINNED)], self.width))
+        column = counts.vocabulary.index(bins_of(counts, self.name))
+        out = np.zeros((counts.sizes[column], self.width))
         out[self.knots.value] = self.rows  # of the two knots of an outer bin, either will do
         inner = self.knots.share > 0
         out[self.knots.value[inner]] = self.rows[inner]

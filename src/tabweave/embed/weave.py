@@ -198,7 +198,7 @@ class Weave(ValueEmbedder):
         """Return the columns that counts are of; raise for numbers whose bins are not known."""
         schema = counts.schema
         assert schema is not None
-        numbers = {column.name for column in schema.numeric}
+        numbers = [column.name for column in schema.numeric]
         bins = {n for n in schema.names if n.endswith(BINNED) and n.removesuffix(BINNED) in numbers}
         kept = [column for column in schema.columns if column.name not in bins]
         plain = {

@@ -34,7 +34,7 @@ POWERS = (0.5, 1.0)  # of the weights of columns
 DISCRIMINANTS = (0.0, 0.3, 1.0)
 LINEAR = (0.0, 0.5, 1.0)  # share of the linear prediction, for numbers
 _AVERAGED = 3  # numbers of neighbours that vote together
-_REFERENCE = 20_000  # rows at most among which neighbours are looked for when members are compared
+_REFERENCE = 10_000  # rows at most among which neighbours are looked for when members are compared
 _FEW = 10  # rows below which nothing is compared
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
@@ -58,7 +58,7 @@ class _Neighbors(TabularInput, Estimator):
         *,
         embedder: Any = "validated",
         sharpness: float = 4.0,
-        n_validation: int = 2000,
+        n_validation: int = 1000,
         schema: Any = None,
         random_state: Any = 0,
     ) -> None:
@@ -259,8 +259,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     sharpness : float, default=4.0
         A neighbour at squared distance d votes with ``exp(-sharpness · d / d_k)``, d_k that of the
         last one; 0 gives all the same vote.
-    n_validation : int, default=2000
-        How many rows at most are asked when members are compared, among at most 20,000 others: the
+    n_validation : int, default=1000
+        How many rows at most are asked when members are compared, among at most 10,000 others: the
         cost of choosing does not grow with the rows beyond that.
     schema : Schema or mapping of column to kind, optional
         What the columns are; numbers are numeric unless declared otherwise.
@@ -520,7 +520,9 @@ def _split_distances(
     block: Block, model: SupervisedWeave, table: Table, asked: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return squared distances by the columns, and by the discriminant."""
-    left, right = (block.coordinates(take_rows(table, rows)) for rows in (asked, others))
+    left, right = (
+        block.coordinates(take_rows(table, rows), dtype=np.float32) for rows in (asked, others)
+    )
     linear = model.discriminant_
     edge = block.width - (0 if linear is None else linear.width)
     columns = squares(left[:, :edge], right[:, :edge])

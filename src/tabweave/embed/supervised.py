@@ -41,6 +41,7 @@ from tabweave.embed.weave import N_BINS, Curve, Weave, column_names, joined, mea
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Table, take_rows
+from tabweave.search.scan import Derived
 
 FOLDS = 5
 _FLOOR = 0.01  # least tie of a column, of the largest
@@ -57,7 +58,7 @@ _FREQUENT = 256  # values of a column that have a coefficient of their own
     needs_y=True,
     page="weave",
 )
-class SupervisedWeave(Weave):
+class SupervisedWeave(Derived, Weave):
     """Embed the rows of any table by couplings and by what they say of a target.
 
     Parameters
@@ -195,14 +196,25 @@ class SupervisedWeave(Weave):
         ties = class_ties(coupled, _pairs(coupled))
         weights = np.maximum(ties, _FLOOR * ties.max()) ** self.weight_power
         self.weights_ = column_names(coupled.names, mean_one(weights))
-        self.landmarks_: dict[str, int] = {}
-        self._plain = {
-            name: compacted(self._couplings(coupled, name, match=0.0)) for name in self._valued()
-        }
+        self._plain, self.landmarks_ = self._known_couplings(coupled)
         taught = self._taught(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
         self.tables_, self.numbers_ = taught.tables, taught.numbers
         self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
+
+    def _known_couplings(self, coupled: Counts) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+        """Return the couplings of each column's values, and the columns seen by landmarks.
+
+        They know nothing of the target: members of the family that differ in weights share them.
+        """
+        if vars(self).get("_cache", (None,))[0] is not self.counts_:
+            self.landmarks_: dict[str, int] = {}
+            found = {
+                name: compacted(self._couplings(coupled, name, match=0.0))
+                for name in self._valued()
+            }
+            self._cache = self.counts_, found, self.landmarks_
+        return self._cache[1:]
 
     def _coupled(self) -> Counts:
         """Return the counts of values and bins."""

@@ -65,12 +65,21 @@ class Filled:
             self.encoder.fit(filled)
         else:
             self.encoder.fit(filled, y)
-        raw = self._dense(self.encoder.transform(filled))
+        self._learn_scale(self._dense(self.encoder.transform(filled)))
+        return self
+
+    def fit_transform(self, X: pd.DataFrame, y: Any = None) -> np.ndarray:
+        """Return what the encoder gives its own rows: cross-fitted vectors, if it sees classes."""
+        self.means = means_of(X, self.numeric)
+        raw = self._dense(self.encoder.fit_transform(fill(X, self.numeric, self.means), y))
+        self._learn_scale(raw)
+        return (raw - self.mean) / self.std
+
+    def _learn_scale(self, raw: np.ndarray) -> None:
         self.mean, self.std = 0.0, 1.0
         if self.scale:
             self.mean, std = raw.mean(axis=0), raw.std(axis=0)
             self.std = np.where(std > 1e-12, std, 1)
-        return self
 
     def transform(self, X: pd.DataFrame) -> np.ndarray:
         filled = fill(X, self.numeric, self.means)
@@ -99,7 +108,7 @@ def target_encoding(kinds: dict[str, str], k: int) -> Any:
     from sklearn.preprocessing import StandardScaler, TargetEncoder
 
     numeric, other = names_of(kinds)
-    kind = "binary" if k == 2 else "multiclass"
+    kind = {0: "continuous", 2: "binary"}.get(k, "multiclass")  # no classes: a number
     parts = [
         ("z", StandardScaler(), numeric),
         ("t", TargetEncoder(target_type=kind, random_state=0), other),

@@ -81,7 +81,7 @@ LOST: dict[str, str] = {
     "NonBEND(column_weights)": _PUBLISHED,
     "NonBEND(truncation)": _METHOD,
     "NonBEND(max_iter)": _METHOD,
-    "NonBEND(verbose)": _METHOD,
+    "NonBEND(verbose)": "progress of the method, a function of a Progress, as in count",
     "UNICORN(objective)": _PUBLISHED,
     "UNICORN(delta)": _PUBLISHED,
     "UNICORN(sigma)": _PUBLISHED,

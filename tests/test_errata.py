@@ -22,7 +22,7 @@ RNG = np.random.default_rng(0)
 # -- cKML, chapter 4 ----------------------------------------------------------------------------
 
 
-def printed_inter_kernel(v, w):
+def published_inter_kernel(v, w):
     """exp(−z²) of two rows of counts over the values of another column."""
     both = v + w
     z = (both / both.sum() * abs(v / v.sum() - w / w.sum())).sum()
@@ -31,7 +31,7 @@ def printed_inter_kernel(v, w):
 
 def test_theorem_4_2_the_inter_coupling_kernel_is_indefinite():
     counts = np.array([[2, 0, 0], [1, 0, 0], [0, 1, 1]], float)  # v, w, u over a, b, c
-    K = np.array([[printed_inter_kernel(v, w) for w in counts] for v in counts])
+    K = np.array([[published_inter_kernel(v, w) for w in counts] for v in counts])
     centred = (np.eye(3) - 1 / 3) @ K @ (np.eye(3) - 1 / 3)
     assert np.linalg.eigvalsh(centred)[0] < -0.001
     rows = {"x": list("vvwuu"), "y": list("aaabc")}

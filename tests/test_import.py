@@ -44,6 +44,11 @@ def test_a_first_use_loads_little_more_than_scikit_learn():
     assert len(ours) <= 1.35 * len(theirs)
 
 
+def test_no_task_loads_numba_before_it_is_used():
+    rooms = "from tabweave.tasks import drift, recommend, river"
+    assert not packages(loaded_by(rooms)) & {"numba", "rich"}
+
+
 def test_needs_no_optional_package():
     blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in ["numba", *OPTIONAL])
     made = run(f"import sys; {blocked}; import tabweave; print(tabweave.OneHot())")

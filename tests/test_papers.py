@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tabweave import Counts, Table
-from tabweave.counts.couplings import conditional, frequencies
+from tabweave.counts.couplings import conditional
 from tabweave.embed.ckml import CKML
 from tabweave.embed.coupled_numeric import CoupledNumeric, powers
 from tabweave.embed.hierarchy import Tree
@@ -45,8 +45,8 @@ def test_objects_of_values_and_classes_definitions_3_1_and_3_2(counts):
 
 
 def test_frequencies_definition_3_3(counts):
-    assert frequencies(counts)[1][at(counts, "color", "white")] == 1 / 6
-    assert frequencies(counts)[2][at(counts, "root shape", "curled")] == 1 / 3
+    assert counts.frequencies[1][at(counts, "color", "white")] == 1 / 6
+    assert counts.frequencies[2][at(counts, "root shape", "curled")] == 1 / 3
 
 
 def test_conditional_probabilities_definition_3_4(counts):
@@ -59,7 +59,7 @@ def test_conditional_probabilities_definition_3_4(counts):
 
 def test_curled_and_slightly_curled_2_4_3(counts):
     """Equally frequent, but one goes with yellow and green, the other with green and black."""
-    f = frequencies(counts)[2]
+    f = counts.frequencies[2]
     curled, slightly = (at(counts, "root shape", v) for v in ("curled", "slightly curled"))
     assert f[curled] - f[slightly] == 0
     met = counts.block("root shape", "color") > 0
@@ -69,7 +69,7 @@ def test_curled_and_slightly_curled_2_4_3(counts):
 
 
 def test_intra_kernel_4_2_2(counts):
-    k = intra_kernel(frequencies(counts)[1])
+    k = intra_kernel(counts.frequencies[1])
     white, yellow, green = (at(counts, "color", v) for v in ("white", "yellow", "green"))
     assert k[white, yellow] == pytest.approx(math.exp(-1 / 36), rel=1e-15)
     assert k[yellow, green] == 1
@@ -90,7 +90,7 @@ def test_ranges_4_2(counts):
     Erratum: √(2 - 2/e) bounds the distances of k_Ia and k_Ie; that of their product is bounded by
     √(2 - 2/e²) only.
     """
-    for f in frequencies(counts):
+    for f in counts.frequencies:
         assert (intra_kernel(f) >= math.exp(-1)).all() and (intra_kernel(f) <= 1).all()
     rare = {"x": ["a"] * 99 + ["b"], "y": ["p"] * 99 + ["q"]}
     d = CKML().fit(rare).pairwise_distances(rare)[0, -1]

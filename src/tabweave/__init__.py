@@ -58,6 +58,8 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.rows.table import Table as Table
     from tabweave.search.index import SimilarityIndex as SimilarityIndex
     from tabweave.search.knn import WeightedKNN as WeightedKNN
+    from tabweave.search.neighbors import WeaveClassifier as WeaveClassifier
+    from tabweave.search.neighbors import WeaveRegressor as WeaveRegressor
     from tabweave.sources import CoCA as CoCA
     from tabweave.sources import GBCClassifier as GBCClassifier
     from tabweave.sources import GBCRegressor as GBCRegressor
@@ -75,6 +77,7 @@ _NAMES = {
     "rows.table": "Column Schema Table",
     "search.index": "SimilarityIndex",
     "search.knn": "WeightedKNN",
+    "search.neighbors": "WeaveClassifier WeaveRegressor",
     "sources": "CoCA GBCClassifier GBCRegressor HeMap Sources",
 }
 # Rooms that are reached by a shorter way than they lie.

@@ -134,11 +134,15 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     _uses_classes: ClassVar[bool] = False  # whether y is counted
     _has_vectors: ClassVar[bool] = True  # whether distances are those of vectors, at least nearly
 
-    schema: Any
-    unknown: Any
-    dtype: Any
     counts_: Counts
     schema_: Schema
+
+    def __init__(
+        self, *, schema: Any = None, unknown: str = "centroid", dtype: str = "float64"
+    ) -> None:
+        self.schema = schema
+        self.unknown = unknown
+        self.dtype = dtype
 
     @property
     def blocks_(self) -> Block:
@@ -316,15 +320,8 @@ class ValueEmbedder(Embedder):
     for the first method that needs what is learned.
     """
 
-    _numbers = "nominal"
+    _numbers: ClassVar[Literal["numeric", "nominal"]] = "nominal"
     _needs_rows: ClassVar[bool] = False  # whether counts alone are too little to learn from
-
-    def __init__(
-        self, *, schema: Any = None, unknown: str = "centroid", dtype: str = "float64"
-    ) -> None:
-        self.schema = schema
-        self.unknown = unknown
-        self.dtype = dtype
 
     def _learn(self, counts: Counts) -> ValueTables:
         raise NotImplementedError(f"{type(self).__name__} must implement _learn(counts)")

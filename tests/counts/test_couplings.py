@@ -13,13 +13,12 @@ from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.counts.couplings import (
     block_sums,
+    check_no_sets,
     conditional,
     context,
-    frequencies,
     information,
     marginal_counts,
     partners,
-    refuse_sets,
     shares,
     symmetric_uncertainty,
 )
@@ -63,7 +62,7 @@ def test_smoothed_spaces_are_the_formulas(s, storage, monkeypatch):
     for a, name in enumerate(counts.names):
         inter, reverse = full(couplings.inter(counts, a, s)), full(couplings.reverse(counts, a, s))
         by_class = full(couplings.by_class(counts, a, s))
-        assert np.allclose(full(couplings.intra(counts, a))[:, 0], frequencies(counts)[a])
+        assert np.allclose(full(couplings.intra(counts, a))[:, 0], counts.frequencies[a])
         others = [(b, w) for b in counts.names if b != name for w in counts.labels[_at(counts, b)]]
         for i, v in enumerate(counts.labels[a]):
             has_v = [x == v for x in X[name]]
@@ -115,7 +114,7 @@ def test_the_family_of_section_6_2_3():
 
 def test_inertia_is_the_weighted_trace_of_the_centred_kernel():
     counts = Counts.of(Table.of(rows_of(3)))
-    f, marks = frequencies(counts)[2], np.arange(5)
+    f, marks = counts.frequencies[2], np.arange(5)
     spaces = {"inter": couplings.inter(counts, 2, 5.0)}
     for block in couplings.kernel_blocks(spaces, couplings.kernel_family(), marks):
         centre = np.eye(5) - np.outer(np.ones(5), f)
@@ -197,7 +196,7 @@ def test_frequencies_and_conditionals_are_shares_of_rows(seed):
     counts = counted(rows)
     for a, labels in enumerate(counts.labels):
         for i, v in enumerate(labels):
-            assert frequencies(counts)[a][i] == sum(r[a] == v for r in rows) / len(rows)
+            assert counts.frequencies[a][i] == sum(r[a] == v for r in rows) / len(rows)
             for b, others in enumerate(counts.labels):
                 for j, w in enumerate(others):
                     having = [r for r in rows if r[b] == w]
@@ -276,7 +275,7 @@ def test_sets_count_incidences():
     assert np.allclose(p.sum(axis=0), 1) and np.allclose(p[:, 0], [0.5, 0.5])
     assert (symmetric_uncertainty(counts) <= 1).all()
     with pytest.raises(ValueError, match="'tags' is set-valued"):
-        refuse_sets(counts, "this")
+        check_no_sets(counts, "this")
 
 
 def test_shares_of_an_empty_row_are_zero():

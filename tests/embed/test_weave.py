@@ -10,7 +10,6 @@ from sklearn.decomposition import PCA
 from tabweave import Column, Counts, OneHot, Table, Weave
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
-from tabweave.counts.couplings import frequencies
 from tabweave.datasets import led24, make_coupled, three_of_9
 
 
@@ -88,7 +87,7 @@ def test_columns_are_scaled_as_mismatches_are():
     X = table(5, n=300)
     weave, one_hot = Weave().fit(X), OneHot().fit(X)
     for a, name in enumerate(weave.counts_.names):
-        f = frequencies(weave.counts_)[a]
+        f = weave.counts_.frequencies[a]
         ours = weave.value_distances(name).to_numpy() ** 2 / weave.weights_[name]
         plain = one_hot.value_distances(name).to_numpy() ** 2 / 2
         assert f @ ours @ f == pytest.approx(f @ plain @ f)
@@ -402,7 +401,7 @@ def test_landmarks_say_so_and_are_close():
 def test_kernels_can_be_chosen():
     X = table(4)
     linear = Weave(kernels=couplings.kernel_family((), (1,))).fit(X)
-    f = frequencies(linear.counts_)[0]
+    f = linear.counts_.frequencies[0]
     found = linear.value_distances("x0").to_numpy() ** 2 / linear.weights_["x0"]
     assert f @ found @ f == pytest.approx(1 - f @ f)
     assert not np.allclose(linear.pairwise_distances(X), Weave().fit(X).pairwise_distances(X))

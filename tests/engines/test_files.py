@@ -202,3 +202,17 @@ def test_arguments_that_make_no_sense(tmp_path):
         count(path, columns=["a"], y="a")
     with pytest.raises(ValueError, match="which is for files of text"):
         read("SELECT 1 AS a", columns={"a": "VARCHAR"})
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+@pytest.mark.parametrize("name", ["a[1]", "a*", "a?"])
+def test_a_name_that_looks_like_a_pattern_is_that_file(tmp_path, name, ending):
+    """DuckDB would read what matches instead."""
+    for stem, cell in ((name, "right"), ("a1", "wrong")):
+        path = tmp_path / f"{stem}.{ending}"
+        if ending == "parquet":
+            parquet.write_table(pa.table({"k": [cell]}), path)
+        else:
+            path.write_text(f"k\n{cell}\n" if ending == "csv" else f'{{"k": "{cell}"}}\n')
+    path = tmp_path / f"{name}.{ending}"
+    assert count(path, engine="duckdb").labels == count(str(path)).labels == (("right",),)

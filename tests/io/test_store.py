@@ -550,6 +550,13 @@ FORGERIES = {
     "deep": put("schema", eval("[" * 90 + "]" * 90)),
 }
 HARMLESS = {"deep", "schema"}
+TABLES = {
+    "code": ("color", lambda c: c["codes"].__setitem__(3, 200)),
+    "element": ("tags", lambda c: c["codes"].__setitem__(0, 9)),
+    "negative start": ("tags", lambda c: c["starts"].__setitem__(0, -5)),
+    "falling starts": ("tags", lambda c: c["starts"].__setitem__(1, 4)),
+    "last start": ("tags", lambda c: c["starts"].__setitem__(-1, 99)),
+}
 REFUSED = ("os", "sklearn.ensemble", "tabweave.apps")
 
 
@@ -564,6 +571,61 @@ def test_forged_content_is_refused(tmp_path, name):
     with pytest.raises(ValueError, match=r"forged\.tabweave is damaged"):
         tabweave.load(path)
     assert not {m for m in set(sys.modules) - before if m.startswith(REFUSED)}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_codes_of_a_forged_table_are_refused(tmp_path, name):
+    """Compiled loops trust codes: one beyond the labels would read foreign memory."""
+    column, change = TABLES[name]
+    table = Table.of(
+        {"color": ["red", "blue", "red", "red"], "tags": [["a"], ["a", "b"], [], ["b"]]},
+        {"tags": "set"},
+    )
+    data = table[column]
+    change(vars(data))
+    tabweave.export.save(table, tmp_path / "t")
+    with pytest.raises(ValueError, match=r"t is damaged: expected (codes of|offsets that rise)"):
+        tabweave.load(tmp_path / "t")
+
+
+def test_columns_of_a_forged_table_have_its_length_and_kind(tmp_path):
+    table = Table.of({"a": ["x", "y"], "b": [1.5, 2.5]})
+    a, b = table.columns
+    for columns, n_rows in (((a, b), 3), ((b, a), 2)):
+        tabweave.export.save(Table(table.schema, columns, n_rows), tmp_path / "t")
+        with pytest.raises(ValueError, match=rf"column 'a': expected {n_rows} nominal cells, got"):
+            tabweave.load(tmp_path / "t")
+
+
+def test_forged_parts_deep_inside_are_refused(tmp_path):
+    """Tables are checked wherever they lie, not only where an estimator usually has them."""
+    model = MixedEmbedder(Weave(), schema=NOMINAL).fit(ROWS)
+    tables = model.categorical_.tables_.tables
+    tables[0] = tables[0][:1]
+    model.save(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"m is damaged: column 'color': expected rows for"):
+        tabweave.load(tmp_path / "m")
+    model = NonBEND(n_fits=1, schema=NOMINAL).fit(ROWS)
+    model._distinct.cells[0, 0] = 10_000
+    model.save(tmp_path / "m")
+    with pytest.raises(ValueError, match="m is damaged: expected cells of"):
+        tabweave.load(tmp_path / "m")
+    model = KModes(2).fit(ROWS)
+    layout = next(v for v in vars(model).values() if type(v).__name__ == "Layout")
+    layout.offsets[1] += 1000
+    model.save(tmp_path / "m")
+    with pytest.raises(ValueError, match="m is damaged: expected tables of"):
+        tabweave.load(tmp_path / "m")
+
+
+def test_a_pipeline_comes_back_without_its_cache(tmp_path):
+    from sklearn.pipeline import make_pipeline
+
+    cached = make_pipeline(PCA(1), memory=str(tmp_path / "cache"))
+    MixedEmbedder(numeric=cached).save(tmp_path / "m")
+    with pytest.warns(UserWarning, match=r"Pipeline was saved with memory='.*', which is dropped"):
+        model = tabweave.load(tmp_path / "m")
+    assert model.numeric.memory is None
 
 
 def test_parts_of_another_scikit_learn_are_reported(tmp_path, monkeypatch):

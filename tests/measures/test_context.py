@@ -1,4 +1,4 @@
-"""Context measures against their printed definitions, with loops over rows."""
+"""Context measures against their published definitions, with loops over rows."""
 
 import math
 from itertools import chain, combinations
@@ -63,7 +63,7 @@ def values(rows, a):
     return {r[a] for r in rows}
 
 
-def printed_ahmad(rows, a, v, w):
+def published_ahmad(rows, a, v, w):
     """Eq. (2.10), the best of all subsets."""
     others = [b for b in range(len(rows[0])) if b != a]
     total = 0
@@ -79,7 +79,7 @@ def printed_ahmad(rows, a, v, w):
     return total / len(others)
 
 
-def printed_le_ho(rows, a, v, w):
+def published_le_ho(rows, a, v, w):
     """Eq. (2.8), with one extra row spread like the other column."""
     total = 0
     for b in range(len(rows[0])):
@@ -94,7 +94,7 @@ def printed_le_ho(rows, a, v, w):
     return total
 
 
-def printed_context(rows, a):
+def published_context(rows, a):
     """Eqs. (2.19)-(2.21), removing the least relevant redundant column until none is left."""
     columns = [list(c) for c in zip(*rows, strict=True)]
 
@@ -115,30 +115,30 @@ def printed_context(rows, a):
     return kept
 
 
-def printed_dilca(rows, a, v, w):
+def published_dilca(rows, a, v, w):
     """Eq. (2.22)."""
-    kept = printed_context(rows, a)
+    kept = published_context(rows, a)
     met = [(b, q) for b in kept for q in values(rows, b)]
     square = sum((p(rows, b, q, a, v) - p(rows, b, q, a, w)) ** 2 for b, q in met)
     size = sum(len(values(rows, b)) for b in kept)
     return math.sqrt(square / size) if size else 0
 
 
-PRINTED = {"ahmad": printed_ahmad, "le_ho": printed_le_ho, "dilca": printed_dilca}
+PUBLISHED = {"ahmad": published_ahmad, "le_ho": published_le_ho, "dilca": published_dilca}
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize("name", PUBLISHED)
 @pytest.mark.parametrize("seed", range(3))
-def test_equals_the_printed_definition(name, seed):
+def test_equals_the_published_definition(name, seed):
     rows = random_rows(seed)
     counts = counted(rows)
     for a, found in enumerate(MEASURES[name].function(counts)):
         for i, v in enumerate(counts.labels[a]):
             for j, w in enumerate(counts.labels[a]):
-                assert found[i, j] == pytest.approx(PRINTED[name](rows, a, v, w), abs=1e-12)
+                assert found[i, j] == pytest.approx(PUBLISHED[name](rows, a, v, w), abs=1e-12)
 
 
-def printed_jia(rows, first, second):
+def published_jia(rows, first, second):
     """Eqs. (2.12)-(2.17) for two rows."""
     n, n_columns = len(rows), len(rows[0])
     columns = [list(c) for c in zip(*rows, strict=True)]
@@ -163,14 +163,14 @@ def printed_jia(rows, first, second):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_jia_equals_the_printed_definition(seed):
+def test_jia_equals_the_published_definition(seed):
     rows = random_rows(seed, n=14)
     counts = counted(rows)
     new = [["never", *rows[0][1:]], rows[1], ["never"] * 4]
     found = jia(counts, codes(counts, rows), codes(counts, new))
     for i, first in enumerate(rows):
         for j, second in enumerate(new):
-            assert found[i, j] == pytest.approx(printed_jia(rows, first, second), abs=1e-12)
+            assert found[i, j] == pytest.approx(published_jia(rows, first, second), abs=1e-12)
 
 
 def test_jia_is_symmetric_and_zero_for_equal_rows():

@@ -1,4 +1,4 @@
-"""COS against its printed definition, and what makes it a metric."""
+"""COS against its published definition, and what makes it a metric."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def counted(rows):
     return Counts.of(Table.of(columns))
 
 
-def printed_similarities(rows, a, v, w):
+def published_similarities(rows, a, v, w):
     """Eqs. (2.7), (2.11) with α = 1/(A - 1); 1 for equal values."""
     if v == w:
         return 1, 1
@@ -44,14 +44,14 @@ def printed_similarities(rows, a, v, w):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_cos_equals_the_printed_definition(seed):
+def test_cos_equals_the_published_definition(seed):
     rows = random_rows(seed)
     counts = counted(rows)
     found = zip(cos_intra(counts), cos_inter(counts), cos(counts), strict=True)
     for a, (intra, inter, both) in enumerate(found):
         for i, v in enumerate(counts.labels[a]):
             for j, w in enumerate(counts.labels[a]):
-                s, t = printed_similarities(rows, a, v, w)
+                s, t = published_similarities(rows, a, v, w)
                 assert intra[i, j] == pytest.approx(1 - s)
                 assert inter[i, j] == pytest.approx(1 - t)
                 assert both[i, j] == pytest.approx(1 - s * t)

@@ -29,7 +29,7 @@ def counted(rows, y=None):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_vdm_equals_the_printed_definition(seed):
+def test_vdm_equals_the_published_definition(seed):
     rows, y = random_rows(seed)
     counts = counted(rows, y)
 

@@ -42,7 +42,7 @@ def test_settings_of_non_bend_move_to_its_method():
     before = {"truncation": 12, "max_iter": 7, "verbose": True, "column_weights": "none"}
     for method, engine in (("vi", VI), ("gibbs", Gibbs)):
         model = restored(tabweave.NonBEND, state("NonBEND", method=method, **before))
-        assert model.method == engine(truncation=12, max_iter=7, verbose=True)
+        assert model.method == engine(truncation=12, max_iter=7)
 
 
 def test_a_start_of_helic_becomes_a_variant():

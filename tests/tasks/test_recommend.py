@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from tabweave import OneHot
-from tabweave.tasks import recommend as kernels
 from tabweave.tasks.recommend import (
     MatrixFactorization,
+    Ratings,
+    Side,
+    draw_factors,
     draw_prior,
     find_groups,
     load_movielens,
@@ -35,10 +37,10 @@ def test_factors_follow_their_gaussian_conditional():
     prior = (root @ root.T + np.eye(d))[None]
     beta = 1.7
     starts = 3 * np.arange(n + 1)
-    drawn = kernels.draw_factors(
-        starts, np.tile(partners, n), np.tile(residuals, n), other, beta, np.zeros(n, np.intp),
-        mean, prior, rng.normal(size=(n, d)),
-    )  # fmt: skip
+    own = Ratings(starts, np.tile(partners, n), np.tile(residuals, n))
+    none = np.zeros(n, np.intp)
+    side = Side(np.arange(n), none, np.zeros((n, d)), mean, prior, [])
+    drawn = draw_factors(own, other, beta, side, rng.normal(size=(n, d)))
     V = other[partners]
     precision = prior[0] + beta * V.T @ V
     expected = np.linalg.solve(precision, prior[0] @ mean[0] + beta * V.T @ residuals)

@@ -310,8 +310,10 @@ class Summed(Block):
 
     def export(self, unknown: Unknown = "centroid") -> list[Step]:
         """Return the sum of the blocks' steps."""
-        steps = [step for block in self.blocks for step in block.export(unknown)]
-        return [Sum(tuple(part for step in steps for part in getattr(step, "steps", (step,))))]
+        steps: list[Lookup | Line] = []
+        for step in (step for block in self.blocks for step in block.export(unknown)):
+            steps += step.steps if isinstance(step, Sum) else (step,)
+        return [Sum(tuple(steps))]
 
     def only(self, names: Iterable[str]) -> Block | None:
         """Return the sum of what is left."""

@@ -240,7 +240,7 @@ class Curves(Block):
         return self._of(chosen) if chosen else None
 
     def _of(self, chosen: list[int]) -> Curves:
-        fields = {n: [getattr(self, n)[j] for j in chosen] for n in _OF_A_COLUMN}
+        fields: dict[str, Any] = {n: [getattr(self, n)[j] for j in chosen] for n in _OF_A_COLUMN}
         return replace(self, **fields)
 
     @property

@@ -33,7 +33,7 @@ from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import (
     Bucket,
-    Label,
+    OfVocabulary,
     Unknown,
     Vocabulary,
     buckets_from_text,
@@ -44,7 +44,7 @@ from tabweave.rows.vocabulary import (
 
 @storable
 @dataclass(frozen=True, eq=False)
-class ValueTables(Block):
+class ValueTables(OfVocabulary, Block):
     """One table of rows per categorical column.
 
     Attributes
@@ -113,17 +113,15 @@ class ValueTables(Block):
             state["vocabulary"] = Vocabulary(tuple(names), tuple(map(buckets_from_text, labels)))
         return state
 
+    def _check_loaded(self) -> None:
+        for name, labels, rows in zip(self.names, self.labels, self.tables, strict=True):
+            if rows.ndim != 2 or len(rows) != len(labels) + 1:
+                raise ValueError(
+                    f"column {name!r}: expected rows for {len(labels)} values and an unknown one, "
+                    f"got a table of shape {rows.shape}"
+                )
+
     # -- shape -----------------------------------------------------------------------------
-
-    @property
-    def names(self) -> list[str]:
-        """The columns."""
-        return list(self.vocabulary.names)
-
-    @property
-    def labels(self) -> tuple[tuple[Label, ...], ...]:
-        """The values of each column."""
-        return self.vocabulary.labels
 
     @property
     def widths(self) -> list[int]:

@@ -292,6 +292,14 @@ class Layout:
             starts=np.concatenate([[0], np.cumsum(sizes**2)]),
         )
 
+    def _check_loaded(self) -> None:
+        sizes = np.array([len(labels) + 1 for labels in self.labels], np.int64)
+        for given, wanted in ((self.offsets, sizes), (self.starts, sizes**2)):
+            if not np.array_equal(given, np.concatenate([[0], np.cumsum(wanted)])):
+                raise ValueError(f"expected tables of {sizes} values, got others")
+        if self.tables.shape != (self.starts[-1],):
+            raise ValueError(f"expected {self.starts[-1]} cells, got {self.tables.shape}")
+
     def indices(self, table: Table) -> np.ndarray:
         """Return the indices of the values of each row."""
         return self._shifted(value_codes(self.metric, table), slice(None))

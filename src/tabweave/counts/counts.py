@@ -25,6 +25,7 @@ from tabweave.rows.cells import numbers
 from tabweave.rows.table import Codes, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import (
     Label,
+    OfVocabulary,
     Vocabulary,
     buckets_from_text,
     from_json,
@@ -38,7 +39,7 @@ Matrix = Any  # np.ndarray or scipy.sparse.csr_array
 
 @storable
 @dataclass(frozen=True, eq=False, repr=False)
-class Counts:
+class Counts(OfVocabulary):
     """How often values, pairs of values, and values with classes occur.
 
     Build one with :meth:`Counts.of`; add, subtract and compare them freely. Values are those that
@@ -208,16 +209,6 @@ class Counts:
     # -- reading ---------------------------------------------------------------------------
 
     @property
-    def names(self) -> list[str]:
-        """Names of the categorical columns."""
-        return list(self.vocabulary.names)
-
-    @property
-    def labels(self) -> tuple[tuple[Label, ...], ...]:
-        """The values of each categorical column."""
-        return self.vocabulary.labels
-
-    @property
     def sizes(self) -> np.ndarray:
         """Number of values of each categorical column."""
         return self.vocabulary.sizes
@@ -234,7 +225,7 @@ class Counts:
 
     @cached_property
     def frequencies(self) -> list[np.ndarray]:
-        """Share of the rows that have each value, per column."""
+        """Definition 3.3: ``f(v) = |g(v)| / n``, the share of rows with each value, per column."""
         return list(np.split(self.value_counts / self.n, self.offsets[1:-1]))
 
     def span(self, column: str | int) -> slice:
@@ -340,14 +331,12 @@ class Counts:
             labels = list(map(buckets_from_text, labels))
         names = tuple(column.name for column in schema.categorical)
         vocabulary = Vocabulary(names, tuple(labels))
-        n_values = vocabulary.n_values
         pairs = arrays.get("pairs")
         if "indptr" in arrays:
             parts = (arrays["data"], arrays["indices"], arrays["indptr"])
-            pairs = sparse.csr_array(parts, shape=(n_values, n_values))
-        if pairs is None or pairs.shape != (n_values, n_values):
-            raise ValueError(f"the pair counts do not fit {n_values} values")
-        return cls(
+            pairs = sparse.csr_array(parts, shape=(vocabulary.n_values, vocabulary.n_values))
+            pairs.check_format(full_check=True)
+        out = cls(
             schema=schema,
             n=header["n"],
             vocabulary=vocabulary,
@@ -357,6 +346,17 @@ class Counts:
             class_n=arrays.get("class_n"),
             exact_moments=arrays["digits"],
         )
+        out._check_loaded()
+        return out
+
+    def _check_loaded(self) -> None:
+        if self.schema is None:
+            return
+        size = self.vocabulary.n_values
+        if len(self.labels) != len(self.names) or np.shape(self.pairs) != (size, size):
+            raise ValueError(f"the pair counts do not fit {size} values")
+        if self.class_pairs is not None and len(self.class_pairs) != size:
+            raise ValueError(f"the class counts do not fit {size} values")
 
 
 def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:

@@ -1,8 +1,9 @@
-"""Spaces: counts in, what is known about values and columns out.
+"""Couplings: counts in, what they say of values and of columns out.
 
-Frequencies, conditional probabilities, information between columns, and the context of a column:
-the small pure functions that value measures and coupling spaces are made of. They read blocks of
-the pair counts, dense or sparse, one at a time, and never form a dense V × V matrix.
+Conditional probabilities, information between columns, and the context of a column: the small pure
+functions that value measures are made of. Below them the coupling spaces: the values of a column as
+points, and one Gram matrix for each space and kernel. Blocks of the pair counts, dense or sparse,
+are read one at a time; a dense V × V matrix is never formed.
 
 Pairs of columns are taken as joint distributions of incidences. For single-valued columns that is
 the usual joint distribution of rows; a row with a set counts once for each element.
@@ -22,15 +23,15 @@ from scipy.special import xlogy
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 
+Kernel = Callable[..., np.ndarray]
+WIDTHS = tuple(2.0**e for e in range(-5, 6))
+DEGREES = (1, 2, 3)
+MAX_LANDMARKS = 512
+NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 
 
 # -- values -------------------------------------------------------------------------------------
-
-
-def frequencies(counts: Counts) -> list[np.ndarray]:
-    """Definition 3.3: ``f(v) = |g(v)| / n``, the share of rows with each value, per column."""
-    return counts.frequencies
 
 
 def partners(counts: Counts, column: int) -> Iterator[tuple[int, np.ndarray]]:
@@ -155,28 +156,6 @@ def context(uncertainty: np.ndarray) -> np.ndarray:
     return chosen
 
 
-def refuse_sets(counts: Counts, who: str) -> None:
-    """Raise an error that names the first set-valued column, if there is one."""
-    for column in counts.schema.categorical if counts.schema else ():
-        if column.kind == "set":
-            raise ValueError(
-                f"column {column.name!r} is set-valued; {who} compares single values: "
-                "leave the column out, or use another measure"
-            )
-
-
-def refuse_many_values(counts: Counts, who: str, largest: int = 1 << 28) -> None:
-    """Refuse columns whose tables of all pairs of values (2 GB by default) are too large."""
-    sizes = counts.sizes.astype(np.int64)
-    if (sizes**2).sum() > largest:
-        worst = int(sizes.argmax())
-        raise ValueError(
-            f"column {counts.names[worst]!r} has {sizes[worst]} values, and {who} needs a table "
-            f"of all pairs of them ({sizes[worst] ** 2 * 8 / 1e9:.0f} GB): leave the column out, "
-            "group its values, or use Weave"
-        )
-
-
 def _column_of_value(counts: Counts) -> np.ndarray:
     return np.repeat(np.arange(len(counts.sizes)), counts.sizes)
 
@@ -189,16 +168,32 @@ def _without_noise(x: np.ndarray) -> np.ndarray:
     return np.where(x > _NOISE, x, 0.0)
 
 
-# -- Couplings: counts in, one Gram matrix per column, coupling space and kernel out
-
-Kernel = Callable[..., np.ndarray]
-WIDTHS = tuple(2.0**e for e in range(-5, 6))
-DEGREES = (1, 2, 3)
-MAX_LANDMARKS = 512
-NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
+# -- checks -------------------------------------------------------------------------------------
 
 
-# -- points -------------------------------------------------------------------------------------
+def check_no_sets(counts: Counts, who: str) -> None:
+    """Raise an error that names the first set-valued column, if there is one."""
+    for column in counts.schema.categorical if counts.schema else ():
+        if column.kind == "set":
+            raise ValueError(
+                f"column {column.name!r} is set-valued; {who} compares single values: "
+                "leave the column out, or use another measure"
+            )
+
+
+def check_table_size(counts: Counts, who: str, largest: int = 1 << 28) -> None:
+    """Refuse columns whose tables of all pairs of values (2 GB by default) are too large."""
+    sizes = counts.sizes.astype(np.int64)
+    if (sizes**2).sum() > largest:
+        worst = int(sizes.argmax())
+        raise ValueError(
+            f"column {counts.names[worst]!r} has {sizes[worst]} values, and {who} needs a table "
+            f"of all pairs of them ({sizes[worst] ** 2 * 8 / 1e9:.0f} GB): leave the column out, "
+            "group its values, or use Weave"
+        )
+
+
+# -- spaces -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -239,7 +234,7 @@ class Points:
 
 def intra(counts: Counts, column: int) -> Points:
     """Eqs. (6.2), (7.2): a value is its frequency f(v)."""
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     return Points(f[:, None], np.zeros(len(f)), np.zeros(1))
 
 
@@ -250,7 +245,7 @@ def inter(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
     """
     block, others = _with_others(counts, column)
     scale = 1 / (others + smoothing)
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     return Points(_scaled(block, scale), smoothing * f, scale)
 
 
@@ -270,7 +265,7 @@ def by_class(counts: Counts, column: int, smoothing: float = 0.0) -> Points:
     if counts.class_pairs is None or counts.class_n is None:
         raise ValueError("the class space needs classes; count the rows with y")
     scale = 1 / (counts.class_n + smoothing)
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     return Points(counts.class_pairs[counts.span(column)] * scale, smoothing * f, scale)
 
 
@@ -372,7 +367,7 @@ def column_blocks(
     smoothing: float,
 ) -> Iterator[KernelBlock]:
     """Yield the kernels of f(v), [p(v|w)] and [p(w|v)] in which the values of a column differ."""
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     spaces = {"intra": intra(counts, column)}
     if len(counts.names) > 1:
         spaces["inter"] = inter(counts, column, smoothing)

@@ -8,7 +8,6 @@ the name `class` or `target`, an empty cell where a value is missing. A `COLUMNS
 from __future__ import annotations
 
 import csv
-import glob
 import os
 import re
 from collections.abc import Callable
@@ -21,7 +20,7 @@ import numpy as np
 
 from tabweave.datasets import classic
 from tabweave.datasets.dataset import Dataset
-from tabweave.io.text import csv_header, sql_text
+from tabweave.io.text import csv_header, sql_path
 
 SUFFIX = ".csv.gz"
 LABELS = ("class", "target")
@@ -127,11 +126,10 @@ def read(path: Path, name: str) -> Dataset:
     # Everything is declared rather than sniffed, so that a column of digits stays one of strings.
     # The columns get numbers for names: header cells may differ by nothing but their case.
     types = ", ".join(f"c{i}: 'VARCHAR'" for i in range(len(header)))
-    source = sql_text(glob.escape(str(path)))
     with duckdb.connect() as database:
         try:
             database.execute(
-                f"CREATE TABLE cells AS FROM read_csv({source}, columns = {{{types}}}, "
+                f"CREATE TABLE cells AS FROM read_csv({sql_path(path)}, columns = {{{types}}}, "
                 "header = true, auto_detect = false, compression = 'gzip', delim = ',', "
                 "quote = '\"', escape = '\"', nullstr = '')"
             )

@@ -16,7 +16,7 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import frequencies, refuse_many_values, symmetric_uncertainty
+from tabweave.counts.couplings import check_table_size, symmetric_uncertainty
 from tabweave.embed.register import embedder
 from tabweave.measures.coupled import (
     Variant,
@@ -100,11 +100,11 @@ class CKML(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.variant = variant
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     def _learn(self, counts: Counts) -> ValueTables:
-        refuse_many_values(counts, "CKML")
+        check_table_size(counts, "CKML")
         self.alpha_ = column_couplings(symmetric_uncertainty(counts))
         self.beta_ = column_weights(counts, self.alpha_)
         grams = object_kernels(counts, self.variant, self.alpha_, self.beta_)
@@ -112,7 +112,7 @@ class CKML(ValueEmbedder):
         self.psd_clip_ = tables.repair
         self.squares_ = [
             _with_centroid(squared_distance(gram), f)
-            for gram, f in zip(grams, frequencies(counts), strict=True)
+            for gram, f in zip(grams, counts.frequencies, strict=True)
         ]
         self.distortion_ = np.array(
             [

@@ -97,10 +97,9 @@ class MixedEmbedder(Embedder):
     A missing number is a bin of its own in the couplings, and lies at the mean, with
     ``numeric="auto"`` on an axis of its own; a missing category is a value of its own.
     ``partial_fit`` keeps the bins of the first batch. ``fit_counts`` takes the counts of another
-    such model, or of plain rows if ``n_bins=1``: counts hold moments of numbers, and no bins.
-    Where the categorical embedder learns from classes (:class:`~tabweave.HELIC`), numbers do:
-    their columns count half alike, half as their bins are
-    tied to the classes.
+    such model, or of plain rows if ``n_bins=1``: counts hold moments of numbers, and no bins. Where
+    the categorical embedder learns from classes (:class:`~tabweave.HELIC`), numbers do: their
+    columns count half alike, half as their bins are tied to the classes.
 
     Examples
     --------
@@ -108,7 +107,7 @@ class MixedEmbedder(Embedder):
     >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
     >>> model = MixedEmbedder().fit(rows)
     >>> model.transform(rows).shape
-    (4, 7)
+    (4, 6)
     >>> list(model.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
     ['job', 'age']
     """

@@ -9,7 +9,7 @@ import numpy as np
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import refuse_many_values
+from tabweave.counts.couplings import check_table_size
 from tabweave.embed.register import embedder
 from tabweave.rows.vocabulary import Label
 
@@ -26,7 +26,7 @@ class OneHot(ValueEmbedder):
     schema : Schema or mapping of column to kind, optional
         What the columns are; undeclared ones are inferred.
     unknown : {"centroid", "error"}, default="centroid"
-        What becomes of values not seen in fit.
+        What becomes of values not seen in fit: the column's centroid, or an error.
     dtype : {"float64", "float32"}, default="float64"
         Type of the vectors.
 
@@ -51,7 +51,7 @@ class OneHot(ValueEmbedder):
     """
 
     def _learn(self, counts: Counts) -> ValueTables:
-        refuse_many_values(counts, "OneHot", 1 << 29)
+        check_table_size(counts, "OneHot", 1 << 29)
         identities = [np.eye(len(labels)) for labels in counts.labels]
         return ValueTables.from_features(identities, counts, compact=False)
 

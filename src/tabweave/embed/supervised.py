@@ -8,6 +8,7 @@ rows are seen once. A numeric target is seen through its quantile bins.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -41,6 +42,7 @@ from tabweave.embed.weave import N_BINS, Curve, Weave, joined, mean_one
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Table, take_rows
+from tabweave.search.scan import Derived
 
 FOLDS = 5
 _FLOOR = 0.01  # least tie of a column, of the largest
@@ -57,7 +59,7 @@ _FREQUENT = 256  # values of a column that have a coefficient of their own
     needs_y=True,
     page="weave",
 )
-class SupervisedWeave(Weave):
+class SupervisedWeave(Derived, Weave):
     """Embed the rows of any table by couplings and by what they say of a target.
 
     Parameters
@@ -115,8 +117,8 @@ class SupervisedWeave(Weave):
     """
 
     _uses_classes = True
-    n_clusters: ClassVar[None] = None
-    kernels: ClassVar[None] = None
+    n_clusters = None
+    kernels = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "discriminant": [Interval(Real, 0, None, closed="left")],
@@ -164,6 +166,11 @@ class SupervisedWeave(Weave):
         self.__dict__.pop("target_", None)
         return super().fit(X, y, sample_weight)
 
+    def fit_target(self, X: Any, y: Any, target: Target) -> Self:
+        """Learn from rows whose target is read as told."""
+        self.target_ = target
+        return super().fit(X, y)
+
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts with classes, however and wherever they were counted."""
         if counts.schema is not None and counts.class_pairs is None:
@@ -186,18 +193,34 @@ class SupervisedWeave(Weave):
             raise ValueError(
                 f"{type(self).__name__} needs two classes or more in y, got {counts.classes}"
             )
-        coupled = counts.select([c.name for c in counts.schema.categorical])  # type: ignore[union-attr]
+        coupled = self._coupled()
         ties = class_ties(coupled, _pairs(coupled))
         weights = np.maximum(ties, _FLOOR * ties.max()) ** self.weight_power
         self.weights_ = self._by_column(coupled.names, mean_one(weights))
-        self.landmarks_: dict[str, int] = {}
-        self._plain = {
-            name: compacted(self._couplings(coupled, name, match=0.0)) for name in self._valued()
-        }
+        self._plain, self.landmarks_ = self._known_couplings(coupled)
         taught = self._taught(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
         self.tables_, self.numbers_ = taught.tables, taught.numbers
         self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
+
+    def _known_couplings(self, coupled: Counts) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+        """Return the couplings of each column's values, and the columns seen by landmarks.
+
+        They know nothing of the target: members of the family that differ in weights share them.
+        """
+        if vars(self).get("_cache", (None,))[0] is not self.counts_:
+            self.landmarks_: dict[str, int] = {}
+            found = {
+                name: compacted(self._couplings(coupled, name, match=0.0))
+                for name in self._valued()
+            }
+            self._cache = self.counts_, found, self.landmarks_
+        return self._cache[1:]
+
+    def _coupled(self) -> Counts:
+        """Return the counts of values and bins."""
+        assert self.counts_.schema is not None
+        return self.counts_.select([c.name for c in self.counts_.schema.categorical])
 
     def _taught(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
@@ -228,29 +251,22 @@ class SupervisedWeave(Weave):
             size = mean_squared_rows(coupled, linear)
             factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
             found[""] = (float(factor), penalty)
-        return self._assembled(coupled, features, curves, found[""][0] * linear, found)
+        tables = ValueTables.from_features(features, coupled.select(self._valued()), compact=False)
+        numbers = joined(curves, self._numbering.levels)
+        return Taught(tables, numbers, *self._lines(coupled, found[""][0] * linear), found)
 
-    def _assembled(
-        self,
-        coupled: Counts,
-        features: list[np.ndarray],
-        curves: list[Curve],
-        linear: np.ndarray,
-        scales: Scales,
-    ) -> Taught:
-        levels = self._numbering.levels
+    def _lines(self, coupled: Counts, linear: np.ndarray) -> tuple[ValueTables, Curves | None]:
+        """Return a row for each value as tables and curves to be summed."""
         own = coupled.select(self._valued())
-        tables = ValueTables.from_features(features, own, compact=False)
         rows = [linear[coupled.span(name)] for name in own.names]
         summed = ValueTables.from_features(rows, own, combine="sum")
-        none = np.zeros(linear.shape[1])
-        lines = [
-            Curve(c.name, c.knots, np.zeros((len(c.knots.x), 0)), np.zeros(0)).beside(
-                linear[coupled.span(bins_of(coupled, c.name))], none
-            )
-            for c in curves
-        ]
-        return Taught(tables, joined(curves, levels), summed, joined(lines, levels), scales)
+        curves = []
+        for name in self._numbered():
+            knots = knots_of(coupled, name, self._numbering)
+            bare = Curve(name, knots, np.zeros((len(knots.x), 0)), np.zeros(0))
+            own = linear[coupled.span(bins_of(coupled, name))]
+            curves.append(bare.beside(own, np.zeros(linear.shape[1])))
+        return summed, joined(curves, self._numbering.levels)
 
     def _linear(
         self, coupled: Counts, pairs: np.ndarray, points: np.ndarray, penalty: float | None
@@ -324,24 +340,39 @@ class SupervisedWeave(Weave):
             return self.transform(X)
         table = self._read_fitted(X)
         out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
-        for rows, block in self._without(table, y):
-            out[rows] = block.coordinates(
-                take_rows(table, rows), dtype=out.dtype, unknown=self._policy()
-            )
+        for rows, pairs in self.left_out(table, y):
+            block = self.taught_by(pairs)
+            part = take_rows(table, rows)
+            out[rows] = block.coordinates(part, dtype=out.dtype, unknown=self._policy())
         return out
 
-    def _without(self, table: Table, y: Any) -> Any:
-        """Yield parts of the rows, and the blocks that the others teach."""
-        coupled = self.counts_.select([c.name for c in self.counts_.schema.categorical])  # type: ignore[union-attr]
+    def left_out(self, table: Table, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield parts of rows that were counted, and the counts with classes of all the others."""
+        coupled = self._coupled()
+        pairs = _pairs(coupled)
+        if table.n_rows < 2:
+            yield np.arange(table.n_rows), pairs
+            return
         expanded = self._numbering.expand(table).select(coupled.schema.names)  # type: ignore[union-attr]
         classes = np.asarray(self.target_.classes(y))
-        n_parts = min(FOLDS, table.n_rows)
-        if n_parts < 2:
-            yield np.arange(table.n_rows), self.blocks_
-            return
-        for _, rows in KFold(n_parts, shuffle=True, random_state=0).split(classes):
-            left_out = aligned(Counts.of(take_rows(expanded, rows), classes[rows]), coupled)
-            yield rows, self._row(self._taught(coupled, _pairs(coupled) - left_out, self._scales))
+        parts = KFold(min(FOLDS, table.n_rows), shuffle=True, random_state=0)
+        for _, rows in parts.split(classes):
+            own = Counts.of(take_rows(expanded, rows), classes[rows])
+            yield rows, pairs - aligned(own, coupled)
+
+    def taught_by(self, pairs: np.ndarray) -> Block:
+        """Return the blocks that counts of values with classes teach, at the scales of fit."""
+        return self._row(self._taught(self._coupled(), pairs, self._scales))
+
+    def regression(self, pairs: np.ndarray, points: np.ndarray) -> Block | None:
+        """Return ridge regression of points, one for each class, as a sum over columns.
+
+        Coordinates are centred: the mean of the points over all rows is not in them.
+        """
+        coupled = self._coupled()
+        rows, _ = self._linear(coupled, pairs, points, None)
+        shift = coupled.value_counts @ rows / coupled.n / len(coupled.names)
+        return self._summed(*self._lines(coupled, rows - shift))
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
         """Raise: the discriminant compares whole rows."""
@@ -385,10 +416,13 @@ class Target:
     @classmethod
     def of(cls, y: Any, n_bins: int) -> Target:
         """Tell numbers, which are floats and not whole, from classes."""
-        if isinstance(y, str):
+        if isinstance(y, str) or not type_of_target(y).startswith("continuous"):
             return cls()
-        if not type_of_target(y).startswith("continuous"):
-            return cls()
+        return cls.of_numbers(y, n_bins)
+
+    @classmethod
+    def of_numbers(cls, y: Any, n_bins: int) -> Target:
+        """Cut numbers into quantile bins."""
         values = np.asarray(y, dtype=float).ravel()
         edges = quantile_edges(values, n_bins)
         return cls(True, edges, bin_knots(values, edges))
@@ -400,6 +434,10 @@ class Target:
         found = binned(np.asarray(y, dtype=float).ravel(), self.edges)
         return np.asarray(found.labels, dtype=object)[found.codes].astype(int)
 
+    def centres(self, classes: Sequence[Any]) -> np.ndarray:
+        """Return the mean of the numbers in each bin."""
+        return self.knots[1 + np.asarray(classes, dtype=int)]
+
     def points(self, counts: Counts) -> np.ndarray:
         """Return a point for each class that was counted.
 
@@ -410,7 +448,7 @@ class Target:
         if not self.numeric:
             return np.asarray(helmert(len(counts.classes))).T
         assert counts.class_n is not None
-        x = self.knots[1 + np.asarray(counts.classes, dtype=int)]
+        x = self.centres(counts.classes)
         share = counts.class_n / counts.class_n.sum()
         mean = float(share @ x)
         knots = Knots(x, np.arange(len(x)), share, None)

@@ -50,14 +50,11 @@ class UNICORN(Remembering, ValueEmbedder):
 
     Parameters
     ----------
-    n_clusters : int, optional
-        Number of clusters looked for, if known: vectors are then projected on the 2k directions
-        in which objects differ most.
+    n_clusters, kernels
+        As in :class:`~tabweave.Weave`.
     decay : float, default=1.0
         What the counts of the past are multiplied by when a window comes. 1 keeps everything;
         0 is the static variant UNICORN-S, which learns from the last window only.
-    kernels : mapping of name to kernel, optional
-        The scales at which couplings are seen; by default 11 Gaussians and 3 polynomials.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
 
@@ -72,12 +69,8 @@ class UNICORN(Remembering, ValueEmbedder):
         What is remembered.
     n_windows_, n_rows_ : int
         The position in the stream.
-    weights_ : dict of str to float
-        Weight of each column, mean 1.
-    landmarks_ : dict of str to int
-        The columns seen through landmarks, and through how many.
-    tables_ : ValueTables
-        The representation.
+    weights_, landmarks_, tables_
+        As in :class:`~tabweave.Weave`.
 
     Notes
     -----
@@ -124,16 +117,16 @@ class UNICORN(Remembering, ValueEmbedder):
         self,
         n_clusters: int | None = None,
         *,
-        decay: float = 1.0,
         kernels: Any = None,
+        decay: float = 1.0,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.n_clusters = n_clusters
-        self.decay = decay
         self.kernels = kernels
+        self.decay = decay
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     # -- windows ---------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import corrected_uncertainty, frequencies, information
+from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, projected, responses
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, mean_one
@@ -101,12 +101,12 @@ class UNTIE(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.n_clusters = n_clusters
         self.temperature = temperature
         self.smoothing = smoothing
         self.kernels = kernels
         self.max_iter = max_iter
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)
@@ -150,7 +150,7 @@ def mixture(
 ) -> Mixture:
     """Eqs. (7.2), (7.6), (7.9): every kernel of every coupling, centred, of unit inertia."""
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     if len(landmark_ids) < len(f):
         gram = mean_kernel(counts, column, landmark_ids, kernels, smoothing)
         table = couplings.factor(gram, landmark_ids)

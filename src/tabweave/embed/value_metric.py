@@ -19,7 +19,7 @@ from tabweave.base import ValueEmbedder, _one_row, remember_names, require_rows
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import refuse_many_values, refuse_sets
+from tabweave.counts.couplings import check_no_sets, check_table_size
 from tabweave.embed.register import embedder
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import MEASURES, Measure, find
@@ -47,14 +47,10 @@ class ValueMetric(ValueEmbedder):
         :class:`~tabweave.Counts` to a list with one V × V array of dissimilarities per column. A
         function sees the classes if ``y`` is given to ``fit``; of the named measures some need
         ``y`` and the others ignore it.
-    schema : Schema or mapping of column to kind, optional
-        What the columns are; undeclared ones are inferred. Set-valued columns are refused.
-    unknown : {"centroid", "error"}, default="centroid"
-        What becomes of values not seen in fit. Under ``"centroid"`` an unknown value is as far
-        from a value as the values of the fitted rows are on average, and at 0 from another
-        unknown value; its vector is the column's centroid.
-    dtype : {"float64", "float32"}, default="float64"
-        Type of the vectors.
+    schema, unknown, dtype
+        As in :class:`~tabweave.OneHot`. Set-valued columns are an error. Under ``"centroid"`` an
+        unknown value is as far from a value as the values of the fitted rows are on average, and
+        at 0 from another unknown value; its vector is the column's centroid.
 
     Attributes
     ----------
@@ -169,7 +165,7 @@ class ValueMetric(ValueEmbedder):
         self.measure_ = chosen
         if self.measure_.form == "pairwise":
             return
-        refuse_many_values(counts, f"measure {self.measure_.name!r}")
+        check_table_size(counts, f"measure {self.measure_.name!r}")
         result = self.measure_.function(counts)
         if self.measure_.form == "ratio":
             self.numerators_, self.denominators_ = result
@@ -287,7 +283,7 @@ _ROUNDING = 1e-10  # relative size of an error that is rounding
 
 def check_counts(chosen: Measure, counts: Counts) -> None:
     """Raise an error for columns that no table of values compares, and for missing classes."""
-    refuse_sets(counts, "ValueMetric")
+    check_no_sets(counts, "ValueMetric")
     if not chosen.needs_y:
         return
     if counts.classes is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -107,7 +107,7 @@ class Weave(ValueEmbedder):
     >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
     >>> weave = Weave().fit(rows)
     >>> weave.transform(rows).shape
-    (4, 7)
+    (4, 6)
     >>> list(weave.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
     ['job', 'age']
 
@@ -123,7 +123,7 @@ class Weave(ValueEmbedder):
     True
     """
 
-    _numbers = "numeric"
+    _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],

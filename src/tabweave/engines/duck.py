@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tabweave.engines.source import Source, errors_naming, has_arrow
-from tabweave.io.text import csv_header, sql_name, sql_text
+from tabweave.io.text import csv_header, sql_name, sql_path, sql_text
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
@@ -36,7 +36,7 @@ class CsvSource(Source):
         header, delimiter = csv_header(path)
         names = _distinct_names(path, header)
         connection = connect()
-        layout = f"{sql_text(str(path))}, delim={sql_text(delimiter)}, header=true, skip=0"
+        layout = f"{sql_path(path)}, delim={sql_text(delimiter)}, header=true, skip=0"
         layout += """, comment='', quote='"', escape='"'"""
         guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED})"
         try:
@@ -82,7 +82,7 @@ class DuckSource(Source):
     @classmethod
     def of_file(cls, path: Path, function: str, *, is_text: bool) -> DuckSource:
         """Open a file by a table function such as ``read_json({}, sample_size=-1)``."""
-        source = cls.open(str(path), function.format(sql_text(str(path))))
+        source = cls.open(str(path), function.format(sql_path(path)))
         source.paths, source.is_text = (path,), is_text
         return source
 

@@ -13,6 +13,7 @@ import datetime as dt
 import decimal
 import functools
 import uuid
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -224,7 +225,11 @@ class Decoder:
         if tag != "object":
             raise ValueError(f"expected a kind of object, got {tag!r}")
         name, state = body
-        return restored(self._found(name), {k: self.decode(v) for k, v in state.items()})
+        out = restored(self._found(name), {k: self.decode(v) for k, v in state.items()})
+        check = getattr(type(out), "_check_loaded", None)
+        if check is not None:  # of classes whose arrays must fit together
+            check(out)
+        return out
 
 
 def _is_instance(value: Any) -> bool:
@@ -282,7 +287,8 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     """Return an object of a class with this state; a state it cannot have is an error.
 
     A class says what it was like before: ``_renamed`` maps the names of former attributes to those
-    of today, ``_upgraded`` gives the state in today's parts, and of estimators the class as well.
+    of today, ``_former`` lists what is gone (of estimators, if it says nothing else than today),
+    ``_upgraded`` gives the state in today's parts, and of estimators the class as well.
     """
     renamed = _declared(cls, "_renamed")
     state = {renamed.get(name, name): value for name, value in state.items()}
@@ -291,10 +297,12 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
             raise ValueError(f"{cls.__name__} has no attribute {name!r} to be set")
     upgraded = getattr(cls, "_upgraded", None)
     if dataclasses.is_dataclass(cls):
+        state = {k: v for k, v in state.items() if k not in _declared(cls, "_former")}
         return _restored_data(cls, state if upgraded is None else upgraded(state))
     if issubclass(cls, tuple):
         return cls(**state)
     if issubclass(cls, BaseEstimator):
+        state = _without_cache(cls, state)
         if upgraded is not None:  # an estimator may have become another one
             cls, state = upgraded(state)
         # Parameters that the class has got since the file was written keep their defaults.
@@ -308,6 +316,18 @@ def restored(cls: Any, state: dict[str, Any]) -> Any:
     out = cls.__new__(cls)
     vars(out).update(state)
     return out
+
+
+def _without_cache(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """Return a state without the folder of a cache: fitting would read pickles from there."""
+    if state.get("memory") is None:
+        return state
+    warnings.warn(
+        f"{cls.__name__} was saved with memory={state['memory']!r}, which is dropped: what a cache "
+        "holds is run when it is read; set it again if the folder is yours",
+        stacklevel=2,
+    )
+    return state | {"memory": None}
 
 
 def _declared(cls: Any, attribute: str) -> dict[str, Any]:

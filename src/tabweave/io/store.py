@@ -264,31 +264,9 @@ def _check(value: Any) -> None:
             raise ValueError(f"{name} is a {type(own[name]).__name__}")
     if not hasattr(own.get("counts_", Counts()), "schema"):
         raise ValueError(f"counts_ is a {type(own['counts_']).__name__}")
-    for part in (value, *own.values()):
-        if isinstance(part, ValueTables):
-            _check_tables(part)
-        elif isinstance(part, Counts):
-            _check_counts(part)
     schema, width = own.get("schema_"), own.get("n_features_in_")
     if schema is not None and width is not None and len(schema) != width:
         raise ValueError(f"{len(schema)} columns where {width} were fitted")
-
-
-def _check_tables(tables: ValueTables) -> None:
-    shapes = zip(tables.names, tables.labels, tables.tables, strict=True)
-    for name, labels, rows in shapes:
-        if rows.ndim != 2 or len(rows) != len(labels) + 1:
-            raise ValueError(f"column {name!r} has {len(labels)} values, its table {rows.shape}")
-
-
-def _check_counts(counts: Counts) -> None:
-    if counts.schema is None:
-        return
-    size = int(counts.offsets[-1])
-    if len(counts.labels) != len(counts.names) or counts.pairs.shape != (size, size):
-        raise ValueError(f"the pair counts do not fit {size} values")
-    if counts.class_pairs is not None and len(counts.class_pairs) != size:
-        raise ValueError(f"the class counts do not fit {size} values")
 
 
 def _sklearn_version() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import gzip
 import zlib
 from pathlib import Path
@@ -64,6 +65,11 @@ def _first_record(path: Path, longest: int | None) -> str:
 def sql_name(name: str, mark: str = '"') -> str:
     """Return a name as SQL writes it."""
     return mark + name.replace(mark, 2 * mark) + mark
+
+
+def sql_path(path: Path) -> str:
+    """Return a file's name for SQL: DuckDB takes ``*``, ``?`` and ``[`` in it for a pattern."""
+    return sql_text(glob.escape(str(path)))
 
 
 def sql_text(text: str) -> str:

@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
+    check_no_sets,
     context,
     information,
     partners,
-    refuse_sets,
     shares,
     symmetric_uncertainty,
 )
@@ -127,7 +127,7 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
     ndarray of shape (rows of left, rows of right)
         The distances; memory beyond it is (rows of right) × (columns).
     """
-    refuse_sets(counts, "jia")
+    check_no_sets(counts, "jia")
     lookups = _weighted_coincidences(counts)
     ours, theirs = (np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right))
     out = np.empty((len(ours), len(theirs)))

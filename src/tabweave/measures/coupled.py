@@ -1,7 +1,7 @@
 """Coupled measures: how frequent values are and what they occur with, together. COS and cKML.
 
-COS is Wang et al.'s coupled object similarity; cKML's equations are in
-:mod:`tabweave.measures.coupled`.
+COS is the coupled object similarity of Wang et al. cKML is the coupled kernel metric of Zhu 2019,
+ch. 4; its equations, which :class:`~tabweave.CKML` shares, stand below the measures.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from tabweave.counts.couplings import (
 from tabweave.measures.context import ahmad
 from tabweave.measures.frequency import occurrences
 from tabweave.measures.register import measure
+
+Variant = Literal["object", "intra", "inter"]
 
 
 @measure(
@@ -94,7 +96,7 @@ def ckml_inter(counts: Counts) -> list[np.ndarray]:
     return published_squares(counts, "inter")
 
 
-Variant = Literal["object", "intra", "inter"]
+# -- cKML ---------------------------------------------------------------------------------------
 
 
 def intra_kernel(frequency: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from tabweave.base import _one_row
 from tabweave.blocks.value_tables import ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import refuse_sets
+from tabweave.counts.couplings import check_no_sets
 from tabweave.embed import ckml
 from tabweave.io.register import storable
 
@@ -41,7 +41,7 @@ class CKML(ckml.CKML):
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"repair": (False,)}
 
     def _learn(self, counts: Counts) -> ValueTables:
-        refuse_sets(counts, "CKML as published")
+        check_no_sets(counts, "CKML as published")
         return super()._learn(counts)
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:

@@ -89,16 +89,16 @@ class UNTIE(ValueEmbedder):
         self,
         n_clusters: int = 8,
         *,
-        kernels: Any = None,
         max_iter: int = 50,
+        kernels: Any = None,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.n_clusters = n_clusters
-        self.kernels = kernels
         self.max_iter = max_iter
+        self.kernels = kernels
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)

@@ -30,6 +30,9 @@ class Codes:
     codes: np.ndarray
     labels: list[Label]
 
+    def _check_loaded(self) -> None:
+        check_codes(self.codes, len(self.labels))
+
 
 @storable
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,10 @@ class Sets:
     starts: np.ndarray
     codes: np.ndarray
     labels: list[Label]
+
+    def _check_loaded(self) -> None:
+        check_codes(self.codes, len(self.labels))
+        check_offsets(self.starts, len(self.codes))
 
 
 @storable
@@ -97,7 +104,7 @@ class Table:
         named = names is not None
         if names is None:
             names = [f"x{i}" for i in range(len(cells))]
-        refuse_duplicates(names)
+        check_distinct(names)
         by_name = dict(zip(names, cells, strict=True))
         if schema.complete:
             by_name = _matched(by_name, schema, named)
@@ -111,6 +118,15 @@ class Table:
         """Return the table of some columns, in the order given."""
         parts = tuple(self[name] for name in columns)
         return Table(self.schema.select(columns), parts, self.n_rows)
+
+    def _check_loaded(self) -> None:
+        for column, data in self:
+            length = _length(data)
+            if _KIND_TYPES[column.kind] is not type(data) or length != self.n_rows:
+                raise ValueError(
+                    f"column {column.name!r}: expected {self.n_rows} {column.kind} cells, got "
+                    f"{length} as {type(data).__name__}"
+                )
 
     def __len__(self) -> int:
         return self.n_rows
@@ -198,10 +214,10 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
             return _finite(cells, schema)
         if column.kind == "set":
             starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
-            _refuse_missing(codes, labels, schema, starts)
+            _check_missing(codes, labels, schema, starts)
             return Sets(starts, codes, labels)
         codes, labels = categories(cells, empty_is_missing=empty)
-        _refuse_missing(codes, labels, schema)
+        _check_missing(codes, labels, schema)
         return Codes(codes, labels)
     except (TypeError, ValueError) as error:
         hint = ""
@@ -224,7 +240,7 @@ def _finite(cells: Any, schema: Schema) -> Numbers:
     return Numbers(values)
 
 
-def _refuse_missing(
+def _check_missing(
     codes: np.ndarray, labels: list[Label], schema: Schema, starts: np.ndarray | None = None
 ) -> None:
     """Refuse missing if the schema asks for that; ``starts`` are those of a set-valued column."""
@@ -239,6 +255,7 @@ def _refuse_missing(
 
 Kind = Literal["nominal", "ordinal", "numeric", "set"]
 KINDS = ("nominal", "ordinal", "numeric", "set")
+_KIND_TYPES = {"nominal": Codes, "ordinal": Codes, "numeric": Numbers, "set": Sets}
 
 
 @storable
@@ -339,7 +356,7 @@ class Schema:
                 )
         if self.missing not in ("value", "error"):
             raise ValueError(f"missing={self.missing!r}: use 'value' or 'error'")
-        refuse_duplicates(self.names)
+        check_distinct(self.names)
 
     @classmethod
     def of(cls, schema: Schema | Mapping[Any, Any] | None) -> Schema:
@@ -382,13 +399,35 @@ def _declared(name: Any, kind: Any) -> Column:
     return replace(kind, name=name) if isinstance(kind, Column) else Column(name, kind)
 
 
-def refuse_duplicates(names: Sequence[str]) -> None:
+def check_distinct(names: Sequence[str]) -> None:
     """Refuse two columns of the same name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
             raise ValueError(f"column {name!r} appears twice; give every column its own name")
         seen.add(name)
+
+
+def check_codes(codes: np.ndarray, n_labels: int) -> None:
+    """Raise for codes, as read from a file, that no label has: compiled loops trust them."""
+    if codes.ndim != 1 or codes.dtype.kind != "u":
+        raise ValueError(f"expected a column of unsigned codes, got {codes.shape} {codes.dtype}")
+    if len(codes) and int(codes.max()) >= n_labels:
+        raise ValueError(f"expected codes of {n_labels} labels, got {codes.max()}")
+
+
+def check_offsets(offsets: np.ndarray, end: int) -> None:
+    """Raise for offsets, as read from a file, that do not rise from 0 to ``end``."""
+    fits = offsets.ndim == 1 and offsets.dtype.kind in "iu" and len(offsets) > 0
+    if not (fits and offsets[0] == 0 and offsets[-1] == end and (np.diff(offsets) >= 0).all()):
+        raise ValueError(f"expected offsets that rise from 0 to {end}, got others")
+
+
+def _length(column: Codes | Numbers | Sets) -> int:
+    """Return the number of rows of a column."""
+    if isinstance(column, Sets):
+        return len(column.starts) - 1
+    return len(column.values if isinstance(column, Numbers) else column.codes)
 
 
 def canonical_codes(table: Table) -> list[np.ndarray]:

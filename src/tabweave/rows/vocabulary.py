@@ -223,6 +223,22 @@ class Vocabulary:
         return np.concatenate([np.zeros(0, np.intp), *parts])
 
 
+class OfVocabulary:
+    """Mixin of what holds a vocabulary: its names and labels."""
+
+    vocabulary: Vocabulary
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the categorical columns."""
+        return list(self.vocabulary.names)
+
+    @property
+    def labels(self) -> tuple[tuple[Label, ...], ...]:
+        """The values of each categorical column."""
+        return self.vocabulary.labels
+
+
 def _same(a: Sequence[Label], b: Sequence[Label]) -> bool:
     """Tell whether labels are the same in the same order; ``True`` is not ``1``."""
     return a is b or (len(a) == len(b) and all(map(_identical, a, b)))

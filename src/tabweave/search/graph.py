@@ -50,8 +50,7 @@ class Graph:
         """Number of nodes it covers."""
         return len(self.order)
 
-    def check(self) -> None:
-        """Raise for links, as read from a file, that lead nowhere."""
+    def _check_loaded(self) -> None:
         n, ends = self.n_nodes, self.offsets
         if ends.shape != (n + 1,) or not np.array_equal(np.sort(self.order), np.arange(n)):
             raise ValueError(f"the graph does not fit {n} nodes")

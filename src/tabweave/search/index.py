@@ -31,7 +31,6 @@ from tabweave.rows.table import (
     Column,
     Numbers,
     Schema,
-    Sets,
     Table,
     joined_column,
     take_rows,
@@ -302,11 +301,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return index
 
     def _ready(self) -> Cache:
-        """Return what is derived from the rows; of a file, after checking them."""
+        """Return what is derived from the rows."""
         if "_cache" not in vars(self):
-            self._stored.check()
-            if self._graph is not None:
-                self._graph.check()
             space = space_of(self.embedder_, self._stored.table.schema, self.metric)
             self._cache = Cache(self, space, self._stored)
         return self._cache
@@ -439,22 +435,10 @@ class Stored:
         named, next_id = _new_ids(ids, table.n_rows, none, 0)
         return cls(table, named, np.ones(table.n_rows, bool), next_id)
 
-    def check(self) -> None:
-        """Raise for rows, as read from a file, that do not fit together."""
+    def _check_loaded(self) -> None:
         n = self.table.n_rows
         if self.ids.shape != (n,) or self.alive.shape != (n,) or self.alive.dtype != bool:
             raise ValueError(f"ids and tombstones do not fit {n} rows")
-        for column, data in self.table:
-            if isinstance(data, Numbers):
-                fits = data.values.shape == (n,)
-            else:
-                last = data.starts[-1] if isinstance(data, Sets) else n
-                fits = data.codes.shape == (last,) and data.codes.dtype.kind == "u"
-                fits = fits and (not last or int(data.codes.max()) < len(data.labels))
-            if isinstance(data, Sets):
-                fits = fits and data.starts.shape == (n + 1,) and (np.diff(data.starts) >= 0).all()
-            if not fits:
-                raise ValueError(f"column {column.name!r} does not fit {n} rows")
 
     def append(self, table: Table, ids: Any) -> Stored:
         """Return these rows and more; raise for ids that are in use already."""
@@ -725,7 +709,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     if not names:
         raise ValueError(f"the rows have none of the columns {', '.join(map(repr, own.names))}")
     if isinstance(X, list):
-        _refuse_ragged(X, names)
+        _check_same_keys(X, names)
     if isinstance(X, Table):
         chosen = tuple(X[name] for name in names)
         X = Table(X.schema.select(names), chosen, X.n_rows)
@@ -734,7 +718,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     return table, None if names == own.names else names
 
 
-def _refuse_ragged(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
+def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
     """Refuse rows of which some lack a column: it may be missing, or not asked about."""
     for i, row in enumerate(rows):
         for name in names:

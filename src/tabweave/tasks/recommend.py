@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numba import njit
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder, seed_of
-from tabweave.blocks.kernels import in_threads
 from tabweave.embed.nonbend import NonBEND
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
@@ -39,7 +38,7 @@ __all__ = [
     "rmse",
 ]
 
-_BLOCKS = 8  # of rows, shared out among threads
+_BLOCK = 1 << 14  # rows or ratings at a time
 
 
 @storable
@@ -187,12 +186,14 @@ class MatrixFactorization(Estimator):
         left: np.ndarray | None = None,
         right: np.ndarray | None = None,
     ) -> np.ndarray:
-
-        out = np.zeros(len(u))
         left = self.users_.factors if left is None else left
         right = self.items_.factors if right is None else right
         unseen = np.zeros((1, left.shape[1]), left.dtype)  # factors of a name never heard of
-        add_products(u, v, np.vstack([left, unseen]), np.vstack([right, unseen]), out)
+        left, right = np.vstack([left, unseen]), np.vstack([right, unseen])
+        out = np.empty(len(u))
+        for start in range(0, len(u), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            (left[u[part]] * right[v[part]]).sum(axis=1, dtype=np.float64, out=out[part])
         return out
 
 
@@ -243,10 +244,7 @@ class Side:
     ) -> None:
         """Draw all factors given the ratings and the other side's factors."""
         normals = rng.normal(size=self.factors.shape)
-        self.factors = draw_factors(
-            own.starts, own.partners, own.residuals, other, float(precision), self.groups,
-            self.means, self.precisions, normals,
-        )  # fmt: skip
+        self.factors = draw_factors(own, other, precision, self, normals)
 
     def keep(self) -> None:
         """Keep the factors of this sweep for predictions."""
@@ -287,84 +285,30 @@ def draw_prior(members: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarra
     return n * centre / (beta0 + n) + noise, root @ root.T
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _cholesky(a):
-    """Turn the lower half of a positive definite matrix into its Cholesky factor, in place."""
-    for j in range(len(a)):
-        for k in range(j):
-            a[j, j] -= a[j, k] * a[j, k]
-        a[j, j] = np.sqrt(a[j, j])
-        for i in range(j + 1, len(a)):
-            for k in range(j):
-                a[i, j] -= a[i, k] * a[j, k]
-            a[i, j] /= a[j, j]
+def draw_factors(
+    own: Ratings, other: np.ndarray, beta: float, side: Side, normals: np.ndarray
+) -> np.ndarray:
+    """Draw every user's (or item's) factors given its ratings and its group's prior.
 
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _draw(precision, shift, normal, out):
-    """Draw from N(Λ⁻¹ b, Λ⁻¹): with Λ = LLᵀ solve Lᵀ x = L⁻¹ b + z."""
-    d = len(shift)
-    _cholesky(precision)
-    for i in range(d):
-        value = shift[i]
-        for k in range(i):
-            value -= precision[i, k] * shift[k]
-        shift[i] = value / precision[i, i]
-    for i in range(d - 1, -1, -1):
-        value = shift[i] + normal[i]
-        for k in range(i + 1, d):
-            value -= precision[k, i] * out[k]
-        out[i] = value / precision[i, i]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def _draw_factors(
-    first, last, starts, partners, residuals, other, beta, groups, means, precisions, normals, out
-):  # fmt: skip
-    d = other.shape[1]
-    precision, shift = np.empty((d, d)), np.empty(d)
-    for i in range(first, last):
-        own = precisions[groups[i]]
-        mean = means[groups[i]]
-        for a in range(d):
-            shift[a] = 0.0
-            for b in range(d):
-                precision[a, b] = own[a, b]
-                shift[a] += own[a, b] * mean[b]
-        for r in range(starts[i], starts[i + 1]):
-            vector = other[partners[r]]
-            for a in range(d):
-                shift[a] += beta * residuals[r] * vector[a]
-                for b in range(a + 1):
-                    precision[a, b] += beta * vector[a] * vector[b]
-        _draw(precision, shift, normals[i], out[i])
-
-
-def draw_factors(starts, partners, residuals, other, beta, groups, means, precisions, normals):
-    """Draw every user's (or item's) factors given its ratings and its group's prior."""
-    n = len(starts) - 1
-    out = np.empty((n, other.shape[1]))
-    edges = np.linspace(0, n, min(_BLOCKS, max(1, n // 64)) + 1).astype(np.intp)
-
-    def work(b: int) -> None:
-        _draw_factors(
-            edges[b], edges[b + 1], starts, partners, residuals, other, beta, groups, means,
-            precisions, normals, out,
-        )  # fmt: skip
-
-    in_threads(work, range(len(edges) - 1))
+    From N(Λ⁻¹b, Λ⁻¹), where ``Λ = Λ_g + β Σ vvᵀ`` and ``b = Λ_g μ_g + β Σ rv`` over the ratings r
+    and the other side's factors v: with Λ = LLᵀ solve Lᵀx = L⁻¹b + z.
+    """
+    n, d = normals.shape
+    shape = (n, len(other))
+    rated = sparse.csr_array((np.ones(len(own.partners)), own.partners, own.starts), shape)
+    shifts = sparse.csr_array((own.residuals, own.partners, own.starts), shape) @ other
+    squares = np.einsum("ia,ib->iab", other, other).reshape(-1, d * d)
+    prior = np.einsum("gab,gb->ga", side.precisions, side.means)
+    out = np.empty((n, d))
+    for start in range(0, n, _BLOCK):  # a matrix for each row: not of all at once
+        part = slice(start, start + _BLOCK)
+        groups = side.groups[part]
+        total = (rated[part] @ squares).reshape(-1, d, d)
+        root = np.linalg.cholesky(side.precisions[groups] + beta * total)
+        shift = (prior[groups] + beta * shifts[part])[..., None]
+        drawn = np.linalg.solve(root, shift) + normals[part, :, None]
+        out[part] = np.linalg.solve(root.transpose(0, 2, 1), drawn)[..., 0]
     return out
-
-
-@njit(nogil=True, cache=True)
-def add_products(users, items, left, right, out):
-    """Add ``left[users[i]] · right[items[i]]`` to ``out[i]``."""
-    for i in range(len(users)):
-        u, v = left[users[i]], right[items[i]]
-        total = 0.0
-        for k in range(len(u)):
-            total += u[k] * v[k]
-        out[i] += total
 
 
 def rmse(truth: Any, predicted: Any) -> float:

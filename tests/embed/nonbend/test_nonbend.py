@@ -26,6 +26,7 @@ from tabweave.embed.nonbend.variational import (
     tidied,
     value_expectations,
 )
+from tabweave.io.codec import restored
 
 
 def planted(k, n, n_columns=10, n_values=4, concentration=0.2, seed=0):
@@ -512,9 +513,24 @@ def test_what_cannot_be_learned_is_refused():
         wide.reconstruct()
 
 
-def test_progress_goes_to_standard_error(capsys):
-    NonBEND(VI(verbose=True), n_fits=2, random_state=0).fit(TINY)
-    assert "fit 2 of 2" in capsys.readouterr().err
+@pytest.mark.parametrize("engine", [VI, Gibbs])
+def test_progress_is_told_of_each_fit(engine, capsys):
+    heard = []
+    NonBEND(engine(progress=heard.append), n_fits=2, random_state=0).fit(TINY)
+    assert [(p.done, p.total, p.unit) for p in heard] == [(1, 2, "fits"), (2, 2, "fits")]
+    assert "subspaces" in heard[-1].note
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_is_told_of_each_fit_on_batches():
+    heard = []
+    NonBEND(VI(progress=heard.append), n_fits=2, random_state=0).fit_batches([TINY, TINY])
+    assert [p.done for p in heard] == [1, 2] and heard[-1].note.endswith("passes")
+
+
+@pytest.mark.parametrize("engine", [VI, Gibbs])
+def test_settings_that_could_print_load_without(engine):
+    assert restored(engine, vars(engine(truncation=9)) | {"verbose": True}) == engine(truncation=9)
 
 
 @parametrize_with_checks([NonBEND()])

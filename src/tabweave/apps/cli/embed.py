@@ -1,4 +1,4 @@
-"""``tabweave embed``: a table in, its vectors out."""
+"""``tabweave embed``, ``export`` and ``methods``: a table in, its vectors or their recipe out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, note
 from tabweave.apps.cli.app import columns as app_columns
 from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
 from tabweave.apps.cli.job import Job, listed, load_model, projected, takes_job
-from tabweave.apps.cli.show import as_json, emit, number, say, table
+from tabweave.apps.cli.show import as_json, emit, number, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.methods import offered
 from tabweave.io.atomic import replacing
@@ -181,4 +181,4 @@ def methods(json: Json = False) -> None:
             for name, m in known.items()
             if m.decorator == kind
         ]
-        emit(table([title, ""], lines, long=True))
+        emit(show_table([title, ""], lines, long=True))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn import config_context
+from sklearn.base import clone
 
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.jobs import Job, read
@@ -28,6 +29,9 @@ DOWNLOADS = {
     "report.html": "text/html",
 }
 _BLOCK = 65_536
+
+
+# -- answers ------------------------------------------------------------------------------------
 
 
 def described(job: Job) -> dict[str, Any]:
@@ -118,12 +122,7 @@ def check_row(row: int, n: int) -> None:
         raise ValueError(f"there is no row {row}; rows are counted from 0 to {n - 1:,}")
 
 
-def program_of(jobs: list[Job], rows: tuple[int, int] | None = None) -> str:
-    """Return the Python that makes what one job shows, or two side by side."""
-    shown = [(job.method, *opened(job)) for job in jobs]
-    for row in rows or ():
-        check_row(row, shown[0][1].table.n_rows)
-    return program(jobs[0].source.name, shown, rows)
+# -- downloads ----------------------------------------------------------------------------------
 
 
 def made(job: Job, kind: str) -> Path | bytes:
@@ -176,6 +175,17 @@ def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
         relation.write_parquet(str(path))
 
 
+# -- the program that makes what is shown -------------------------------------------------------
+
+
+def program_of(jobs: list[Job], rows: tuple[int, int] | None = None) -> str:
+    """Return the Python that makes what one job shows, or two side by side."""
+    shown = [(job.method, *opened(job)) for job in jobs]
+    for row in rows or ():
+        check_row(row, shown[0][1].table.n_rows)
+    return program(jobs[0].source.name, shown, rows)
+
+
 def program(
     name: str, shown: list[tuple[str, Any, Any]], rows: tuple[int, int] | None = None
 ) -> str:
@@ -219,7 +229,7 @@ def program(
 
 def _of_model(tail: str, method: str, model: Any, target: str | None) -> list[str]:
     with config_context(print_changed_only=True):
-        written = " ".join(repr(_unfitted(model)).split())
+        written = " ".join(repr(clone(model)).split())
     classes = ", classes" if learns_from_classes(method) else ""
     given = "" if target is None else f"target={target!r}, "
     return [
@@ -228,12 +238,6 @@ def _of_model(tail: str, method: str, model: Any, target: str | None) -> list[st
         f"found{tail} = describe(table, {given}method=model{tail})  # map, clusters, neighbours",
         f"Path('report{tail}.html').write_text(page(found{tail}), encoding='utf-8')",
     ]
-
-
-def _unfitted(model: Any) -> Any:
-    from sklearn.base import clone
-
-    return clone(model)
 
 
 def _classes_of(model: Any) -> list[str]:

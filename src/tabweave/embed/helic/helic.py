@@ -29,7 +29,7 @@ from tabweave.base import ValueEmbedder, require_rows, seed_of
 from tabweave.blocks.value_tables import ValueTables, gram_factor
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, _checked_weight
-from tabweave.counts.couplings import frequencies, named_weights, refuse_sets
+from tabweave.counts.couplings import check_no_sets, named_weights
 from tabweave.embed.helic.pairs import Pairs, PairSample
 from tabweave.embed.register import embedder
 from tabweave.engines import read_with_classes
@@ -133,12 +133,12 @@ class HELIC(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.variant = variant
         self.pull = pull
         self.n_pairs = n_pairs
         self.max_iter = max_iter
         self.random_state = random_state
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
@@ -200,7 +200,7 @@ class HELIC(ValueEmbedder):
     def _keep_pairs(self, table: Table, y: Any, sample_weight: Any, counts: Counts) -> None:
         if counts.schema is None or "_sample" not in vars(self):
             return
-        refuse_sets(counts, "HELIC")
+        check_no_sets(counts, "HELIC")
         weight = _checked_weight(sample_weight, table.n_rows)
         self._sample = self._sample.add(table, y, weight)
 
@@ -209,7 +209,7 @@ class HELIC(ValueEmbedder):
     def _learn(self, counts: Counts) -> ValueTables:
         if counts.class_pairs is None:
             raise ValueError("HELIC needs classes; count the rows with y")
-        refuse_sets(counts, "HELIC")
+        check_no_sets(counts, "HELIC")
         self.landmarks_ = {
             name: couplings.MAX_LANDMARKS
             for name, size in zip(counts.names, counts.sizes, strict=True)
@@ -330,7 +330,7 @@ def column_blocks(
     The starting weight 1 of a column goes to the identity, or, if ``balanced``, is shared equally
     by its spaces, and within a space by its kernels.
     """
-    every = frequencies(counts)
+    every = counts.frequencies
     f = every[column]
     gini = 1 - f @ f
     if gini <= couplings.NEGLIGIBLE:
@@ -362,7 +362,7 @@ def _own_blocks(
 
     Two rows differ in it with probability 2f(1 - f); over all values that adds up to 2 Gini.
     """
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     for v, label in enumerate(counts.labels[column]):
         gram = np.zeros((len(f), len(f)))
         gram[v, v] = unit / 2
@@ -373,7 +373,7 @@ def _unit_blocks(
     counts: Counts, column: int, kernels: dict[str, couplings.Kernel], landmark_ids: np.ndarray
 ) -> Iterator[couplings.KernelBlock]:
     """Eq. (6.10): yield the kernels in which values differ, rows at mean squared distance 1."""
-    f = frequencies(counts)[column]
+    f = counts.frequencies[column]
     spaces = coupling_spaces(counts, column)
     identity = couplings.identity_block(len(f), landmark_ids)
     for block in chain([identity], couplings.kernel_blocks(spaces, kernels, landmark_ids)):

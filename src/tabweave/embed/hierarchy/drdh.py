@@ -22,7 +22,7 @@ from tabweave.blocks.block import Block, summed_differences
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
 from tabweave.embed.register import embedder
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Table, distinct_rows
+from tabweave.rows.table import Codes, Table, check_codes, distinct_rows
 from tabweave.search.scan import Copies, Derived, Found, Nodes, Queries, nearest_rows, without_self
 
 _MANY = 60_000  # rows from which neighbours are found through faiss, where it is installed
@@ -255,6 +255,12 @@ class Rows:
             else:
                 lines.append(part.coordinates(table, unknown=unknown))
         return cls(codes, values, np.hstack(lines))
+
+    def _check_loaded(self) -> None:
+        for codes, values in zip(self.codes, self.values, strict=True):
+            check_codes(codes, len(values))
+            if len(codes) != len(self.line):
+                raise ValueError(f"expected {len(self.line)} codes, got {len(codes)}")
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -105,9 +105,7 @@ class DistanceHierarchy(Embedder):
     ) -> None:
         self.trees = trees
         self.linkage = linkage
-        self.schema = schema
-        self.unknown = unknown
-        self.dtype = dtype
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     # -- learning --------------------------------------------------------------------------
 
@@ -120,10 +118,8 @@ class DistanceHierarchy(Embedder):
 
         Parameters
         ----------
-        X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
-            The rows; a source is read into memory.
-        y : array-like, optional
-            A class for each row.
+        X, y
+            As in :meth:`tabweave.MixedEmbedder.fit`.
         """
         self.__dict__.pop("counts_", None)
         return self.partial_fit(X, y).learn()

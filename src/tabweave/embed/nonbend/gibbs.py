@@ -15,6 +15,7 @@ from scipy.special import gammaln
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, value_evidence
+from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
 
 _SAMPLE_ROWS, _SAMPLE_SWEEPS = 5_000, 20
@@ -38,8 +39,8 @@ class Gibbs:
         Subspaces to start with, at least 2; there is no limit to them later.
     max_iter : int, default=100
         Sweeps of a chain.
-    verbose : bool, default=False
-        Whether to report each fit on standard error.
+    progress : callable, optional
+        Called with a :class:`~tabweave.engines.Progress` after each fit; its note is the fit.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -48,15 +49,16 @@ class Gibbs:
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "truncation": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
+        "progress": [callable, None],
     }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
     burn_in: float = 0.5
     assignment: str = "mode"
     n_init: int = 1
     truncation: int = 30
     max_iter: int = 100
-    verbose: bool = False
+    progress: ProgressCallback | None = None
 
     def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Table, distinct_rows
+from tabweave.rows.table import Codes, Table, check_offsets, distinct_rows
 from tabweave.rows.vocabulary import Vocabulary
 
 
@@ -42,6 +42,12 @@ class Rows:
         if weight is None:
             weight = np.ones(len(cells))
         return cls(cells[weight > 0], weight[weight > 0].astype(float), counts.offsets).distinct()
+
+    def _check_loaded(self) -> None:
+        check_offsets(self.offsets, self.n_values)
+        inside = (self.cells >= self.offsets[:-1]) & (self.cells < self.offsets[1:])
+        if self.cells.dtype.kind != "i" or not inside.all():
+            raise ValueError(f"expected cells of {self.n_values} values, got others")
 
     @property
     def sizes(self) -> np.ndarray:

@@ -8,7 +8,6 @@ tabweave it needs rows more than once: distinct rows are kept, or batches are re
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, NoReturn, Self
@@ -20,12 +19,12 @@ from tabweave._compat import Interval, StrOptions, validate_parameter_constraint
 from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts, _checked_weight
-from tabweave.counts.couplings import refuse_many_values
+from tabweave.counts.couplings import check_table_size
 from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
 from tabweave.embed.register import embedder
-from tabweave.engines import read_with_classes
+from tabweave.engines import progress_reporter, read_with_classes
 from tabweave.rows.table import Schema, distinct_rows
 
 _MOST_CELLS = 10_000_000
@@ -45,7 +44,7 @@ class NonBEND(ValueEmbedder):
     method : {"vi", "gibbs"} or VI or Gibbs, default="vi"
         Variational inference (fast) or collapsed Gibbs sampling. An object of
         ``tabweave.embed.nonbend`` sets the number of subspaces and steps, starts, tolerance,
-        burn-in, assignment and reports: ``VI(truncation=50, max_iter=200)``.
+        burn-in, assignment and progress: ``VI(truncation=50, max_iter=200)``.
     alpha : float or "auto", default="auto"
         Concentration of the subspaces: more of them when larger. ``"auto"`` is 1 for variational
         inference and 50 for Gibbs sampling, and becomes ``alpha_``.
@@ -123,18 +122,19 @@ class NonBEND(ValueEmbedder):
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
-        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.method = method
         self.alpha = alpha
         self.alpha0 = alpha0
         self.n_fits = n_fits
         self.random_state = random_state
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
         if "truncation" in state:  # when it was a parameter, a method was its name
             engine = Gibbs if state["method"] == "gibbs" else VI
-            settings = {name: state.pop(name) for name in ("truncation", "max_iter", "verbose")}
+            state.pop("verbose")  # it could print
+            settings = {name: state.pop(name) for name in ("truncation", "max_iter")}
             state = state | {"method": engine(**settings)}
         return super()._upgraded(state)
 
@@ -205,7 +205,7 @@ class NonBEND(ValueEmbedder):
         )
 
     def _learn(self, counts: Counts) -> ValueTables:
-        refuse_many_values(counts, "NonBEND")
+        check_table_size(counts, "NonBEND")
         prior = self._prior(counts)
         self.alpha_ = prior.alpha
         fits = vars(self).get("_given_fits") or self._run_fits(prior)
@@ -225,19 +225,13 @@ class NonBEND(ValueEmbedder):
 
     def _run_fits(self, prior: Prior) -> list[Fit]:
         engine, fits = self._engine(), []
+        report = progress_reporter(engine.progress, "fits", self.n_fits)
         for rng in self._generators():
-            fits.append(engine.run(self._distinct, prior, rng))
-            if engine.verbose:
-                self._report(fits)
+            fit = engine.run(self._distinct, prior, rng)
+            fits.append(fit)
+            steps = f"{len(fit.sizes)} subspaces, {len(fit.trace)} steps, {fit.trace[-1]:.2f}"
+            report("Non-BEND", len(fits), steps)
         return fits
-
-    def _report(self, fits: Sequence[Fit]) -> None:
-        fit = fits[-1]
-        print(
-            f"NonBEND: fit {len(fits)} of {self.n_fits}: {len(fit.sizes)} subspaces, "
-            f"{len(fit.trace)} steps, {fit.trace[-1]:.2f}",
-            file=sys.stderr,
-        )
 
     def _generators(self) -> list[np.random.Generator]:
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=int(self.n_fits))

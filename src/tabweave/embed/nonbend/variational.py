@@ -7,7 +7,6 @@ same code runs over batches that are read again for every pass.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -28,6 +27,7 @@ from tabweave.embed.nonbend.model import (
     log_prior_normaliser,
     value_evidence,
 )
+from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Schema, Table
 from tabweave.rows.vocabulary import positions, union
@@ -58,8 +58,8 @@ class VI:
         Most subspaces, at least 2.
     max_iter : int, default=100
         Most steps of a fit.
-    verbose : bool, default=False
-        Whether to report each fit on standard error.
+    progress : callable, optional
+        Called with a :class:`~tabweave.engines.Progress` after each fit; its note is the fit.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -69,8 +69,9 @@ class VI:
         "merge": ["boolean"],
         "truncation": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
+        "progress": [callable, None],
     }
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
     start: str = "sweeps"
     n_init: int = 1
@@ -78,7 +79,7 @@ class VI:
     merge: bool = False
     truncation: int = 30
     max_iter: int = 100
-    verbose: bool = False
+    progress: ProgressCallback | None = None
 
     def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` fits."""
@@ -275,13 +276,12 @@ def fit_batches(
             if table.n_rows:
                 yield Rows.of(table, counts, None)
 
-    fits = []
-    for number, rng in enumerate(generators):
+    report, fits = progress_reporter(engine.progress, "fits", len(generators)), []
+    for rng in generators:
         first = engine.run(rows, prior, rng)
         scaled = Fit(first.counts * (total / rows.total), first.sizes * (total / rows.total))
         fits.append(engine.ascend(passes, scaled, prior))
-        if engine.verbose:
-            print(f"NonBEND: fit {number + 1}: {len(fits[-1].trace)} passes", file=sys.stderr)
+        report("Non-BEND", len(fits), f"{len(fits[-1].trace)} passes")
     return counts, fits
 
 

@@ -296,6 +296,9 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         return np.asarray(names, dtype=object)
 
 
+# -- terms and their counts ---------------------------------------------------------------------
+
+
 @storable
 @dataclass(frozen=True, eq=False)
 class Level:
@@ -428,6 +431,9 @@ class TermCounts:
     __hash__ = None  # type: ignore[assignment]
 
 
+# -- counting -----------------------------------------------------------------------------------
+
+
 def cells_of(data: Codes | Sets, labels: Sequence[Label], n_rows: int) -> Found:
     """Return a column as (row starts, elements in ascending order within each row).
 
@@ -538,6 +544,9 @@ def _check_explosion(name: str, sizes: np.ndarray, depth: int | None) -> None:
             f"column {name!r}: row {worst} has {size} elements, and max_subset={depth} makes "
             f"{made:,} terms of it; use max_subset={fits} ({n_subsets(size, fits):,} terms)"
         )
+
+
+# -- choosing terms, finding them, and turning them back ----------------------------------------
 
 
 @storable

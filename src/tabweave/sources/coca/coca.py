@@ -37,6 +37,8 @@ from tabweave.sources.coca.views import (
 from tabweave.sources.container import Sources
 from tabweave.sources.tables import IdIndex
 
+DENSE = 512  # up to this size the matrix is written out: cheaper than iterating
+_CELLS = 1 << 24  # numbers held at once while it is written out
 _RANK = 10  # principal components by which a source is judged: fixed, so that fits are nested
 
 
@@ -317,10 +319,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return tags
 
 
-DENSE = 512  # up to this size the matrix is written out: cheaper than iterating
-
-
-_CELLS = 1 << 24  # numbers held at once while it is written out
+# -- the collective matrix and its eigenvectors -------------------------------------------------
 
 
 def collective(
@@ -435,6 +434,9 @@ def blended(
     """Return Σ ω̃_t M⁽ᵗ⁾ of Eq. (4.14) over normalised graphs, None if there is none."""
     parts = [w * normalised(g, alone) for g, w in zip(graphs, weights, strict=True) if w > 0]
     return sp.csr_array(sum(parts[1:], start=parts[0])) if parts else None
+
+
+# -- weights from links -------------------------------------------------------------------------
 
 
 class Links(NamedTuple):

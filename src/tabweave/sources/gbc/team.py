@@ -1,4 +1,8 @@
-"""A team of boosters, one for each source, that grow one tree each (per output) in turn."""
+"""A team of boosters, one for each source, that grow one tree each (per output) in turn.
+
+:class:`Team` grows them on tables that are binned once; below it are the losses that it may
+minimise, and the terms of Eqs. (3.2)–(3.11): agreement of sources, and what each of them weighs.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from tabweave._compat import require
 from tabweave.sources.container import Sources
 from tabweave.sources.graphs import averaging
 
+Pair = tuple[np.ndarray, np.ndarray]
 SMALL = 1_000_000  # cells of a table up to which threads cost more than they bring
 
 
@@ -224,7 +229,7 @@ def all_scores(
     return out
 
 
-Pair = tuple[np.ndarray, np.ndarray]
+# -- losses -------------------------------------------------------------------------------------
 
 
 class Loss(ABC):
@@ -300,6 +305,9 @@ class Squared(Loss):
 def softplus(values: np.ndarray) -> np.ndarray:
     """Return log(1 + exp(v)) without overflow, and without complaint about NaN."""
     return np.maximum(values, 0) + np.log1p(np.exp(-np.abs(values)))
+
+
+# -- terms and weights --------------------------------------------------------------------------
 
 
 def expected(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:

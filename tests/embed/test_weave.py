@@ -266,7 +266,7 @@ def test_counts_of_plain_rows():
     numbers = {**X, "age": rng.normal(size=60)}
     for counts in (Counts.of(Table.of(numbers, kinds)), Weave(schema=kinds).fit(numbers).counts_):
         with pytest.raises(
-            ValueError, match="column '(age|grade)' is numeric, and these counts do not say"
+            ValueError, match=r"column '(age|grade)' is numeric, and these counts do not say"
         ):
             Weave(schema=kinds).fit_counts(counts)
 

@@ -18,7 +18,6 @@ from scipy.special import ndtr, ndtri
 
 from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column
 from tabweave.counts.counts import Counts
-from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
@@ -624,7 +623,8 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     rungs = rungs - knots.share @ rungs
     root = np.sqrt(knots.share)[:, None]
     _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
-    leading = rungs @ fix_signs(axes[:RUNGS].T)
+    leading = rungs @ axes[:RUNGS].T
+    leading = leading * np.where(leading[-1] < 0, -1.0, 1.0)  # high numbers are on one side
     g = g - knots.share @ g
     rest = (length[RUNGS:] ** 2).sum()
     spread = knots.share @ g**2

@@ -18,8 +18,7 @@ from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback
 from tabweave.engines.sizes import Estimate, check_counts_fit, estimated
 from tabweave.engines.source import Source, family
-from tabweave.rows.cells import objects
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.table import Codes, Column, Schema, Sets, Table, joined_column
 from tabweave.rows.vocabulary import Label, Rule, fold, identity
 

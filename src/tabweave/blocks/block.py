@@ -219,7 +219,7 @@ class Blocks(Block):
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         self.blocks = list(blocks)
-        self.names = [name for block in self.blocks for name in block.names]
+        self.names = list(dict.fromkeys(name for b in self.blocks for name in b.names))
         self.width = sum(block.width for block in self.blocks)
         kinds = {(block.power, block.root) for block in self.blocks} or {(2, True)}
         if len(kinds) > 1:
@@ -283,7 +283,7 @@ class Summed(Block):
     def __init__(self, blocks: Iterable[Block], title: str = "dim") -> None:
         self.blocks = list(blocks)
         self.title = title
-        self.names = [name for block in self.blocks for name in block.names]
+        self.names = list(dict.fromkeys(name for b in self.blocks for name in b.names))
         widths = {block.width for block in self.blocks}
         if len(widths) != 1:
             raise ValueError(f"expected blocks of one width, got {sorted(widths)}")

@@ -106,7 +106,7 @@ class Counts(OfVocabulary):
         from tabweave.counts.counting import canonical, count_pairs
 
         table = Table.of(table)
-        weight = _checked_weight(sample_weight, table.n_rows)
+        weight = checked_weight(sample_weight, table.n_rows)
         n = table.n_rows if weight is None else weight.sum().item()
         if not n:
             return cls()
@@ -362,7 +362,8 @@ class Counts(OfVocabulary):
             raise ValueError(f"the class counts do not fit {size} values")
 
 
-def _checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """Return a weight for each row, integers where they are; raise for what are no weights."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight)

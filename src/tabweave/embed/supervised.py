@@ -35,12 +35,12 @@ from tabweave.blocks.numbers import (
 )
 from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts import couplings
-from tabweave.counts.counts import Counts
+from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.spectra import scatter
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import N_BINS, Curve, Weave, joined, mean_one, ties
 from tabweave.io.register import storable
-from tabweave.rows.frames import in_memory
+from tabweave.rows.frames import in_memory, objects
 from tabweave.rows.table import Table, take_rows
 from tabweave.search.scan import Derived
 
@@ -182,17 +182,30 @@ class SupervisedWeave(Derived, Weave):
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         self._require_classes(y)
+        weight = checked_weight(sample_weight, table.n_rows)
+        return super()._count(table, self._classes(y, weight), sample_weight)
+
+    def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
+        """Return a table with bins, and the classes that stand for its target."""
+        self._require_classes(y)
+        return self._expand(table), self._classes(y)
+
+    def _classes(self, y: Any, weight: np.ndarray | None = None) -> Any:
+        """Return the classes of a target; what kind it is, the first rows say."""
+        y = as_cells(y)
         if "target_" not in vars(self):
-            self.target_ = Target.of(y, int(self.n_bins))
-        return super()._count(table, self.target_.classes(y), sample_weight)
+            self.target_ = Target.of(y, int(self.n_bins), weight)
+        return self.target_.classes(y)
 
     # -- learning --------------------------------------------------------------------------
 
     def _learn_all(self) -> None:
         counts = self.counts_
         if counts.classes is None or len(counts.classes) < 2:
+            found = counts.classes or ()
             raise ValueError(
-                f"{type(self).__name__} needs two classes or more in y, got {counts.classes}"
+                f"{type(self).__name__} expected two classes or more in y, got {len(found)} class: "
+                f"{found}"
             )
         coupled = self._coupled()
         tied = class_ties(coupled, _pairs(coupled))
@@ -280,7 +293,9 @@ class SupervisedWeave(Derived, Weave):
         bases = [self._basis(coupled, name) for name in coupled.names]
         gram = scatter(coupled, bases)
         n = coupled.n
-        prior = pairs[coupled.span(0)].sum(axis=0)
+        kinds = [column.kind for column in coupled.schema.columns]  # type: ignore[union-attr]
+        single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
+        prior = pairs[coupled.span(single)].sum(axis=0)  # elements of sets: not once a row
         prior = prior / prior.sum()
         centred = pairs @ points - np.outer(pairs.sum(axis=1), prior @ points)
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
@@ -356,7 +371,7 @@ class SupervisedWeave(Derived, Weave):
             yield np.arange(table.n_rows), pairs
             return
         expanded = self._numbering.expand(table).select(coupled.schema.names)  # type: ignore[union-attr]
-        classes = np.asarray(self.target_.classes(y))
+        classes = np.asarray(self._classes(y))
         parts = KFold(min(FOLDS, table.n_rows), shuffle=True, random_state=0)
         for _, rows in parts.split(classes):
             own = Counts.of(take_rows(expanded, rows), classes[rows])
@@ -416,18 +431,18 @@ class Target:
     knots: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def of(cls, y: Any, n_bins: int) -> Target:
+    def of(cls, y: Any, n_bins: int, weight: np.ndarray | None = None) -> Target:
         """Tell numbers, which are floats and not whole, from classes."""
         if isinstance(y, str) or not type_of_target(y).startswith("continuous"):
             return cls()
-        return cls.of_numbers(y, n_bins)
+        return cls.of_numbers(y, n_bins, weight)
 
     @classmethod
-    def of_numbers(cls, y: Any, n_bins: int) -> Target:
+    def of_numbers(cls, y: Any, n_bins: int, weight: np.ndarray | None = None) -> Target:
         """Cut numbers into quantile bins."""
         values = np.asarray(y, dtype=float).ravel()
-        edges = quantile_edges(values, n_bins)
-        return cls(True, edges, bin_knots(values, edges))
+        edges = quantile_edges(values, n_bins, weight)
+        return cls(True, edges, bin_knots(values, edges, weight))
 
     def classes(self, y: Any) -> Any:
         """Return classes as they are, and of numbers the bin of each."""
@@ -455,6 +470,14 @@ class Target:
         mean = float(share @ x)
         knots = Knots(x, np.arange(len(x)), share, None)
         return ladder(knots, mean, float(share @ (x - mean) ** 2))
+
+
+def as_cells(y: Any) -> Any:
+    """Return y as an array where it is a column of Arrow, or only says how to become an array."""
+    if hasattr(y, "to_pylist"):
+        cells = objects(y)
+        return cells.astype(float) if all(type(cell) is float for cell in cells) else cells
+    return np.asarray(y) if hasattr(y, "__array__") and not hasattr(y, "__len__") else y
 
 
 def _pairs(counts: Counts) -> np.ndarray:

@@ -32,7 +32,7 @@ from tabweave.blocks.numbers import (
 )
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
-from tabweave.counts.counts import Counts
+from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes
 from tabweave.embed.register import embedder
@@ -164,12 +164,13 @@ class Weave(ValueEmbedder):
         return super()._count_rows(X, y, sample_weight)
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
-        return super()._count(self._expand(table), y, sample_weight)
+        return super()._count(self._expand(table, sample_weight), y, sample_weight)
 
-    def _expand(self, table: Table) -> Table:
+    def _expand(self, table: Table, sample_weight: Any = None) -> Table:
         """Return a table with bins beside numbers; those of the first rows stay."""
         if "_numbering" not in vars(self):
-            self._numbering = Numbering.of(table, int(self.n_bins))
+            weight = checked_weight(sample_weight, table.n_rows)
+            self._numbering = Numbering.of(table, int(self.n_bins), weight)
         return self._numbering.expand(table)
 
     def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:

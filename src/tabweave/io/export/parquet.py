@@ -99,14 +99,15 @@ def _about(plan: Plan) -> dict[str, Any]:
 def _check_single(plan: Plan) -> None:
     """Raise where a value has two rows."""
     seen: set[str] = set()
-    for part in (*plan.lookups, *plan.lines):
-        if part.column in seen:
+    lookups, lines = ([part.column for part in own] for own in (plan.lookups, plan.lines))
+    for column in (*lookups, *lines):
+        if column in seen:
             raise ValueError(
-                f"column {part.column!r} has vectors of its own and a part in a discriminant, and "
+                f"column {column!r} has vectors of its own and a part in a discriminant, and "
                 "the file holds one row per value; use tabweave.export.sql or "
                 "tabweave.export.onnx, or fit SupervisedWeave(discriminant=0)"
             )
-        seen.add(part.column)
+        seen.add(column)
 
 
 def _rows(part: Lookup) -> list[tuple[str, str, str | None, str | None, np.ndarray]]:

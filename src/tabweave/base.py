@@ -501,6 +501,10 @@ class ValueEmbedder(Embedder):
         y = y if self._uses_classes else None
         return Counts.of(table, y, sample_weight=sample_weight)
 
+    def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
+        """Return the rows and classes that are counted, which may be more than was given."""
+        return table, y
+
     def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
         if sample_weight is not None:
             raise ValueError("sample_weight is for rows in memory; read the source first")

@@ -5,8 +5,26 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
-from tabweave import Column, DistanceHierarchy, MixedEmbedder, OneHot, Table, ValueMetric, Weave
-from tabweave.blocks.block import Blocks, Line, Lookup, Sum, cdist_squared, label_column
+from tabweave import (
+    Column,
+    DistanceHierarchy,
+    MixedEmbedder,
+    OneHot,
+    SupervisedWeave,
+    Table,
+    ValueMetric,
+    Weave,
+)
+from tabweave.blocks.block import (
+    Blocks,
+    Line,
+    Lookup,
+    Sum,
+    Summed,
+    added,
+    cdist_squared,
+    label_column,
+)
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.rows.table import Codes, take_rows
 
@@ -47,6 +65,8 @@ VALUES = {
 }
 FITTED = {name: model.fit(draw()) for name, model in MIXED.items()}
 FITTED |= {name: model.fit(some(["job", "town"])) for name, model in VALUES.items()}
+FITTED |= {"supervised": SupervisedWeave(schema=SCHEMA).fit(draw(), draw(seed=2)["town"])}
+FITTED |= {"woven, summed": Weave(2, schema=SCHEMA).fit(draw())}
 TELLS = [name for name in FITTED if name != "mixed, transformed"]  # which column brings what
 EXPORTED = [name for name in FITTED if name not in ("mixed, coupled", "mixed, transformed")]
 
@@ -251,3 +271,29 @@ def test_without_points():
 def test_identity_points_of_many_values():
     expected = cdist(np.eye(400), np.eye(400), "sqeuclidean")
     assert np.array_equal(cdist_squared(np.eye(400), np.eye(400)), expected)
+
+
+def test_summed_blocks_add_their_coordinates():
+    summed, table = block_and_rows("woven, summed")
+    assert isinstance(summed, Summed) and set(summed.names) == set(table.schema.names)
+    alone = [block.coordinates(table) for block in summed.blocks]
+    np.testing.assert_allclose(summed.coordinates(table), np.sum(alone, axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        np.sum(list(summed.split(table).values()), axis=0), summed.coordinates(table), atol=1e-12
+    )
+    assert summed.feature_names() == ["dim0", "dim1", "dim2", "dim3"]
+    one = summed.only(["age"])
+    assert list(one.names) == ["age"] and summed.only(["none"]) is None
+    np.testing.assert_array_equal(one.coordinates(table), summed.split(table)["age"])
+    (step,) = summed.export()
+    assert isinstance(step, Sum) and {type(part) for part in step.steps} == {Line, Lookup}
+
+
+def test_blocks_of_other_widths_are_not_summed():
+    wide, narrow = (FITTED[name].blocks_ for name in ("one-hot", "weave, summed"))
+    with pytest.raises(ValueError, match="expected blocks of one width, got"):
+        Summed([wide, narrow])
+
+
+def test_shares_of_a_column_with_several_blocks_add_up():
+    assert added([{"a": 1.0, "b": 2.0}, {"b": 3.0, "c": 4.0}]) == {"a": 1.0, "b": 5.0, "c": 4.0}

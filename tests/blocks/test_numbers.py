@@ -3,9 +3,22 @@ import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import mutual_info_score
 
-from tabweave import HELIC, Counts, MixedEmbedder, Schema, Table
-from tabweave.blocks.numbers import BINNED, KNOTS, WIDTH, along, bent, curves, terms
+from tabweave import HELIC, Counts, MixedEmbedder, Schema, Table, Weave
+from tabweave.blocks.numbers import (
+    BINNED,
+    KNOTS,
+    RUNGS,
+    WIDTH,
+    Curves,
+    along,
+    bent,
+    bin_knots,
+    curves,
+    quantile_edges,
+    terms,
+)
 from tabweave.embed.mixed import class_weights
+from tabweave.rows.table import take_rows
 
 
 def ladder(z):
@@ -65,20 +78,23 @@ def test_outliers_stay_apart_and_do_not_rule(numbers):
         assert 0 < shares["x0"] < most
 
 
-def test_auto_is_absolute_in_a_table_of_numbers_and_grades(numbers):
-    model = MixedEmbedder().fit(numbers)
+def test_absolute_has_three_coordinates_and_auto_those_of_weave(numbers):
+    model = MixedEmbedder(numeric="absolute").fit(numbers)
     assert model.transform(numbers).shape == (400, 4 * WIDTH)
     assert model.get_feature_names_out()[:4].tolist() == ["x0_0", "x0_1", "x0_2", "x1_0"]
-    beside = {**numbers, "job": ["cook", "judge"] * 200}
-    assert "x0" in MixedEmbedder().fit(beside).get_feature_names_out()
-    same = MixedEmbedder(numeric="absolute").fit(numbers).transform(numbers)
-    np.testing.assert_array_equal(same, model.transform(numbers))
+    for rows in (numbers, {**numbers, "job": ["cook", "judge"] * 200}):
+        auto = MixedEmbedder().fit(rows)
+        np.testing.assert_array_equal(auto.transform(rows), Weave().fit_transform(rows))
+        names = auto.get_feature_names_out().tolist()
+        assert [name for name in names if name.startswith("x3")] == [
+            f"x3_{i}" for i in range(RUNGS + 1)
+        ]
 
 
 def test_chunks_say_the_same_as_the_whole(numbers):
     numbers["x1"][7] = np.nan
-    whole = MixedEmbedder().fit(numbers)
-    parts = MixedEmbedder()
+    whole = MixedEmbedder(numeric="absolute").fit(numbers)
+    parts = MixedEmbedder(numeric="absolute")
     for start in (0, 90, 130):
         stop = {0: 90, 90: 130, 130: 400}[start]
         parts.partial_fit({name: column[start:stop] for name, column in numbers.items()})
@@ -87,7 +103,7 @@ def test_chunks_say_the_same_as_the_whole(numbers):
 
 def test_a_missing_number_lies_at_the_mean_and_a_constant_says_nothing(numbers):
     rows = {**numbers, "one": np.ones(400)}
-    model = MixedEmbedder().fit(rows)
+    model = MixedEmbedder(numeric="absolute").fit(rows)
     row = {name: column[0] for name, column in rows.items()}
     mean = {**row, "x2": float(np.mean(rows["x2"]))}
     assert model.explain({**row, "x2": None}, mean)["x2"] == pytest.approx(0, abs=1e-20)
@@ -99,7 +115,7 @@ def test_a_missing_number_lies_at_the_mean_and_a_constant_says_nothing(numbers):
 
 def test_numbers_tied_to_the_classes_count_more(numbers):
     y = np.where(numbers["x2"] > 2, "high", "low")
-    model = MixedEmbedder(HELIC(random_state=0), n_bins=4).fit(numbers, y)
+    model = MixedEmbedder(HELIC(random_state=0), "absolute", n_bins=4).fit(numbers, y)
     ties = []
     for column in numbers.values():
         bins = np.searchsorted(np.quantile(column, [0.25, 0.5, 0.75]), column, side="right")
@@ -110,6 +126,9 @@ def test_numbers_tied_to_the_classes_count_more(numbers):
     assert expected[2] > 1.5 and expected.min() >= 0.5
     plain = MixedEmbedder(HELIC(random_state=0), "standard", n_bins=4).fit(numbers, y)
     np.testing.assert_allclose(plain.transform(numbers).var(axis=0), expected)
+    auto = MixedEmbedder(HELIC(random_state=0), n_bins=4).fit(numbers, y)
+    variance = auto.transform(numbers).var(axis=0).reshape(4, RUNGS + 1).sum(axis=1)
+    np.testing.assert_allclose(variance, expected, rtol=0.3)  # numbers lie between knots
 
 
 def test_without_ties_or_classes_columns_count_alike():
@@ -117,3 +136,81 @@ def test_without_ties_or_classes_columns_count_alike():
     table = Table.of({names[0]: list("xyxy"), names[1]: list("uuvv")}, Schema())
     assert class_weights(Counts.of(table), ["a", "b"]).tolist() == [1, 1]
     assert class_weights(Counts.of(table, list("pppp")), ["a", "b"]).tolist() == [1, 1]
+
+
+# -- curves with knots of their own -------------------------------------------------------------
+
+
+def two_curves():
+    rng = np.random.default_rng(0)
+    knots = [np.array([0.0, 1.0, 5.0, 6.0]), np.array([0.0, 1.0])]
+    rows = [rng.normal(size=(4, 3)), rng.normal(size=(2, 2))]
+    missing = [np.array([9.0, 8.0, 7.0]), np.zeros(2)]
+    levels = {"grade": ("low", "high")}
+    return Curves(names=["x", "grade"], knots=knots, rows=rows, missing=missing, levels=levels)
+
+
+def test_curves_are_straight_between_their_knots_and_go_on():
+    block = two_curves()
+    x = np.array([-2.0, 0.0, 0.3, 4.4, 6.0, 9.0, np.nan])
+    table = Table.of({"x": x, "grade": ["low", "high", None, "odd"] + ["low"] * 3}, {})
+    E = block.coordinates(table)
+    knots, rows = block.knots[0], block.rows[0]
+    inside = slice(1, 5)
+    for d in range(3):
+        np.testing.assert_allclose(E[inside, d], np.interp(x[inside], knots, rows[:, d]))
+    np.testing.assert_allclose(E[0, :3], rows[0] - 2 * (rows[1] - rows[0]))
+    np.testing.assert_allclose(E[5, :3], rows[3] + 3 * (rows[3] - rows[2]))
+    np.testing.assert_array_equal(E[6, :3], block.missing[0])
+    np.testing.assert_allclose(E[:2, 3:], block.rows[1])
+    np.testing.assert_array_equal(E[2:4, 3:], 0)  # missing, and a grade that is none
+    assert block.feature_names() == ["x_0", "x_1", "x_2", "grade_0", "grade_1"]
+    with pytest.raises(ValueError, match=r"column 'grade': expected one of its levels .* 'odd'"):
+        block.coordinates(table, unknown="error")
+
+
+def test_curves_fall_into_their_columns():
+    block = two_curves()
+    table = Table.of({"x": [0.2, 3.0], "grade": ["low", "high"]}, {})
+    E, parts = block.coordinates(table), block.parts()
+    np.testing.assert_array_equal(np.hstack([p.coordinates(table) for p in parts]), E)
+    assert [part.by_value for part in parts] == [False, True]
+    np.testing.assert_array_equal(block.only(["grade"]).coordinates(table), E[:, 3:])
+    assert block.only(["none"]) is None
+    split = block.split(table)
+    np.testing.assert_array_equal(np.hstack([split["x"], split["grade"]]), E)
+    shares = block.shares(take_rows(table, [0]), take_rows(table, [1]))
+    squares = (E[0] - E[1]) ** 2
+    np.testing.assert_allclose([*shares.values()], [[squares[:3].sum()], [squares[3:].sum()]])
+    np.testing.assert_allclose(block.scaled(2.0).coordinates(table), 2 * E)
+
+
+@pytest.mark.parametrize("width", [1.0, 1e-9, 1e9])
+def test_curves_are_exported_as_sums(width):
+    rng = np.random.default_rng(0)
+    for n_knots in (2, 3, 9):
+        knots, rows = (
+            width * np.cumsum(rng.exponential(size=n_knots)),
+            rng.normal(size=(n_knots, 2)),
+        )
+        block = Curves(names=["x"], knots=[knots], rows=[rows], missing=[np.ones(2)])
+        (line,) = block.export()
+        x = np.concatenate([knots, knots + 0.3 * width, [-5 * width, 50 * width]])
+        z = (x - line.mean) * line.factor
+        expected = block.coordinates(Table.of({"x": x}, {}))
+        np.testing.assert_allclose(terms(z, line.bends) @ line.curves, expected, atol=1e-9)
+        np.testing.assert_array_equal(line.missing, 1)
+
+
+def test_bins_of_weighted_rows_are_those_of_repeated_ones():
+    rng = np.random.default_rng(0)
+    x, weight = rng.normal(size=200), rng.integers(0, 4, 200)
+    x[::9] = np.nan
+    repeated = np.repeat(x, weight)
+    for n_bins in (2, 5, 16):
+        edges = quantile_edges(x, n_bins, weight)
+        np.testing.assert_array_equal(edges, quantile_edges(repeated, n_bins))
+        knots = bin_knots(x, edges, weight)
+        np.testing.assert_allclose(knots, bin_knots(repeated, edges), atol=1e-12)
+    fraction = quantile_edges(x, 4, weight / 7)
+    np.testing.assert_allclose(fraction, quantile_edges(repeated, 4), atol=0.1)

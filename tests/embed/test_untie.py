@@ -8,8 +8,7 @@ from tabweave import UNTIE, Counts, OneHot, Table
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
-from tabweave.embed.untie import alignments, entropic, mixed_tables, mixture
-from tabweave.embed.weave import column_weights
+from tabweave.embed.untie import alignments, column_weights, entropic, mixed_tables, mixture
 
 SMALL = couplings.kernel_family((0.25, 1.0, 4.0), (1, 2))
 TABLE_7_3 = {

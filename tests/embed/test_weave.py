@@ -1,14 +1,16 @@
 """Weave against its recipe, written out with loops and n × n matrices."""
 
+from itertools import product
+
 import numpy as np
 import pytest
+from scipy.stats import rankdata, spearmanr
 from sklearn.decomposition import PCA
 
-from tabweave import Counts, OneHot, Table, Weave
+from tabweave import Column, Counts, OneHot, Table, Weave
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
-from tabweave.embed.weave import column_weights, mean_kernel
 
 
 def table(seed=0, n=80, columns=4):
@@ -19,46 +21,274 @@ def squared(x):
     return ((x[:, None] - x[None]) ** 2).sum(axis=2)
 
 
-def explicit_gram(counts, column, s=5.0):
-    """Centre, scale to unit inertia and average every kernel of every space, one by one."""
-    f, n = counts.frequencies[column], counts.n
-    span = counts.span(column)
-    C, c = counts.pairs.astype(float), counts.value_counts.astype(float)
-    others = [w for w in range(len(c)) if not span.start <= w < span.stop]
-    block, own, theirs = C[span][:, others], c[span], c[others]
+def entropy(items):
+    share = np.array([items.count(v) for v in set(items)]) / len(items)
+    return -(share * np.log(share)).sum()
+
+
+def coupling_distances(codes, column, s=5.0):
+    """The d_a of the docstring: every kernel of every space at unit inertia, their mean scaled."""
+    n = len(codes[column])
+    own = np.eye(codes[column].max() + 1)[codes[column]]
+    others = np.hstack([np.eye(c.max() + 1)[c] for i, c in enumerate(codes) if i != column])
+    f, g, pairs = own.mean(axis=0), others.mean(axis=0), own.T @ others
     spaces = [
         f[:, None],
-        (block + s * f[:, None]) / (theirs + s),
-        (block + s * theirs / n) / (own[:, None] + s),
+        (pairs + s * f[:, None]) / (n * g + s),
+        (pairs + s * g) / (n * f[:, None] + s),
     ]
-    centre = np.eye(len(f)) - np.outer(np.ones(len(f)), f)
-    grams = [np.eye(len(f))]
+    found = []
     for x in spaces:
-        grams += [np.exp(-squared(x) / (2 * w * w)) for w in couplings.WIDTHS]
-        grams += [(x @ x.T) ** d for d in couplings.DEGREES]
-    centred = [centre @ g @ centre.T for g in grams]
-    inertia = [np.diag(g) @ f for g in centred]
-    return np.mean([g / t for g, t in zip(centred, inertia, strict=True) if t > 1e-8], axis=0)
+        grams = [np.exp(-squared(x) / (2 * w * w)) for w in couplings.WIDTHS]
+        for gram in (*grams, *((x @ x.T) ** d for d in couplings.DEGREES)):
+            inertia = f @ np.diag(gram) - f @ gram @ f
+            if inertia > 1e-8:
+                found.append((np.diag(gram)[:, None] + np.diag(gram) - 2 * gram) / inertia)
+    mean = np.mean(found, axis=0)
+    return mean * (1 - f @ f) / (f @ mean @ f)
+
+
+def column_weights(codes):
+    """``max(√Σ_b SU⁺_ab, 0.01)^¼``, mean 1, by counting."""
+    raw = []
+    for a, x in enumerate(codes):
+        x, tied = x.tolist(), 0.0
+        for y in (y.tolist() for b, y in enumerate(codes) if b != a):
+            mutual = entropy(x) + entropy(y) - entropy(list(zip(x, y, strict=True)))
+            mutual -= (len(set(x)) - 1) * (len(set(y)) - 1) / (2 * len(x))
+            tied += 2 * max(0, mutual) / (entropy(x) + entropy(y))
+        raw.append(max(np.sqrt(tied), 0.01) ** 0.25)
+    return np.array(raw) / np.mean(raw)
+
+
+def coded(columns):
+    return [np.unique(np.asarray(c, dtype=str), return_inverse=True)[1] for c in columns]
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_distances_are_those_of_all_kernels_side_by_side(seed):
-    """Compaction from 43 V features to V - 1 dimensions leaves distances unchanged."""
+def test_distances_are_those_of_the_recipe(seed):
+    """Compaction from 42 V features to V - 1 dimensions leaves distances unchanged."""
     X = table(seed)
+    weave, codes = Weave().fit(X), coded(X.T)
+    weights, expected = column_weights(codes), 0
+    np.testing.assert_allclose(list(weave.weights_.values()), weights)
+    for a, name in enumerate(weave.counts_.names):
+        d = coupling_distances(codes, a)
+        values = weights[a] * (d + 1 - np.eye(len(d))) / 2
+        np.testing.assert_allclose(weave.value_distances(name) ** 2, values, atol=1e-8)
+        assert weave.tables_.widths[a] <= weave.counts_.sizes[a] - 1
+        expected = expected + values[np.ix_(codes[a], codes[a])]
+    np.testing.assert_allclose(weave.pairwise_distances(X) ** 2, expected, atol=1e-8)
+    E = weave.transform(X)
+    np.testing.assert_allclose(squared(E), expected, atol=1e-8)
+
+
+def test_columns_are_scaled_as_mismatches_are():
+    X = table(5, n=300)
+    weave, one_hot = Weave().fit(X), OneHot().fit(X)
+    for a, name in enumerate(weave.counts_.names):
+        f = weave.counts_.frequencies[a]
+        ours = weave.value_distances(name).to_numpy() ** 2 / weave.weights_[name]
+        plain = one_hot.value_distances(name).to_numpy() ** 2 / 2
+        assert f @ ours @ f == pytest.approx(f @ plain @ f)
+
+
+# -- numbers ------------------------------------------------------------------------------------
+
+
+def bins_of(x, n_bins=16):
+    """Quantile bins by hand; a missing number is a value of its own."""
+    present = x[~np.isnan(x)]
+    edges = np.unique(np.quantile(present, np.arange(1, n_bins) / n_bins))
+    found = np.searchsorted(edges[edges > present.min()], x, side="right")
+    return np.where(np.isnan(x), -1, found)
+
+
+def mixed(n=400, seed=0, gaps=0.1):
+    rng = np.random.default_rng(seed)
+    job = rng.choice(["cook", "clerk", "judge"], n)
+    pay = np.where(job == "judge", 3.0, 1.0) * rng.lognormal(size=n)
+    age = np.where(rng.random(n) < gaps, np.nan, rng.normal(40, 10, n))
+    return {"job": job, "pay": pay, "town": rng.choice(["u", "v"], n), "age": age}
+
+
+def test_numbers_are_coupled_through_their_bins():
+    X = mixed()
     weave = Weave().fit(X)
-    counts = weave.counts_
-    for a, name in enumerate(counts.names):
-        G = weave.weights_[name] * explicit_gram(counts, a)
-        expected = np.diag(G)[:, None] + np.diag(G) - 2 * G
-        assert np.allclose(weave.value_distances(name) ** 2, expected, atol=1e-8)
-        assert weave.tables_.widths[a] <= counts.sizes[a] - 1
-    Z, V = OneHot().fit_transform(X), counts.offsets[-1]
-    whole = np.zeros((V, V))
-    for a, name in enumerate(counts.names):
-        whole[counts.span(a), counts.span(a)] = weave.weights_[name] * explicit_gram(counts, a)
-    S = Z @ whole @ Z.T
-    expected = np.diag(S)[:, None] + np.diag(S) - 2 * S
-    assert np.allclose(weave.pairwise_distances(X) ** 2, expected, atol=1e-8)
+    codes = coded([X["job"], bins_of(X["pay"]), X["town"], bins_of(X["age"])])
+    weights = column_weights(codes)
+    np.testing.assert_allclose(list(weave.weights_.values()), weights)
+    d = coupling_distances(codes, 0)
+    expected = weights[0] * (d + 1 - np.eye(len(d))) / 2
+    np.testing.assert_allclose(weave.value_distances("job") ** 2, expected, atol=1e-8)
+
+
+def shares_of(weave, X, name, pairs):
+    """Return one column's share in the squared distances of some pairs of rows."""
+    block = weave.blocks_.only([name])
+    E = block.coordinates(Table.of(X, weave.schema_))
+    return ((E[pairs[0]] - E[pairs[1]]) ** 2).sum(axis=1)
+
+
+@pytest.mark.parametrize("draw", ["normal", "uniform", "lognormal", "exponential"])
+def test_numbers_differ_by_their_difference_and_their_ranks(draw):
+    rng = np.random.default_rng(0)
+    X = {**mixed(1000), "x": getattr(rng, draw)(size=1000)}
+    weave, x = Weave().fit(X), X["x"]
+    rank = rankdata(x) / len(x)
+    g = (x / x.std() / (2 / np.sqrt(np.pi)) + 3 * rank) / 2
+    pairs = rng.integers(0, 1000, (2, 4000))
+    expected = np.abs(g[pairs[0]] - g[pairs[1]])
+    found = shares_of(weave, X, "x", pairs) / weave.weights_["x"]
+    assert np.corrcoef(found, expected)[0, 1] > 0.95
+    assert spearmanr(found, expected).statistic > 0.95
+    assert found.mean() == pytest.approx(1, abs=0.1)
+    assert np.abs(found - expected / expected.mean()).mean() < 0.2
+
+
+def test_ranks_and_grades_follow_the_same_formula():
+    """On the values of a grade, three curves and g hold the whole ladder of up to five steps."""
+    rng = np.random.default_rng(1)
+    rows = {"grade": rng.integers(1, 5, 500), "job": rng.choice(["a", "b"], 500)}
+    weave = Weave(schema={"grade": "ordinal"}).fit(rows)
+    x = rows["grade"]
+    f = np.bincount(x)[1:] / 500
+    below = np.cumsum(f) - f / 2
+    g = (np.arange(4) / x.std() / (2 / np.sqrt(np.pi)) + 3 * below) / 2
+    expected = np.abs(g[:, None] - g)
+    expected *= weave.weights_["grade"] / (f @ expected @ f)
+    found = weave.value_distances("grade").to_numpy() ** 2
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_missing_number_is_as_far_from_others_as_they_are_from_each_other():
+    X = mixed(1000)
+    weave, rng = Weave().fit(X), np.random.default_rng(0)
+    here, gone = np.flatnonzero(~np.isnan(X["age"])), np.flatnonzero(np.isnan(X["age"]))
+    among = shares_of(weave, X, "age", rng.choice(here, (2, 4000))).mean()
+    between = shares_of(weave, X, "age", (rng.choice(here, 4000), rng.choice(gone, 4000))).mean()
+    assert between == pytest.approx(among, rel=0.05)
+    assert shares_of(weave, X, "age", (gone[:5], gone[5:10])).tolist() == [0] * 5
+    never = {**{name: column[:1] for name, column in X.items()}, "pay": [None]}
+    assert np.isfinite(weave.transform(never)).all()  # pay has no gap in fit: the mean
+
+
+def test_numbers_beyond_those_of_fit_stay_apart():
+    X = mixed()
+    weave = Weave().fit(X)
+    row = {name: column[0] for name, column in X.items()}
+    shares = [weave.explain({**row, "pay": 1e3}, {**row, "pay": v})["pay"] for v in (2e3, 3e3)]
+    assert 0 < shares[0] < shares[1]
+
+
+def test_numbers_are_categories_where_the_schema_says_so():
+    rng = np.random.default_rng(0)
+    X = {"code": rng.choice([1, 2, 7], 100), "job": rng.choice(["a", "b"], 100)}
+    declared = Weave(schema={"code": "nominal"}).fit(X)
+    text = Weave().fit({**X, "code": X["code"].astype(str)})
+    np.testing.assert_allclose(
+        declared.pairwise_distances(X),
+        text.pairwise_distances({**X, "code": X["code"].astype(str)}),
+        atol=1e-9,
+    )
+    assert declared.numbers_ is None and Weave().fit(X).numbers_.names == ["code"]
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_batches_of_numbers_keep_the_bins_of_the_first(k):
+    X = mixed()
+
+    def part(start, stop):
+        return {name: column[start:stop] for name, column in X.items()}
+
+    three = (
+        Weave(k).partial_fit(part(0, 200)).partial_fit(part(200, 250)).partial_fit(part(250, 400))
+    )
+    two = Weave(k).partial_fit(part(0, 200)).partial_fit(part(200, 400))
+    np.testing.assert_array_equal(three.transform(X), two.transform(X))
+    assert three.counts_ == two.counts_
+    late = two.counts_ - Weave(k).partial_fit(part(0, 200)).counts_
+    first = Weave(k).partial_fit(part(0, 200))
+    np.testing.assert_array_equal(
+        first.fit_counts(first.counts_ + late).transform(X), two.transform(X)
+    )
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("k", [None, 3])
+def test_rows_in_files(tmp_path, suffix, k):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(mixed())
+    path = tmp_path / f"rows.{suffix}"
+    frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
+    whole, read = Weave(k).fit(frame), Weave(k).fit(path)
+    assert read.counts_ == whole.counts_
+    np.testing.assert_allclose(read.transform(path), whole.transform(frame), atol=1e-9)
+    more = Weave(k).fit(frame).partial_fit(path)
+    np.testing.assert_allclose(
+        more.transform(frame), Weave(k).fit(frame).partial_fit(frame).transform(frame), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("k", [None, 2, 4])
+def test_explain_adds_up_to_the_squared_distance(k):
+    X = mixed()
+    weave = Weave(k).fit(X)
+    a, b = ({name: column[i] for name, column in X.items()} for i in (3, 71))
+    shares = weave.explain(a, b)
+    assert list(shares) == list(X)
+    assert sum(shares.values()) == pytest.approx(weave.pairwise_distances([a], [b])[0, 0] ** 2)
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_the_projection_holds_nearly_as_much_as_pca(k):
+    """The axes are those of the bins, not of each number."""
+    X = mixed(1000)
+    E, short = Weave().fit_transform(X), Weave(k).fit_transform(X)
+    assert short.shape == (1000, 2 * k)
+    most = PCA(2 * k).fit(E).explained_variance_.sum()
+    assert 0.97 * most < short.var(axis=0).sum() < 1.01 * most
+
+
+def test_counts_of_plain_rows():
+    """Counts of grades suffice; those of numbers do not say where bins lie."""
+    rng = np.random.default_rng(0)
+    levels = ("low", "mid", "high")
+    kinds = {"grade": Column("grade", "ordinal", levels=levels)}
+    X = {"grade": rng.choice(levels, 60), "job": rng.choice(["a", "b", "c"], 60)}
+    for k in (None, 2):
+        counted = Weave(k, schema=kinds).fit_counts(Counts.of(Table.of(X, kinds)))
+        fitted = Weave(k, schema=kinds).fit(X)
+        np.testing.assert_allclose(counted.transform(X), fitted.transform(X), atol=1e-9)
+        assert list(counted.weights_) == ["grade", "job"]
+        more, twice = counted.partial_fit(X), fitted.partial_fit(X)
+        np.testing.assert_allclose(more.transform(X), twice.transform(X), atol=1e-9)
+    numbers = {**X, "age": rng.normal(size=60)}
+    for counts in (Counts.of(Table.of(numbers, kinds)), Weave(schema=kinds).fit(numbers).counts_):
+        with pytest.raises(
+            ValueError, match=r"column '(age|grade)' is numeric, and these counts do not say"
+        ):
+            Weave(schema=kinds).fit_counts(counts)
+
+
+def test_the_class_column_of_a_source_is_left_out(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X = mixed(50)
+    pandas.DataFrame({**X, "y": list("pq") * 25}).to_csv(tmp_path / "rows.csv", index=False)
+    weave = Weave().fit(tmp_path / "rows.csv", "y")
+    assert weave.schema_.names == list(X) and weave.counts_.classes is None
+
+
+def test_a_full_grid_has_the_distances_of_one_hot():
+    """Where every combination occurs once nothing is coupled: a mismatch is a mismatch."""
+    grid = np.array(list(product("abc", "de", "fghi", "jkl")))
+    weave = Weave().fit(grid)
+    assert set(weave.weights_.values()) == {1.0}
+    mismatches = (grid[:, None] != grid).sum(axis=2)
+    np.testing.assert_allclose(weave.pairwise_distances(grid) ** 2, mismatches, atol=1e-9)
+
+
+# -- projection, weights, edges -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -71,38 +301,14 @@ def test_the_projection_is_pca_of_the_embedding(k):
     assert np.allclose(np.abs(short), np.abs(scores), atol=1e-8)
 
 
-def test_column_weights_by_hand():
-    X = table(1, n=40, columns=3)
-    counts = Counts.of(Table.of(X))
-    n, names = 40, counts.names
-    columns = list(X.T)
-
-    def entropy(items):
-        share = np.array([items.count(v) for v in set(items)]) / n
-        return -(share * np.log(share)).sum()
-
-    raw = []
-    for a in range(3):
-        x, tied = list(columns[a]), 0.0
-        for b in set(range(3)) - {a}:
-            y = list(columns[b])
-            mutual = entropy(x) + entropy(y) - entropy(list(zip(x, y, strict=True)))
-            mutual -= (len(set(x)) - 1) * (len(set(y)) - 1) / (2 * n)
-            tied += 2 * max(0, mutual) / (entropy(x) + entropy(y))
-        raw.append(np.sqrt(entropy(x) * np.sqrt(tied)))
-    assert np.allclose(column_weights(counts), np.array(raw) / np.mean(raw))
-    assert dict(zip(names, column_weights(counts), strict=True)) == Weave().fit(X).weights_
-
-
-def test_columns_without_dependence_weigh_by_entropy():
-    counts = Counts.of(Table.of(three_of_9().X))
-    assert np.allclose(column_weights(counts), 1)
+def test_columns_without_dependence_weigh_alike():
+    assert np.allclose(list(Weave().fit(three_of_9().X.astype(str)).weights_.values()), 1)
 
 
 @pytest.mark.parametrize("k", [None, 2, 5])
 def test_three_of_9_does_not_collapse(k):
     data = three_of_9()
-    vectors = Weave(n_clusters=k).fit_transform(data.X)
+    vectors = Weave(n_clusters=k).fit_transform(data.X.astype(str))
     assert len(np.unique(vectors.round(6), axis=0)) == len(vectors) == 512
 
 
@@ -110,7 +316,8 @@ def test_a_column_with_one_value_is_kept_and_adds_nothing():
     X = {"same": ["x"] * 6, "a": list("uvuvww"), "b": list("ppqqpp")}
     with_it, without = Weave().fit(X), Weave().fit({k: X[k] for k in "ab"})
     assert with_it.counts_.names == ["same", "a", "b"]
-    assert with_it.weights_["same"] == 0 and with_it.tables_.widths[0] == 0
+    assert with_it.weights_["same"] == min(with_it.weights_.values())
+    assert with_it.tables_.widths[0] == 0
     # The constant changes the mean weight and adds a constant to each space, no more.
     assert with_it.explain(["x", "u", "p"], ["x", "v", "q"])["same"] == 0
     assert with_it.transform(X).shape == without.transform({k: X[k] for k in "ab"}).shape
@@ -146,7 +353,7 @@ def test_bad_parameters():
 
 @pytest.mark.parametrize("k", [None, 3])
 def test_however_the_rows_arrive(k):
-    X = led24(90, random_state=1).X
+    X = led24(90, random_state=1).X.astype(str)
     whole = Weave(k).fit(X)
     parts = Weave(k).partial_fit(X[:30]).partial_fit(X[30:50]).partial_fit(X[50:])
     assert np.array_equal(parts.transform(X), whole.transform(X))
@@ -194,9 +401,9 @@ def test_landmarks_say_so_and_are_close():
 def test_kernels_can_be_chosen():
     X = table(4)
     linear = Weave(kernels=couplings.kernel_family((), (1,))).fit(X)
-    gram = mean_kernel(linear.counts_, 0, np.arange(len(linear.counts_.labels[0])),
-                       couplings.kernel_family((), (1,)), 5.0)  # fmt: skip
-    assert np.allclose(gram, gram.T)
+    f = linear.counts_.frequencies[0]
+    found = linear.value_distances("x0").to_numpy() ** 2 / linear.weights_["x0"]
+    assert f @ found @ f == pytest.approx(1 - f @ f)
     assert not np.allclose(linear.pairwise_distances(X), Weave().fit(X).pairwise_distances(X))
 
 
@@ -207,6 +414,6 @@ def test_a_column_that_depends_on_nothing_still_tells_rows_apart():
     X = {"a": a.astype(str), "b": ((a + (rng.random(300) < 0.1)) % 3).astype(str)}
     X["noise"] = noise.astype(str)
     weave = Weave().fit(X)
-    assert 0 < weave.weights_["noise"] < 0.1 * weave.weights_["a"]
+    assert 0 < weave.weights_["noise"] < 0.5 * weave.weights_["a"]
     rows = weave.transform({"a": ["0", "0"], "b": ["0", "0"], "noise": ["0", "1"]})
     assert np.linalg.norm(rows[0] - rows[1]) > 1e-3

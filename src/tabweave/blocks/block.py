@@ -115,8 +115,6 @@ class Block(ABC):
         unknown : {"centroid", "error"}
             What becomes of a value that was not seen in fit.
         """
-        from tabweave.blocks.kernels import in_threads, row_blocks
-
         shape = table.n_rows, self.width
         if out is None:
             out = np.empty(shape, _checked_type(dtype))
@@ -221,7 +219,7 @@ class Blocks(Block):
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         self.blocks = list(blocks)
-        self.names = [name for block in self.blocks for name in block.names]
+        self.names = list(dict.fromkeys(name for b in self.blocks for name in b.names))
         self.width = sum(block.width for block in self.blocks)
         kinds = {(block.power, block.root) for block in self.blocks} or {(2, True)}
         if len(kinds) > 1:
@@ -285,7 +283,7 @@ class Summed(Block):
     def __init__(self, blocks: Iterable[Block], title: str = "dim") -> None:
         self.blocks = list(blocks)
         self.title = title
-        self.names = [name for block in self.blocks for name in block.names]
+        self.names = list(dict.fromkeys(name for b in self.blocks for name in b.names))
         widths = {block.width for block in self.blocks}
         if len(widths) != 1:
             raise ValueError(f"expected blocks of one width, got {sorted(widths)}")
@@ -460,6 +458,35 @@ def _checked_type(dtype: Any) -> np.dtype:
     if found not in (np.float32, np.float64):
         raise ValueError(f"expected vectors to be float32 or float64, got {found}")
     return found
+
+
+# -- rows at a time -----------------------------------------------------------------------------
+
+_BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
+
+
+def blocks_of_rows(n: int, size: int) -> list[slice]:
+    """Cut rows into blocks of a size."""
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+def row_blocks(n_rows: int, row_bytes: int) -> list[slice]:
+    """Cut rows into blocks of some megabytes of output."""
+    return blocks_of_rows(n_rows, max(1024, _BLOCK_BYTES // max(row_bytes, 1)))
+
+
+def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
+    """Do independent blocks of work, on all cores when there is more than one block."""
+    if len(blocks) < 2:
+        for block in blocks:
+            work(block)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    from tabweave.counts.counting import n_threads
+
+    with ThreadPoolExecutor(n_threads()) as pool:
+        list(pool.map(work, blocks))
 
 
 # -- distances of points -------------------------------------------------------------------------

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
 
-from tabweave.counts.counting import compiled, group_columns, n_threads
+from tabweave.blocks.block import blocks_of_rows, in_threads
+from tabweave.counts.counting import compiled, group_columns
 
-_BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
 _ROWS = 1 << 12
 
 
@@ -168,24 +167,5 @@ def sum_of_lookups(
         _sum_lookups(index[:, rows], part, starts, widths, flat, joint, out[rows, columns])
 
     # Enough right rows at a time to repay building the joint tables, few enough for the cache.
-    in_threads(work, list(product(_blocks(n_left, 256), _blocks(n_right, _ROWS))))
+    in_threads(work, list(product(blocks_of_rows(n_left, 256), blocks_of_rows(n_right, _ROWS))))
     return out
-
-
-def _blocks(n: int, size: int) -> list[slice]:
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
-def row_blocks(n_rows: int, row_bytes: int) -> list[slice]:
-    """Cut rows into blocks of some megabytes of output."""
-    return _blocks(n_rows, max(1024, _BLOCK_BYTES // max(row_bytes, 1)))
-
-
-def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
-    """Do independent blocks of work, on all cores when there is more than one block."""
-    if len(blocks) < 2:
-        for block in blocks:
-            work(block)
-        return
-    with ThreadPoolExecutor(n_threads()) as pool:
-        list(pool.map(work, blocks))

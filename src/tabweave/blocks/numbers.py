@@ -18,7 +18,6 @@ from scipy.special import ndtr, ndtri
 
 from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column
 from tabweave.counts.counts import Counts
-from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
@@ -291,8 +290,9 @@ class Curves(Block):
         knots = self.knots[j]
         middle, factor = float(np.median(knots)), float(2 / (knots[-1] - knots[0]))
         z = (knots - middle) * factor
-        sums = np.linalg.solve(terms(z, z[1:-1]), self.rows[j])
-        return Line(self.names[j], middle, factor, self.missing[j], sums, z[1:-1])
+        return Line(
+            self.names[j], middle, factor, self.missing[j], kinked(z, self.rows[j]), z[1:-1]
+        )
 
     def scaled(self, factor: float) -> Curves:
         """Return the curves with every coordinate multiplied."""
@@ -465,13 +465,13 @@ class Numbering:
     knots: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: Table, n_bins: int) -> Numbering:
+    def of(cls, table: Table, n_bins: int, weight: np.ndarray | None = None) -> Numbering:
         """Take quantiles of numbers as the edges of bins, and the levels of grades."""
         edges, levels, knots = {}, {}, {}
         for column, data in table:
             if isinstance(data, Numbers):
-                own = edges[column.name] = quantile_edges(data.values, n_bins)
-                knots[column.name] = bin_knots(data.values, own)
+                own = edges[column.name] = quantile_edges(data.values, n_bins, weight)
+                knots[column.name] = bin_knots(data.values, own, weight)
             elif column.kind == "ordinal" and isinstance(data, Codes):
                 levels[column.name] = column.levels or ordered(data.labels)
         return cls(edges, levels, knots=knots)
@@ -502,12 +502,12 @@ def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
     return tuple(sorted((v for v in labels if v is not None), key=_sortable))
 
 
-def quantile_edges(values: np.ndarray, n_bins: int) -> np.ndarray:
+def quantile_edges(values: np.ndarray, n_bins: int, weight: np.ndarray | None = None) -> np.ndarray:
     """Return the inner edges of bins with about as many numbers each."""
-    present = values[~np.isnan(values)]
+    present, weight = _present(values, weight)
     if not len(present):
         return np.zeros(0)
-    edges = np.unique(np.quantile(present, np.arange(1, n_bins) / n_bins))
+    edges = np.unique(quantiles(present, np.arange(1, n_bins) / n_bins, weight))
     low = present.min()
     edges = edges[edges > low]  # a bin below the lowest number would be empty
     above = present[present > low]
@@ -516,18 +516,45 @@ def quantile_edges(values: np.ndarray, n_bins: int) -> np.ndarray:
     return edges
 
 
-def bin_knots(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def quantiles(values: np.ndarray, q: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Return quantiles; whole weights are repetitions."""
+    if weight is None:
+        return np.quantile(values, q)
+    order = np.argsort(values)
+    x, upto = values[order], np.cumsum(weight[order])
+    if (weight != np.floor(weight)).any():
+        return x[np.minimum(np.searchsorted(upto, q * upto[-1]), len(x) - 1)]
+    position = q * (upto[-1] - 1)
+    step = position - np.floor(position)
+    low, high = (
+        x[np.searchsorted(upto, around(position), side="right")] for around in (np.floor, np.ceil)
+    )
+    return np.where(step < 0.5, low + (high - low) * step, high - (high - low) * (1 - step))
+
+
+def bin_knots(
+    values: np.ndarray, edges: np.ndarray, weight: np.ndarray | None = None
+) -> np.ndarray:
     """Return the lowest number, the mean of the numbers in each bin, and the highest."""
-    present = values[~np.isnan(values)]
+    present, weight = _present(values, weight)
     if not len(present):
         return np.zeros(len(edges) + 3)
     bins = np.searchsorted(edges, present, side="right")
-    size = np.bincount(bins, minlength=len(edges) + 1)
+    weight = np.ones(len(present)) if weight is None else weight
+    size = np.bincount(bins, weight, len(edges) + 1)
     ends = np.concatenate([[present.min()], edges, [present.max()]])
-    middle = (ends[1:] + ends[:-1]) / 2  # of a bin without numbers
-    means = np.bincount(bins, present, len(size)) / np.maximum(size, 1)
-    means = np.clip(np.where(size > 0, means, middle), ends[:-1], ends[1:])
-    return np.concatenate([ends[:1], means, ends[-1:]])
+    middle = ends[1:] / 2 + ends[:-1] / 2  # of a bin without numbers
+    total = np.bincount(bins, weight * present, len(size))
+    means = np.divide(total, size, out=middle.copy(), where=size > 0)
+    return np.concatenate([ends[:1], np.clip(means, ends[:-1], ends[1:]), ends[-1:]])
+
+
+def _present(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the numbers that are there and count, and their weights."""
+    if weight is None:
+        return values[~np.isnan(values)], None
+    here = ~np.isnan(values) & (weight > 0)
+    return values[here], weight[here]
 
 
 def binned(values: np.ndarray, edges: np.ndarray) -> Codes:
@@ -573,10 +600,15 @@ class Knots(NamedTuple):
     missing: int | None
 
 
+def bins_of(counts: Counts, name: str) -> str:
+    """Return the counted column of a column's bins; grades may have been counted as they are."""
+    return name + BINNED if name + BINNED in counts.names else name
+
+
 def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     """Return the bins of a numeric or ordinal column that were counted beside it."""
-    labels = counts.labels[counts.vocabulary.index(name + BINNED)]
-    mass = counts.value_counts[counts.span(name + BINNED)].astype(float)
+    column = counts.vocabulary.index(bins_of(counts, name))
+    labels, mass = counts.labels[column], counts.value_counts[counts.span(column)].astype(float)
     missing = labels.index(None) if None in labels else None
     if name in numbering.levels:
         levels = numbering.levels[name]
@@ -618,7 +650,8 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     rungs = rungs - knots.share @ rungs
     root = np.sqrt(knots.share)[:, None]
     _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
-    leading = rungs @ fix_signs(axes[:RUNGS].T)
+    leading = rungs @ axes[:RUNGS].T
+    leading = leading * np.where(leading[-1] < 0, -1.0, 1.0)  # high numbers are on one side
     g = g - knots.share @ g
     rest = (length[RUNGS:] ** 2).sum()
     spread = knots.share @ g**2
@@ -657,7 +690,16 @@ def along(rows: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 def bent(rows: np.ndarray) -> np.ndarray:
     """Return the same curves as sums, for systems that have no cells: see :func:`terms`."""
-    return np.linalg.solve(terms(KNOTS), rows)
+    return kinked(KNOTS, rows)
+
+
+def kinked(knots: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return curves with any knots as sums: a bend changes their slope by twice what it takes."""
+    slopes = np.diff(rows, axis=0) / np.diff(knots)[:, None]
+    often = np.vstack([np.diff(slopes, axis=0) / 2, (slopes[:1] + slopes[-1:]) / 2])
+    middle = len(knots) // 2
+    here = terms(knots[[middle]], knots[1:-1])[:, :-1]
+    return np.vstack([often, rows[[middle]] - here @ often])
 
 
 def terms(z: np.ndarray, bends: np.ndarray = BENDS) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tabweave.blocks.kernels import in_threads
+from tabweave.blocks.block import in_threads
 
 MODE, MEDOID, DISTRIBUTION = 0, 1, 2
 _PATIENCE = 3  # steps without a lower cost; plateaus are common with categories

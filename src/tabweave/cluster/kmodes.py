@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator, TabularInput, ValueEmbedder
-from tabweave.counts.counts import _checked_weight
+from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.rows.table import Table, distinct_rows
@@ -150,7 +150,7 @@ class KModes(
         self._validate_params()
         table = fit_metric(self, X, y, sample_weight)
         self._layout = Layout.of(self.metric_, self.feature_weights, self.centers)
-        weight = _checked_weight(sample_weight, table.n_rows)
+        weight = checked_weight(sample_weight, table.n_rows)
         indices, weights, inverse = self._layout.distinct(table, weight)
         seen, heavy = indices[weights > 0], weights[weights > 0]
         firsts = self._first_centers(seen, heavy)
@@ -179,7 +179,7 @@ class KModes(
             return self.fit(X, y, sample_weight)
         self._validate_params()
         table = read_rows(self, X)
-        weight = _checked_weight(sample_weight, table.n_rows)
+        weight = checked_weight(sample_weight, table.n_rows)
         if self.metric_ is not self.metric:
             older = self._layout.labels
             self.metric_.partial_fit(table, y, sample_weight)

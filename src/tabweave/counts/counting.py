@@ -401,7 +401,7 @@ def add_pairs(places: np.ndarray, pairs: np.ndarray) -> None:
             pairs[v, w] = pairs[w, v]
 
 
-# -- Compiled loop behind :mod:`tabweave.counts.moments`. Importing this module loads numba
+# -- Compiled loop behind the exact moments of :mod:`tabweave.counts.counts`
 
 _LOWEST = -2272
 _HALF = 27  # bits of a mantissa's lower half

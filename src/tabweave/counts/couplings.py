@@ -11,7 +11,7 @@ the usual joint distribution of rows; a row with a set counts once for each elem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -310,6 +310,11 @@ def kernel_family(
     return family | {f"poly{d}": partial(polynomial, degree=d) for d in degrees}
 
 
+def chosen_kernels(given: Mapping[str, Kernel] | None) -> dict[str, Kernel]:
+    """Return the kernels that were given, or the family of Section 6.2.3."""
+    return kernel_family() if given is None else dict(given)
+
+
 def landmarks(counts: Counts, column: int, at_most: int) -> np.ndarray:
     """Return the values a column is seen through: all, or the most frequent ones."""
     count = counts.value_counts[counts.span(column)]
@@ -354,6 +359,24 @@ def identity_block(n_values: int, marks: np.ndarray) -> KernelBlock:
     return KernelBlock("identity", "match", gram, np.ones(n_values))
 
 
+def column_blocks(
+    counts: Counts,
+    column: int,
+    marks: np.ndarray,
+    kernels: dict[str, Kernel],
+    smoothing: float,
+) -> Iterator[KernelBlock]:
+    """Yield the kernels of f(v), [p(v|w)] and [p(w|v)] in which the values of a column differ."""
+    f = counts.frequencies[column]
+    spaces = {"intra": intra(counts, column)}
+    if len(counts.names) > 1:
+        spaces["inter"] = inter(counts, column, smoothing)
+        spaces["reverse"] = reverse(counts, column, smoothing)
+    for block in kernel_blocks(spaces, kernels, marks):
+        if block.inertia(f, marks) > NEGLIGIBLE:
+            yield block
+
+
 def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
     if len(marks) == len(gram):
@@ -364,3 +387,13 @@ def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh((core + core.T) / 2)
     keep = values > 1e-10 * values[-1]
     return gram @ (vectors[:, keep] / np.sqrt(values[keep]))
+
+
+def named_weights(
+    counts: Counts, names: Sequence[Sequence[str]], weights: Sequence[np.ndarray]
+) -> dict[str, dict[str, float]]:
+    """Return the weights of each column's kernels by name."""
+    return {
+        column: dict(zip(own, w.tolist(), strict=True))
+        for column, own, w in zip(counts.names, names, weights, strict=True)
+    }

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
-from tabweave.counts.moments import carry, exact
 from tabweave.rows.table import Schema
 from tabweave.rows.vocabulary import Label, Vocabulary, union
 
@@ -25,6 +24,7 @@ DENSE_VALUES = 2048  # a dense V×V matrix up to here (32 MB), a sparse one beyo
 def combine(a: Counts, b: Counts, sign: int) -> Counts:
     """Return ``a + sign * b``; both have rows."""
     from tabweave.counts.counting import canonical
+    from tabweave.counts.counts import carry
 
     check_same_columns(a, b)
     schema = cast(Schema, a.schema)
@@ -97,6 +97,8 @@ def check_nonnegative(
     noise: float,
 ) -> Any:
     """Raise for counts below zero after a subtraction; return the pairs without rounding."""
+    from tabweave.counts.counts import exact
+
     coo = sparse.coo_array(pairs)
     if len(coo.data) and coo.data.min() < -noise:
         worst = int(coo.data.argmin())

@@ -149,6 +149,7 @@ class MixedEmbedder(Embedder):
     numeric_: Standard | Curves | Transformed | None
     numeric_scale_: float
     _numbering: Numbering
+    _whole: bool
 
     @property
     def _uses_classes(self) -> bool:  # type: ignore[override]
@@ -223,7 +224,8 @@ class MixedEmbedder(Embedder):
         self.__dict__.pop("numeric_", None)
         self._numbering = numbering
         self.categorical_ = None
-        if self._valued() or self._whole():
+        self._whole = self._is_whole()
+        if self._valued() or self._whole:
             auto = isinstance(self.categorical, str)
             self.categorical_ = Weave() if auto else clone(self.categorical)
 
@@ -231,7 +233,7 @@ class MixedEmbedder(Embedder):
         """Learn both blocks, and scale each to as much inertia as it has columns."""
         valued, numbered = self._valued(), self._numbered()
         self.tables_ = None
-        if self._whole():
+        if self._whole:
             assert isinstance(self.categorical_, Weave)
             whole = self.categorical_
             whole._numbering = self._numbering
@@ -273,7 +275,7 @@ class MixedEmbedder(Embedder):
     def blocks_(self) -> Block:
         """The balanced blocks, side by side."""
         tables, numeric = self.tables_, self.numeric_
-        if self._whole():
+        if self._whole:
             return self.categorical_.blocks_  # type: ignore[union-attr]
         if isinstance(numeric, Curves):
             numeric = numeric.scaled(self.numeric_scale_)
@@ -300,8 +302,8 @@ class MixedEmbedder(Embedder):
 
     # -- numbers ---------------------------------------------------------------------------
 
-    def _whole(self) -> bool:
-        """Tell whether a Weave embeds all columns."""
+    def _is_whole(self) -> bool:
+        """Tell whether a Weave is to embed all columns."""
         woven = isinstance(self.categorical, Weave) or isinstance(self.categorical, str)
         plain = isinstance(self.numeric, str) and self.numeric == "auto"
         return woven and plain and isinstance(self.weights, str) and self.n_bins > 1
@@ -309,6 +311,8 @@ class MixedEmbedder(Embedder):
     def _resolved(self) -> Any:
         """Return "auto", "standard", "absolute", or a transformer."""
         if self.numeric == "auto":
+            if self._numbering.edges.keys() > self._numbering.knots.keys():
+                return "standard" if self._valued() else "absolute"  # as the older file does
             return "auto" if self.n_bins > 1 else "standard"
         if self.numeric == "coupled":
             return CoupledNumeric(standardize=True)
@@ -357,7 +361,9 @@ class MixedEmbedder(Embedder):
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file: what it learned was not listed."""
+        """Return the state of an older file: two blocks, and what it learned was not listed."""
+        if "counts_" in state:
+            state.setdefault("_whole", False)
         if "tables_" in state:
             state.setdefault("_learned", ("numeric_", "numeric_scale_", "tables_"))
         return super()._upgraded(state)

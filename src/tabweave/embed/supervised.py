@@ -28,19 +28,21 @@ from tabweave.blocks.numbers import (
     Knots,
     bin_knots,
     binned,
+    bins_of,
     knots_of,
     ladder,
     quantile_edges,
 )
 from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts import couplings
-from tabweave.counts.counts import Counts
+from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.spectra import scatter
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import N_BINS, Curve, Weave, column_names, joined, mean_one
+from tabweave.embed.weave import N_BINS, Curve, Weave, joined, mean_one, ties
 from tabweave.io.register import storable
-from tabweave.rows.frames import in_memory
+from tabweave.rows.frames import in_memory, objects
 from tabweave.rows.table import Table, take_rows
+from tabweave.search.scan import Derived
 
 FOLDS = 5
 _FLOOR = 0.01  # least tie of a column, of the largest
@@ -57,7 +59,7 @@ _FREQUENT = 256  # values of a column that have a coefficient of their own
     needs_y=True,
     page="weave",
 )
-class SupervisedWeave(Weave):
+class SupervisedWeave(Derived, Weave):
     """Embed the rows of any table by couplings and by what they say of a target.
 
     Parameters
@@ -89,10 +91,11 @@ class SupervisedWeave(Weave):
     Notes
     -----
     Two values of column a differ by ``w_a (½ d_a(v, w) + ½ ‖p(y|v) - p(y|w)‖²)``, d_a the coupling
-    distance of :class:`~tabweave.Weave` and p(y|v) with 5 pseudo-counts of the prior; both are
-    scaled to the column's rate of mismatches ``1 - Σf²``. Numbers are seen through the bins they
-    fall in, straight between the means of two bins, both parts scaled to a mean of 1. The weights
-    ``w_a`` are powers of bias-corrected symmetric uncertainty with the classes, at least 1 % of
+    distance of :class:`~tabweave.Weave` (a mismatch where couplings are not trusted), p(y|v) with 5
+    pseudo-counts of the prior; both are scaled to the column's rate of mismatches ``1 - Σf²``.
+    Numbers are seen through the bins they fall in, straight between the means of two bins, both
+    parts scaled to a mean of 1. The weights ``w_a`` are powers of bias-corrected symmetric
+    uncertainty with the classes, at least 1 % of
     the largest. The discriminant is ridge regression of the classes on the values of all columns,
     ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact from counts of pairs. For a numeric target the classes are
     its bins, and points on a ladder (see :func:`tabweave.blocks.numbers.ladder`) stand for their
@@ -179,30 +182,55 @@ class SupervisedWeave(Weave):
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         self._require_classes(y)
+        weight = checked_weight(sample_weight, table.n_rows)
+        return super()._count(table, self._classes(y, weight), sample_weight)
+
+    def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
+        """Return a table with bins, and the classes that stand for its target."""
+        self._require_classes(y)
+        return self._expand(table), self._classes(y)
+
+    def _classes(self, y: Any, weight: np.ndarray | None = None) -> Any:
+        """Return the classes of a target; what kind it is, the first rows say."""
+        y = as_cells(y)
         if "target_" not in vars(self):
-            self.target_ = Target.of(y, int(self.n_bins))
-        return super()._count(table, self.target_.classes(y), sample_weight)
+            self.target_ = Target.of(y, int(self.n_bins), weight)
+        return self.target_.classes(y)
 
     # -- learning --------------------------------------------------------------------------
 
     def _learn_all(self) -> None:
         counts = self.counts_
         if counts.classes is None or len(counts.classes) < 2:
+            found = counts.classes or ()
             raise ValueError(
-                f"{type(self).__name__} needs two classes or more in y, got {counts.classes}"
+                f"{type(self).__name__} expected two classes or more in y, got {len(found)} class: "
+                f"{found}"
             )
         coupled = self._coupled()
-        ties = class_ties(coupled, _pairs(coupled))
-        weights = np.maximum(ties, _FLOOR * ties.max()) ** self.weight_power
-        self.weights_ = column_names(coupled.names, mean_one(weights))
-        self.landmarks_: dict[str, int] = {}
-        self._plain = {
-            name: compacted(self._couplings(coupled, name, match=0.0)) for name in self._valued()
-        }
+        tied = class_ties(coupled, _pairs(coupled))
+        weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
+        self.weights_ = self._by_column(coupled.names, mean_one(weights))
+        self._plain, self.landmarks_ = self._known_couplings(coupled)
         taught = self._taught(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
         self.tables_, self.numbers_ = taught.tables, taught.numbers
         self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
+
+    def _known_couplings(self, coupled: Counts) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+        """Return the couplings of each column's values, and the columns seen by landmarks.
+
+        They know nothing of the target: members of the family that differ in weights share them.
+        """
+        if vars(self).get("_cache", (None,))[0] is not self.counts_:
+            self.landmarks_: dict[str, int] = {}
+            trusted = self._by_column(coupled.names, ties(coupled)[1])
+            found = {
+                name: compacted(self._couplings(coupled, name, trusted[name]))
+                for name in self._valued()
+            }
+            self._cache = self.counts_, found, self.landmarks_
+        return self._cache[1:]
 
     def _coupled(self) -> Counts:
         """Return the counts of values and bins."""
@@ -218,8 +246,7 @@ class SupervisedWeave(Weave):
         features, curves, total = [], [], 0.0
         for name in self.schema_.names:
             weight = self.weights_[name]
-            binned_name = name if name in self._plain else name + BINNED
-            span = coupled.span(binned_name)
+            span = coupled.span(bins_of(coupled, name))
             f = coupled.value_counts[span] / coupled.n
             own = smoothed[span]
             size = 1 - (f / f.sum()) @ (f / f.sum()) if name in self._plain else 1.0
@@ -252,7 +279,8 @@ class SupervisedWeave(Weave):
         for name in self._numbered():
             knots = knots_of(coupled, name, self._numbering)
             bare = Curve(name, knots, np.zeros((len(knots.x), 0)), np.zeros(0))
-            curves.append(bare.beside(linear[coupled.span(name + BINNED)], 0 * linear[0]))
+            own = linear[coupled.span(bins_of(coupled, name))]
+            curves.append(bare.beside(own, np.zeros(linear.shape[1])))
         return summed, joined(curves, self._numbering.levels)
 
     def _linear(
@@ -265,7 +293,9 @@ class SupervisedWeave(Weave):
         bases = [self._basis(coupled, name) for name in coupled.names]
         gram = scatter(coupled, bases)
         n = coupled.n
-        prior = pairs[coupled.span(0)].sum(axis=0)
+        kinds = [column.kind for column in coupled.schema.columns]  # type: ignore[union-attr]
+        single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
+        prior = pairs[coupled.span(single)].sum(axis=0)  # elements of sets: not once a row
         prior = prior / prior.sum()
         centred = pairs @ points - np.outer(pairs.sum(axis=1), prior @ points)
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
@@ -341,7 +371,7 @@ class SupervisedWeave(Weave):
             yield np.arange(table.n_rows), pairs
             return
         expanded = self._numbering.expand(table).select(coupled.schema.names)  # type: ignore[union-attr]
-        classes = np.asarray(self.target_.classes(y))
+        classes = np.asarray(self._classes(y))
         parts = KFold(min(FOLDS, table.n_rows), shuffle=True, random_state=0)
         for _, rows in parts.split(classes):
             own = Counts.of(take_rows(expanded, rows), classes[rows])
@@ -401,18 +431,18 @@ class Target:
     knots: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def of(cls, y: Any, n_bins: int) -> Target:
+    def of(cls, y: Any, n_bins: int, weight: np.ndarray | None = None) -> Target:
         """Tell numbers, which are floats and not whole, from classes."""
         if isinstance(y, str) or not type_of_target(y).startswith("continuous"):
             return cls()
-        return cls.of_numbers(y, n_bins)
+        return cls.of_numbers(y, n_bins, weight)
 
     @classmethod
-    def of_numbers(cls, y: Any, n_bins: int) -> Target:
+    def of_numbers(cls, y: Any, n_bins: int, weight: np.ndarray | None = None) -> Target:
         """Cut numbers into quantile bins."""
         values = np.asarray(y, dtype=float).ravel()
-        edges = quantile_edges(values, n_bins)
-        return cls(True, edges, bin_knots(values, edges))
+        edges = quantile_edges(values, n_bins, weight)
+        return cls(True, edges, bin_knots(values, edges, weight))
 
     def classes(self, y: Any) -> Any:
         """Return classes as they are, and of numbers the bin of each."""
@@ -440,6 +470,14 @@ class Target:
         mean = float(share @ x)
         knots = Knots(x, np.arange(len(x)), share, None)
         return ladder(knots, mean, float(share @ (x - mean) ** 2))
+
+
+def as_cells(y: Any) -> Any:
+    """Return y as an array where it is a column of Arrow, or only says how to become an array."""
+    if hasattr(y, "to_pylist"):
+        cells = objects(y)
+        return cells.astype(float) if all(type(cell) is float for cell in cells) else cells
+    return np.asarray(y) if hasattr(y, "__array__") and not hasattr(y, "__len__") else y
 
 
 def _pairs(counts: Counts) -> np.ndarray:

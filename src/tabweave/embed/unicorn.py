@@ -20,16 +20,11 @@ from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import (
-    check_clusters,
-    chosen_kernels,
-    dependence,
-    mean_one,
-    represented,
-    woven,
-)
+from tabweave.embed.untie import dependence, represented, woven
+from tabweave.embed.weave import check_clusters, mean_one
 from tabweave.embed.windowed import Memory, Remembering, check_window_columns
 from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
@@ -82,9 +77,9 @@ class UNICORN(Remembering, ValueEmbedder):
     *Erratum.* (8.5), missing in print, is the merged conditional probability; in (8.19) ξ is a mean
     over all (column, value) terms. The objective (8.18), which
     :class:`tabweave.published.UNICORN` has, is best at a single kernel of a single column: here
-    couplings are averaged as :class:`~tabweave.Weave` does, on accumulated counts. Columns weigh
-    ``∛ΣSU⁺``, how far they depend on the others: on a stream what is rare matters, and Weave's
-    factor of entropy would hide the columns that show it.
+    the kernels of all couplings, each at unit inertia, are averaged on accumulated counts. Columns
+    weigh ``∛ΣSU⁺``, how far they depend on the others: on a stream what is rare matters, and a
+    factor of entropy, as in :class:`~tabweave.UNTIE`, would hide the columns that show it.
 
     A window may have new values and missing ones; one without rows only moves the position; one
     with other columns is an error that names the column, and the model stays as it was.

@@ -8,7 +8,7 @@ that does not depend on their number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -20,17 +20,10 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
-from tabweave.counts.spectra import responses
+from tabweave.counts.couplings import corrected_uncertainty, information
+from tabweave.counts.spectra import leading_axes, projected, responses
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import (
-    check_clusters,
-    chosen_kernels,
-    column_blocks,
-    column_weights,
-    mean_kernel,
-    named_weights,
-    represented,
-)
+from tabweave.embed.weave import check_clusters, mean_one
 
 
 @embedder("untie", "couplings, weights learned without labels", "Zhu 2019, ch. 7")
@@ -69,10 +62,10 @@ class UNTIE(ValueEmbedder):
     -----
     *Erratum.* Eq. (7.22) is smallest at ω = 0: its gradient in ω, the inertia that the clusters
     leave unexplained, is never negative (:class:`tabweave.published.UNTIE` has it). Here each
-    kernel is centred and scaled to unit inertia, the weight W_a of a column is fixed (as in
-    :class:`~tabweave.Weave`), and ``τ Σ W_a β log β`` is added: minimising over β on each column's
-    simplex gives ``β ∝ exp(alignment / τ)``, over H the top eigenvectors. Both steps are exact, so
-    the objective falls until it stands.
+    kernel is centred and scaled to unit inertia, the weight W_a of a column is fixed
+    (``√(H_a √Σ_b SU⁺_ab)``: as it varies and depends on others), and ``τ Σ W_a β log β`` is added:
+    minimising over β on each column's simplex gives ``β ∝ exp(alignment / τ)``, over H the top
+    eigenvectors. Both steps are exact, so the objective falls until it stands.
 
     Examples
     --------
@@ -117,7 +110,7 @@ class UNTIE(ValueEmbedder):
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)
-        kernels = chosen_kernels(self.kernels)
+        kernels = couplings.chosen_kernels(self.kernels)
         mixtures = [mixture(counts, a, kernels, self.smoothing) for a in range(len(counts.names))]
         self.landmarks_ = {
             name: couplings.MAX_LANDMARKS
@@ -130,7 +123,7 @@ class UNTIE(ValueEmbedder):
         )
         self.n_iter_ = len(self.objective_)
         weights = [w * beta for w, beta in zip(share, betas, strict=True)]
-        self.weights_ = named_weights(counts, [m.names for m in mixtures], weights)
+        self.weights_ = couplings.named_weights(counts, [m.names for m in mixtures], weights)
         return represented(counts, mixed_tables(mixtures, share, betas), self.n_clusters)
 
 
@@ -165,7 +158,7 @@ def mixture(
         scale = np.sqrt(max(f @ (table**2).sum(axis=1), np.finfo(float).tiny))
         return Mixture(["mean"], np.zeros((1, 0, 0)), table / scale)
     names, grams = [], []
-    for block in column_blocks(counts, column, landmark_ids, kernels, smoothing):
+    for block in kernels_of(counts, column, landmark_ids, kernels, smoothing):
         names.append(f"{block.space}/{block.kernel}")
         gram = block.gram / block.inertia(f, landmark_ids)
         gram = gram - (f @ gram)[None, :]
@@ -235,3 +228,83 @@ def alignments(
 def _softmax(x: np.ndarray) -> np.ndarray:
     e = np.exp(x - x.max(initial=0))
     return e / max(e.sum(), 1e-300)
+
+
+# -- kernels at unit inertia, for UNICORN too ---------------------------------------------------
+
+
+def woven(
+    counts: Counts,
+    weights: np.ndarray,
+    kernels: dict[str, couplings.Kernel],
+    smoothing: float,
+    max_landmarks: int = couplings.MAX_LANDMARKS,
+) -> tuple[list[np.ndarray], dict[str, int]]:
+    """Return the weighted vectors of each column's values, and the columns seen by landmarks."""
+    tables, seen_through = [], {}
+    for a, name in enumerate(counts.names):
+        landmark_ids = couplings.landmarks(counts, a, max_landmarks)
+        if len(landmark_ids) < counts.sizes[a]:
+            seen_through[name] = len(landmark_ids)
+        gram = mean_kernel(counts, a, landmark_ids, kernels, smoothing)
+        tables.append(np.sqrt(weights[a]) * couplings.factor(gram, landmark_ids))
+    return tables, seen_through
+
+
+def represented(counts: Counts, tables: list[np.ndarray], n_clusters: int | None) -> ValueTables:
+    """Return the tables side by side, or on the 2k directions in which objects differ most."""
+    if n_clusters is None:
+        return ValueTables.from_features(tables, counts)
+    axes = leading_axes(counts, tables, 2 * n_clusters)
+    return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
+
+
+def kernels_of(
+    counts: Counts,
+    column: int,
+    landmark_ids: np.ndarray,
+    kernels: dict[str, couplings.Kernel],
+    smoothing: float,
+) -> Iterator[couplings.KernelBlock]:
+    """Yield the identity, in which all values differ, and the kernels of a column's couplings."""
+    f = counts.frequencies[column]
+    identity = couplings.identity_block(len(f), landmark_ids)
+    if identity.inertia(f, landmark_ids) > couplings.NEGLIGIBLE:
+        yield identity
+    yield from couplings.column_blocks(counts, column, landmark_ids, kernels, smoothing)
+
+
+def mean_kernel(
+    counts: Counts,
+    column: int,
+    landmark_ids: np.ndarray,
+    kernels: dict[str, couplings.Kernel],
+    smoothing: float,
+) -> np.ndarray:
+    """Return the average of a column's kernels, each scaled to unit inertia."""
+    f = counts.frequencies[column]
+    total = np.zeros((len(f), len(landmark_ids)))
+    n_kernels = 0
+    for block in kernels_of(counts, column, landmark_ids, kernels, smoothing):
+        total += block.gram / block.inertia(f, landmark_ids)
+        n_kernels += 1
+    return total / max(n_kernels, 1)
+
+
+def column_weights(counts: Counts) -> np.ndarray:
+    """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend."""
+    entropy, tied = dependence(counts)
+    return mean_one(np.sqrt(entropy * tied))
+
+
+def dependence(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """Return of each column its entropy and ``√Σ_b SU⁺_ab``, its ties to the others.
+
+    ``SU⁺`` is bias-corrected symmetric uncertainty. A column that depends on nothing has 1e-4 of
+    the largest, so that rows which differ only there never coincide; without dependence all
+    have 1.
+    """
+    mutual, marginal, _ = information(counts)
+    tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
+    tied = np.maximum(tied, 1e-4 * tied.max()) if tied.any() else np.ones(len(tied))
+    return np.diagonal(marginal), tied

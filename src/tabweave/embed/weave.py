@@ -9,9 +9,8 @@ learning costs O(V³), not O(n).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,23 +24,24 @@ from tabweave.blocks.numbers import (
     Curves,
     Knots,
     Numbering,
+    bins_of,
     knots_of,
     ladder,
     moments_of,
+    ordered,
 )
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
-from tabweave.counts.counts import Counts
+from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import corrected_uncertainty, information
-from tabweave.counts.spectra import leading_axes, projected
+from tabweave.counts.spectra import leading_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
-_FLOOR = 0.01  # least √ΣSU⁺ of a column
-_POWER = 0.25
+_LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
 
 
 @embedder(
@@ -88,14 +88,16 @@ class Weave(ValueEmbedder):
 
     Notes
     -----
-    Two values of column a differ by ``w_a (½ [v ≠ w] + ½ d_a(v, w))``. d_a is the mean over the
-    kernels of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia, of squared
-    distances; it is scaled so that its mean over pairs of rows is ``1 - Σf²``, the rate at which
-    they mismatch. Two numbers differ by ``w_a |g(x) - g(y)|``, g the mean of x in standard
+    Two values of column a differ by ``w_a ((1 - t_a/2) [v ≠ w] + t_a/2 d_a(v, w))``. d_a is the
+    mean over the kernels of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia,
+    of squared distances; it is scaled so that its mean over pairs of rows is ``1 - Σf²``, the rate
+    at which they mismatch. Two numbers differ by ``w_a |g(x) - g(y)|``, g the mean of x in standard
     deviations and of its rank, each scaled to a mean difference of 1; on three curves of the column
     and g itself, which nearly add up to that. A missing number lies at the mean, on an axis of its
     own, as far from the others as they are from each other. The weights ``w_a`` are
-    ``max(√Σ_b SU⁺_ab, 0.01)^¼``, SU⁺ bias-corrected symmetric uncertainty, numbers in bins.
+    ``max(√(t_a s_a), 0.1)^¼``, ``s_a = Σ_b SU⁺_ab`` with SU⁺ bias-corrected symmetric uncertainty,
+    numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
+    else 1 (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
 
     Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
     report gives the figures of the other half, and what else was tried.
@@ -162,13 +164,18 @@ class Weave(ValueEmbedder):
         return super()._count_rows(X, y, sample_weight)
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
-        return super()._count(self._expand(table), y, sample_weight)
+        return super()._count(self._expand(table, sample_weight), y, sample_weight)
 
-    def _expand(self, table: Table) -> Table:
+    def _expand(self, table: Table, sample_weight: Any = None) -> Table:
         """Return a table with bins beside numbers; those of the first rows stay."""
         if "_numbering" not in vars(self):
-            self._numbering = Numbering.of(table, int(self.n_bins))
+            weight = checked_weight(sample_weight, table.n_rows)
+            self._numbering = Numbering.of(table, int(self.n_bins), weight)
         return self._numbering.expand(table)
+
+    def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
+        """Return a table with bins, and its classes."""
+        return self._expand(table), y
 
     def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
         if sample_weight is not None:
@@ -177,8 +184,11 @@ class Weave(ValueEmbedder):
         schema = Schema.of(self.schema) if known.schema is None else self.schema_
         if known.schema is not None:
             known = known.select(schema.names)
-        name = y if isinstance(y, str) and self._uses_classes else None
-        return count_for(X, name, schema, known, numbers=self._numbers, expand=self._expand)
+        name = y if isinstance(y, str) else None
+        counts = count_for(X, name, schema, known, numbers=self._numbers, expand=self._expand_rows)
+        if self._uses_classes:
+            return counts
+        return replace(counts, classes=None, class_pairs=None, class_n=None)
 
     def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
         """Keep the first counts, and of the columns what was counted beside their bins."""
@@ -187,28 +197,36 @@ class Weave(ValueEmbedder):
         return super()._start(counts, schema)
 
     def _counted(self, counts: Counts) -> Schema:
-        """Return the columns that counts are of; raise for numbers that were not binned."""
+        """Return the columns that counts are of; raise for numbers whose bins are not known."""
         schema = counts.schema
         assert schema is not None
-        bins = {name for name in schema.names if name.endswith(BINNED)}
-        if "_numbering" not in vars(self) or not bins <= {n + BINNED for n in self._binned()}:
-            self._numbering = Numbering({}, {}, bins=False)
-        levels = self._numbering.levels
-        for column in schema.numeric:
-            if column.name + BINNED not in schema.names:
-                raise ValueError(
-                    f"column {column.name!r} is numeric, and these counts hold no bins of it; fit "
-                    "on rows, leave the column out, or declare it nominal and count again"
-                )
+        numbers = [column.name for column in schema.numeric]
+        bins = {n for n in schema.names if n.endswith(BINNED) and n.removesuffix(BINNED) in numbers}
         kept = [column for column in schema.columns if column.name not in bins]
+        plain = {
+            c.name: c.levels or ordered(counts.labels[counts.vocabulary.index(c.name)])
+            for c in kept
+            if c.kind == "ordinal"
+        }
+        if "_numbering" not in vars(self) or plain or not bins <= self._binned():
+            self._numbering = Numbering({}, plain, bins=False)
+        for name in numbers:
+            if name + BINNED not in bins & self._binned():
+                raise ValueError(
+                    f"column {name!r} is numeric, and these counts do not say where its bins lie; "
+                    "fit on rows, leave the column out, or declare it nominal and count again"
+                )
+        levels = self._numbering.levels
         columns = [
             replace(c, kind="ordinal", levels=levels[c.name]) if c.name in levels else c
             for c in kept
         ]
         return replace(schema, columns=tuple(columns))
 
-    def _binned(self) -> list[str]:
-        return [*self._numbering.edges, *self._numbering.levels]
+    def _binned(self) -> set[str]:
+        """Return the columns of bins."""
+        names = [*self._numbering.edges, *self._numbering.levels]
+        return {name + BINNED for name in names} if self._numbering.bins else set()
 
     def _check_kinds(self, schema: Schema) -> None:
         """Every kind of column is read."""
@@ -222,23 +240,30 @@ class Weave(ValueEmbedder):
         valued = set(self._valued())
         return [name for name in self.schema_.names if name not in valued]
 
+    def _by_column(self, counted: Sequence[str], weights: np.ndarray) -> dict[str, float]:
+        """Return the weight of each column, that of its bins for one of numbers."""
+        own = (n if n in self.schema_.names else n.removesuffix(BINNED) for n in counted)
+        return dict(zip(own, weights.tolist(), strict=True))
+
     # -- learning --------------------------------------------------------------------------
 
     def _learn_all(self) -> None:
         counts = self.counts_
         check_clusters(self.n_clusters, counts)
         coupled = counts.select([c.name for c in counts.schema.categorical])  # type: ignore[union-attr]
-        weights = tie_weights(coupled)
-        self.weights_ = column_names(coupled.names, weights)
-        self._weave(coupled, self.weights_)
+        tied, trusted = ties(coupled)
+        self.weights_ = self._by_column(coupled.names, tie_weights(tied, trusted))
+        self._weave(coupled, self.weights_, self._by_column(coupled.names, trusted))
 
-    def _weave(self, coupled: Counts, weights: Mapping[str, float]) -> None:
+    def _weave(
+        self, coupled: Counts, weights: Mapping[str, float], trusted: Mapping[str, float]
+    ) -> None:
         """Learn the tables of values and the curves of numbers."""
         valued = self._valued()
         self.landmarks_: dict[str, int] = {}
         features = []
         for name in valued:
-            rows = self._couplings(coupled, name, match=0.5)
+            rows = self._couplings(coupled, name, trusted[name] / 2)
             features.append(np.sqrt(weights[name]) * rows)
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
@@ -248,15 +273,17 @@ class Weave(ValueEmbedder):
             return
         self.tables_, self.numbers_ = self._projected(coupled, features, curves)
 
-    def _couplings(self, coupled: Counts, name: str, match: float) -> np.ndarray:
-        """Return the vectors of a column's values, part mismatch and part couplings."""
+    def _couplings(self, coupled: Counts, name: str, share: float) -> np.ndarray:
+        """Return the vectors of a column's values: a share of couplings, the rest mismatch."""
         a = coupled.vocabulary.index(name)
         marks = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(marks) < coupled.sizes[a]:
             self.landmarks_[name] = len(marks)
-        kernels = chosen_kernels(self.kernels)
-        gram = (1 - match) * coupling_gram(coupled, a, marks, kernels, self.smoothing)
-        gram[marks, np.arange(len(marks))] += match / 2
+        kernels = couplings.chosen_kernels(self.kernels)
+        gram = np.zeros((coupled.sizes[a], len(marks)))
+        if share > 0:
+            gram = share * coupling_gram(coupled, a, marks, kernels, self.smoothing)
+        gram[marks, np.arange(len(marks))] += (1 - share) / 2
         return couplings.factor(gram, marks)
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
@@ -271,14 +298,14 @@ class Weave(ValueEmbedder):
         """Return both on the 2k directions in which objects differ most, to be summed."""
         valued = self._valued()
         tables = dict(zip(valued, features, strict=True))
-        tables |= {c.name + BINNED: c.at_values(coupled) for c in curves}
+        tables |= {bins_of(coupled, c.name): c.at_values(coupled) for c in curves}
         order = coupled.names
         axes = leading_axes(coupled, [tables[name] for name in order], 2 * int(self.n_clusters))  # type: ignore[arg-type]
         edges = np.cumsum([0, *(tables[name].shape[1] for name in order)])
         along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
         own = coupled.select(valued)
         flat = [tables[name] @ along[name] for name in valued]
-        moved = [c.moved(along[c.name + BINNED]) for c in curves]
+        moved = [c.moved(along[bins_of(coupled, c.name)]) for c in curves]
         summed = ValueTables.from_features(flat, own, combine="sum")
         return summed, joined(moved, self._numbering.levels)
 
@@ -312,27 +339,51 @@ class Weave(ValueEmbedder):
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
-        """Return the state of an older file, of categories only."""
-        if "counts_" in state:
-            state.setdefault("_numbering", Numbering({}, {}, bins=False))
-        state.setdefault("n_bins", N_BINS)
+        """Return the state of an older file, to which every column was one of categories."""
+        if "counts_" in state and "_numbering" not in state:
+            schema = nominal(state["schema_"])
+            counts = replace(state["counts_"], schema=schema)
+            state |= {"_numbering": Numbering({}, {}, bins=False)}
+            state |= {"schema_": schema, "counts_": counts}
+            if "tables_" in state:
+                learned = state.get("_learned") or ("tables_", "weights_", "landmarks_")
+                state |= {"numbers_": None, "_learned": (*learned, "numbers_")}
         return super()._upgraded(state)
 
 
 # -- columns ------------------------------------------------------------------------------------
 
 
-def column_names(names: Sequence[str], weights: np.ndarray) -> dict[str, float]:
-    """Return the weight of each column, that of its bins for one of numbers."""
-    pairs = zip(names, weights.tolist(), strict=True)
-    return {name.removesuffix(BINNED): weight for name, weight in pairs}
+def nominal(schema: Schema) -> Schema:
+    """Return a schema whose grades are categories."""
+    columns = (
+        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
+        for c in schema.columns
+    )
+    return replace(schema, columns=tuple(columns))
 
 
-def tie_weights(counts: Counts) -> np.ndarray:
-    """Return ``w_a ∝ max(√Σ_b SU⁺_ab, 0.01)^¼``, mean 1: columns count as they depend on others."""
+def ties(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``s_a = Σ_b SU⁺_ab``, how far columns depend on others, and the trust in that.
+
+    Of independent columns, ``2n Σ_b MI_ab`` is near ``Σ_b (V_a - 1)(V_b - 1)``, with twice that as
+    its variance. Trust is 0 up to two standard deviations above it, and 1 from four on: where
+    columns do not depend on each other, as in a grid of all combinations, conditional
+    probabilities differ by chance alone, and a mismatch is all there is to know.
+    """
     mutual, marginal, _ = information(counts)
-    tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
-    return mean_one(np.maximum(tied, _FLOOR) ** _POWER)
+    tied = corrected_uncertainty(counts, mutual, marginal).sum(axis=1)
+    freedom = np.outer(*[np.maximum(counts.sizes - 1, 0)] * 2).astype(float)
+    np.fill_diagonal(freedom, 0)
+    np.fill_diagonal(mutual, 0)
+    expected = freedom.sum(axis=1)
+    above = 2 * counts.n * mutual.sum(axis=1) - expected
+    return tied, np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
+
+
+def tie_weights(tied: np.ndarray, trusted: np.ndarray) -> np.ndarray:
+    """Return ``w_a ∝ max(√(t_a s_a), 0.1)^¼``, mean 1: columns count as they depend on others."""
+    return mean_one(np.maximum(np.sqrt(trusted * tied), _LEAST) ** 0.25)
 
 
 def coupling_gram(
@@ -350,7 +401,7 @@ def coupling_gram(
     f = counts.frequencies[column]
     share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
     total, n_kernels = np.zeros((len(f), len(landmark_ids))), 0
-    for block in column_blocks(counts, column, landmark_ids, kernels, smoothing, identity=False):
+    for block in couplings.column_blocks(counts, column, landmark_ids, kernels, smoothing):
         total += block.gram / block.inertia(f, landmark_ids)
         n_kernels += 1
     if not n_kernels:
@@ -396,7 +447,8 @@ class Curve:
 
     def at_values(self, counts: Counts) -> np.ndarray:
         """Return the coordinates of each bin, as counts have them."""
-        out = np.zeros((counts.sizes[counts.vocabulary.index(self.name + BINNED)], self.width))
+        column = counts.vocabulary.index(bins_of(counts, self.name))
+        out = np.zeros((counts.sizes[column], self.width))
         out[self.knots.value] = self.rows  # of the two knots of an outer bin, either will do
         inner = self.knots.share > 0
         out[self.knots.value[inner]] = self.rows[inner]
@@ -444,105 +496,6 @@ def check_clusters(n_clusters: int | None, counts: Counts) -> None:
         )
 
 
-def chosen_kernels(given: Mapping[str, couplings.Kernel] | None) -> dict[str, couplings.Kernel]:
-    """Return the kernels that were given, or the family of Section 6.2.3."""
-    return couplings.kernel_family() if given is None else dict(given)
-
-
-def woven(
-    counts: Counts,
-    weights: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-    max_landmarks: int = couplings.MAX_LANDMARKS,
-) -> tuple[list[np.ndarray], dict[str, int]]:
-    """Return the weighted vectors of each column's values, and the columns seen by landmarks."""
-    tables, seen_through = [], {}
-    for a, name in enumerate(counts.names):
-        landmark_ids = couplings.landmarks(counts, a, max_landmarks)
-        if len(landmark_ids) < counts.sizes[a]:
-            seen_through[name] = len(landmark_ids)
-        gram = mean_kernel(counts, a, landmark_ids, kernels, smoothing)
-        tables.append(np.sqrt(weights[a]) * couplings.factor(gram, landmark_ids))
-    return tables, seen_through
-
-
-def represented(counts: Counts, tables: list[np.ndarray], n_clusters: int | None) -> ValueTables:
-    """Return the tables side by side, or on the 2k directions in which objects differ most."""
-    if n_clusters is None:
-        return ValueTables.from_features(tables, counts)
-    axes = leading_axes(counts, tables, 2 * n_clusters)
-    return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
-
-
-def column_blocks(
-    counts: Counts,
-    column: int,
-    landmark_ids: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-    *,
-    identity: bool = True,
-) -> Iterator[couplings.KernelBlock]:
-    """Yield the kernels of f(v), [p(v|w)], [p(w|v)] and the identity in which values differ."""
-    f = counts.frequencies[column]
-    spaces = {"intra": couplings.intra(counts, column)}
-    if len(counts.names) > 1:
-        spaces["inter"] = couplings.inter(counts, column, smoothing)
-        spaces["reverse"] = couplings.reverse(counts, column, smoothing)
-    blocks = couplings.kernel_blocks(spaces, kernels, landmark_ids)
-    plain = [couplings.identity_block(len(f), landmark_ids)] if identity else []
-    for block in chain(plain, blocks):
-        if block.inertia(f, landmark_ids) > couplings.NEGLIGIBLE:
-            yield block
-
-
-def mean_kernel(
-    counts: Counts,
-    column: int,
-    landmark_ids: np.ndarray,
-    kernels: dict[str, couplings.Kernel],
-    smoothing: float,
-) -> np.ndarray:
-    """Return the average of a column's kernels, each scaled to unit inertia."""
-    f = counts.frequencies[column]
-    total = np.zeros((len(f), len(landmark_ids)))
-    n_kernels = 0
-    for block in column_blocks(counts, column, landmark_ids, kernels, smoothing):
-        total += block.gram / block.inertia(f, landmark_ids)
-        n_kernels += 1
-    return total / max(n_kernels, 1)
-
-
-def column_weights(counts: Counts) -> np.ndarray:
-    """Return ``w_a ∝ √(H_a √Σ_b SU⁺_ab)``, mean 1: columns count as they vary and depend."""
-    entropy, tied = dependence(counts)
-    return mean_one(np.sqrt(entropy * tied))
-
-
 def mean_one(weights: np.ndarray) -> np.ndarray:
     """Return weights scaled to mean 1; all alike if there are none."""
     return weights / weights.mean() if weights.any() else np.ones(len(weights))
-
-
-def dependence(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
-    """Return of each column its entropy and ``√Σ_b SU⁺_ab``, its ties to the others.
-
-    ``SU⁺`` is bias-corrected symmetric uncertainty. A column that depends on nothing has 1e-4 of
-    the largest, so that rows which differ only there never coincide; without dependence all
-    have 1.
-    """
-    mutual, marginal, _ = information(counts)
-    tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
-    tied = np.maximum(tied, 1e-4 * tied.max()) if tied.any() else np.ones(len(tied))
-    return np.diagonal(marginal), tied
-
-
-def named_weights(
-    counts: Counts, names: Sequence[Sequence[str]], weights: Sequence[np.ndarray]
-) -> dict[str, dict[str, float]]:
-    """Return the weights of each column's kernels by name."""
-    return {
-        column: dict(zip(own, w.tolist(), strict=True))
-        for column, own, w in zip(counts.names, names, weights, strict=True)
-    }

@@ -165,8 +165,9 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         table = self.read(X)
         if self.embedder_._needs_rows:
             return self._passed_on(table, y, sample_weight)
-        given = self._given(self.embedder_, y, sample_weight)
-        memory = self._memory.add(table, *given, decay=self.decay, window=self.window)
+        y, sample_weight = self._given(self.embedder_, y, sample_weight)
+        counted, y = self.embedder_._expand_rows(table, y) if table.n_rows else (table, y)
+        memory = self._memory.add(counted, y, sample_weight, decay=self.decay, window=self.window)
         if memory.n_windows % self.refresh == 0 and memory.total is not self.embedder_.counts_:
             self.embedder_._hold(memory.total)
         self._memory = memory

@@ -18,8 +18,7 @@ from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback
 from tabweave.engines.sizes import Estimate, check_counts_fit, estimated
 from tabweave.engines.source import Source, family
-from tabweave.rows.cells import objects
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.table import Codes, Column, Schema, Sets, Table, joined_column
 from tabweave.rows.vocabulary import Label, Rule, fold, identity
 
@@ -30,6 +29,7 @@ _KINDS = {
     "datetime": "numeric",
     "set": "set",
 }
+Expand = Callable[[Table, Any], tuple[Table, Any]]
 _HELD_BYTES = 1 << 28
 _MOST_JOINED = 1 << 14
 
@@ -123,12 +123,12 @@ def count_for(
     fitted: Counts,
     *,
     numbers: str = "nominal",
-    expand: Callable[[Table], Table] | None = None,
+    expand: Expand | None = None,
 ) -> Counts:
     """Count a source as an embedder reads it; buckets are those of fit.
 
-    ``expand`` turns the rows into those that are counted. It sees the first rows first, in this
-    process: what it learns from them holds for all.
+    ``expand`` turns rows and classes into those that are counted. It sees the first rows first, in
+    this process: what it learns from them holds for all.
     """
     opened, _ = open_fitted(source, fitted, [y] if y else [])
     columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
@@ -136,7 +136,7 @@ def count_for(
     reading = replace(reading, rules=fitted.vocabulary.buckets)
     if expand is not None:
         for batch in opened.batches(names) if opened.repeats else ():
-            expand(reading.table(batch)[0])
+            expand(*reading.table(batch))
             break
         reading = replace(reading, expand=expand)
     counts = opened.run(CountRows(reading, opened.n_rows), names)
@@ -196,7 +196,7 @@ class Reading:
     y: str | None = None
     classes: Any = None
     rules: Mapping[str, Any] = field(default_factory=dict)
-    expand: Callable[[Table], Table] | None = None
+    expand: Expand | None = None
 
     def table(self, batch: Any, schema: Schema | None = None) -> tuple[Table, Any]:
         """Return the rows of a batch, and their classes."""
@@ -276,7 +276,7 @@ class CountRows:
                 estimated(table, self.n_rows).check()
             schema = table.schema
             if self.reading.expand is not None:
-                table = self.reading.expand(table)
+                table, y = self.reading.expand(table, y)
             held = table if held is None else _joined(held, table)
             classes.append(y)
             if held.n_rows >= _enough(held):

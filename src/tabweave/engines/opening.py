@@ -19,8 +19,7 @@ from tabweave.engines.frames import (
     RelationSource,
 )
 from tabweave.engines.source import BATCH_ROWS, Source, declared_types, family
-from tabweave.rows.cells import objects
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.vocabulary import Bucket
 
 ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "dask", "spark")

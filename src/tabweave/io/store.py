@@ -26,6 +26,7 @@ KIND = "estimator"
 _ABSENT = object()
 # The rooms that classes lived in before they moved here, so that older files still load.
 _FORMER = {
+    "tabweave.embed.mixed": "blocks.numbers embed.mixed",
     "weft._absolute": "blocks.numbers",
     "weft._index_graph": "search.graph",
     "weft._index_rows": "search.index",
@@ -53,7 +54,7 @@ _FORMER = {
     "weft.learn.weave": "embed.weave",
     "weft.measures": "embed.ckml embed.value_metric",
     "weft.measures.registry": "measures.register",
-    "weft.mixed": "embed.mixed",
+    "weft.mixed": "blocks.numbers embed.mixed",
     "weft.neighbors": "search.knn",
     "weft.numeric": "embed.coupled_numeric",
     "weft.numeric._couplings": "embed.coupled_numeric",

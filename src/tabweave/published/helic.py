@@ -13,10 +13,10 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import named_weights
 from tabweave.embed.helic import helic
 from tabweave.embed.helic.helic import ValuePairs, coupling_spaces
 from tabweave.embed.helic.pairs import Pairs
-from tabweave.embed.weave import named_weights
 from tabweave.io.register import storable
 from tabweave.published.optimizer import Adam
 

@@ -20,9 +20,9 @@ from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
 from tabweave.embed import unicorn
-from tabweave.embed.weave import chosen_kernels
 from tabweave.embed.windowed import Memory
 from tabweave.io.register import storable
 from tabweave.published.optimizer import Adam

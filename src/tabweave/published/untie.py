@@ -18,8 +18,9 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import chosen_kernels, named_weights
 from tabweave.counts.spectra import responses
-from tabweave.embed.weave import check_clusters, chosen_kernels, named_weights
+from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
 from tabweave.published.optimizer import Adam
 

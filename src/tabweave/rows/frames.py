@@ -1,17 +1,27 @@
-"""Frames: take any table-like object apart into named columns, and guess what each column is."""
+"""Frames: any table-like object in, named columns, their kinds and their cells out.
+
+:func:`columns_of` takes an object apart, :func:`infer_kind` guesses what a column is, and the
+readers below turn it into codes and labels, numbers, or sets. Dictionary-encoded columns are read
+by their codes; nothing that is already small integers is hashed again.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from tabweave.rows.cells import holds_sets
-from tabweave.rows.vocabulary import Label, canonical
+from tabweave.rows.vocabulary import Label, canonical, code_type, identity, take
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
+_BLOCK = 1 << 16
+_WIDEST_TABLE = 1 << 20
+_SETS = (list, tuple, set, frozenset, np.ndarray)
+Encoded = tuple[np.ndarray, Sequence[Any]]
 Parts = tuple[list[str] | None, list[Any], int]
 
 
@@ -236,3 +246,311 @@ def levels_of(column: Any) -> tuple[Label, ...] | None:
     if isinstance(series, nw.Series) and series.dtype == nw.Enum:
         return tuple(canonical(v) for v in series.dtype.categories)  # type: ignore[attr-defined]
     return None
+
+
+# -- cells: each reader returns (codes, raw values), and `categories` makes them canonical ---------
+
+
+def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarray, list[Label]]:
+    """Return (codes in the smallest integer type, distinct canonical labels) of a column."""
+    codes, raw = encode(column)
+    labels = [canonical(value) for value in raw]
+    if empty_is_missing:
+        labels = [None if label == "" else label for label in labels]
+    place: dict[Any, int] = {}
+    table = np.array([place.setdefault(identity(v), len(place)) for v in labels], dtype=np.intp)
+    distinct = [label for _, label in place]
+    wanted = code_type(len(distinct))
+    if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
+        return codes.astype(wanted, copy=False), distinct
+    return take(table.astype(wanted), codes), distinct
+
+
+def encode(column: Any) -> Encoded:
+    """Code the distinct raw values of a column, by the fastest way its library offers."""
+    library = type(column).__module__.partition(".")[0]
+    reader: Callable[[Any], Encoded] = {
+        "pandas": _encode_pandas,
+        "polars": _encode_polars,
+        "pyarrow": _encode_arrow,
+    }.get(library, _encode_numpy)
+    try:
+        return reader(column)
+    except Exception as error:
+        if library == "numpy" or isinstance(error, TypeError | ValueError | MemoryError):
+            raise
+        # The library cannot number values of this type (structs, extensions): look at each.
+        return _encode_objects(objects(column))
+
+
+def objects(column: Any) -> np.ndarray:
+    """Return the cells of a library's column as Python objects."""
+    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    out = np.empty(len(cells), dtype=object)
+    out[:] = cells
+    return out
+
+
+def _with_missing(codes: np.ndarray, raw: Sequence[Any]) -> Encoded:
+    """Turn the code -1 (missing, in pandas) into a code of its own."""
+    if len(codes) and codes.min() < 0:
+        raw = [*raw, None]
+        small = code_type(len(raw))
+        out = codes.astype(small)  # -1 wraps to the largest code
+        out[codes < 0] = len(raw) - 1
+        return out, raw
+    if codes.dtype.kind == "i":  # same bits, no copy
+        codes = codes.view(codes.dtype.str.replace("i", "u"))
+    return codes, raw
+
+
+def _encode_pandas(column: Any) -> Encoded:
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return _with_missing(column.cat.codes.to_numpy(), column.cat.categories.tolist())
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biufO":
+        return _encode_numpy(column.to_numpy())
+    codes, raw = pd.factorize(column)
+    return _with_missing(codes, raw.tolist())
+
+
+def _encode_polars(column: Any) -> Encoded:
+    import polars as pl
+
+    if column.dtype in (pl.Categorical, pl.Enum):
+        # Physical codes may be shared by the whole process: number those present.
+        distinct = column.unique()
+        codes = column.to_physical()
+        if column.null_count():
+            spare = int(codes.max() or 0) + 1
+            codes, keys = codes.fill_null(spare), distinct.to_physical().fill_null(spare)
+        else:
+            keys = distinct.to_physical()
+        numbered, found = _encode_numpy(codes.to_numpy())
+        names = dict(zip(keys.to_list(), distinct.to_list(), strict=True))
+        return numbered, [names[int(key)] for key in found]
+    if column.dtype.is_numeric() and not column.null_count():
+        return _encode_numpy(column.to_numpy())
+    if column.dtype == pl.Object:
+        return _encode_objects(objects(column))
+    distinct = column.unique(maintain_order=True)
+    numbers = pl.Series(np.arange(len(distinct), dtype=np.uint32))
+    codes = column.replace_strict(distinct, numbers, return_dtype=pl.UInt32)
+    return codes.to_numpy(), distinct.to_list()
+
+
+def _encode_arrow(column: Any) -> Encoded:
+    import pyarrow as pa
+
+    if not isinstance(column, pa.ChunkedArray):
+        column = pa.chunked_array([column])
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # zero chunks
+        return np.zeros(0, np.uint8), []
+    dictionary = encoded.dictionary
+    if pa.types.is_time64(dictionary.type):
+        dictionary = dictionary.cast(pa.time64("us"))  # all that Python holds; refuses to lose any
+    raw = dictionary.to_pylist()
+    codes = encoded.indices
+    if codes.null_count:
+        codes = codes.cast(pa.int64()).fill_null(-1)
+    return _with_missing(codes.to_numpy(zero_copy_only=False), raw)
+
+
+def _encode_numpy(column: Any) -> Encoded:
+    column = np.asarray(column)
+    if column.dtype.kind == "b":
+        return column.view(np.uint8), [False, True]
+    if column.dtype.kind in "iu":
+        return _encode_integers(column)
+    if column.dtype.kind == "f":
+        return _encode_floats(column)
+    if column.dtype.kind == "T":  # may hold missing, which does not sort
+        return _encode_objects(column.astype(object))
+    if column.dtype.kind in "USMm":
+        raw, codes = np.unique(column, return_inverse=True)
+        return codes, list(raw)
+    return _encode_objects(column)
+
+
+def _encode_integers(column: np.ndarray) -> Encoded:
+    """Code integers through a table over their range, or by sorting if that is too wide."""
+    if not len(column):
+        return np.zeros(0, np.uint8), []
+    low, high = int(column.min()), int(column.max())
+    width = high - low + 1
+    if width > max(_WIDEST_TABLE, 2 * len(column)):
+        raw, codes = np.unique(column, return_inverse=True)
+        return codes, raw.tolist()
+    seen = np.zeros(width, dtype=bool)
+    blocks = [slice(s, s + _BLOCK) for s in range(0, len(column), _BLOCK)]
+    # In 64 bits, so that neither a small type nor a negative low overflows; uint64 less an int64
+    # would be a float.
+    shift = np.uint64(low) if column.dtype == np.uint64 else np.int64(low)
+    for rows in blocks:
+        seen[(column[rows] - shift).astype(np.intp)] = True
+    raw = [low + int(v) for v in np.flatnonzero(seen)]
+    if len(raw) == width and low == 0 and column.dtype == code_type(width):
+        return column, raw  # they are codes already
+    table = (np.cumsum(seen) - 1).astype(code_type(len(raw)))
+    codes = np.empty(len(column), dtype=table.dtype)
+    for rows in blocks:
+        codes[rows] = table[(column[rows] - shift).astype(np.intp)]
+    return codes, raw
+
+
+def _encode_floats(column: np.ndarray) -> Encoded:
+    """Code floats; whole numbers with gaps (integers that met a NaN) take the integer way."""
+    gaps = np.isnan(column)
+    present = column[~gaps]
+    largest = float(np.abs(present).max(initial=0))  # 2**53 is beyond float16
+    whole = len(present) and largest < 2**53 and (present == np.rint(present)).all()
+    if whole:
+        codes, raw = _encode_integers(present.astype(np.int64))
+    else:
+        distinct, codes = np.unique(present, return_inverse=True)
+        raw = distinct.tolist()
+    if not gaps.any():
+        return codes, raw
+    out = np.full(len(column), len(raw), dtype=code_type(len(raw) + 1))
+    out[~gaps] = codes
+    return out, [*raw, None]
+
+
+def _encode_objects(column: np.ndarray) -> Encoded:
+    """Code Python objects with one dictionary look-up each."""
+    cells = column.tolist()
+    types = set(map(type, cells))
+    odd = types - {str, int, float, type(None)}
+    if odd:
+        # Rarer types may hide equal labels (True == 1) or be no labels at all: look at each.
+        cells = [identity(canonical(cell)) for cell in cells]
+    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    codes = np.fromiter(map(place.__getitem__, cells), code_type(len(place)), len(cells))
+    return codes, [cell[1] for cell in place] if odd else list(place)
+
+
+def sets(
+    column: Any, delimiter: str | None, *, empty_is_missing: bool = False
+) -> tuple[np.ndarray, np.ndarray, list[Label]]:
+    """Return (row starts, element codes, labels) of a set-valued column, duplicates removed."""
+    if delimiter is not None:
+        codes, labels = categories(column, empty_is_missing=empty_is_missing)
+        cells = [_split(label, delimiter) for label in labels]
+        starts, elements, names = _number_sets(cells, empty_is_missing)
+        return *_repeat_sets(starts, elements, codes), names
+    if hasattr(column, "to_pylist") or hasattr(column, "to_list"):
+        column = objects(column)
+    return _number_sets([_as_set(cell) for cell in column], empty_is_missing)
+
+
+def _split(label: Label, delimiter: str) -> Sequence[Any]:
+    if label is None:
+        return (None,)
+    if isinstance(label, bytes):
+        raise TypeError(f"{label!r} is no text to split at {delimiter!r}; decode it first")
+    return [part.strip() for part in str(label).split(delimiter) if part.strip()]
+
+
+def _as_set(cell: Any) -> Sequence[Any]:
+    if _is_set(cell) or type(cell).__name__ == "Series":
+        return list(cell)
+    if canonical(cell) is None:
+        return (None,)
+    raise TypeError(f"{cell!r} is not a set: give lists, or a delimiter for text")
+
+
+def _number_sets(
+    cells: Sequence[Sequence[Any]], empty_is_missing: bool
+) -> tuple[np.ndarray, np.ndarray, list[Label]]:
+    flat = np.empty(sum(map(len, cells)), dtype=object)
+    flat[:] = list(chain.from_iterable(cells))
+    codes, labels = categories(flat, empty_is_missing=empty_is_missing)
+    row = np.repeat(np.arange(len(cells)), [len(cell) for cell in cells])
+    # One sorted key per (row, element) drops duplicates and fixes the order within a cell.
+    keys = np.unique(row * max(len(labels), 1) + codes)
+    row, codes = np.divmod(keys, max(len(labels), 1))
+    starts = np.searchsorted(row, np.arange(len(cells) + 1))
+    return starts, codes.astype(code_type(len(labels))), labels
+
+
+def _repeat_sets(
+    starts: np.ndarray, elements: np.ndarray, codes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Expand sets stored once per distinct cell to one per row."""
+    lengths = np.diff(starts)[codes]
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    within = np.arange(ends[-1]) - np.repeat(ends[:-1], lengths)
+    return ends, elements[np.repeat(starts[:-1][codes], lengths) + within]
+
+
+def holds_sets(cells: Sequence[Any]) -> bool:
+    """Tell whether Python objects are collections rather than values."""
+    return any(map(_is_set, cells))
+
+
+def _is_set(cell: Any) -> bool:
+    # A named tuple is a record, not a set.
+    return isinstance(cell, _SETS) and (not isinstance(cell, tuple) or type(cell) is tuple)
+
+
+# -- Numbers: one numeric column of any library in, float64 with NaN for missing out
+
+
+def numbers(column: Any, *, empty_is_missing: bool = False) -> np.ndarray:
+    """Return a column as float64 with NaN for missing; say which value is no number."""
+    if type(column).__module__.startswith("pyarrow"):
+        column = np.asarray(column) if _plain(column) else objects(column)
+    elif hasattr(column, "to_numpy"):
+        column = objects(column) if "128" in str(column.dtype) else column.to_numpy()
+    values = np.asarray(column)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64, copy=False)
+    if values.dtype.kind == "m" and np.datetime_data(values.dtype)[0] in ("Y", "M"):
+        raise TypeError(f"{values.dtype} counts months or years, which have no fixed length")
+    if values.dtype.kind in "Mm":
+        micro = "datetime64[us]" if values.dtype.kind == "M" else "timedelta64[us]"
+        seconds = values.astype(micro).astype(np.int64) / 1e6
+        seconds[np.isnat(values)] = np.nan
+        return seconds
+    cells = values.tolist()
+    if empty_is_missing:
+        cells = [None if isinstance(cell, str) and cell == "" else cell for cell in cells]
+    return np.fromiter(map(_number, cells), np.float64, len(cells))
+
+
+def _plain(column: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_integer(column.type):
+        return not column.null_count
+    return bool(pa.types.is_floating(column.type) or pa.types.is_temporal(column.type))
+
+
+def _number(value: Any) -> float:
+    label = canonical(value)
+    if label is None:
+        return float("nan")
+    if isinstance(value, dt.date | dt.time | dt.timedelta):
+        return _seconds(value)
+    try:
+        return float(label)
+    except ValueError:
+        raise TypeError(f"{value!r} is not a number") from None
+    except OverflowError:
+        shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
+        raise ValueError(f"{shown} is beyond the range of float64") from None
+
+
+def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:
+    """Return seconds since 1970 (without a zone: UTC) or midnight, as NumPy's columns count."""
+    if isinstance(value, dt.timedelta):
+        return value.total_seconds()
+    if isinstance(value, dt.time):
+        return (value.hour * 60 + value.minute) * 60 + value.second + value.microsecond / 1e6
+    if not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day)
+    return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).timestamp()

@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tabweave.io.register import storable
-from tabweave.rows.cells import categories, sets
-from tabweave.rows.cells import numbers as cells_numbers
-from tabweave.rows.frames import columns_of, infer_kind, levels_of
+from tabweave.rows.frames import categories, columns_of, infer_kind, levels_of, sets
+from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
 __all__ = ["KINDS", "Codes", "Column", "Kind", "Numbers", "Schema", "Sets", "Table"]

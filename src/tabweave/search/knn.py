@@ -177,7 +177,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
 
     def _vote_all(self, table: Table, kind: int, votes: np.ndarray) -> None:
         """Let everyone within the k-th distance vote."""
-        from tabweave.blocks.kernels import in_threads
+        from tabweave.blocks.block import in_threads
         from tabweave.search.kernels import vote_all
 
         owned = (self._starts, self._owned, self._numbers, self._copies)

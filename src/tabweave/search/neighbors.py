@@ -28,19 +28,20 @@ from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, take_rows
 from tabweave.rows.vocabulary import canonical
 from tabweave.search.index import SimilarityIndex, Stored
+from tabweave.search.scan import Derived
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80)
 POWERS = (0.5, 1.0)  # of the weights of columns
 DISCRIMINANTS = (0.0, 0.3, 1.0)
 LINEAR = (0.0, 0.5, 1.0)  # share of the linear prediction, for numbers
 _AVERAGED = 3  # numbers of neighbours that vote together
-_REFERENCE = 20_000  # rows at most among which neighbours are looked for when members are compared
+_REFERENCE = 10_000  # rows at most among which neighbours are looked for when members are compared
 _FEW = 10  # rows below which nothing is compared
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
 
 
-class _Neighbors(TabularInput, Estimator):
+class _Neighbors(Derived, TabularInput, Estimator):
     """What both have in common: rows, the space, the choice of its member, neighbours."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -58,7 +59,7 @@ class _Neighbors(TabularInput, Estimator):
         *,
         embedder: Any = "validated",
         sharpness: float = 4.0,
-        n_validation: int = 2000,
+        n_validation: int = 1000,
         schema: Any = None,
         random_state: Any = 0,
     ) -> None:
@@ -93,7 +94,7 @@ class _Neighbors(TabularInput, Estimator):
         require_rows(table)
         targets = self._checked_targets(y, table.n_rows)
         self._stored, self._targets = Stored.of(table, ids), targets
-        self.__dict__.pop("_index", None)
+        self.__dict__.pop("_cache", None)
         self._choose(table, targets)
         remember_names(self, table.schema)
         return self
@@ -108,7 +109,7 @@ class _Neighbors(TabularInput, Estimator):
         self.embedder_.partial_fit(table, targets)
         self._stored = stored
         self._targets = np.concatenate([self._targets, targets])
-        self.__dict__.pop("_index", None)
+        self.__dict__.pop("_cache", None)
         return self
 
     def forget(self, ids: Any) -> Self:
@@ -121,7 +122,7 @@ class _Neighbors(TabularInput, Estimator):
         classes = model.target_.classes(self._targets[rows])
         model._hold(model.counts_ - Counts.of(expanded, classes))
         self._stored = left
-        self.__dict__.pop("_index", None)
+        self.__dict__.pop("_cache", None)
         return self
 
     def _choose(self, table: Table, targets: np.ndarray) -> None:
@@ -133,8 +134,7 @@ class _Neighbors(TabularInput, Estimator):
         model.set_params(schema=table.schema)
         self.embedder_ = model.fit_target(table, targets, self._target(targets, model.n_bins))
         member, self.n_neighbors_ = self._compared(table, targets, members)
-        self.embedder_.set_params(weight_power=member[0], discriminant=member[1])
-        self.embedder_._hold(self.embedder_.counts_).learn()
+        self.embedder_ = self._member(*member)
 
     def _compared(
         self, table: Table, targets: np.ndarray, members: list[tuple[float, float]]
@@ -163,7 +163,7 @@ class _Neighbors(TabularInput, Estimator):
         out: dict[tuple[Any, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
         most = -(-int(self.n_validation) // 5)
         for power in dict.fromkeys(power for power, _ in members):
-            model = self._member(power)
+            model = self._member(power, 1.0)  # whose discriminant counts as its columns do
             for part, pairs in model.left_out(table, targets):
                 asked, others = part[:most], np.setdiff1d(np.arange(table.n_rows), part)
                 block = model.taught_by(pairs)
@@ -179,10 +179,11 @@ class _Neighbors(TabularInput, Estimator):
             for key, (asked, votes) in pairs.items()
         }
 
-    def _member(self, power: float) -> SupervisedWeave:
-        """Return a member whose discriminant counts as much as its columns."""
-        model = clone(self.embedder_).set_params(weight_power=power, discriminant=1.0)
-        model._numbering, model.target_ = self.embedder_._numbering, self.embedder_.target_
+    def _member(self, power: float, discriminant: float) -> SupervisedWeave:
+        """Return another member of the family, of the same counts."""
+        model = clone(self.embedder_).set_params(weight_power=power, discriminant=discriminant)
+        for name in ("_numbering", "target_", "_cache"):
+            setattr(model, name, getattr(self.embedder_, name))
         return model.fit_counts(self.embedder_.counts_)
 
     # -- rows ------------------------------------------------------------------------------
@@ -193,11 +194,11 @@ class _Neighbors(TabularInput, Estimator):
 
     def _neighbors(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
         """Return squared distances and numbers of the nearest stored rows."""
-        if "_index" not in vars(self):
+        if "_cache" not in vars(self):
             rows = np.flatnonzero(self._stored.alive)
             index = SimilarityIndex(self.embedder_.learn(), backend="exact")
-            self._index = rows, index.fit(take_rows(self._stored.table, rows))
-        rows, index = self._index
+            self._cache = rows, index.fit(take_rows(self._stored.table, rows))
+        rows, index = self._cache
         found = index.query(table, min(max(self.n_neighbors_), len(rows)))
         return found.distances**2, rows[found.ids]
 
@@ -259,8 +260,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     sharpness : float, default=4.0
         A neighbour at squared distance d votes with ``exp(-sharpness · d / d_k)``, d_k that of the
         last one; 0 gives all the same vote.
-    n_validation : int, default=2000
-        How many rows at most are asked when members are compared, among at most 20,000 others: the
+    n_validation : int, default=1000
+        How many rows at most are asked when members are compared, among at most 10,000 others: the
         cost of choosing does not grow with the rows beyond that.
     schema : Schema or mapping of column to kind, optional
         What the columns are; numbers are numeric unless declared otherwise.
@@ -421,7 +422,6 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return float(target)
 
     linear_: float
-    _line: tuple[Counts, Block | None]  # of which counts, and the regression
 
     def _points(self, model: SupervisedWeave) -> np.ndarray:
         """Return the mean of each bin of the target."""
@@ -468,14 +468,9 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
 
     def _along(self, table: Table) -> np.ndarray:
         """Return the linear prediction of rows."""
-        model = self.embedder_
-        counts = model.counts_
-        if "_line" not in vars(self) or self._line[0] is not counts:
-            pairs = model._coupled().class_pairs
-            assert pairs is not None
-            self._line = counts, model.regression(pairs.astype(float), self._points(model))
-        block = self._line[1]
-        return np.zeros(table.n_rows) if block is None else block.coordinates(table)[:, 0]
+        pairs = self.embedder_._coupled().class_pairs
+        assert pairs is not None
+        return self._extra(self.embedder_, pairs.astype(float), table)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""
@@ -485,9 +480,12 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         if not self.linear_:
             return np.asarray((weights * self._targets[rows]).sum(axis=1))
         known, inverse = np.unique(rows, return_inverse=True)
-        line = self._along(take_rows(self._stored.table, known))
-        left = (self._targets[known] - self.linear_ * line)[inverse.reshape(rows.shape)]
-        return np.asarray((weights * left).sum(axis=1) + self.linear_ * self._along(table))
+        both = np.concatenate(
+            [self._along(part) for part in (take_rows(self._stored.table, known), table)]
+        )
+        line, asked = self.linear_ * both[: len(known)], self.linear_ * both[len(known) :]
+        left = (self._targets[known] - line)[inverse.reshape(rows.shape)]
+        return np.asarray((weights * left).sum(axis=1) + asked)
 
 
 # -- votes --------------------------------------------------------------------------------------
@@ -520,7 +518,9 @@ def _split_distances(
     block: Block, model: SupervisedWeave, table: Table, asked: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return squared distances by the columns, and by the discriminant."""
-    left, right = (block.coordinates(take_rows(table, rows)) for rows in (asked, others))
+    left, right = (
+        block.coordinates(take_rows(table, rows), dtype=np.float32) for rows in (asked, others)
+    )
     linear = model.discriminant_
     edge = block.width - (0 if linear is None else linear.width)
     columns = squares(left[:, :edge], right[:, :edge])

@@ -13,8 +13,7 @@ import scipy.sparse as sp
 
 from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
-from tabweave.rows.cells import numbers
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import columns_of, numbers
 from tabweave.sources.tables import check_unique, plain, read_ids
 
 

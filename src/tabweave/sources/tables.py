@@ -15,8 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from tabweave.io.register import storable
-from tabweave.rows.cells import categories
-from tabweave.rows.frames import _listed, columns_of
+from tabweave.rows.frames import _listed, categories, columns_of
 from tabweave.rows.table import Codes, Numbers, Table
 from tabweave.rows.vocabulary import Label, identity, positions
 

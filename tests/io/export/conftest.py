@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from tabweave import (
     CDE,
@@ -18,6 +19,7 @@ from tabweave import (
     MixedEmbedder,
     NonBEND,
     OneHot,
+    SupervisedWeave,
     ValueMetric,
     Weave,
     Windowed,
@@ -129,6 +131,7 @@ EMBEDDERS = [
     ValueMetric("lin"),
     CKML(),
     Weave(3, dtype="float32"),
+    SupervisedWeave(),
     UNTIE(2),
     HELIC(random_state=0, n_pairs=100),
     UNICORN(2),
@@ -143,7 +146,35 @@ def fitted(request, seen, asked):
     """Every embedder, fitted, and rows to embed."""
     names = ["plain", "select", "it's"]
     part, rows = ({name: table[name] for name in names} for table in (seen, asked))
-    return request.param.fit(part, [str(v) for v in seen["it's"]]), rows
+    model = clone(request.param)
+    if not isinstance(model, Windowed):
+        model.set_params(schema={"select": "nominal"})
+    return model.fit(part, [str(v) for v in seen["it's"]]), rows
+
+
+@pytest.fixture(
+    params=[Weave(), Weave(3), SupervisedWeave(), SupervisedWeave(discriminant=0)], ids=str
+)
+def woven(request):
+    """Embedders whose tables and curves are summed or side by side; and rows with new values."""
+    rng = np.random.default_rng(0)
+    levels = ("low", "mid", "high")
+    job = rng.choice(["cook", "clerk", "judge", None], 80)
+    rows = {
+        "job": job.tolist(),
+        "age": np.where(rng.random(80) < 0.1, None, rng.normal(40, 10, 80).round(2)).tolist(),
+        "grade": rng.choice([*levels, None], 80).tolist(),
+        "pay": (np.where(job == "judge", 90, 30) + rng.lognormal(0, 2, 80)).tolist(),
+        "rank": rng.choice([1, 2, 3], 80).tolist(),
+        "rooms": rng.integers(0, 4, 80).tolist(),
+        "flat": [1.5] * 80,
+    }
+    kinds = {"grade": Column("grade", "ordinal", levels=levels), "rank": "ordinal"}
+    model = clone(request.param).set_params(schema=kinds)
+    model.fit(rows, np.where(job == "cook", "yes", rng.choice(["yes", "no", "maybe"], 80)))
+    new = {"job": "pilot", "age": -7.5, "grade": "worse", "pay": None, "rank": 9, "rooms": 11}
+    odd = {name: [new.get(name, 2.5), *cells[1:]] for name, cells in rows.items()}
+    return model, odd
 
 
 @pytest.fixture(params=["standard", "absolute"])

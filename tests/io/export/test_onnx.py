@@ -71,6 +71,11 @@ class TestRoundTrip:
     def test_every_embedder(self, fitted):
         agrees(*fitted, missing="\0")
 
+    def test_tables_and_curves(self, woven):
+        model, rows = woven
+        found = run(tabweave.export.onnx(model), rows)
+        np.testing.assert_allclose(found, model.transform(rows), rtol=1e-9, atol=1e-9)
+
     def test_mixed_tables(self, mixed):
         agrees(*mixed("float32"))
 

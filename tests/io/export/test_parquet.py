@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tabweave
-from tabweave import Column, MixedEmbedder, OneHot, Schema, ValueMetric, Weave
+from tabweave import Column, MixedEmbedder, OneHot, Schema, SupervisedWeave, ValueMetric, Weave
 
 
 def read(path):
@@ -72,6 +72,47 @@ def test_columns_types_and_names(tmp_path):
     assert about == {"combine": "concat", "names": ["a_2", "a_x", "a_<missing>"], "numbers": []}
 
 
+def curves_by_hand(about, name, cells):
+    """Return the dimensions of a column of numbers, as the file describes them."""
+    mean, factor = next(number[1:] for number in about["numbers"] if number[0] == name)
+    x = np.array(cells, dtype=float)
+    z = np.where(np.isnan(x), 0, (x - mean) * factor)
+    bends, curves = np.array(about["bends"][name]), np.array(about["curves"][name])
+    out = np.column_stack([np.abs(z[:, None] - bends), z, np.ones(len(z))]) @ curves
+    gap = about.get("missing", {}).get(name)
+    return out if gap is None else np.where(np.isnan(x)[:, None], gap, out)
+
+
+@pytest.mark.parametrize("n_clusters", [None, 2], ids=["concat", "sum"])
+def test_curves_of_numbers(tmp_path, n_clusters):
+    rng = np.random.default_rng(0)
+    rows = {"job": rng.choice(["cook", "judge"], 60).tolist(), "pay": rng.lognormal(size=60)}
+    rows["age"] = np.where(rng.random(60) < 0.2, np.nan, rng.normal(size=60))
+    model = Weave(n_clusters).fit(rows)
+    tabweave.export.parquet(model, tmp_path / "t.parquet")
+    about = read(tmp_path / "t.parquet")[2]
+    jobs = by_hand(tmp_path / "t.parquet", {"job": rows["job"]})
+    numbers = [curves_by_hand(about, name, rows[name]) for name in ("pay", "age")]
+    if n_clusters:
+        assert about["summed"] == ["pay", "age"]
+        found = jobs + sum(numbers)
+    else:
+        found = np.hstack([jobs, *numbers])
+    np.testing.assert_allclose(found, model.transform(rows), atol=1e-9)
+
+
+def test_two_tables_for_a_column_are_refused(tmp_path):
+    rows, y = {"a": list("xyxy"), "n": [1.5, 2.5, 3.0, 4.0]}, list("uvuv")
+    with pytest.raises(ValueError, match=r"column 'a' has .*export\.sql or .*discriminant=0"):
+        tabweave.export.parquet(SupervisedWeave().fit(rows, y), tmp_path / "t.parquet")
+    plain = SupervisedWeave(discriminant=0).fit(rows, y)
+    tabweave.export.parquet(plain, tmp_path / "t.parquet")
+    about = read(tmp_path / "t.parquet")[2]
+    jobs = by_hand(tmp_path / "t.parquet", {"a": rows["a"]})
+    found = np.hstack([jobs, curves_by_hand(about, "n", rows["n"])])
+    np.testing.assert_allclose(found, plain.transform(rows), atol=1e-9)
+
+
 def test_numbers_and_sets(tmp_path):
     levels = ("low", "high")
     kinds = {"grade": Column("grade", "ordinal", levels=levels), "tags": "set"}
@@ -80,7 +121,7 @@ def test_numbers_and_sets(tmp_path):
         "grade": ["low", "high", None],
         "x": [1.0, 3.0, 5.0],
     }
-    model = MixedEmbedder(schema=kinds).fit(rows)
+    model = MixedEmbedder(numeric="standard", schema=kinds).fit(rows)
     tabweave.export.parquet(model, tmp_path / "t.parquet")
     found, _, about = read(tmp_path / "t.parquet")
     ((name, mean, factor),) = about["numbers"]

@@ -101,6 +101,11 @@ class TestRoundTrip:
         for found in (in_duckdb(model, rows), in_sqlite(model, rows)):
             agrees(found, model, rows)
 
+    def test_tables_and_curves(self, woven):
+        model, rows = woven
+        for found in (in_duckdb(model, rows), in_sqlite(model, rows)):
+            np.testing.assert_allclose(found, model.transform(rows), rtol=1e-9, atol=1e-9)
+
     def test_mixed_tables(self, mixed):
         model, new = mixed("float64")
         for found in (in_duckdb(model, new), in_sqlite(model, new)):
@@ -115,7 +120,7 @@ class TestRoundTrip:
             np.testing.assert_allclose(found, model.transform(asked), rtol=1e-6, atol=1e-6)
         strict = MixedEmbedder(schema=Schema({}, missing="error")).fit({"pay": rows["pay"]})
         found = in_duckdb(strict, {"pay": [1.0, None]})
-        np.testing.assert_array_equal(np.isnan(found), [[False] * 3, [True] * 3])
+        np.testing.assert_array_equal(np.isnan(found), [[False] * 4, [True] * 4])
 
     def test_whole_tables(self, whole_tables):
         for X in whole_tables:

@@ -380,7 +380,7 @@ class Then:
         self.step = step
         self.names = names
         if "counts_" in vars(embedder):  # by which the engines read text as it was in fit
-            self.counts_ = embedder.counts_
+            self.counts_, self.schema_ = embedder.counts_, embedder.schema_
 
     def transform(self, X: Any) -> Any:
         """Return the step's result for each row."""

@@ -28,11 +28,10 @@ from tabweave._compat import Interval, StrOptions
 from tabweave.base import ValueEmbedder, require_rows, seed_of
 from tabweave.blocks.value_tables import ValueTables, gram_factor
 from tabweave.counts import couplings
-from tabweave.counts.counts import Counts, _checked_weight
-from tabweave.counts.couplings import check_no_sets
+from tabweave.counts.counts import Counts, checked_weight
+from tabweave.counts.couplings import check_no_sets, named_weights
 from tabweave.embed.helic.pairs import Pairs, PairSample
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import named_weights
 from tabweave.engines import read_with_classes
 from tabweave.rows.table import Schema, Table
 
@@ -202,7 +201,7 @@ class HELIC(ValueEmbedder):
         if counts.schema is None or "_sample" not in vars(self):
             return
         check_no_sets(counts, "HELIC")
-        weight = _checked_weight(sample_weight, table.n_rows)
+        weight = checked_weight(sample_weight, table.n_rows)
         self._sample = self._sample.add(table, y, weight)
 
     # -- learning --------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from tabweave.blocks.kernels import in_threads
+from tabweave.blocks.block import in_threads
 
 _NEGLIGIBLE = -38.0  # exp of this is below half a unit in the last place of 1
 _BLOCK_ROWS = 1 << 14

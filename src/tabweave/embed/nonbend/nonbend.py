@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from tabweave._compat import Interval, StrOptions, validate_parameter_constraints
 from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.counts.counts import Counts, _checked_weight
+from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import check_table_size
 from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
@@ -164,7 +164,7 @@ class NonBEND(ValueEmbedder):
         more = Counts.of(table, sample_weight=sample_weight)
         counts = self.counts_ + more
         if more.schema is not None:
-            rows = Rows.of(table, counts, _checked_weight(sample_weight, table.n_rows))
+            rows = Rows.of(table, counts, checked_weight(sample_weight, table.n_rows))
             older = self._distinct.reindexed(self.counts_.vocabulary, counts.vocabulary)
             self._distinct = older.joined(rows)
         return self._hold(counts)
@@ -175,7 +175,7 @@ class NonBEND(ValueEmbedder):
         require_rows(table)
         counts = Counts.of(table, sample_weight=sample_weight)
         if counts.schema is not None:
-            weight = _checked_weight(sample_weight, table.n_rows)
+            weight = checked_weight(sample_weight, table.n_rows)
             self._distinct = Rows.of(table, counts, weight)
         return self._start(counts)
 

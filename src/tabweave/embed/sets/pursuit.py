@@ -250,7 +250,7 @@ def _check_lengths(squared: np.ndarray, says: str) -> None:
 
 def share_rows(work: Callable[[slice], None], n_rows: int) -> None:
     """Call ``work(rows)`` for blocks of rows, on all cores."""
-    from tabweave.blocks.kernels import in_threads
+    from tabweave.blocks.block import in_threads
 
     blocks = [slice(start, min(start + _ROWS, n_rows)) for start in range(0, n_rows, _ROWS)]
     with one_blas_thread():

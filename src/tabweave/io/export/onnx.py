@@ -85,6 +85,7 @@ class _Graph:
         while any(column.startswith(self.stem) for column in columns):
             self.stem += "/"
         self.inputs: list[Any] = []
+        self.read: set[str] = set()
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
 
@@ -114,7 +115,7 @@ class _Graph:
         if isinstance(step, Line):
             return self._line(step, name)
         if isinstance(step, Sum):
-            parts = [self._looked_up(part, f"{name}_{i}") for i, part in enumerate(step.steps)]
+            parts = [self._step(part, f"{name}_{i}") for i, part in enumerate(step.steps)]
             return self._node("Sum", parts, name)
         return self._looked_up(step, name)
 
@@ -162,15 +163,17 @@ class _Graph:
 
     def _bent(self, points: str, part: Any, name: str) -> str:
         """Return the points of standardised numbers on curves."""
-        curves, bends = part.curves, self._scalar(part.bends, f"{name}_bends")
-        difference = self._node("Sub", [points, bends], f"{name}_from_bends")
-        bent = self._node("Abs", [difference], f"{name}_absolute")
-        often = self._scalar(curves[:-2], f"{name}_often")
-        summed = self._node("MatMul", [bent, often], f"{name}_summed")
+        curves, summed = part.curves, []
+        if len(part.bends):
+            bends = self._scalar(part.bends, f"{name}_bends")
+            difference = self._node("Sub", [points, bends], f"{name}_from_bends")
+            bent = self._node("Abs", [difference], f"{name}_absolute")
+            often = self._scalar(curves[:-2], f"{name}_often")
+            summed = [self._node("MatMul", [bent, often], f"{name}_summed")]
         slope = self._scalar(curves[-2:-1], f"{name}_slope")
         straight = self._node("MatMul", [points, slope], f"{name}_straight")
         start = self._scalar(curves[-1], f"{name}_start")
-        return self._node("Sum", [summed, straight, start], f"{name}_curves")
+        return self._node("Sum", [*summed, straight, start], f"{name}_curves")
 
     def _input(self, column: str, dtype: np.dtype) -> str:
         if column in ("", "vectors"):
@@ -178,7 +181,9 @@ class _Graph:
         kind = self.proto.STRING
         if dtype.kind != "O":
             kind = self.helper.np_dtype_to_tensor_dtype(dtype)
-        self.inputs.append(self.helper.make_tensor_value_info(column, kind, ["rows"]))
+        if column not in self.read:  # a column may have several tables
+            self.read.add(column)
+            self.inputs.append(self.helper.make_tensor_value_info(column, kind, ["rows"]))
         return column
 
     def _node(self, operator: str, inputs: list[str], output: str, **attributes: Any) -> str:

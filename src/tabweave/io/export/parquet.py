@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.blocks.block import Lookup, Sum
+from tabweave.blocks.block import Line, Lookup, Sum
 from tabweave.io.atomic import replacing
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.export.sql import check_text
@@ -33,10 +33,11 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     Notes
     -----
     Under the key ``tabweave`` the file says how rows are combined ("concat" or "sum"), how numbers
-    are scaled (``z = (x - mean) * factor``), and what the dimensions are called. With
-    ``numeric="absolute"`` each column of numbers has ``curves``: how often each dimension takes
-    ``|z - bend|`` for each of the ``bends``, ``z``, and 1. A missing number has z = 0, unless
-    ``missing`` names its column with another dimension.
+    are scaled (``z = (x - mean) * factor``), and what the dimensions are called. A column of
+    numbers may have ``curves``: how often each dimension takes ``|z - bend|`` for each of the
+    column's ``bends``, ``z``, and 1. A missing number has z = 0, unless ``missing`` names its
+    column with other dimensions. Columns of numbers that are ``summed`` are added to the rows that
+    are; others stand beside them.
 
     Examples
     --------
@@ -50,6 +51,7 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     import duckdb
 
     plan = plan_of(embedder, sets=True)
+    _check_single(plan)
     for part in plan.lookups:
         for text in (part.column, *part.labels):
             check_text(text)
@@ -80,12 +82,32 @@ def _about(plan: Plan) -> dict[str, Any]:
         "numbers": [[line.column, line.mean, line.factor] for line in plan.lines],
     }
     for line in plan.lines:
+        middle = np.zeros(1)
         if line.curves is not None and line.bends is not None:
-            out["bends"] = line.bends.tolist()
+            out.setdefault("bends", {})[line.column] = line.bends.tolist()
             out.setdefault("curves", {})[line.column] = line.curves.tolist()
-        elif line.missing is not None and line.missing.any():
-            out.setdefault("missing", {})[line.column] = float(line.missing[0])
+            middle = np.append(np.abs(line.bends), [0, 1]) @ line.curves
+        if line.missing is not None and not np.allclose(line.missing, middle, rtol=0, atol=1e-12):
+            gap = line.missing.tolist() if line.curves is not None else float(line.missing[0])
+            out.setdefault("missing", {})[line.column] = gap
+    sums = [part for step in plan.steps if isinstance(step, Sum) for part in step.steps]
+    if summed := [part.column for part in sums if isinstance(part, Line)]:
+        out["summed"] = summed
     return out
+
+
+def _check_single(plan: Plan) -> None:
+    """Raise where a value has two rows."""
+    seen: set[str] = set()
+    lookups, lines = ([part.column for part in own] for own in (plan.lookups, plan.lines))
+    for column in (*lookups, *lines):
+        if column in seen:
+            raise ValueError(
+                f"column {column!r} has vectors of its own and a part in a discriminant, and "
+                "the file holds one row per value; use tabweave.export.sql or "
+                "tabweave.export.onnx, or fit SupervisedWeave(discriminant=0)"
+            )
+        seen.add(column)
 
 
 def _rows(part: Lookup) -> list[tuple[str, str, str | None, str | None, np.ndarray]]:

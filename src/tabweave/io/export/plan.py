@@ -5,6 +5,7 @@ A fitted embedder comes in; the steps of its blocks, under its policies, go out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,17 +28,16 @@ class Plan:
     @property
     def lookups(self) -> list[Lookup]:
         """Every table of values, those that are summed too."""
-        out: list[Lookup] = []
-        for step in self.steps:
-            out += (
-                step.steps if isinstance(step, Sum) else [step] if isinstance(step, Lookup) else []
-            )
-        return out
+        return [part for part in self._parts() if isinstance(part, Lookup)]
 
     @property
     def lines(self) -> list[Line]:
-        """Every column of numbers."""
-        return [step for step in self.steps if isinstance(step, Line)]
+        """Every line or curve of numbers, those that are summed too."""
+        return [part for part in self._parts() if isinstance(part, Line)]
+
+    def _parts(self) -> Iterator[Lookup | Line]:
+        for step in self.steps:
+            yield from step.steps if isinstance(step, Sum) else (step,)
 
 
 def plan_of(embedder: Any, *, sets: bool = False) -> Plan:

@@ -1,0 +1,317 @@
+"""SupervisedWeave against its docstring, written out; and what a target must not give away."""
+
+import numpy as np
+import pytest
+from scipy.linalg import helmert
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import mutual_info_score
+from sklearn.model_selection import cross_val_score
+
+import tabweave
+from tabweave import Column, Counts, SupervisedWeave, Table, Weave
+from tabweave.embed.supervised import _PENALTIES
+from tabweave.rows.table import take_rows
+
+
+def categories(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.choice(["no", "maybe", "yes"], n, p=[0.5, 0.3, 0.2])
+    near = np.where(rng.random(n) < 0.7, y, rng.choice(["no", "maybe", "yes"], n))
+    other = np.where(rng.random(n) < 0.5, near, rng.choice(["p", "q"], n))
+    return {"near": near, "other": other, "noise": rng.choice(list("uvw"), n)}, y
+
+
+def mixed(n=200, seed=0):
+    rows, y = categories(n, seed)
+    rng = np.random.default_rng(seed + 1)
+    age = np.where(y == "yes", 60, 40) + rng.normal(0, 8, n)
+    age[rng.random(n) < 0.1] = np.nan
+    return {**rows, "age": age, "grade": rng.choice(["low", "mid", "high"], n)}, y
+
+
+GRADES = {"grade": Column("grade", "ordinal", levels=("low", "mid", "high"))}
+
+
+def squared(x):
+    return ((x[:, None] - x) ** 2).sum(axis=2)
+
+
+def uncertainty(a, b):
+    """Bias-corrected symmetric uncertainty, from scikit-learn's information."""
+    mutual = mutual_info_score(a, b)
+    mutual -= (len(set(a)) - 1) * (len(set(b)) - 1) / (2 * len(a))
+    return 2 * max(mutual, 0) / (mutual_info_score(a, a) + mutual_info_score(b, b))
+
+
+def one_hot(rows):
+    return np.hstack(
+        [(np.asarray(c)[:, None] == np.unique(c)).astype(float) for c in rows.values()]
+    )
+
+
+# -- the formulas -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [0, 0.5, 1])
+def test_columns_weigh_as_they_are_tied_to_the_classes(power):
+    rows, y = categories()
+    ties = np.array([uncertainty(column, y) for column in rows.values()])
+    expected = np.maximum(ties, 0.01 * ties.max()) ** power
+    model = SupervisedWeave(weight_power=power).fit(rows, y)
+    np.testing.assert_allclose(list(model.weights_.values()), expected / expected.mean())
+
+
+def test_values_differ_by_couplings_and_by_classes():
+    rows, y = categories()
+    model, plain = SupervisedWeave(discriminant=0).fit(rows, y), Weave().fit(rows)
+    for name, column in rows.items():
+        labels = plain.counts_.labels[plain.counts_.vocabulary.index(name)]
+        f = np.array([(column == v).mean() for v in labels])
+        prior = np.array([(y == c).mean() for c in np.unique(y)])
+        counts = np.array(
+            [[((column == v) & (y == c)).sum() for c in np.unique(y)] for v in labels]
+        )
+        p = (counts + 5 * prior) / (counts.sum(axis=1, keepdims=True) + 5)
+        by_class = squared(p)
+        by_class *= (1 - f @ f) / (f @ by_class @ f)
+        # Of Weave, whose own test writes it out: half mismatch, half couplings.
+        halves = plain.value_distances(name).to_numpy() ** 2 / plain.weights_[name]
+        couplings = 2 * halves - (1 - np.eye(len(f)))
+        expected = model.weights_[name] * (couplings + by_class) / 2
+        np.testing.assert_allclose(model.value_distances(name) ** 2, expected, atol=1e-8)
+
+
+def test_the_discriminant_is_ridge_regression_on_one_hot_columns():
+    rows, y = categories()
+    model = SupervisedWeave().fit(rows, y)
+    Y = helmert(3).T[np.unique(y, return_inverse=True)[1]]
+    P = Ridge(model.penalty_).fit(one_hot(rows), Y).predict(one_hot(rows)).reshape(len(y), -1)
+    found = squared(model.discriminant_.coordinates(Table.of(rows)))
+    expected = squared(P)
+    np.testing.assert_allclose(found / found.mean(), expected / expected.mean(), atol=1e-7)
+    columns = squared(SupervisedWeave(discriminant=0).fit_counts(model.counts_).transform(rows))
+    assert found.mean() == pytest.approx(0.3 * columns.mean())
+    np.testing.assert_allclose(squared(model.transform(rows)), found + columns, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_penalty_has_the_least_generalised_cross_validation(seed):
+    rows, y = categories(60 + 40 * seed, seed)
+    X, Y = one_hot(rows), helmert(3).T[np.unique(y, return_inverse=True)[1]]
+    X, Y, n = X - X.mean(axis=0), Y - Y.mean(axis=0), len(y)
+    scores = {}
+    for penalty in _PENALTIES:
+        hat = X @ np.linalg.solve(X.T @ X + penalty * np.eye(X.shape[1]), X.T)
+        scores[penalty] = ((Y - hat @ Y) ** 2).sum() / (1 - (np.trace(hat) + 1) / n) ** 2
+    assert SupervisedWeave().fit(rows, y).penalty_ == min(scores, key=scores.get)
+
+
+def test_a_missing_number_speaks_for_its_own_classes():
+    rows, y = mixed(400)
+    y = np.where(np.isnan(rows["age"]), "yes", y)
+    model = SupervisedWeave(schema=GRADES).fit(rows, y)
+    row = {name: column[0] for name, column in rows.items()}
+    gaps = [model.explain({**row, "age": None}, {**row, "age": age})["age"] for age in (65.0, 35.0)]
+    assert 0 < gaps[0] < gaps[1]
+
+
+@pytest.mark.parametrize("discriminant", [0, 0.3])
+def test_explain_adds_up_to_the_squared_distance(discriminant):
+    rows, y = mixed()
+    model = SupervisedWeave(discriminant, schema=GRADES).fit(rows, y)
+    a, b = ({name: column[i] for name, column in rows.items()} for i in (3, 71))
+    shares = model.explain(a, b)
+    assert list(shares) == list(rows)
+    assert sum(shares.values()) == pytest.approx(model.pairwise_distances([a], [b])[0, 0] ** 2)
+    E = model.transform(rows)
+    np.testing.assert_allclose(squared(E), model.pairwise_distances(rows) ** 2, atol=1e-8)
+    assert E.shape[1] == len(model.get_feature_names_out())
+
+
+# -- cross-fitting ------------------------------------------------------------------------------
+
+
+def test_a_model_on_top_gains_nothing_from_a_random_target():
+    rng = np.random.default_rng(0)
+    rows = {f"c{i}": rng.integers(0, 60, 300).astype(str) for i in range(4)}
+    y = rng.choice(["u", "v"], 300)
+    model = SupervisedWeave()
+    ahead = LogisticRegression(max_iter=1000)
+    honest = cross_val_score(ahead, model.fit_transform(rows, y), y).mean()
+    leaking = cross_val_score(ahead, model.transform(rows), y).mean()
+    assert honest < 0.58 < 0.7 < leaking
+
+
+def test_a_target_has_no_part_in_what_teaches_its_own_row():
+    """Change the class of one row: what teaches its part stays, what teaches others does not."""
+    rows, y = mixed()
+    changed = y.copy()
+    changed[17] = "maybe" if y[17] != "maybe" else "no"
+    model = SupervisedWeave(schema=GRADES).fit(rows, y)
+    other = SupervisedWeave(schema=GRADES).fit(rows, changed)
+    table = Table.of(rows, model.schema_)
+    folds = zip(model.left_out(table, y), other.left_out(table, changed), strict=True)
+    for (part, pairs), (same_part, same_pairs) in folds:
+        np.testing.assert_array_equal(part, same_part)
+        own = take_rows(table, part)
+        found, expected = (model.taught_by(p).coordinates(own) for p in (pairs, same_pairs))
+        assert np.array_equal(pairs, same_pairs) == (17 in part)
+        assert np.array_equal(found, expected) == (17 in part)
+
+
+def test_rows_of_fit_transform_are_those_of_the_other_parts():
+    rows, y = mixed()
+    model = SupervisedWeave(schema=GRADES)
+    E = model.fit_transform(rows, y)
+    assert E.shape == model.transform(rows).shape
+    assert not np.allclose(E, model.transform(rows))
+    np.testing.assert_array_equal(E, SupervisedWeave(schema=GRADES).fit_transform(rows, y))
+    couplings = model._plain["near"].shape[1]  # those do not ask the target
+    np.testing.assert_allclose(E[:, :couplings], model.transform(rows)[:, :couplings])
+
+
+# -- numeric targets ----------------------------------------------------------------------------
+
+
+def prices(n=300):
+    rng = np.random.default_rng(0)
+    town, size = rng.choice(["a", "b", "c", "d"], n), rng.normal(100, 20, n)
+    worth = {"a": 0.0, "b": 1.0, "c": 5.0, "d": 6.0}
+    price = np.array([worth[t] for t in town]) + size / 20 + rng.normal(0, 0.3, n)
+    return {"town": town, "size": size, "noise": rng.choice(["x", "y"], n)}, price
+
+
+def test_numbers_as_a_target():
+    rows, price = prices()
+    model = SupervisedWeave().fit(rows, price)
+    assert model.target_.numeric and len(model.counts_.classes) == 16
+    assert model.weights_["noise"] == min(model.weights_.values())
+    # Towns of like prices are near each other.
+    apart = SupervisedWeave(discriminant=0).fit(rows, price).value_distances("town")
+    assert max(apart.loc["a", "b"], apart.loc["c", "d"]) < min(
+        apart.loc["a", "c"], apart.loc["b", "d"]
+    )
+    E = model.transform(rows)
+    assert Ridge().fit(E[::2], price[::2]).score(E[1::2], price[1::2]) > 0.9
+
+
+def test_whole_numbers_are_classes():
+    rows, price = prices()
+    model = SupervisedWeave().fit(rows, price.round().astype(int))
+    assert not model.target_.numeric
+    assert set(model.counts_.classes) == set(price.round().astype(int).tolist())
+
+
+@pytest.mark.parametrize("target", ["price", "class"])
+def test_rows_and_target_in_files(tmp_path, target):
+    pandas = pytest.importorskip("pandas")
+    rows, price = prices()
+    y = price if target == "price" else np.where(price > 8, "dear", "cheap")
+    frame = pandas.DataFrame(rows)
+    frame.assign(**{target: y}).to_parquet(tmp_path / "rows.parquet")
+    source = SupervisedWeave().fit(tmp_path / "rows.parquet", target)
+    memory = SupervisedWeave().fit(frame, y)
+    assert source.counts_ == memory.counts_ and source.target_.numeric == (target == "price")
+    np.testing.assert_allclose(source.transform(frame), memory.transform(frame), atol=1e-9)
+    more = memory.partial_fit(tmp_path / "rows.parquet", target)
+    assert more.counts_.n == 600
+
+
+# -- counts, files, edges -----------------------------------------------------------------------
+
+
+def part(rows, start, stop):
+    return {name: column[start:stop] for name, column in rows.items()}
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_counts_add_up_and_subtract(numeric):
+    rows, y = mixed(300) if not numeric else prices()
+    first = SupervisedWeave(schema=GRADES if not numeric else None)
+    first.partial_fit(part(rows, 0, 150), y[:150])
+    alone = first.counts_
+    before = first.transform(rows)
+    first.partial_fit(part(rows, 150, 220), y[150:220]).partial_fit(part(rows, 220, 300), y[220:])
+    at_once = SupervisedWeave(schema=first.schema).partial_fit(part(rows, 0, 150), y[:150])
+    at_once.partial_fit(part(rows, 150, 300), y[150:])
+    assert first.counts_ == at_once.counts_
+    np.testing.assert_array_equal(first.transform(rows), at_once.transform(rows))
+    late = first.counts_ - alone
+    np.testing.assert_allclose(first.fit_counts(first.counts_ - late).transform(rows), before)
+
+
+def test_counts_of_plain_rows():
+    rows, y = categories()
+    counted = SupervisedWeave().fit_counts(Counts.of(Table.of(rows), y))
+    expected = SupervisedWeave().fit(rows, y).transform(rows)
+    np.testing.assert_allclose(counted.transform(rows), expected, atol=1e-9)
+    with pytest.raises(ValueError, match="expected counts of rows with y"):
+        SupervisedWeave().fit_counts(Counts.of(Table.of(rows)))
+
+
+@pytest.mark.parametrize("numeric", [False, True])
+def test_a_saved_model_is_the_same(tmp_path, numeric):
+    rows, y = mixed() if not numeric else prices(200)
+    model = SupervisedWeave(schema=GRADES if not numeric else None).fit(rows, y)
+    model.save(tmp_path / "m")
+    again = tabweave.load(tmp_path / "m")
+    np.testing.assert_array_equal(again.transform(rows), model.transform(rows))
+    assert again.get_params() == model.get_params() and again.weights_ == model.weights_
+    both = (each.partial_fit(rows, y).transform(rows) for each in (again, model))
+    np.testing.assert_array_equal(*both)
+
+
+def test_weights_of_rows_are_repetitions():
+    rows, y = mixed()
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    weighted = SupervisedWeave(schema=GRADES).fit(rows, y, sample_weight=weight)
+    repeated = {name: np.repeat(column, weight) for name, column in rows.items()}
+    again = SupervisedWeave(schema=GRADES).fit(repeated, np.repeat(y, weight))
+    assert weighted.counts_ == again.counts_
+    np.testing.assert_allclose(weighted.transform(rows), again.transform(rows), atol=1e-9)
+
+
+def test_sets():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["u", "v"], 120)
+    tags = [["a", "b"] if c == "u" else ["b", "c"] if rng.random() < 0.8 else [] for c in y]
+    rows = {"tags": tags, "x": rng.choice(["p", "q"], 120)}
+    model = SupervisedWeave(schema={"tags": "set"}).fit(rows, y)
+    assert model.weights_["tags"] > model.weights_["x"]
+    D = model.pairwise_distances([{"tags": t, "x": "p"} for t in (["a"], ["b"], ["c"])])
+    assert D[0, 2] > max(D[0, 1], D[1, 2])
+    assert np.isfinite(model.fit_transform(rows, y)).all()
+
+
+def test_unknown_values():
+    rows, y = mixed()
+    odd = [{name: column[0] for name, column in rows.items()} | {"near": "never"}]
+    assert np.isfinite(SupervisedWeave(schema=GRADES).fit(rows, y).transform(odd)).all()
+    strict = SupervisedWeave(schema=GRADES, unknown="error").fit(rows, y)
+    for method in (strict.transform, strict.pairwise_distances):
+        with pytest.raises(ValueError, match="column 'near': value 'never' was not seen in fit"):
+            method(odd)
+    assert np.isfinite(SupervisedWeave(schema=GRADES, unknown="error").fit_transform(rows, y)).all()
+
+
+def test_what_is_refused():
+    rows, y = categories()
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        SupervisedWeave().fit(rows)
+    with pytest.raises(ValueError, match="expected two classes or more in y, got 1 class"):
+        SupervisedWeave().fit(rows, ["same"] * len(y))
+    for parameters in ({"discriminant": -1}, {"weight_power": -1}, {"n_bins": 1}):
+        (name,) = parameters
+        with pytest.raises(ValueError, match=f"'{name}' parameter of SupervisedWeave"):
+            SupervisedWeave(**parameters).fit(rows, y)
+    with pytest.raises(ValueError, match="distances of SupervisedWeave are not those of single"):
+        SupervisedWeave().fit(rows, y).lookups()
+
+
+def test_tables_of_one_kind():
+    rows, y = mixed()
+    for names in (["near"], ["age"], ["grade"], ["age", "grade"]):
+        few = {name: rows[name] for name in names}
+        kinds = GRADES if "grade" in names else None
+        E = SupervisedWeave(schema=kinds).fit_transform(few, y)
+        assert len(E) == len(y) and np.isfinite(E).all()

@@ -172,8 +172,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     >>> ids, distances = index.query({"size": "M"}, k=2)     # some columns only
     >>> ids, distances
     (array([['b', 'c']], dtype='<U1'), array([[0., 0.]]))
-    >>> index.query({"color": "red", "size": "S"}, k=2, where={"size": ["M", "L"]}).ids
-    array([['b', 'd']], dtype='<U1')
+    >>> index.query({"color": "red", "size": "S"}, k=1, where={"size": ["M", "L"]}).ids
+    array([['b']], dtype='<U1')
     >>> list(index.explain({"color": "red", "size": "S"}, "b"))
     ['color', 'size']
     """
@@ -415,11 +415,11 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
 
         Examples
         --------
-        >>> from tabweave import SimilarityIndex
-        >>> index = SimilarityIndex().fit({"color": ["red", "red", "blue", "green"]})
+        >>> from tabweave import OneHot, SimilarityIndex
+        >>> index = SimilarityIndex(OneHot()).fit({"color": ["red", "red", "blue", "green"]})
         >>> ids, distances = index.query({"color": "red"}, k=3)
         >>> index.share_nearer(distances).round(2)
-        array([[0.  , 0.  , 0.33]])
+        array([[0.  , 0.  , 0.17]])
         """
         check_is_fitted(self, "_stored")
         cache = self._ready()

@@ -104,5 +104,52 @@ def test_sqlite_says_when_a_column_has_two_types(tmp_path):
 def test_addresses_that_are_none(tmp_path):
     with pytest.raises(ValueError, match="expected sqlite://"):
         count(("oracle://me:secret@host/db", "SELECT 1"))
+    sqlite_file(tmp_path / "new.db")
     with pytest.raises(ValueError, match="no such table: nowhere"):
         count((f"sqlite:///{tmp_path}/new.db", "SELECT * FROM nowhere"))
+
+
+def sqlite_file(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (a TEXT, b INTEGER)")
+        connection.executemany("INSERT INTO t VALUES (?, ?)", [("x", 1), ("y", 2), ("x", 2)])
+    connection.close()
+    return Counts.of(Table.of({"a": ["x", "y", "x"], "b": [1, 2, 2]}, numbers="nominal"))
+
+
+def test_a_missing_sqlite_file_is_an_error_and_is_not_created(tmp_path):
+    path = tmp_path / "typo.db"
+    with pytest.raises(FileNotFoundError, match=r"no SQLite file .*typo\.db"):
+        count((f"sqlite:///{path}", "SELECT 1 AS a"))
+    assert not path.exists()
+
+
+def test_what_sqlalchemy_connects_to_is_read(tmp_path):
+    alchemy = pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed")
+    from sqlalchemy.orm import Session
+
+    path = tmp_path / "rows.db"
+    wanted, query = sqlite_file(path), "SELECT a, b FROM t"
+    address = f"sqlite+pysqlite:///{path}"
+    engine = alchemy.create_engine(address)
+    with engine.connect() as connection, Session(engine) as session:
+        for where in (address, alchemy.make_url(address), engine, connection, session):
+            assert count((where, query), numbers="nominal") == wanted
+        assert connection.execute(alchemy.text("SELECT count(*) FROM t")).scalar() == 3
+    with pytest.raises(ValueError, match=r"rows\.db.*no_such"):
+        count((engine, "SELECT * FROM no_such"))
+    engine.dispose()
+    for where in (f"sqlite+pysqlite:///{path}x", alchemy.create_engine(f"sqlite:///{path}x")):
+        with pytest.raises(FileNotFoundError, match=r"rows\.dbx"):
+            count((where, query))
+    assert not (tmp_path / "rows.dbx").exists()
+
+
+def test_an_address_nobody_knows_names_sqlalchemy(monkeypatch):
+    from tabweave.engines import database
+
+    monkeypatch.setattr(database, "find_spec", lambda name: None)
+    with pytest.raises(
+        ValueError, match=r"mysql://me:\*\*\*@host/db: expected .*install sqlalchemy"
+    ):
+        count(("mysql://me:secret@host/db", "SELECT 1"))

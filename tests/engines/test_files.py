@@ -2,9 +2,10 @@
 
 import os
 
+import numpy as np
 import pytest
 
-from tabweave import OneHot, Weave, count
+from tabweave import Counts, OneHot, Table, Weave, count
 from tabweave.engines import batches, read, transform
 
 pa = pytest.importorskip("pyarrow", reason="the tests write Arrow files")
@@ -216,3 +217,45 @@ def test_a_name_that_looks_like_a_pattern_is_that_file(tmp_path, name, ending):
             path.write_text(f"k\n{cell}\n" if ending == "csv" else f'{{"k": "{cell}"}}\n')
     path = tmp_path / f"{name}.{ending}"
     assert count(path, engine="duckdb").labels == count(str(path)).labels == (("right",),)
+
+
+# -- partitioned folders --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.parametrize("engine", ["auto", "duckdb"])
+def test_folders_that_name_values_are_columns(tmp_path, ending, engine):
+    import duckdb
+
+    root = tmp_path / "flights"
+    expected = []
+    none = "__HIVE_DEFAULT_PARTITION__"
+    for year, place in ((2013, "JFK"), (2013, "New%20York"), (2014, none)):
+        folder = root / f"year={year}" / f"origin={place}" / "month=01"
+        folder.mkdir(parents=True)
+        query = "SELECT 'c' || range % 3 AS carrier FROM range(6)"
+        duckdb.sql(f"COPY ({query}) TO '{folder / f'rows.{ending}'}'")
+        name = {"New%20York": "New York", none: None}.get(place, place)
+        expected += [(f"c{i % 3}", year, name, "01") for i in range(6)]
+    names = ("carrier", "year", "origin", "month")
+    rows = {name: list(cells) for name, *cells in zip(names, *expected, strict=True)}
+    wanted = Counts.of(Table.of(rows, numbers="nominal"))
+    assert count(root, engine=engine, numbers="nominal") == wanted
+    some = count(root, columns=["year"], engine=engine, numbers="nominal")
+    assert some == wanted.select(["year"])
+    as_text = {"year": "VARCHAR", "carrier": None}
+    labels = count(root, columns=as_text, engine=engine).labels
+    assert labels[0] == ("2013", "2014")
+    model = OneHot().fit(str(root))
+    np.testing.assert_array_equal(model.transform(str(root)), OneHot().fit_transform(rows))
+
+
+def test_folders_that_are_no_partitions_are_refused(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "rows.csv").write_text("x\n1\n")
+    with pytest.raises(ValueError, match=r"has folders in it \(b\).*glob"):
+        count(tmp_path / "a")
+    (tmp_path / "k" / "year=1").mkdir(parents=True)
+    (tmp_path / "k" / "rows.csv").write_text("x\n1\n")
+    with pytest.raises(ValueError, match="files beside them"):
+        count(tmp_path / "k")

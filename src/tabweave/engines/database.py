@@ -1,10 +1,15 @@
-"""Databases: the result of a query over ADBC, as Arrow batches; other connections row by row."""
+"""Databases: the result of a query over ADBC, as Arrow batches; other connections row by row.
+
+What SQLAlchemy connects to is read through the connection of the driver beneath it.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require
@@ -23,7 +28,7 @@ class DatabaseSource(Source):
     """A query on a connection, or on the address of a database."""
 
     def __init__(self, source: tuple[Any, str]) -> None:
-        self.where, self.query = source
+        self.where, self.query = _address(source[0]), source[1]
         self.inner = f"({self.query.strip().rstrip(';')}) AS tabweave_source"
         self.shared = not isinstance(self.where, str)
         name = f"{_shown(self.where)}, {' '.join(self.query.split())!r}"
@@ -53,11 +58,26 @@ def is_database(source: Any) -> bool:
     """Tell whether this is a connection, or the address of one, with a query."""
     if not isinstance(source, tuple) or len(source) != 2 or not isinstance(source[1], str):
         return False
-    return "://" in source[0] if isinstance(source[0], str) else hasattr(source[0], "cursor")
+    if isinstance(source[0], str):
+        return "://" in source[0]
+    return hasattr(source[0], "cursor") or _is_sqlalchemy(source[0])
+
+
+def _is_sqlalchemy(where: Any) -> bool:
+    return any(kind.__module__.startswith("sqlalchemy.") for kind in type(where).__mro__)
+
+
+def _address(where: Any) -> Any:
+    """Return a URL of SQLAlchemy as text, all else as it is."""
+    if _is_sqlalchemy(where) and hasattr(where, "render_as_string"):
+        return where.render_as_string(hide_password=False)
+    return where
 
 
 def _shown(where: Any) -> str:
     """Return the address without its password."""
+    if _is_sqlalchemy(where) and hasattr(where, "engine"):
+        return str(where.engine.url.render_as_string())
     if not isinstance(where, str):
         return f"{type(where).__module__.partition('.')[0]} connection"
     return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", where)
@@ -66,6 +86,10 @@ def _shown(where: Any) -> str:
 @contextmanager
 def _connected(where: Any) -> Iterator[Any]:
     """Give a connection: the user's own, which stays open, or one for this while."""
+    if _is_sqlalchemy(where):
+        with _beneath(where) as connection:
+            yield connection
+        return
     if not isinstance(where, str):
         yield where
         return
@@ -75,17 +99,64 @@ def _connected(where: Any) -> Iterator[Any]:
 
         connection = duckdb.connect(rest.removeprefix("/") or ":memory:", read_only=bool(rest))
     elif scheme in _DRIVERS:
+        if scheme == "sqlite":
+            _check_sqlite(rest.removeprefix("/"))
         driver = require(_DRIVERS[scheme], "db")
         connection = driver.connect(rest.removeprefix("/") if scheme == "sqlite" else where)
     else:
-        raise ValueError(
-            f"{_shown(where)}: expected sqlite://, postgresql:// or duckdb://; for others, pass a "
-            "connection of yours in its place"
-        )
+        with _engine_of(where) as engine, _beneath(engine) as connection:
+            yield connection
+        return
     try:
         yield connection
     finally:
         connection.close()
+
+
+def _check_sqlite(file: str | None) -> None:
+    """Raise if a database file is not there: SQLite would make an empty one."""
+    name = (file or "").partition("?")[0]
+    if name and name != ":memory:" and not name.startswith("file:") and not Path(name).exists():
+        raise FileNotFoundError(
+            f"there is no SQLite file {name!r} (from {Path.cwd()}); sqlite:///name is a path from "
+            "there, sqlite:////folder/name one from the root"
+        )
+
+
+@contextmanager
+def _engine_of(address: str) -> Iterator[Any]:
+    """Give an engine of SQLAlchemy, which knows what else an address can mean."""
+    why = "install sqlalchemy"
+    if find_spec("sqlalchemy") is not None:
+        import sqlalchemy
+
+        try:
+            engine = sqlalchemy.create_engine(address)
+            why = ""
+        except (ImportError, sqlalchemy.exc.ArgumentError) as error:
+            why = f"install the driver that SQLAlchemy asks for ({error})"
+    if why:
+        raise ValueError(
+            f"{_shown(address)}: expected sqlite://, postgresql:// or duckdb://; for others, "
+            f"{why}, or pass a connection of yours in its place"
+        )
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _beneath(where: Any) -> Iterator[Any]:
+    """Give the driver's connection beneath an engine, a connection or a session of SQLAlchemy."""
+    if hasattr(where, "raw_connection"):
+        if where.url.get_backend_name() == "sqlite":
+            _check_sqlite(where.url.database)
+        with closing(where.raw_connection()) as pooled:
+            yield pooled.dbapi_connection
+        return
+    own = where.connection() if callable(where.connection) else where
+    yield own.connection.dbapi_connection
 
 
 def _described(connection: Any, query: str) -> dict[str, str]:

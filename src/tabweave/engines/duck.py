@@ -37,6 +37,7 @@ class CsvSource(Source):
         names = _distinct_names(path, header)
         connection = connect()
         layout = f"{sql_path(path)}, delim={sql_text(delimiter)}, header=true, skip=0"
+        layout += ", hive_partitioning=false"
         layout += """, comment='', quote='"', escape='"'"""
         guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED})"
         try:

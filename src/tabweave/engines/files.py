@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from tabweave._compat import require
 from tabweave.engines.duck import CsvSource, DuckSource
-from tabweave.engines.source import Source, errors_naming, family, has_arrow
+from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of
 from tabweave.rows.table import Table
 
 _FORMATS = {
@@ -24,6 +26,9 @@ _FORMATS = {
     ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
 _COMPRESSED = ".gz"
+_KEY = re.compile(r"[^=]+=.*")  # a folder of a partition
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_NO_KEY = "__HIVE_DEFAULT_PARTITION__"  # how a missing value is written
 
 
 def open_files(
@@ -34,9 +39,14 @@ def open_files(
 ) -> Source:
     """Return a path, glob, folder or list of them as one source.
 
-    Files must agree on ``columns`` (by default, on all): their names, and what they hold.
+    Files must agree on ``columns`` (by default, on all): their names, and what they hold. The
+    names of the folders of a partitioned one (``year=2013``) are columns, too.
     """
-    files = [open_file(path, engine) for path in expand(source)]
+    paths = expand(source)
+    files = [
+        PartitionSource(open_file(path, engine), keys) if keys else open_file(path, engine)
+        for path, keys in zip(paths, _partitions(paths, source), strict=True)
+    ]
     if types:
         files = [file.retyped(types) for file in files]
     return files[0] if len(files) == 1 else FilesSource(files, columns)
@@ -56,7 +66,9 @@ def open_file(path: Path, engine: str = "auto") -> Source:
         if kind == "csv":
             return CsvSource.open(path)
         if kind == "json":
-            return DuckSource.of_file(path, "read_json({}, sample_size=-1)", is_text=True)
+            return DuckSource.of_file(
+                path, "read_json({}, sample_size=-1, hive_partitioning=false)", is_text=True
+            )
         if kind == "arrow":
             return IpcSource(path)
         if engine != "duckdb" and has_arrow():
@@ -88,6 +100,64 @@ class FilesSource(Source):
             yield from file.batches(columns, batch_rows)
 
 
+class PartitionSource(Source):
+    """A file of a partitioned folder, whose path holds columns: ``year=2013/rows.parquet``.
+
+    Parameters
+    ----------
+    file : Source
+        The file; what it says of the same columns itself does not count.
+    keys : mapping of str to int, str or None
+        The columns of its path, and the value that all of its rows have.
+    """
+
+    def __init__(self, file: Source, keys: Mapping[str, Any]) -> None:
+        own = {name: kind for name, kind in file.types.items() if name not in keys}
+        super().__init__(file.name, own | {n: _key_type(v) for n, v in keys.items()}, file.n_rows)
+        self.file, self.keys, self.first = file, dict(keys), next(iter(own), None)
+        self.paths, self.is_text, self.guessed = file.paths, file.is_text, file.guessed
+
+    def retyped(self, types: Mapping[str, str]) -> PartitionSource:
+        """Return the same file, some of its columns read as another type."""
+        others = {name: kind for name, kind in types.items() if name not in self.keys}
+        keys = {n: _as_type(v, types[n]) if n in types else v for n, v in self.keys.items()}
+        return PartitionSource(self.file.retyped(others) if others else self.file, keys)
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        read = [name for name in columns if name not in self.keys]
+        if not read and self.first is None:
+            raise ValueError(f"{self.name}: it has no column beside those of its folders")
+        for batch in self.file.batches(read or [str(self.first)], batch_rows):
+            n = n_rows_of(batch)
+            parts = [_repeated(self.keys[c], n) if c in self.keys else batch[c] for c in columns]
+            if isinstance(batch, dict):
+                yield dict(zip(columns, parts, strict=True))
+            else:
+                yield type(batch).from_arrays(parts, names=list(columns))
+
+
+def _key_type(value: Any) -> str:
+    return "null" if value is None else "BIGINT" if isinstance(value, int) else "VARCHAR"
+
+
+def _as_type(value: Any, kind: str) -> Any:
+    """Return the value of a folder as text, or as the whole number that it must then be."""
+    return value if value is None else int(value) if family(kind) == "number" else str(value)
+
+
+def _repeated(value: Any, n: int) -> Any:
+    """Return a column of one value."""
+    if not has_arrow():
+        return [value] * n
+    arrow = require("pyarrow", "frames")
+    if value is None:
+        return arrow.nulls(n)
+    if not isinstance(value, str):
+        return arrow.repeat(arrow.scalar(value, arrow.int64()), n)
+    codes = arrow.repeat(arrow.scalar(0, arrow.int32()), n)
+    return arrow.DictionaryArray.from_arrays(codes, arrow.array([value]))
+
+
 class ParquetSource(Source):
     """A Parquet file by pyarrow: text stays the dictionary it is stored as."""
 
@@ -109,7 +179,7 @@ class ParquetSource(Source):
 
 
 def _parquet_by_duckdb(path: Path) -> DuckSource:
-    return DuckSource.of_file(path, "read_parquet({})", is_text=False)
+    return DuckSource.of_file(path, "read_parquet({}, hive_partitioning=false)", is_text=False)
 
 
 class IpcSource(Source):
@@ -181,16 +251,40 @@ def _expand_one(text: str) -> list[Path]:
 
 def _expand_folder(path: Path) -> list[Path]:
     inside = sorted(p for p in path.iterdir() if not p.name.startswith((".", "_")))
-    parted = [p for p in inside if p.is_dir()]
-    if parted:
+    folders = [p for p in inside if p.is_dir()]
+    found = [p for p in inside if not p.is_dir() and _format(p)]
+    odd = [p for p in folders if not _KEY.fullmatch(p.name)]
+    if odd or (folders and found):
         raise ValueError(
-            f"{path} has folders in it ({parted[0].name}); give a glob, or SQL: "
-            f"\"SELECT * FROM read_parquet('{path}/**/*.parquet', hive_partitioning=true)\""
+            f"{path} has folders in it ({(odd or folders)[0].name}) that are not all partitions "
+            "(name=value, without files beside them); give a glob, or a list of files"
         )
-    found = [p for p in inside if _format(p)]
+    found += [file for folder in folders for file in _expand_folder(folder)]
     if not found:
         raise FileNotFoundError(f"{path} is a folder without a file that tabweave reads")
     return found
+
+
+def _partitions(paths: Sequence[Path], source: Any) -> list[dict[str, Any]]:
+    """Return the columns that the folders between a given folder and each of its files name.
+
+    Values are whole numbers where all of a column are, written as such (``01`` is text).
+    """
+    given = source if isinstance(source, list | tuple) else [source]
+    roots = [root for item in given if (root := Path(os.fspath(item)).expanduser()).is_dir()]
+    keys = [_keys_of(path, roots) for path in paths]
+    texts: dict[str, set[str]] = {}
+    for name, value in (pair for own in keys for pair in own.items()):
+        texts.setdefault(name, set()).update([] if value is None else [value])
+    whole = {name for name, values in texts.items() if all(map(_WHOLE.fullmatch, values))}
+    return [{n: int(v) if v and n in whole else v for n, v in own.items()} for own in keys]
+
+
+def _keys_of(path: Path, roots: Sequence[Path]) -> dict[str, str | None]:
+    root = next((root for root in roots if root in path.parents), None)
+    folders = path.relative_to(root).parts[:-1] if root else ()
+    pairs = (map(unquote, name.split("=", 1)) for name in folders)
+    return {name: None if value == _NO_KEY else value for name, value in pairs}
 
 
 def looks_like_file(item: Any) -> bool:

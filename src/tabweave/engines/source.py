@@ -20,6 +20,7 @@ from tabweave.engines.progress import ProgressCallback, progress_reporter
 
 BATCH_ROWS = 1 << 19
 _LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "polars", "adbc_driver_manager", "sqlite3"}
+_LIBRARIES |= {"sqlalchemy"}
 _FAMILIES = {
     "text": ("string", "large_string", "varchar", "utf8", "large_utf8", "enum", "dictionary"),
     "number": (

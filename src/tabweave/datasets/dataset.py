@@ -107,8 +107,8 @@ class Dataset:
             importlib.import_module(backend)
         except ImportError as error:
             raise ImportError(
-                f"frame(backend={backend!r}) needs the package {backend}, which is not installed: "
-                f"run `pip install {backend}`, or use Dataset.X, which needs NumPy only."
+                f"frame(backend={backend!r}) needs {backend}: pip install 'tabweave[frames]'; or "
+                "use Dataset.columns or Dataset.X, which need NumPy only"
             ) from error
         import narwhals as nw
 

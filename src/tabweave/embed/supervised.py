@@ -38,7 +38,7 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.spectra import scatter
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import N_BINS, Curve, Weave, joined, mean_one
+from tabweave.embed.weave import N_BINS, Curve, Weave, joined, mean_one, ties
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory, objects
 from tabweave.rows.table import Table, take_rows
@@ -91,10 +91,11 @@ class SupervisedWeave(Derived, Weave):
     Notes
     -----
     Two values of column a differ by ``w_a (½ d_a(v, w) + ½ ‖p(y|v) - p(y|w)‖²)``, d_a the coupling
-    distance of :class:`~tabweave.Weave` and p(y|v) with 5 pseudo-counts of the prior; both are
-    scaled to the column's rate of mismatches ``1 - Σf²``. Numbers are seen through the bins they
-    fall in, straight between the means of two bins, both parts scaled to a mean of 1. The weights
-    ``w_a`` are powers of bias-corrected symmetric uncertainty with the classes, at least 1 % of
+    distance of :class:`~tabweave.Weave` (a mismatch where couplings are not trusted), p(y|v) with 5
+    pseudo-counts of the prior; both are scaled to the column's rate of mismatches ``1 - Σf²``.
+    Numbers are seen through the bins they fall in, straight between the means of two bins, both
+    parts scaled to a mean of 1. The weights ``w_a`` are powers of bias-corrected symmetric
+    uncertainty with the classes, at least 1 % of
     the largest. The discriminant is ridge regression of the classes on the values of all columns,
     ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact from counts of pairs. For a numeric target the classes are
     its bins, and points on a ladder (see :func:`tabweave.blocks.numbers.ladder`) stand for their
@@ -207,8 +208,8 @@ class SupervisedWeave(Derived, Weave):
                 f"{found}"
             )
         coupled = self._coupled()
-        ties = class_ties(coupled, _pairs(coupled))
-        weights = np.maximum(ties, _FLOOR * ties.max()) ** self.weight_power
+        tied = class_ties(coupled, _pairs(coupled))
+        weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
         self.weights_ = self._by_column(coupled.names, mean_one(weights))
         self._plain, self.landmarks_ = self._known_couplings(coupled)
         taught = self._taught(coupled, _pairs(coupled), None)
@@ -223,8 +224,9 @@ class SupervisedWeave(Derived, Weave):
         """
         if vars(self).get("_cache", (None,))[0] is not self.counts_:
             self.landmarks_: dict[str, int] = {}
+            trusted = self._by_column(coupled.names, ties(coupled)[1])
             found = {
-                name: compacted(self._couplings(coupled, name, match=0.0))
+                name: compacted(self._couplings(coupled, name, trusted[name]))
                 for name in self._valued()
             }
             self._cache = self.counts_, found, self.landmarks_

@@ -41,8 +41,7 @@ from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
-_FLOOR = 0.01  # least √ΣSU⁺ of a column
-_POWER = 0.25
+_LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
 
 
 @embedder(
@@ -89,14 +88,16 @@ class Weave(ValueEmbedder):
 
     Notes
     -----
-    Two values of column a differ by ``w_a (½ [v ≠ w] + ½ d_a(v, w))``. d_a is the mean over the
-    kernels of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia, of squared
-    distances; it is scaled so that its mean over pairs of rows is ``1 - Σf²``, the rate at which
-    they mismatch. Two numbers differ by ``w_a |g(x) - g(y)|``, g the mean of x in standard
+    Two values of column a differ by ``w_a ((1 - t_a/2) [v ≠ w] + t_a/2 d_a(v, w))``. d_a is the
+    mean over the kernels of f(v), [p(v|w)] and [p(w|v)], each centred and scaled to unit inertia,
+    of squared distances; it is scaled so that its mean over pairs of rows is ``1 - Σf²``, the rate
+    at which they mismatch. Two numbers differ by ``w_a |g(x) - g(y)|``, g the mean of x in standard
     deviations and of its rank, each scaled to a mean difference of 1; on three curves of the column
     and g itself, which nearly add up to that. A missing number lies at the mean, on an axis of its
     own, as far from the others as they are from each other. The weights ``w_a`` are
-    ``max(√Σ_b SU⁺_ab, 0.01)^¼``, SU⁺ bias-corrected symmetric uncertainty, numbers in bins.
+    ``max(√(t_a s_a), 0.1)^¼``, ``s_a = Σ_b SU⁺_ab`` with SU⁺ bias-corrected symmetric uncertainty,
+    numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
+    else 1 (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
 
     Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
     report gives the figures of the other half, and what else was tried.
@@ -250,17 +251,19 @@ class Weave(ValueEmbedder):
         counts = self.counts_
         check_clusters(self.n_clusters, counts)
         coupled = counts.select([c.name for c in counts.schema.categorical])  # type: ignore[union-attr]
-        weights = tie_weights(coupled)
-        self.weights_ = self._by_column(coupled.names, weights)
-        self._weave(coupled, self.weights_)
+        tied, trusted = ties(coupled)
+        self.weights_ = self._by_column(coupled.names, tie_weights(tied, trusted))
+        self._weave(coupled, self.weights_, self._by_column(coupled.names, trusted))
 
-    def _weave(self, coupled: Counts, weights: Mapping[str, float]) -> None:
+    def _weave(
+        self, coupled: Counts, weights: Mapping[str, float], trusted: Mapping[str, float]
+    ) -> None:
         """Learn the tables of values and the curves of numbers."""
         valued = self._valued()
         self.landmarks_: dict[str, int] = {}
         features = []
         for name in valued:
-            rows = self._couplings(coupled, name, match=0.5)
+            rows = self._couplings(coupled, name, trusted[name] / 2)
             features.append(np.sqrt(weights[name]) * rows)
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
@@ -270,15 +273,17 @@ class Weave(ValueEmbedder):
             return
         self.tables_, self.numbers_ = self._projected(coupled, features, curves)
 
-    def _couplings(self, coupled: Counts, name: str, match: float) -> np.ndarray:
-        """Return the vectors of a column's values, part mismatch and part couplings."""
+    def _couplings(self, coupled: Counts, name: str, share: float) -> np.ndarray:
+        """Return the vectors of a column's values: a share of couplings, the rest mismatch."""
         a = coupled.vocabulary.index(name)
         marks = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(marks) < coupled.sizes[a]:
             self.landmarks_[name] = len(marks)
         kernels = couplings.chosen_kernels(self.kernels)
-        gram = (1 - match) * coupling_gram(coupled, a, marks, kernels, self.smoothing)
-        gram[marks, np.arange(len(marks))] += match / 2
+        gram = np.zeros((coupled.sizes[a], len(marks)))
+        if share > 0:
+            gram = share * coupling_gram(coupled, a, marks, kernels, self.smoothing)
+        gram[marks, np.arange(len(marks))] += (1 - share) / 2
         return couplings.factor(gram, marks)
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
@@ -358,11 +363,27 @@ def nominal(schema: Schema) -> Schema:
     return replace(schema, columns=tuple(columns))
 
 
-def tie_weights(counts: Counts) -> np.ndarray:
-    """Return ``w_a ∝ max(√Σ_b SU⁺_ab, 0.01)^¼``, mean 1: columns count as they depend on others."""
+def ties(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``s_a = Σ_b SU⁺_ab``, how far columns depend on others, and the trust in that.
+
+    Of independent columns, ``2n Σ_b MI_ab`` is near ``Σ_b (V_a - 1)(V_b - 1)``, with twice that as
+    its variance. Trust is 0 up to two standard deviations above it, and 1 from four on: where
+    columns do not depend on each other, as in a grid of all combinations, conditional
+    probabilities differ by chance alone, and a mismatch is all there is to know.
+    """
     mutual, marginal, _ = information(counts)
-    tied = np.sqrt(corrected_uncertainty(counts, mutual, marginal).sum(axis=1))
-    return mean_one(np.maximum(tied, _FLOOR) ** _POWER)
+    tied = corrected_uncertainty(counts, mutual, marginal).sum(axis=1)
+    freedom = np.outer(*[np.maximum(counts.sizes - 1, 0)] * 2).astype(float)
+    np.fill_diagonal(freedom, 0)
+    np.fill_diagonal(mutual, 0)
+    expected = freedom.sum(axis=1)
+    above = 2 * counts.n * mutual.sum(axis=1) - expected
+    return tied, np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
+
+
+def tie_weights(tied: np.ndarray, trusted: np.ndarray) -> np.ndarray:
+    """Return ``w_a ∝ max(√(t_a s_a), 0.1)^¼``, mean 1: columns count as they depend on others."""
+    return mean_one(np.maximum(np.sqrt(trusted * tied), _LEAST) ** 0.25)
 
 
 def coupling_gram(

@@ -11,6 +11,7 @@ from tabweave import Column, Counts, OneHot, Table, Weave
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
+from tabweave.engines import transform
 
 
 def table(seed=0, n=80, columns=4):
@@ -432,3 +433,16 @@ def test_a_column_that_depends_on_nothing_still_tells_rows_apart():
     assert 0 < weave.weights_["noise"] < 0.6 * weave.weights_["a"]
     rows = weave.transform({"a": ["0", "0"], "b": ["0", "0"], "noise": ["0", "1"]})
     assert np.linalg.norm(rows[0] - rows[1]) > 1e-3
+
+
+def test_grades_and_numbers_of_a_file_of_text_are_read_as_in_fit(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    kinds = {"grade": Column("grade", "ordinal", levels=("low", "mid", "high"))}
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({**mixed(80), "grade": rng.choice(["low", "mid", "high"], 80)})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    weave = Weave(schema=kinds).fit(frame)
+    np.testing.assert_allclose(weave.transform(tmp_path / "rows.csv"), weave.transform(frame))
+    transform(weave, tmp_path / "rows.csv", tmp_path / "vectors.csv")
+    found = pandas.read_csv(tmp_path / "vectors.csv").to_numpy()
+    np.testing.assert_allclose(found, weave.transform(frame), atol=1e-9)

@@ -374,3 +374,71 @@ def test_structured_arrays_have_names():
     expected = model.transform({"a": [1, 2], "b": ["x", "y"]})
     assert np.array_equal(model.transform(X), expected)
     assert np.array_equal(model.transform(X[["b", "a"]]), expected)
+
+
+# -- unknown values ------------------------------------------------------------------------------
+
+
+def colours(n=60, names=("red", "blue", "green")):
+    return {"color": [names[i % len(names)] for i in range(n)], "size": ["S", "L"] * (n // 2)}
+
+
+def test_a_column_of_another_type_is_refused():
+    model = OneHot().fit({"zip": ["10115", "80331"] * 5, "code": [1, 2] * 5})
+    for rows, message in (
+        ({"zip": [10115], "code": [1]}, "'zip': expected text as in fit .*got numbers .*10115"),
+        ({"zip": ["10115"], "code": ["1"]}, "'code': expected numbers .*got text .*'1'"),
+        ({"zip": ["10115"], "code": [True]}, "'code': expected numbers .*got booleans"),
+    ):
+        for ask in (model.transform, model.pairwise_distances, model.unknown_counts):
+            if ask == model.unknown_counts:
+                assert len(ask(rows)) == 1
+                continue
+            with pytest.raises(ValueError, match=message):
+                ask(rows)
+    model.transform({"zip": [None], "code": [None]})  # missing is of every type
+
+
+def test_a_column_wholly_unknown_is_refused():
+    model = OneHot().fit(colours())
+    strange = colours(names=("rouge", "bleu"))
+    with pytest.raises(ValueError, match="'color': none of its 60 values was seen"):
+        model.transform(strange)
+    assert model.unknown_counts(strange) == {"color": {"rouge": 30, "bleu": 30}}
+    few = {name: cells[:5] for name, cells in strange.items()}
+    assert len(model.transform(few)) == 5  # a new value or two is no mistake
+
+
+def test_new_values_are_expected_of_identifiers_and_of_constants():
+    rows = {"id": [f"a{i}" for i in range(60)], "year": ["2013"] * 60, **colours()}
+    more = {"id": [f"b{i}" for i in range(60)], "year": ["2014"] * 60, **colours()}
+    model = OneHot().fit(rows)
+    with pytest.warns(UserWarning) as told:
+        model.transform(more)
+    found = [str(one.message) for one in told]
+    assert [text[:12] for text in found] == ["column 'id':", "column 'year"]
+    assert all("60 of 60 values were not seen in fit" in text for text in found)
+
+
+def test_many_unknown_values_are_warned_of_once():
+    model = OneHot().fit(colours())
+    rows = colours(names=("red", "mauve", "ocre"))
+    with pytest.warns(UserWarning, match="'color': 40 of 60 .*'mauve', 'ocre'.*unknown_counts"):
+        first = model.transform(rows)
+    np.testing.assert_array_equal(model.transform(rows), first)  # warnings are errors here
+    model.fit(colours())
+    with pytest.warns(UserWarning, match="'color'"):
+        model.pairwise_distances(rows)
+    half = colours(names=("red", "mauve"))
+    assert len(OneHot().fit(colours()).transform(half)) == 60
+
+
+def test_unknown_values_are_counted_where_learning_goes_on():
+    model = OneHot().fit(colours())
+    model.partial_fit(colours(names=("rouge", "bleu")))  # fit sees them: nothing is unknown
+    assert model.unknown_counts(colours(names=("rouge", "red", "new"))) == {"color": {"new": 20}}
+
+
+def test_elements_of_sets_are_counted():
+    model = OneHot(schema={"tags": "set"}).fit({"tags": [{"a"}, {"a", "b"}, set()]})
+    assert model.unknown_counts({"tags": [{"a", "z"}, {"z"}, set()]}) == {"tags": {"z": 2}}

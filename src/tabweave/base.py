@@ -7,9 +7,12 @@ from counts: a method is a subclass with a constructor and ``_learn``. Keep this
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, ClassVar, Literal, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -24,7 +27,7 @@ from tabweave.engines import count_for, is_distributed, is_source, read, vectors
 from tabweave.io.store import Storable
 from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Schema, Table
-from tabweave.rows.vocabulary import Label
+from tabweave.rows.vocabulary import Label, Vocabulary, types_of
 
 
 class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
@@ -114,6 +117,77 @@ def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal")
     if table.schema.names != estimator.schema_.names:
         raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")
     return table
+
+
+_ENOUGH = 20  # values of a column that make it worth a word that all, or most, are unknown
+_MOST = 0.5  # share of values
+_told: WeakKeyDictionary[Any, set[tuple[int, str]]] = WeakKeyDictionary()  # who was warned
+
+
+def tell_unknown(embedder: Any, table: Table) -> None:
+    """Raise for a column that fit has seen nothing of, warn once of one that it saw little of.
+
+    A column is refused if its values are of another type than in fit; or if none of at least 20 is
+    known, unless fit saw one value only, or mostly values that occur once (new ones are then to be
+    expected [Good 1953]). It is warned of if more than half of at least 20 are unknown.
+    """
+    vocabulary = embedder._vocabulary()
+    for name, values in vocabulary.unknown(table).items():
+        known = vocabulary.labels[vocabulary.index(name)]
+        _check_types(name, values, table[name], known)
+        given = {value: times for value, times in values.items() if value is not None}
+        column = table[name]
+        unknown, total = sum(given.values()), _filled(column)
+        if total >= _ENOUGH and unknown == total and _is_closed(embedder.counts_, name):
+            raise ValueError(
+                f"column {name!r}: none of its {total} values was seen in fit, e.g. "
+                f"{_examples(given)}; fit had e.g. {_examples(known)}. Write them as in fit, or "
+                "fit anew with them"
+            )
+        if total >= _ENOUGH and unknown > _MOST * total:
+            _warn_once(embedder, name, f"{unknown} of {total}", given)
+
+
+def _check_types(name: str, values: Mapping[Label, int], column: Any, known: Any) -> None:
+    """Raise if a column has nothing of the types of fit."""
+    met = np.bincount(column.codes, minlength=len(column.labels))
+    asked = types_of(label for label, times in zip(column.labels, met, strict=True) if times)
+    fitted = types_of(known) - {"buckets"}
+    if asked and fitted and not asked & fitted:
+        raise ValueError(
+            f"column {name!r}: expected {' or '.join(sorted(fitted))} as in fit (e.g. "
+            f"{_examples(known)}), got {' and '.join(sorted(asked))} (e.g. {_examples(values)}); "
+            "convert the column to the type of fit"
+        )
+
+
+def _filled(column: Any) -> int:
+    """Return how many values a column has that are not missing."""
+    if None not in column.labels:
+        return len(column.codes)
+    return int(np.count_nonzero(column.codes != column.labels.index(None)))
+
+
+def _is_closed(counts: Counts, name: str) -> bool:
+    """Return whether fit saw several values, and most of its rows had one that occurs again."""
+    times = counts.value_counts[counts.span(name)]
+    return len(times) > 1 and times[times <= 1].sum() < _MOST * counts.n
+
+
+def _warn_once(embedder: Any, name: str, share: str, values: Mapping[Label, int]) -> None:
+    told, key = _told.setdefault(embedder, set()), (id(embedder.counts_), name)
+    if key not in told:
+        told.add(key)
+        warnings.warn(
+            f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
+            "they count as average (unknown_counts says which, unknown='error' refuses them)",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _examples(values: Any) -> str:
+    return ", ".join(repr(value) for value in islice((v for v in values if v is not None), 3))
 
 
 class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -223,9 +297,16 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             raise ValueError(f"the table has columns {X.schema.names}, not {self.schema_.names}")
         return table
 
+    def _read_asked(self, X: Any) -> Table:
+        """Read rows that are asked about: what fit has not seen is told, or refused."""
+        table = self._read_fitted(X)
+        if self._policy() == "centroid":
+            tell_unknown(self, table)
+        return table
+
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
-        left = self._read_fitted(X)
-        return left, None if Y is None else self._read_fitted(Y)
+        left = self._read_asked(X)
+        return left, None if Y is None else self._read_asked(Y)
 
     def _policy(self) -> Any:
         if self.unknown not in ("centroid", "error"):
@@ -239,14 +320,46 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
         A Dask or Spark frame gives another, of vectors; for files larger than memory see
         :func:`tabweave.engines.transform`.
+
+        A value that fit has not seen is the column's centroid. A column of another type than in
+        fit, or of which at least 20 rows hold unknown values and nothing else, is an error; more
+        unknown values than known ones are a warning, once. :meth:`unknown_counts` counts them.
         """
         check_is_fitted(self, "counts_")
         self.learn()
         if not in_memory(X) and is_distributed(X):
             return vectors_of(self, X)
-        table = self._read_fitted(X)
+        table = self._read_asked(X)
         dtype = np.dtype(self.dtype)
         return self.blocks_.coordinates(table, dtype=dtype, unknown=self._policy())
+
+    def unknown_counts(self, X: Any) -> dict[str, dict[Label, int]]:
+        """Count the values of rows that fit has not seen: column by column, value by value.
+
+        Parameters
+        ----------
+        X : what :meth:`transform` takes
+            The rows.
+
+        Returns
+        -------
+        dict
+            For each column that has some: in how many rows each unknown value is.
+
+        Examples
+        --------
+        >>> from tabweave import OneHot
+        >>> model = OneHot().fit({"color": ["red", "blue"], "size": ["S", "L"]})
+        >>> model.unknown_counts({"color": ["red", "green", "green"], "size": ["S", "S", "L"]})
+        {'color': {'green': 2}}
+        """
+        return self._vocabulary().unknown(self._read_fitted(X))
+
+    def _vocabulary(self) -> Vocabulary:
+        """Return the values of the columns that are read as values, as fit saw them."""
+        own = {column.name for column in self.schema_.categorical}
+        known = self.counts_.vocabulary
+        return known.select([name for name in known.names if name in own])
 
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the distances between the rows of X and of Y (or X)."""
@@ -270,7 +383,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         a, b : dict, sequence or one-row frame
             The two rows.
         """
-        left, right = (self._read_fitted(_one_row(row)) for row in (a, b))
+        left, right = (self._read_asked(_one_row(row)) for row in (a, b))
         shares = self.learn().blocks_.shares(left, right, unknown=self._policy())
         order = [name for name in self.schema_.names if name in shares]
         return {name: shares[name].item() for name in dict.fromkeys([*order, *shares])}

@@ -20,6 +20,7 @@ from tabweave import (
     Table,
     ValueMetric,
     Weave,
+    between,
 )
 from tabweave.datasets import make_coupled
 from tabweave.search import index as index_module
@@ -614,3 +615,169 @@ def test_files_whose_parts_do_not_fit_are_refused(what, tmp_path):
     index.save(tmp_path / "i")
     with pytest.raises(ValueError, match="i is damaged: "):
         SimilarityIndex.load(tmp_path / "i")
+
+
+# -- ranges, masks, radius, pairs, several rows ---------------------------------------------------
+
+
+def numbers_too(n=150, seed=0):
+    rows = mixed(n, seed)
+    return rows, SimilarityIndex(MixedEmbedder(schema=MIXED)).fit(rows)
+
+
+def test_a_range_filters_numbers_and_values():
+    rows, index = numbers_too()
+    row = row_of(rows, 3)
+    ages = np.array(rows["age"])
+    for condition, expected in (
+        (between(30, 40), (ages >= 30) & (ages <= 40)),
+        (between(low=60), ages >= 60),
+        (between(high=20), ages <= 20),
+    ):
+        found = index.query(row, k=150, where={"age": condition}).ids[0]
+        assert sorted(found) == np.flatnonzero(expected).tolist()
+    named = index.query(row, k=150, where={"job": between("clerk", "cook")}).ids[0]
+    assert {rows["job"][i] for i in named} == {"clerk", "cook"}
+    with pytest.raises(ValueError, match=r"between\(2, 1\)"):
+        between(2, 1)
+    with pytest.raises(ValueError, match="neither"):
+        between()
+    with pytest.raises(ValueError, match="condition on column 'job' failed"):
+        index.query(row, where={"job": between(1, 2)})
+
+
+def test_a_mask_filters_rows_that_are_there():
+    rows, index = numbers_too()
+    index.remove([0, 7])
+    mask = index.ids_ % 3 == 0
+    found = index.query(row_of(rows, 3), k=100, where=mask).ids[0]
+    assert sorted(found) == [i for i in range(150) if i % 3 == 0 and i != 0]
+    with pytest.raises(TypeError, match="148 booleans"):
+        index.query(row_of(rows, 3), where=np.ones(150, bool))
+    with pytest.raises(TypeError, match="'age'"):
+        index.query(row_of(rows, 3), where="age")
+
+
+@pytest.mark.parametrize("name", ["onehot", "weave", "weave, summed"])
+def test_a_radius_finds_all_that_are_nearer(name):
+    embedder, drawn = EMBEDDERS[name]
+    rows = drawn()
+    index = SimilarityIndex(embedder).fit(rows).remove([5])
+    distances = index.embedder_.pairwise_distances(part(rows, range(10)), rows)
+    radius = float(np.quantile(distances, 0.3))
+    for i, (ids, found) in enumerate(index.query_radius(part(rows, range(10)), radius)):
+        expected = np.flatnonzero(distances[i] <= radius * (1 + 1e-9))
+        assert sorted(ids) == [j for j in expected if j != 5]
+        np.testing.assert_allclose(found, np.sort(distances[i, ids]), atol=1e-9)
+    assert len(index.query_radius(row_of(rows, 0), 0.0)[0].ids) >= 1
+    with pytest.raises(ValueError, match="radius to be a distance >= 0, got -1"):
+        index.query_radius(row_of(rows, 0), -1)
+
+
+def test_a_radius_with_a_filter_and_some_columns():
+    rows, index = numbers_too()
+    found = index.query_radius({"job": "cook"}, 0.0, where={"age": between(30, 40)})[0]
+    ages, jobs = np.array(rows["age"]), np.array(rows["job"], object)
+    expected = np.flatnonzero((ages >= 30) & (ages <= 40) & (jobs == "cook"))
+    assert found.ids.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.4])
+def test_duplicates_are_all_near_pairs(name, share):
+    embedder, drawn = EMBEDDERS[name]
+    rows = part(drawn(), range(120))
+    index = SimilarityIndex(embedder).fit(rows).remove([5])
+    if isinstance(index.embedder_, tabweave.base.Embedder):
+        distances = index.embedder_.pairwise_distances(rows)
+    else:
+        distances = cdist(*[np.asarray(index.embedder_.transform(rows))] * 2)
+    a, b = np.triu_indices(120, 1)
+    threshold = float(np.quantile(distances[a, b], share)) * (share > 0)
+    kept = (distances[a, b] <= threshold * (1 + 1e-9) + 1e-9) & (a != 5) & (b != 5)
+    found = index.duplicates(threshold)
+    assert set(zip(found.first.tolist(), found.second.tolist(), strict=True)) == set(
+        zip(a[kept].tolist(), b[kept].tolist(), strict=True)
+    )
+    np.testing.assert_allclose(found.distances, distances[found.first, found.second], atol=1e-6)
+    assert (np.diff(found.distances) >= 0).all()
+
+
+def test_duplicates_of_a_table_with_near_numbers_compare_few_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    n = 4000
+    rows = {"name": [f"n{i % 500}" for i in range(n)], "x": rng.random(n), "y": rng.random(n)}
+    rows["name"][7], rows["x"][7], rows["y"][7] = "n1", rows["x"][1] + 1e-5, rows["y"][1]
+    index = SimilarityIndex(MixedEmbedder(schema={"name": "nominal"})).fit(rows)
+    compared = []
+    whole = index_module.View._summed
+
+    def counting(view, left, right):
+        compared.append(len(left) * len(right))
+        return whole(view, left, right)
+
+    monkeypatch.setattr(index_module.View, "_summed", counting)
+    found = index.duplicates(1e-3)
+    assert [1, 7] in np.column_stack(found[:2]).tolist()
+    assert sum(compared) < n * n / 5
+
+
+def test_too_many_duplicates_are_counted_not_returned():
+    index = SimilarityIndex(OneHot()).fit({"a": ["x"] * 100 + ["y"] * 3})
+    assert len(index.duplicates(0).first) == 4950 + 3
+    with pytest.raises(ValueError, match="4,953 pairs of rows are within 0"):
+        index.duplicates(0, max_pairs=1000)
+    assert len(index.duplicates(0, where={"a": "y"}, max_pairs=1000).first) == 3
+    assert len(index.duplicates(0, where={"a": "z"}).first) == 0
+
+
+def test_several_rows_are_one_question():
+    rows, index = numbers_too()
+    asked = part(rows, [3, 40, 77])
+    vectors = index.embedder_.transform(rows)
+    to_mean = np.linalg.norm(vectors - vectors[[3, 40, 77]].mean(axis=0), axis=1)
+    found = index.query(asked, k=9, together="mean")
+    np.testing.assert_allclose(found.distances[0], np.sort(to_mean)[:9], atol=1e-9)
+    np.testing.assert_allclose(to_mean[found.ids[0]], found.distances[0], atol=1e-9)
+    worst = index.embedder_.pairwise_distances(asked, rows).max(axis=0)
+    found = index.query(asked, k=9, together="all", where={"age": between(20, 50)})
+    ages = np.array(rows["age"])
+    kept = np.flatnonzero((ages >= 20) & (ages <= 50))
+    np.testing.assert_allclose(found.distances[0], np.sort(worst[kept])[:9], atol=1e-9)
+    np.testing.assert_allclose(worst[found.ids[0]], found.distances[0], atol=1e-9)
+    with pytest.raises(ValueError, match="together to be None, 'mean' or 'all', got 'sum'"):
+        index.query(asked, together="sum")
+
+
+def test_distances_can_be_read_as_shares_of_pairs():
+    rows, index = numbers_too()
+    distances = index.embedder_.pairwise_distances(rows)
+    pairs = distances[np.triu_indices(150, 1)]
+    asked = np.quantile(pairs, [0.0, 0.1, 0.5, 1.0])
+    expected = [(pairs < d * (1 - 1e-9)).mean() for d in asked]
+    np.testing.assert_allclose(index.share_nearer(asked), expected, atol=1e-6)
+    again = SimilarityIndex(index.embedder_).fit(rows)
+    np.testing.assert_array_equal(index.share_nearer(asked), again.share_nearer(asked))
+    some = index.share_nearer([0.0, 1e9], columns=["job"])
+    assert some.tolist() == [0.0, 1.0]
+    index.remove(np.arange(149))
+    with pytest.raises(ValueError, match="at least two rows"):
+        index.share_nearer([1.0])
+
+
+def test_a_set_of_unknown_elements_is_no_empty_set():
+    rows = {"tags": [{"a"}, {"a", "b"}, set(), {"c"}], "size": ["S", "L", "S", "L"]}
+    index = SimilarityIndex(Weave(schema={"tags": "set"})).fit(rows)
+    assert index.query({"tags": set()}, k=1).ids.tolist() == [[2]]
+    with pytest.raises(
+        ValueError, match=r"'tags': no element of \['z'\] \(row 1\) was seen in fit"
+    ):
+        index.query([{"tags": {"a"}}, {"tags": {"z"}}], k=1)
+    part_known = index.query({"tags": {"a", "z"}}, k=4)
+    assert part_known.distances[0, 0] > 0
+
+
+def test_a_query_of_another_type_is_refused():
+    index = SimilarityIndex(Weave()).fit({"zip": ["10115", "80331"], "size": ["S", "L"]})
+    with pytest.raises(ValueError, match="column 'zip': expected text as in fit"):
+        index.query({"zip": 10115}, k=1)

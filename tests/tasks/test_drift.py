@@ -8,7 +8,7 @@ from scipy import stats
 
 from tabweave import Counts, Table
 from tabweave.plots import drift as draw
-from tabweave.tasks.drift import chi_square, drift_report, homogeneity
+from tabweave.tasks.drift import chi_square, drift_report, homogeneity, kolmogorov_smirnov
 
 
 def sample(rng, n=400, columns=12, changed=()):
@@ -120,6 +120,90 @@ def test_numbers_and_sets():
     same = drift_report(table(0, 0.5), table(0, 0.5))
     assert not same.changed
     assert set(drift_report(table(0, 0.5), table(1, 0.9)).changed) == {"x", "s"}
+
+
+def numbers(rng, n=300, scale=1.0, gaps=0.0):
+    x = rng.normal(0, scale, n)
+    x[rng.random(n) < gaps] = np.nan
+    return {"x": x, "y": rng.normal(size=n)}
+
+
+def test_a_spread_that_grows_is_found_at_the_same_mean():
+    rng = np.random.default_rng(0)
+    report = drift_report(numbers(rng), numbers(rng, scale=3))
+    assert report.changed == ["x"]
+    found = report.columns[0]
+    assert found.sizes["KS"] == pytest.approx(found.statistic)
+    shown = {what: (before, after) for what, before, after in found.comparison}
+    assert shown["standard deviation"] == pytest.approx((1, 3), rel=0.15)
+
+
+@pytest.mark.parametrize("read", [Table.of, lambda rows: Counts.of(Table.of(rows))])
+def test_gaps_that_appear_are_found(read):
+    rng = np.random.default_rng(0)
+    report = drift_report(*(read(numbers(rng, gaps=gaps)) for gaps in (0, 0.4)))
+    assert report.changed == ["x"]
+    assert next(iter(report.columns[0].sizes)) == "gaps"
+    assert report.columns[0].size == pytest.approx(0.4, abs=0.08)
+
+
+def test_numbers_that_stay_are_not_named():
+    alarms = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        pair = (numbers(rng, n=80, gaps=0.2) for _ in range(2))
+        alarms += bool(drift_report(*pair).changed)
+    assert alarms <= stats.binom.ppf(0.999, 100, 0.05)
+
+
+def test_the_distance_of_distributions_is_kolmogorovs():
+    rng = np.random.default_rng(0)
+    x, y = np.sort(rng.integers(9, size=50)), np.sort(rng.integers(1, 11, size=70))
+    assert kolmogorov_smirnov(x, y) == pytest.approx(stats.ks_2samp(x, y).statistic)
+    assert kolmogorov_smirnov(x, y[:0]) == 0
+
+
+def test_large_samples_of_numbers_and_a_column_that_vanishes():
+    rng = np.random.default_rng(0)
+    before = numbers(rng, n=3000)
+    after = numbers(rng, n=2500, scale=1.3)
+    after["y"][:] = np.nan
+    assert set(drift_report(before, after).changed) == {"x", "y"}
+
+
+def test_effect_sizes_are_those_of_the_field():
+    before, after = {"a": ["p"] * 60 + ["q"] * 40}, {"a": ["p"] * 30 + ["q"] * 70}
+    sizes = drift_report(before, after).columns[0].sizes
+    table = np.array([[60, 40], [30, 70]])
+    assert sizes["Cramér's V"] == pytest.approx(
+        stats.contingency.association(table, method="cramer")
+    )
+    p, q = (table + 0.5) / 101
+    assert sizes["PSI"] == pytest.approx(((q - p) * np.log(q / p)).sum())
+
+
+def test_a_certain_but_small_change_can_be_left_out():
+    before, after = ({"a": ["p"] * k + ["q"] * (20_000 - k)} for k in (10_000, 10_400))
+    assert drift_report(before, after).changed == ["a"]
+    assert drift_report(before, after, min_size=0.1).changed == []
+    with pytest.raises(ValueError, match="min_size"):
+        drift_report(before, after, min_size=-1)
+
+
+def test_every_kind_shows_before_and_after():
+    rng = np.random.default_rng(0)
+    kinds = {"x": "numeric", "s": "set", "a": "nominal", "b": "nominal"}
+
+    def rows(p):
+        a = rng.choice(["u", "v"], 200, p=[p, 1 - p])
+        sets = [["k"] if rng.random() < p else ["l"] for _ in range(200)]
+        return Table.of({"x": rng.normal(p, 1, 200), "s": sets, "a": a, "b": a}, kinds)
+
+    report = drift_report(rows(0.2), rows(0.7))
+    assert all(f.comparison and f.sizes for f in (*report.columns, *report.couplings))
+    shown = {f.name: f.comparison[0] for f in (*report.columns, *report.couplings)}
+    assert shown["a"][1:] == pytest.approx((0.2, 0.7), abs=0.1)
+    assert shown["a × b"][0] in {"u & u", "v & v"}
 
 
 def test_decayed_counts_are_compared_too():

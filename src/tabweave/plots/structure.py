@@ -252,7 +252,7 @@ def drift(report: Any, *, n_couplings: int = 10, ax: Axes | None = None) -> Axes
     ax = axes(ax, (5, float(np.clip(0.24 * len(found) + 1, 2, 14))))
     rows = np.arange(len(found))
     effects = [f.effect if np.isfinite(f.effect) else 0.0 for f in found]
-    shades = ["0.25" if f.adjusted <= report.level else "0.8" for f in found]
+    shades = ["0.25" if report.is_changed(f) else "0.8" for f in found]
     ax.barh(rows, effects, color=shades)
     ax.axvline(0, color="0.4", linewidth=0.8)
     if report.couplings[:n_couplings]:

@@ -200,6 +200,15 @@ class Vocabulary:
             for found, column in zip(self.positions(table, unknown), self.find(table), strict=True)
         ]
 
+    def unknown(self, table: Any) -> dict[str, dict[Label, int]]:
+        """Return the values of a table that are not in the vocabulary, and how often they occur.
+
+        Columns without any are left out; of a set-valued column elements are counted.
+        """
+        present = [name for name in self.names if name in table.schema.names]
+        out = {name: _unknown(self.labels[self.index(name)], table[name]) for name in present}
+        return {name: found for name, found in out.items() if found}
+
     def fold(self, table: Any) -> Any:
         """Return a table with the values that are not kept in their buckets."""
         return fold(table, self.buckets)
@@ -248,6 +257,19 @@ def _identical(a: Label, b: Label) -> bool:
     return a == b and _RANKS[type(a)] == _RANKS[type(b)]
 
 
+def _unknown(known: Sequence[Label], column: Any) -> dict[Label, int]:
+    new = np.flatnonzero(positions(known, column.labels) == len(known))
+    if not len(new):
+        return {}
+    met = np.bincount(column.codes, minlength=len(column.labels))
+    return {column.labels[i]: int(met[i]) for i in new if met[i]}
+
+
+def types_of(labels: Iterable[Label]) -> set[str]:
+    """Return of which types labels are, in words; missing is of every type."""
+    return {_TYPES[type(label)] for label in labels if label is not None}
+
+
 def check_seen(name: str, unseen: np.ndarray, column: Any) -> None:
     """Raise for a value that rows have and the vocabulary has not."""
     if unseen.any():
@@ -260,6 +282,9 @@ def check_seen(name: str, unseen: np.ndarray, column: Any) -> None:
 
 
 # -- labels -------------------------------------------------------------------------------------
+
+_TYPES = {bool: "booleans", int: "numbers", float: "numbers", str: "text", bytes: "bytes"}
+_TYPES[Bucket] = "buckets"
 
 
 def canonical(value: Any) -> Label:

@@ -11,11 +11,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tabweave.search.index import Matches, SimilarityIndex
+    from tabweave.search.index import Matches, Pairs, SimilarityIndex, between
     from tabweave.search.knn import WeightedKNN
 
-__all__ = ["Matches", "SimilarityIndex", "WeightedKNN"]
-_HOMES = {"Matches": "index", "SimilarityIndex": "index", "WeightedKNN": "knn"}
+__all__ = ["Matches", "Pairs", "SimilarityIndex", "WeightedKNN", "between"]
+_HOMES = {
+    "Matches": "index",
+    "Pairs": "index",
+    "SimilarityIndex": "index",
+    "WeightedKNN": "knn",
+    "between": "index",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,15 +15,27 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
+from tabweave.blocks.block import summed_differences
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Table, _ranks, distinct_rows
-from tabweave.search.scan import Copies, Found, Nodes, Queries, merge, nearest_nodes, rerank
+from tabweave.search.scan import (
+    Copies,
+    Found,
+    Hits,
+    Nodes,
+    Queries,
+    merge,
+    nearest_nodes,
+    rerank,
+)
 from tabweave.search.space import HIDDEN, Space, chunks
 
 _WIDEST = 64  # dimensions a graph is built in
 _QUERIES = 64  # that one call walks for
 _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
+_BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
+_SMALL = 16  # nodes of a group that is compared whole
 _BUILD = 80  # breadth of the search for the links of a new node
 
 Vectors = Callable[[int], Iterator[np.ndarray]]  # those of every so many nodes, some at a time
@@ -196,6 +208,57 @@ class View:
         for rows in chunks(self.table, self.copies.heads[::step]):
             yield self.space.vectors(rows)
 
+    def near_pairs(self, limit: float, kept: np.ndarray) -> Hits:
+        """Return the pairs of some nodes that are at most ``limit`` apart, exactly.
+
+        Columns whose different values alone are farther apart cut the nodes into groups; within
+        them those are compared that are near along the coordinate that varies most.
+        """
+        along = _widest(self.nodes.line[:, kept])
+        groups = self._groups(limit, kept)
+        order = np.lexsort((along, groups))
+        reach = _reach(groups[order], along[order], limit ** (1 / self.space.power))
+        order = kept[order]
+        parts = [(kept[:0], kept[:0], np.zeros(0))]
+        for begin in range(0, len(order), _BLOCK):
+            block, end = order[begin : begin + _BLOCK], reach[begin : begin + _BLOCK].max()
+            for start in range(begin, end, _ACROSS):
+                others = order[start : min(start + _ACROSS, end)]
+                summed = self._summed(block, others)
+                i, j = np.nonzero(summed <= limit)
+                later = begin + i < start + j
+                i, j = i[later], j[later]
+                parts.append((block[i], others[j], summed[i, j]))
+        low, high, summed = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return low, high, summed
+
+    def _groups(self, limit: float, kept: np.ndarray) -> np.ndarray:
+        """Return a number for each of some nodes: pairs that are near have the same."""
+        kin = [
+            self.space.kin(block, located, limit)
+            for block, located in zip(self.space.values, self._located, strict=True)
+        ]
+        known = [labels for labels in kin if labels is not None]
+        if not known or len(known) < len(kin):
+            return np.zeros(len(kept), np.int64)
+        rows = self.copies.heads[kept]
+        codes = [self.table[block.names[0]].codes[rows] for block in self.space.values]
+        groups = [labels[own] for labels, own in zip(known, codes, strict=True)]
+        return distinct_rows(groups)[1] if len(kept) else np.zeros(0, np.int64)
+
+    def _summed(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return what adds up between nodes and others, from the labels that they have."""
+        line = self.nodes.line
+        out = summed_differences(line[:, left].T, line[:, right].T, self.space.power)
+        for block, located in zip(self.space.values, self._located, strict=True):
+            codes = self.table[block.names[0]].codes
+            (a, i), (b, j) = (
+                np.unique(codes[self.copies.heads[nodes]], return_inverse=True)
+                for nodes in (left, right)
+            )
+            out += self.space.between(block, located[a], located[b])[i][:, j]
+        return out
+
     def queries(self, table: Table) -> Queries:
         """Return the rows of another table as queries."""
         space = self.space
@@ -211,6 +274,24 @@ class View:
             return np.hstack(parts)
 
         return Queries(values, points)
+
+
+def _reach(groups: np.ndarray, along: np.ndarray, width: float) -> np.ndarray:
+    """Return where the nodes end that a sorted node may be near to."""
+    starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    ends = np.append(starts[1:], len(groups))
+    out = np.repeat(ends, ends - starts)
+    slack = 1e-9 * (1 + np.abs(along).max(initial=0.0))  # of rounding
+    for begin, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        if end - begin > _SMALL:  # a small group is compared whole
+            own = along[begin:end]
+            out[begin:end] = begin + np.searchsorted(own, own + width + slack, side="right")
+    return out
+
+
+def _widest(line: np.ndarray) -> np.ndarray:
+    """Return the coordinate that varies most; zeros if there is none."""
+    return line[np.argmax(line.var(axis=1))] if line.size else np.zeros(line.shape[1])
 
 
 def _distinct(table: Table, space: Space) -> Copies:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from numbers import Integral
+from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -20,7 +20,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import HasMethods, Interval, StrOptions, require
-from tabweave.base import Embedder, Estimator, TabularInput, remember_names, require_rows
+from tabweave.base import (
+    Embedder,
+    Estimator,
+    TabularInput,
+    remember_names,
+    require_rows,
+    tell_unknown,
+)
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.weave import Weave
 from tabweave.io.register import storable
@@ -37,7 +44,15 @@ from tabweave.rows.table import (
 )
 from tabweave.rows.vocabulary import Label, canonical, positions
 from tabweave.search.graph import Flat, Graph, View, Walker
-from tabweave.search.scan import Derived, Found, Queries, nearest_nodes, nearest_rows
+from tabweave.search.scan import (
+    Copies,
+    Derived,
+    Found,
+    Queries,
+    nearest_nodes,
+    nearest_rows,
+    within,
+)
 from tabweave.search.space import HIDDEN, Space, space_of
 
 _AUTO = 100_000  # distinct rows from which "auto" takes a graph
@@ -46,6 +61,7 @@ _LATE = 1 / 4  # nodes that are not in the graph, of those that are, likewise
 _FEW = 10_000  # as many of either are no burden
 _NARROW = 0.1  # rows a filter leaves, below which a walk meets too few of them
 _VIEWS = 8  # sets of columns whose views are kept
+_PAIRED = 500  # rows whose pairs say what a distance means
 
 
 class Matches(NamedTuple):
@@ -53,6 +69,51 @@ class Matches(NamedTuple):
 
     ids: np.ndarray
     distances: np.ndarray
+
+
+class Pairs(NamedTuple):
+    """Pairs of rows that are near each other, the nearest first."""
+
+    first: np.ndarray
+    second: np.ndarray
+    distances: np.ndarray
+
+
+@dataclass(frozen=True)
+class Between:
+    """A condition on a column: from ``low`` to ``high``, both included; see :func:`between`."""
+
+    low: Any = None
+    high: Any = None
+
+    def __call__(self, values: Any) -> Any:
+        """Return whether a value, or each of an array, lies between; missing ones never do."""
+        above = values == values if self.low is None else values >= self.low
+        return above if self.high is None else above & (values <= self.high)
+
+
+def between(low: Any = None, high: Any = None) -> Between:
+    """Return a condition for ``where``: values from ``low`` to ``high``, both included.
+
+    Parameters
+    ----------
+    low, high : number, date or text, optional
+        The ends; without one the range is open on that side.
+
+    Examples
+    --------
+    >>> from tabweave import SimilarityIndex, between
+    >>> rows = {"carrier": ["UA", "UA", "AA", "DL"], "delay": [5.5, 120.0, 150.0, 300.0]}
+    >>> index = SimilarityIndex().fit(rows)
+    >>> late = index.query({"carrier": "UA"}, k=2, where={"delay": between(100, 200)})
+    >>> late.ids
+    array([[1, 2]])
+    """
+    if low is None and high is None:
+        raise ValueError("between() needs a lower or an upper end, got neither")
+    if low is not None and high is not None and low > high:
+        raise ValueError(f"expected low <= high, got between({low!r}, {high!r})")
+    return Between(low, high)
 
 
 @storable
@@ -111,8 +172,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     >>> ids, distances = index.query({"size": "M"}, k=2)     # some columns only
     >>> ids, distances
     (array([['b', 'c']], dtype='<U1'), array([[0., 0.]]))
-    >>> index.query({"color": "red", "size": "S"}, k=2, where={"size": ["M", "L"]}).ids
-    array([['b', 'd']], dtype='<U1')
+    >>> index.query({"color": "red", "size": "S"}, k=1, where={"size": ["M", "L"]}).ids
+    array([['b']], dtype='<U1')
     >>> list(index.explain({"color": "red", "size": "S"}, "b"))
     ['color', 'size']
     """
@@ -220,8 +281,10 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
 
     # -- questions -------------------------------------------------------------------------
 
-    def query(self, rows: Any, k: int = 10, where: Mapping[str, Any] | None = None) -> Matches:
-        """Find the k nearest rows of each row.
+    def query(
+        self, rows: Any, k: int = 10, where: Any = None, *, together: str | None = None
+    ) -> Matches:
+        """Find the k nearest rows of each row, or of several rows taken together.
 
         Parameters
         ----------
@@ -230,18 +293,27 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             of the rows does not count.
         k : int, default=10
             How many.
-        where : mapping of column to value, list of values, or function, optional
-            What rows must satisfy to be found: have this value, or one of these, or one for which
-            the function is true. A function gets a value (missing ones never pass), or for a
-            numeric column the array of all numbers. A set passes if one of its elements does.
+        where : mapping of column to value, list of values, range or function; or mask; optional
+            What rows must satisfy to be found: have this value, or one of these, or one in a range
+            (:func:`~tabweave.between`), or one for which the function is true. A function gets a
+            value (missing ones never pass), or for a numeric column the array of all numbers. A
+            set passes if one of its elements does. A mask is an array of booleans, one for each
+            of ``ids_``.
+        together : {None, "mean", "all"}, default=None
+            Whether the rows are one question. ``"mean"``: what is nearest to their mean (to them on
+            average, where distances are not Euclidean). ``"all"``: what is near to every one of
+            them; the distance is the largest of theirs. Searched exactly, whatever the backend.
 
         Returns
         -------
         Matches
-            ``ids`` and ``distances``, each of shape (rows, k), nearest first and equally near
-            ones as they arrived; fewer than k columns if fewer rows satisfy ``where``.
+            ``ids`` and ``distances``, each of shape (rows, k), or (1, k) of rows taken together,
+            nearest first and equally near ones as they arrived; fewer than k columns if fewer rows
+            satisfy ``where``.
         """
         check_is_fitted(self, "_stored")
+        if together not in (None, "mean", "all"):
+            raise ValueError(f"expected together to be None, 'mean' or 'all', got {together!r}")
         if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
             raise ValueError(f"expected k to be a whole number >= 1, got {k!r}")
         if not len(self):
@@ -251,13 +323,112 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
         cache = self._ready()
         stored = cache.prepare()
-        allowed = None if stored.alive.all() else stored.alive
-        if where is not None:
-            allowed = stored.alive & matching(stored.table, where)
+        allowed = _allowed(stored, where)
         if allowed is not None:
             k = min(int(k), int(np.count_nonzero(allowed)))
-        distances, found = cache.nearest(asked, names, int(k), allowed)
+        if together is None:
+            distances, found = cache.nearest(asked, names, int(k), allowed)
+        else:
+            distances, found = cache.nearest_to_all(asked, names, int(k), allowed, together)
         return Matches(stored.ids[found], distances)
+
+    def query_radius(self, rows: Any, radius: float, where: Any = None) -> list[Matches]:
+        """Find every row that is at most so far from each row, exactly whatever the backend.
+
+        Parameters
+        ----------
+        rows, where
+            As in :meth:`query`.
+        radius : float
+            The largest distance. :meth:`share_nearer` says what a distance means.
+
+        Returns
+        -------
+        list of Matches
+            One for each row: ``ids`` and ``distances``, nearest first.
+        """
+        check_is_fitted(self, "_stored")
+        _check_distance("radius", radius)
+        asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
+        cache = self._ready()
+        stored = cache.prepare()
+        found = cache.within(asked, names, radius, _allowed(stored, where))
+        return [Matches(stored.ids[numbers], distances) for distances, numbers in found]
+
+    def duplicates(
+        self, threshold: float, where: Any = None, *, max_pairs: int = 1_000_000
+    ) -> Pairs:
+        """Find the pairs of rows of the index that are at most so far from each other.
+
+        Parameters
+        ----------
+        threshold : float
+            The largest distance; 0 finds rows that are equal to the embedder.
+        where
+            As in :meth:`query`: which rows to compare.
+        max_pairs : int, default=1_000_000
+            How many pairs may come back; more are an error that says how many there are.
+
+        Returns
+        -------
+        Pairs
+            ``first`` and ``second``, ids in the order of arrival, and ``distances``, nearest first.
+
+        Notes
+        -----
+        Exact, in blocks, without a matrix of all pairs. Two rows are compared only if their values
+        are near enough in each column alone, and they are near along the coordinate that varies
+        most; a threshold at which no column rules a pair out costs a comparison of all distinct
+        rows.
+
+        Examples
+        --------
+        >>> from tabweave import SimilarityIndex
+        >>> rows = {"name": ["ann", "bob", "ann", "cy"], "city": ["Rome", "Rome", "Rome", "Oslo"]}
+        >>> index = SimilarityIndex().fit(rows)
+        >>> first, second, distances = index.duplicates(0)
+        >>> first, second
+        (array([0]), array([2]))
+        """
+        check_is_fitted(self, "_stored")
+        _check_distance("threshold", threshold)
+        cache = self._ready()
+        stored = cache.prepare()
+        first, second, distances = cache.pairs(threshold, _allowed(stored, where), max_pairs)
+        return Pairs(stored.ids[first], stored.ids[second], distances)
+
+    def share_nearer(self, distances: Any, columns: Sequence[str] | None = None) -> np.ndarray:
+        """Say what distances mean: the share of pairs of rows that are nearer to each other.
+
+        Parameters
+        ----------
+        distances : array-like
+            Distances, as queries give them.
+        columns : sequence of str, optional
+            Those that queries had, if not all.
+
+        Returns
+        -------
+        ndarray
+            For each distance a share from 0 to 1, of the pairs of at most 500 rows of the index,
+            drawn with a fixed seed.
+
+        Examples
+        --------
+        >>> from tabweave import OneHot, SimilarityIndex
+        >>> index = SimilarityIndex(OneHot()).fit({"color": ["red", "red", "blue", "green"]})
+        >>> ids, distances = index.query({"color": "red"}, k=3)
+        >>> index.share_nearer(distances).round(2)
+        array([[0.  , 0.  , 0.17]])
+        """
+        check_is_fitted(self, "_stored")
+        cache = self._ready()
+        cache.prepare()
+        if len(self) < 2:
+            raise ValueError(f"expected at least two rows in the index, got {len(self)}")
+        pairs = cache.sample_distances(None if columns is None else list(columns))
+        asked = np.asarray(distances, np.float64) * (1 - 1e-9)  # equal ones may differ by rounding
+        return np.searchsorted(pairs, asked) / len(pairs)
 
     def explain(self, row: Any, id: Any) -> dict[str, float]:
         """Say why a row is as far from a stored one as it is.
@@ -329,6 +500,7 @@ class Cache:
 
     def _clear(self) -> None:
         self._views: dict[tuple[str, ...], View] = {}
+        self._sampled: dict[tuple[str, ...], np.ndarray] = {}
         self._walker: Walker | None = None
         self._flat: Flat | None = None
 
@@ -336,6 +508,7 @@ class Cache:
         """Take note of rows that were added or removed."""
         if stored.table is not self.stored.table:
             self._clear()
+        self._sampled = {}
         self.stored = stored
 
     def prepare(self) -> Stored:
@@ -396,6 +569,74 @@ class Cache:
             np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
         return distances, rows
 
+    def nearest_to_all(
+        self,
+        asked: Table,
+        names: list[str] | None,
+        k: int,
+        allowed: np.ndarray | None,
+        together: str,
+    ) -> Found:
+        """Return (distances, rows) of the rows nearest to the mean of queries, or to all of them.
+
+        The mean of squared distances is the squared distance to the mean and the inertia of the
+        queries.
+        """
+        view, total = self._view(names), 0.0
+        queries = view.queries(asked)
+        for i in range(len(queries)):
+            one = _to_every_node(view, queries.take(np.array([i])))
+            total = np.maximum(total, one) if together == "all" else total + one / len(queries)
+        space = view.space
+        if together == "mean" and space.root and space.power == 2:
+            total = np.maximum(total - space.inertia(asked), 0)
+        first = view.copies.first(allowed)
+        order = np.lexsort((first, np.where(first < 0, np.inf, total)))[:k]
+        found = np.asarray(total)[None, order], first[None, order]
+        distances, rows = view.copies.expand(found, k, allowed)
+        return (np.sqrt(distances) if space.root else distances), rows
+
+    def within(
+        self, asked: Table, names: list[str] | None, radius: float, allowed: np.ndarray | None
+    ) -> list[Found]:
+        """Return (distances, rows) of the allowed rows within a radius of each query."""
+        view = self._view(names)
+        who, nodes, summed = within(view.nodes, view.queries(asked), _limit(view.space, radius))
+        members, sizes = view.copies.rows_of(nodes, allowed)
+        who, summed = np.repeat(who, sizes), np.repeat(summed, sizes)
+        order = np.lexsort((members, summed, who))
+        distances = np.sqrt(np.maximum(summed, 0)) if view.space.root else summed
+        cuts = np.searchsorted(who[order], np.arange(1, asked.n_rows))
+        parts = (np.split(part[order], cuts) for part in (distances, members))
+        return list(zip(*parts, strict=True))
+
+    def pairs(
+        self, threshold: float, allowed: np.ndarray | None, most: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return pairs of rows and their distances: copies of one node, and of near ones."""
+        view = self._view()
+        kept = np.flatnonzero(view.copies.first(allowed) >= 0)
+        low, high, summed = view.near_pairs(_limit(view.space, threshold), kept)
+        low, high = np.concatenate([kept, low]), np.concatenate([kept, high])
+        summed = np.concatenate([np.zeros(len(kept)), np.maximum(summed, 0)])
+        a, b, which = _expanded_pairs(view.copies, low, high, allowed, most, threshold)
+        distances = np.sqrt(summed[which]) if view.space.root else summed[which]
+        order = np.lexsort((b, a, distances))
+        return a[order], b[order], distances[order]
+
+    def sample_distances(self, names: list[str] | None) -> np.ndarray:
+        """Return the distances of all pairs of some rows, in order."""
+        view, key = self._view(names), ("",) if names is None else tuple(names)
+        if key not in self._sampled:
+            there = np.flatnonzero(self.stored.alive)
+            n = min(len(there), _PAIRED)
+            rows = np.sort(np.random.default_rng(0).choice(there, n, replace=False))
+            nodes = view.nodes.take(view.copies.node_of[rows])
+            found, others = nearest_nodes(nodes, view.queries(take_rows(view.table, rows)), n)
+            apart = np.sort(found[others != np.arange(n)[:, None]])
+            self._sampled[key] = np.sqrt(np.maximum(apart, 0)) if view.space.root else apart
+        return self._sampled[key]
+
     def _search(self, asked: Table, all_allowed: bool) -> Callable[..., Found]:
         """Return how the backend finds nodes."""
 
@@ -410,6 +651,47 @@ class Cache:
             return self._flat.nearest(queries, k, first, self.space.vectors(asked))
 
         return search
+
+
+def _to_every_node(view: View, query: Queries) -> np.ndarray:
+    """Return what adds up between one query and every node."""
+    summed, nodes = nearest_nodes(view.nodes, query, len(view.nodes))
+    out = np.empty(len(view.nodes))
+    out[nodes[0]] = np.maximum(summed[0], 0)
+    return out
+
+
+def _limit(space: Space, distance: float) -> float:
+    """Return what may add up within a distance, with room for rounding."""
+    return float(distance**2 if space.root else distance) * (1 + 1e-9) + 1e-18
+
+
+def _expanded_pairs(
+    copies: Copies,
+    low: np.ndarray,
+    high: np.ndarray,
+    allowed: np.ndarray | None,
+    most: int,
+    threshold: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the pairs of rows of pairs of nodes, the earlier row first, and whose pair each is."""
+    copied = copies.sizes(allowed)
+    number = np.where(low == high, copied[low] * (copied[low] - 1) // 2, copied[low] * copied[high])
+    if number.sum() > most:
+        raise ValueError(
+            f"{number.sum():,} pairs of rows are within {threshold:g}, more than "
+            f"max_pairs={most:,}; lower the threshold, look among fewer rows by where, or raise "
+            "max_pairs"
+        )
+    members, starts = copies.rows_of(np.arange(len(copied)), allowed)[0], np.cumsum(copied) - copied
+    grid = copied[low] * copied[high]
+    which = np.repeat(np.arange(len(low)), grid)
+    inside = np.arange(len(which)) - np.repeat(np.cumsum(grid) - grid, grid)
+    i, j = np.divmod(inside, copied[high][which])
+    kept = (low != high)[which] | (i < j)
+    which, i, j = which[kept], i[kept], j[kept]
+    one, other = members[starts[low[which]] + i], members[starts[high[which]] + j]
+    return np.minimum(one, other), np.maximum(one, other), which
 
 
 # -- rows that are kept --------------------------------------------------------------------------
@@ -533,6 +815,32 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
 
 
 # -- filters ------------------------------------------------------------------------------------
+
+
+def _allowed(stored: Stored, where: Any) -> np.ndarray | None:
+    """Return which rows may be found; None if all may."""
+    if where is None:
+        return None if stored.alive.all() else stored.alive
+    if isinstance(where, Mapping):
+        return stored.alive & matching(stored.table, where)
+    mask, n = np.asarray(where), int(np.count_nonzero(stored.alive))
+    if mask.dtype != bool or mask.shape != (n,):
+        raise TypeError(
+            f"where is {_described(where, mask)}: give a mapping of column to value, values, range "
+            f"or function, or {n} booleans, one for each of ids_"
+        )
+    out = stored.alive.copy()
+    out[stored.alive] = mask
+    return out
+
+
+def _described(where: Any, mask: np.ndarray) -> str:
+    return repr(where) if mask.ndim == 0 else f"{mask.dtype} of shape {mask.shape}"
+
+
+def _check_distance(name: str, given: Any) -> None:
+    if not isinstance(given, Real) or isinstance(given, bool) or not 0 <= float(given) < np.inf:
+        raise ValueError(f"expected {name} to be a distance >= 0, got {given!r}")
 
 
 def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
@@ -698,6 +1006,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     if given is None or not own.named:
         table = Table.of(X, own)
         require_rows(table)
+        _tell_unknown(embedder, table)
         return table, None
     for name in given:
         if name not in schema.names:
@@ -715,7 +1024,30 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
         X = Table(X.schema.select(names), chosen, X.n_rows)
     table = Table.of(X, own.select(names))
     require_rows(table)
+    _tell_unknown(embedder, table)
     return table, None if names == own.names else names
+
+
+def _tell_unknown(embedder: Embedder, table: Table) -> None:
+    """Tell or refuse what the embedder has not seen; a set of nothing known is no empty set."""
+    if embedder._policy() == "error":
+        return
+    tell_unknown(embedder, table)
+    vocabulary = embedder._vocabulary()
+    for name, values in vocabulary.unknown(table).items():
+        column = table[name]
+        if isinstance(column, Codes):
+            continue
+        new = np.isin(column.codes, positions(column.labels, values))
+        lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]
+        odd = np.flatnonzero((lengths > 0) & (np.diff(unknown) == lengths))
+        if len(odd):
+            own = column.codes[column.starts[odd[0]] : column.starts[odd[0] + 1]]
+            raise ValueError(
+                f"column {name!r}: no element of {[column.labels[c] for c in own]} (row {odd[0]}) "
+                "was seen in fit, so no row can be said to be like it; leave the column out of the "
+                "query, or ask for elements that were seen"
+            )
 
 
 def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

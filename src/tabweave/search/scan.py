@@ -16,8 +16,10 @@ import numpy as np
 
 _JOINT = 2048  # joint values of a group: their distances (16 KB) stay in the first cache
 _QUERIES = 16  # compared at a time: codes are read from memory once for all of them
+_FIRST, _MORE = 16, 4  # neighbours asked for first within a distance, and how many times more then
 
 Found = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
+Hits = tuple[np.ndarray, np.ndarray, np.ndarray]  # who asks, who is found, what adds up between
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +193,21 @@ class Copies:
         first_allowed(self.node_of, allowed, out)
         return out
 
+    def sizes(self, allowed: np.ndarray | None) -> np.ndarray:
+        """Return how many (allowed) rows each node has."""
+        nodes = self.node_of if allowed is None else self.node_of[allowed]
+        return np.bincount(nodes, minlength=len(self.heads))
+
+    def rows_of(self, nodes: np.ndarray, allowed: np.ndarray | None) -> Found:
+        """Return the (allowed) rows of some nodes, one after the other, and how many each has."""
+        begin, lengths = self.starts[nodes], self.starts[nodes + 1] - self.starts[nodes]
+        which = np.repeat(np.arange(len(nodes)), lengths)
+        ends = np.cumsum(lengths)
+        rows = self.members[np.arange(len(which)) + np.repeat(begin - ends + lengths, lengths)]
+        if allowed is not None:
+            rows, which = rows[allowed[rows]], which[allowed[rows]]
+        return rows, np.bincount(which, minlength=len(nodes))
+
     def expand(self, found: Found, k: int, allowed: np.ndarray | None) -> Found:
         """Turn nearest nodes into nearest rows; infinity and -1 where there are too few."""
         from tabweave.search.kernels import expand
@@ -276,6 +293,24 @@ def nearest_rows(
         again = nearest_nodes(nodes, queries.take(odd), k, first)
         distances[odd], rows[odd] = copies.expand(again, k, allowed)
     return distances, rows
+
+
+def within(nodes: Nodes, queries: Queries, limit: float, first: np.ndarray | None = None) -> Hits:
+    """Return every node that is at most ``limit`` from a query, query by query, nearest first.
+
+    The scan is asked for more neighbours until the last one is too far, so memory is what is found.
+    """
+    pending, k, parts = np.arange(len(queries)), _FIRST, []
+    while len(pending):
+        k = min(k, len(nodes))
+        distances, found = nearest_nodes(nodes, queries.take(pending), k, first)
+        done = (distances[:, -1] > limit) | (k == len(nodes))
+        near = (distances <= limit) & done[:, None]
+        parts.append((pending[np.nonzero(near)[0]], found[near], distances[near]))
+        pending, k = pending[~done], _MORE * k
+    asked, named, summed = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(asked, kind="stable")
+    return asked[order], named[order], summed[order]
 
 
 def merge(one: Found, other: Found, k: int) -> Found:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array, vstack
+from scipy.sparse.csgraph import connected_components
 
 from tabweave.base import Embedder
 from tabweave.blocks.block import Block, Step, Writer, added, summed_differences
@@ -19,6 +21,7 @@ from tabweave.rows.table import Schema, Table, take_rows
 from tabweave.rows.vocabulary import Unknown
 
 _CHUNK = 1 << 16  # rows whose coordinates are computed at a time
+_LABELS = 256  # labels of a column compared with all others at a time
 HIDDEN = "\0"  # how the names of columns begin that hold the vectors of other embedders
 
 
@@ -87,6 +90,29 @@ class Space:
             found.append(points[column.codes])
         out = np.hstack([*found, self.line(table).astype(np.float32)])
         return np.ascontiguousarray(out) if out.shape[1] else np.zeros((len(out), 1), np.float32)
+
+    def kin(self, block: Block, located: np.ndarray, limit: float) -> np.ndarray | None:
+        """Return a number for each label: the same if chains of labels link them within ``limit``.
+
+        Rows whose labels differ in it are farther apart, since nothing that adds up is negative;
+        None where something is.
+        """
+        links = []
+        for begin in range(0, len(located), _LABELS):
+            between = self.between(block, located[begin : begin + _LABELS], located)
+            if (between < -1e-9).any():
+                return None
+            links.append(csr_array(between <= limit))
+        return connected_components(vstack(links), directed=False)[1]
+
+    def inertia(self, table: Table) -> float:
+        """Return the mean of what adds up between rows and their mean, of Euclidean spaces."""
+        total = float(self.line(table).var(axis=0).sum())
+        for block in self.values:
+            column = table[block.names[0]]
+            own = self.locate(block, column)[column.codes]
+            total += float(self.between(block, own, own).mean()) / 2
+        return total
 
     def explain(self, a: Table, b: Table) -> dict[str, float]:
         """Return each column's share in the distance of two rows (squared if it is a root)."""

@@ -1,14 +1,17 @@
-"""Drift: two counts in, which columns and couplings changed between them out, ranked and tested.
+"""Drift: two tables or counts in, which columns and couplings changed out, ranked and tested.
 
 Each column's value counts are compared by Pearson's chi-square; its p-value is exact: with the
 margins fixed, the counts of the second sample are hypergeometric if nothing changed, so the share
 of simulated statistics that are as large never falls below a level more often than the level says.
+Numbers are compared by their whole distribution (Kolmogorov and Smirnov) and by their gaps.
 Holm's adjustment then controls false alarms over all columns, however they depend on each other.
+An effect size says how much changed, since with many rows every change is certain.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,12 @@ from scipy import stats
 from tabweave.base import seed_of
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns
+from tabweave.rows.table import Table
 from tabweave.rows.vocabulary import positions, union
+
+_BINS = 10  # deciles of the numbers before, for the population stability index
+_EXACT = 1000  # numbers up to which the exact distribution of the KS statistic is affordable
+_KOLMOGOROV = 0.8687, 0.2603  # mean and standard deviation of its limit
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,13 @@ class Finding:
     ``p_value`` is that of its own test, ``adjusted`` the one to compare with a level when many
     are tested at once. ``effect`` is the standardised statistic: how many standard deviations it
     lies above what an unchanged stream gives. ``values`` are those whose share moved most.
+
+    ``sizes`` are named effect sizes, the one that ``min_size`` is compared with first: ``"KS"``
+    (largest gap between two distribution functions), ``"gaps"`` (difference of the shares of
+    missing numbers), ``"Cramér's V"``, all from 0 to 1; ``"Cohen's d"`` where only mean and
+    variance of a numeric column are known; ``"PSI"``, the population stability index.
+    ``comparison`` shows both sides: what, before, after. Of a numeric column these are mean,
+    standard deviation and share of gaps, of others the shares of the values that moved most.
     """
 
     name: str
@@ -35,6 +50,13 @@ class Finding:
     adjusted: float
     effect: float
     values: tuple[Any, ...] = ()
+    sizes: Mapping[str, float] = field(default_factory=dict)
+    comparison: tuple[tuple[Any, float, float], ...] = ()
+
+    @property
+    def size(self) -> float:
+        """The effect size that a threshold is for: the first of ``sizes``."""
+        return next(iter(self.sizes.values()), 0.0)
 
 
 @dataclass(frozen=True)
@@ -44,32 +66,37 @@ class DriftReport:
     columns: tuple[Finding, ...]
     couplings: tuple[Finding, ...]
     level: float
+    min_size: float = 0.0
+
+    def is_changed(self, finding: Finding) -> bool:
+        """Return whether a change is both certain enough and large enough to be named."""
+        return finding.adjusted <= self.level and finding.size >= self.min_size
 
     @property
     def changed(self) -> list[str]:
         """Names of the columns that changed, at the level asked for, all tests taken together."""
-        return [f.name for f in self.columns if f.adjusted <= self.level]
+        return [f.name for f in self.columns if self.is_changed(f)]
 
     @property
     def changed_couplings(self) -> list[str]:
         """Names of the couplings that changed, likewise."""
-        return [f.name for f in self.couplings if f.adjusted <= self.level]
+        return [f.name for f in self.couplings if self.is_changed(f)]
 
     def __str__(self) -> str:
-        lines = [f"{'column':<24}{'effect':>9}{'p':>10}{'adjusted':>10}"]
+        lines = [f"{'column':<24}{'effect size':>17}{'p':>10}{'adjusted':>10}"]
         for f in (*self.columns, *self.couplings[:10]):
-            star = " *" if f.adjusted <= self.level else ""
-            lines.append(
-                f"{f.name[:23]:<24}{f.effect:9.1f}{f.p_value:10.2g}{f.adjusted:10.2g}{star}"
-            )
+            star = " *" if self.is_changed(f) else ""
+            size = f"{next(iter(f.sizes), '')} {f.size:.2f}"
+            lines.append(f"{f.name[:23]:<24}{size:>17}{f.p_value:10.2g}{f.adjusted:10.2g}{star}")
         return "\n".join(lines)
 
 
 def drift_report(
-    before: Counts,
-    after: Counts,
+    before: Any,
+    after: Any,
     *,
     level: float = 0.05,
+    min_size: float = 0.0,
     couplings: bool = True,
     n_draws: int | None = None,
     random_state: Any = 0,
@@ -78,10 +105,15 @@ def drift_report(
 
     Parameters
     ----------
-    before, after : Counts
-        Two windows, or a window and what came before it: no row may be in both.
+    before, after : Table, frame, mapping of columns, or Counts
+        Two windows, or a window and what came before it: no row may be in both. Of a numeric
+        column counts know the mean, the variance and the gaps only: give tables to have its
+        distribution tested.
     level : float, default=0.05
         Chance of any false alarm among the columns, and likewise among the couplings.
+    min_size : float, default=0.0
+        Effect size that a change must have to be named, besides being certain: with many rows
+        small changes are certain, too. Around 0.1 is small, 0.3 medium, 0.5 large.
     couplings : bool, default=True
         Whether to test pairs of columns, too.
     n_draws : int, optional
@@ -98,9 +130,14 @@ def drift_report(
     -----
     A coupling counts as changed if both p(a|b) and p(b|a) did: the larger of two p-values, each of
     a chi-square stratified by the other column with its exact mean and variance [Dawson 1954],
-    matched by a gamma distribution. Numeric columns are compared by Welch's test of their means,
-    set-valued ones element by element. Counts with decayed rows are not whole numbers; they are
-    tested by the same matching, which is cautious there, since n is smaller than it was.
+    matched by a gamma distribution. Numeric columns are compared by the test of Kolmogorov and
+    Smirnov, of counts by Welch's test of their means; and by Fisher's exact test of their gaps:
+    the smaller p-value, doubled if there are gaps. Set-valued ones are compared element by
+    element. Counts with decayed rows are not whole numbers; they are tested by the same matching,
+    which is cautious there, since n is smaller than it was.
+
+    The population stability index is ``Σ (q - p) log(q / p)`` over values, or over tenths of the
+    numbers before and their gaps, with half a row added to each share.
 
     Examples
     --------
@@ -116,11 +153,19 @@ def drift_report(
     >>> counts = [Counts.of(Table.of(day, kinds)) for day in (monday, tuesday)]
     >>> drift_report(*counts).changed
     ['color']
+    >>> same, wide = ({"weight": rng.normal(0, scale, 400)} for scale in (1, 3))
+    >>> found = drift_report(same, wide).columns[0]
+    >>> list(found.sizes), [what for what, _, _ in found.comparison]
+    (['KS', 'PSI'], ['mean', 'standard deviation'])
     """
+    tables = _read(before, after)
+    before, after = (x if isinstance(x, Counts) else Counts.of(x) for x in tables)
     if before.schema is None or after.schema is None:
         raise ValueError("expected two counts of rows, got empty ones")
     if not 0 < level < 1:
         raise ValueError(f"expected level between 0 and 1, got {level}")
+    if not min_size >= 0:
+        raise ValueError(f"expected min_size of at least 0, got {min_size}")
     check_same_columns(before, after)
     after = after.select(before.schema.names)
     if isinstance(random_state, np.random.RandomState):
@@ -128,18 +173,30 @@ def drift_report(
     rng = np.random.default_rng(random_state)
     n_tests = len(before.schema)
     draws = max(999, int(np.ceil(10 * n_tests / level)) - 1) if n_draws is None else n_draws
-    columns = [_column(before, after, name, draws, rng) for name in before.schema.names]
+    columns = [
+        _numeric(before, after, name, *_numbers(tables, name))
+        if before.schema[name].kind == "numeric"
+        else _valued(before, after, name, draws, rng)
+        for name in before.schema.names
+    ]
     pairs = _couplings(before, after) if couplings else []
-    return DriftReport(_ranked(columns), _ranked(pairs), level)
+    return DriftReport(_ranked(columns), _ranked(pairs), level, min_size)
+
+
+def _read(before: Any, after: Any) -> tuple[Any, Any]:
+    """Read rows; what the columns are before holds after, too."""
+    if not isinstance(before, Counts):
+        before = Table.of(before)
+    if not isinstance(after, Counts | Table):
+        after = Table.of(after, before.schema)
+    return before, after
 
 
 # -- columns ------------------------------------------------------------------------------------
 
 
-def _column(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> Finding:
+def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> Finding:
     kind = before.schema[name].kind  # type: ignore[index]
-    if kind == "numeric":
-        return _numeric(before, after, name)
     i = before.vocabulary.index(name)
     labels = union(before.labels[i], after.labels[i])
     table = np.array([_expanded(c, i, labels) for c in (before, after)])
@@ -147,7 +204,8 @@ def _column(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> F
     if kind == "set":
         return _set_valued(name, table, totals, labels, draws, rng)
     statistic, p, effect = chi_square(table, draws, rng)
-    return Finding(name, statistic, p, p, effect, _moved(table, totals, labels))
+    sizes = {"Cramér's V": cramers_v(statistic, totals), "PSI": stability_index(table)}
+    return Finding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
 
 
 def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, float]:
@@ -214,21 +272,119 @@ def _gamma_tail(statistic: float, mean: float, variance: float) -> float:
     return float(stats.gamma.sf(statistic, mean**2 / variance, scale=variance / mean))
 
 
-def _numeric(before: Counts, after: Counts, name: str) -> Finding:
-    """Welch's test of the means, from merged moments."""
-    n, mean, variance = (
-        np.array(x) for x in zip(before.moments(name), after.moments(name), strict=True)
-    )
+def cramers_v(statistic: float, totals: np.ndarray) -> float:
+    """Return Cramér's V of a table of two rows: ``√(χ² / n)``."""
+    return float(np.sqrt(max(statistic, 0.0) / totals.sum()))
+
+
+def stability_index(table: np.ndarray) -> float:
+    """Return the population stability index ``Σ (q - p) log(q / p)`` of a 2 × V table.
+
+    Half a row is added to each count, so that values which one side lacks stay finite.
+    """
+    smoothed = table + 0.5
+    p, q = smoothed / smoothed.sum(axis=1, keepdims=True)
+    return float(((q - p) * np.log(q / p)).sum())
+
+
+# -- numbers ------------------------------------------------------------------------------------
+
+
+def _numeric(
+    before: Counts, after: Counts, name: str, x: np.ndarray | None, y: np.ndarray | None
+) -> Finding:
+    """Compare numbers, and how many there are: the stronger of two tests."""
+    moments = np.array([before.moments(name), after.moments(name)])
+    totals = np.array([before.n, after.n])
+    if x is None or y is None:
+        tests, sizes = [welch(*moments.T)], {"Cohen's d": _standardised(*moments.T)}
+    else:
+        tests, sizes = [_kolmogorov_smirnov(x, y)], {"KS": kolmogorov_smirnov(x, y)}
+        sizes["PSI"] = stability_index(_binned(x, y, totals))
+    present = moments[:, 0].astype(totals.dtype)
+    gaps = 1 - present / totals
+    comparison = [
+        ("mean", *moments[:, 1].tolist()),
+        ("standard deviation", *np.sqrt(moments[:, 2]).tolist()),
+    ]
+    if gaps.any():
+        tests.append(gap_test(np.stack([present, totals - present], axis=1)))
+        sizes["gaps"] = abs(float(gaps[1] - gaps[0]))
+        sizes = dict(sorted(sizes.items(), key=lambda s: (s[0] == "PSI", -s[1])))
+        comparison.append(("missing", *gaps.tolist()))
+    p, effect, statistic = min(tests, key=lambda t: (t[0], -t[1]))
+    p = min(1.0, p * len(tests))
+    return Finding(name, statistic, p, p, effect, (), sizes, tuple(comparison))
+
+
+def _numbers(tables: tuple[Any, Any], name: str) -> tuple[np.ndarray | None, ...]:
+    """Return the numbers of a column in both tables, without gaps; None where counts are given."""
+    if any(isinstance(table, Counts) for table in tables):
+        return None, None
+    values = [np.asarray(table[name].values, np.float64) for table in tables]
+    return tuple(np.sort(v[~np.isnan(v)]) for v in values)
+
+
+def kolmogorov_smirnov(x: np.ndarray, y: np.ndarray) -> float:
+    """Return the largest gap between the distribution functions of two sorted samples."""
+    if not len(x) or not len(y):
+        return 0.0
+    either = np.concatenate([x, y])
+    shares = [np.searchsorted(z, either, side="right") / len(z) for z in (x, y)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def _kolmogorov_smirnov(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
+    """Return p-value, effect and statistic; ties make the p-value cautious, never too small."""
+    if not len(x) or not len(y):
+        return 1.0, 0.0, 0.0
+    method = "exact" if max(len(x), len(y)) <= _EXACT else "asymp"
+    found = stats.ks_2samp(x, y, method=method)
+    root = np.sqrt(len(x) * len(y) / (len(x) + len(y)))
+    mean, deviation = _KOLMOGOROV
+    effect = (root * float(found.statistic) - mean) / deviation
+    return float(found.pvalue), effect, float(found.statistic)
+
+
+def _binned(x: np.ndarray, y: np.ndarray, totals: np.ndarray) -> np.ndarray:
+    """Return how many numbers fall in each tenth of the ones before, gaps last if there are any."""
+    edges = np.unique(np.quantile(x, np.arange(1, _BINS) / _BINS)) if len(x) else np.zeros(0)
+    counts = [np.bincount(np.searchsorted(edges, z), minlength=len(edges) + 1) for z in (x, y)]
+    gaps = totals - [len(x), len(y)]
+    return np.column_stack([np.array(counts), gaps]) if gaps.any() else np.array(counts)
+
+
+def gap_test(table: np.ndarray) -> tuple[float, float, float]:
+    """Return p-value, effect and statistic of present against missing: Fisher's exact test."""
+    statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
+    effect = (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
+    if table.dtype.kind != "i":
+        return _gamma_tail(statistic, mean, variance), effect, statistic
+    return float(stats.fisher_exact(table).pvalue), effect, statistic
+
+
+def welch(n: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> tuple[float, float, float]:
+    """Return p-value, effect and statistic of Welch's test of two means, from their moments."""
     if (n < 2).any() or not np.isfinite(variance).all():
-        return Finding(name, 0.0, 1.0, 1.0, 0.0)
+        return 1.0, 0.0, 0.0
     error = variance / (n - 1)
     if not error.sum():
-        p = float(mean[0] == mean[1])
-        return Finding(name, 0.0, p, p, 0.0 if p else np.inf)
+        same = bool(mean[0] == mean[1])
+        return float(same), 0.0 if same else np.inf, 0.0
     t = float((mean[1] - mean[0]) / np.sqrt(error.sum()))
     freedom = error.sum() ** 2 / (error**2 / (n - 1)).sum()
-    p = float(2 * stats.t.sf(abs(t), freedom))
-    return Finding(name, t, p, p, (t * t - 1) / np.sqrt(2))
+    return float(2 * stats.t.sf(abs(t), freedom)), (t * t - 1) / np.sqrt(2), t
+
+
+def _standardised(n: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> float:
+    """Return Cohen's d: the difference of two means in standard deviations."""
+    if (n < 1).any() or mean[0] == mean[1]:
+        return 0.0
+    pooled = float((n @ variance) / n.sum())
+    return float(abs(mean[1] - mean[0]) / np.sqrt(pooled)) if pooled else np.inf
+
+
+# -- values -------------------------------------------------------------------------------------
 
 
 def _set_valued(
@@ -240,13 +396,19 @@ def _set_valued(
     ]
     best = min(found, key=lambda f: (f[1], -f[2]))
     p = min(1.0, best[1] * len(found))
-    return Finding(name, best[0], p, p, best[2], _moved(table, totals, labels))
+    sizes = {"Cramér's V": cramers_v(best[0], totals)}
+    return Finding(name, best[0], p, p, best[2], *_moved(table, totals, labels, sizes))
 
 
-def _moved(table: np.ndarray, totals: np.ndarray, labels: list[Any]) -> tuple[Any, ...]:
+def _moved(
+    table: np.ndarray, totals: np.ndarray, labels: list[Any], sizes: Mapping[str, float]
+) -> tuple[tuple[Any, ...], Mapping[str, float], tuple[tuple[Any, float, float], ...]]:
+    """Return the values whose share moved most, the sizes, and the shares before and after."""
     shares = table / totals[:, None]
     order = np.argsort(-np.abs(shares[1] - shares[0]), kind="stable")[:3]
-    return tuple(labels[v] for v in order if shares[1, v] != shares[0, v])
+    order = order[shares[1, order] != shares[0, order]]
+    comparison = tuple((labels[v], *shares[:, v].tolist()) for v in order)
+    return tuple(labels[v] for v in order), sizes, comparison
 
 
 def _expanded(counts: Counts, column: int, labels: list[Any]) -> np.ndarray:
@@ -269,8 +431,21 @@ def _couplings(before: Counts, after: Counts) -> list[Finding]:
     for i, a in enumerate(single):
         for b in single[i + 1 :]:
             tables = np.array([_joint(c, a, b, labels) for c in (before, after)])
-            out.append(_coupling(f"{before.names[a]} × {before.names[b]}", tables))
+            found = _coupling(f"{before.names[a]} × {before.names[b]}", tables)
+            totals = np.array([before.n, after.n])
+            sizes = {"Cramér's V": cramers_v(found.statistic, totals)}
+            moved = _met(tables / totals[:, None, None], labels[a], labels[b])
+            out.append(replace(found, sizes=sizes, comparison=moved))
     return out
+
+
+def _met(
+    shares: np.ndarray, a: list[Any], b: list[Any], most: int = 2
+) -> tuple[tuple[str, float, float], ...]:
+    """Return the pairs of values whose share moved most, with the shares before and after."""
+    order = np.argsort(-np.abs(shares[1] - shares[0]), axis=None, kind="stable")[:most]
+    pairs = zip(*np.unravel_index(order, shares.shape[1:]), strict=True)
+    return tuple((f"{a[v]} & {b[w]}", *shares[:, v, w].tolist()) for v, w in pairs)
 
 
 def _coupling(name: str, tables: np.ndarray) -> Finding:
@@ -298,5 +473,5 @@ def _ranked(findings: list[Finding]) -> tuple[Finding, ...]:
     out, highest = [], 0.0
     for rank, f in enumerate(order):
         highest = max(highest, min(1.0, f.p_value * (len(order) - rank)))
-        out.append(Finding(f.name, f.statistic, f.p_value, highest, f.effect, f.values))
+        out.append(replace(f, adjusted=highest))
     return tuple(out)

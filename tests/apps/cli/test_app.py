@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from .conftest import PLAIN, called
@@ -83,6 +84,21 @@ def test_drift_can_decide_a_build(folder):
     assert called("drift", *words, cwd=folder).code == 3
     assert called("drift", "even.csv", "even.csv", "--check", cwd=folder).code == 0
     assert called("drift", *words, "--columns", "age,status", cwd=folder).code == 0
+
+
+def test_drift_of_numbers_looks_at_spread_and_gaps(folder):
+    rng = np.random.default_rng(0)
+    for name, scale, gaps in (("old", 1, 0), ("new", 3, 0.4)):
+        x, y = rng.normal(0, scale, 200).round(4), rng.normal(size=200).round(4)
+        lines = [f"{a},{'' if rng.random() < gaps else b}" for a, b in zip(x, y, strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join(["x,y", *lines]), encoding="utf-8")
+    done = called("drift", "old.csv", "new.csv", cwd=folder)
+    assert "2 of 2 columns changed" in done.out
+    assert "missing 0.0% → 4" in done.out and "KS 0." in done.out and "gaps 0.4" in done.out
+    assert (
+        called("drift", "old.csv", "new.csv", "--min-size", "0.9", "--check", cwd=folder).code == 0
+    )
+    assert called("drift", "old.csv", "new.csv", "--min-size", "-1", cwd=folder).code == 2
 
 
 def test_bench_measures(folder):

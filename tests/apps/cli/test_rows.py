@@ -170,3 +170,18 @@ def test_an_onnx_export_runs(folder):
     assert called("export", "m.tabweave", "-o", "m.onnx", cwd=folder).code == 0
     session = runtime.InferenceSession(folder / "m.onnx")
     assert [i.name for i in session.get_inputs()] == ["status", "age", "sex"]
+
+
+def test_neighbors_in_a_range_and_within_a_radius(folder):
+    words = ("neighbors", "shop.csv", "--row", "17", "-k", "100", "--drop", "sku")
+    everyone = told(*words, cwd=folder)["neighbors"]
+    assert [n["nearer"] for n in everyone] == sorted(n["nearer"] for n in everyone)
+    dear = told(*words, "--where", "price=3.5..", cwd=folder)["neighbors"]
+    assert dear and {n["row"] for n in dear} == {
+        n["row"] for n in everyone if (n["values"]["price"] or 0) >= 3.5
+    }
+    some = told(*words, "--where", "price=2..3,served=hot..hot", cwd=folder)["neighbors"]
+    assert all(2 <= n["values"]["price"] <= 3 and n["values"]["served"] == "hot" for n in some)
+    radius = everyone[2]["distance"]
+    near = told(*words, "--radius", str(radius + 1e-9), cwd=folder)["neighbors"]
+    assert [n["row"] for n in near] == [n["row"] for n in everyone if n["distance"] <= radius]

@@ -34,9 +34,12 @@ def neighbors(
         str | None,
         typer.Option(
             metavar="COLUMN=VALUE,...",
-            help="Look only among rows with these values.",
+            help="Look only among rows with these values, or in a range: age=30..40, age=65..",
             autocompletion=settings,
         ),
+    ] = None,
+    radius: Annotated[
+        float | None, typer.Option(min=0, help="Find only rows that are at most so far.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -51,10 +54,11 @@ def neighbors(
         query = {name: cell for name, cell in rows.row(row).items() if name in own}
     else:
         query = _values(str(like), "--like", learned, own)
-    allowed = _values(where, "--where", learned, list(rows.columns)) if where else None
-    found = _found(learned, query, None if row is None else row % rows.n_rows, k, allowed)
+    allowed = _values(where, "--where", learned, list(rows.columns), True) if where else None
+    found = _found(learned, query, None if row is None else row % rows.n_rows, k, allowed, radius)
     if not found:
-        raise ValueError(f"there is no other row{f' with {where}' if where else ''}")
+        near = "" if radius is None else f" within {radius:g}"
+        raise ValueError(f"there is no other row{near}{f' with {where}' if where else ''}")
     if json:
         as_json({"query": query, "neighbors": found})
     else:
@@ -62,7 +66,12 @@ def neighbors(
 
 
 def _found(
-    learned: Learned, query: dict[str, Any], row: int | None, k: int, where: Any
+    learned: Learned,
+    query: dict[str, Any],
+    row: int | None,
+    k: int,
+    where: Any,
+    radius: float | None,
 ) -> list[dict[str, Any]]:
     """Return the nearest rows, each with what sets it apart; the row itself is not among them."""
     from tabweave import SimilarityIndex
@@ -70,18 +79,23 @@ def _found(
     embedder, rows, _ = learned
     index = SimilarityIndex(embedder).fit(rows.columns)
     ids, distances = index.query(query, min(k + 1, rows.n_rows), where)
+    own = [name for name in embedder.schema_.names if name in query]
+    asked = None if len(own) == len(embedder.schema_.names) else own
+    nearer = index.share_nearer(distances[0], asked) if rows.n_rows > 1 else distances[0]
     out: list[dict[str, Any]] = []
-    for other, distance in zip(ids[0].tolist(), distances[0].tolist(), strict=True):
-        if other != row and len(out) < k:
-            shares = index.explain(query, other)
-            out.append(
-                {"row": other, "distance": distance, "values": rows.row(other), "why": shares}
-            )
+    for other, distance, share in zip(
+        ids[0].tolist(), distances[0].tolist(), nearer.tolist(), strict=True
+    ):
+        if other != row and len(out) < k and (radius is None or distance <= radius):
+            found = {"row": other, "distance": distance, "nearer": share}
+            out.append(found | {"values": rows.row(other), "why": index.explain(query, other)})
     return out
 
 
-def _values(text: str, option: str, learned: Learned, names: list[str]) -> dict[str, Any]:
-    """Read color=red,size=big: each value as its column has it."""
+def _values(
+    text: str, option: str, learned: Learned, names: list[str], ranges: bool = False
+) -> dict[str, Any]:
+    """Read color=red,size=big: each value as its column has it, or age=30..40 as a range."""
     import csv
 
     out = {}
@@ -93,8 +107,27 @@ def _values(text: str, option: str, learned: Learned, names: list[str]) -> dict[
         learned.rows.check([name])
         if name not in names:
             raise ValueError(f"{option}: column {name!r} is not compared; there are {names}")
-        out[name] = _read(value.strip(), name, learned)
+        read = _read_range if ranges and ".." in value else _read
+        out[name] = read(value.strip(), name, learned)
     return out
+
+
+def _read_range(text: str, name: str, learned: Learned) -> Any:
+    """Return the condition that 30..40, 30.. or ..40 means in a column."""
+    from tabweave import Table, between
+    from tabweave.rows.table import Numbers
+
+    cells = Table.of({name: learned.rows.columns[name]}).columns[0]
+    labels = () if isinstance(cells, Numbers) else cells.labels
+    if text in labels:
+        return text
+    low, _, high = (end.strip() or None for end in text.partition(".."))
+    if any(isinstance(label, str) for label in labels):
+        return between(low, high)
+    try:
+        return between(*(None if end is None else float(end) for end in (low, high)))
+    except ValueError as error:
+        raise ValueError(f"--where {name}={text}: expected a range of numbers, {error}") from None
 
 
 def _read(text: str, name: str, learned: Learned) -> Any:
@@ -130,9 +163,9 @@ def _print(
     from rich.text import Text
 
     names = own[:_COLUMNS]
-    heads = ["row", "distance", *names, "differs by"]
+    heads = ["row", "distance", "pairs nearer", *names, "differs by"]
     first = [show_cell(query[n]) if n in query else "any" for n in names]
-    cells: list[list[Any]] = [["?" if row is None else f"{row}", "", *first, ""]]
+    cells: list[list[Any]] = [["?" if row is None else f"{row}", "", "", *first, ""]]
     for near in found:
         total = sum(abs(s) for s in near["why"].values())
         why = sorted(near["why"].items(), key=lambda item: -item[1])[:_WHY]
@@ -144,10 +177,11 @@ def _print(
             )
             for n in names
         ]
-        cells.append([str(near["row"]), number(near["distance"]), *values, reasons or "nothing"])
+        far = number(near["distance"]), f"{near['nearer']:.1%}"
+        cells.append([str(near["row"]), *far, *values, reasons or "nothing"])
     about = "the row described" if row is None else f"row {row}"
     title = f"The {len(found)} rows most like {about}" if len(found) > 1 else f"Most like {about}"
-    emit(show_table(heads, cells, right=heads[:2], title=title))
+    emit(show_table(heads, cells, right=heads[:3], title=title))
     if len(own) > len(names):
         say("{n} more columns compared; --json shows all.", n=len(own) - len(names))
 

@@ -66,6 +66,9 @@ def drift(
     level: Annotated[
         float, typer.Option(help="Chance of a false alarm, all columns taken together.")
     ] = 0.05,
+    min_size: Annotated[
+        float, typer.Option(help="Effect size (KS, Cramér's V) from which a change counts.")
+    ] = 0.0,
     check: Annotated[
         bool, typer.Option("--check", help=f"Exit with {CHANGED} if anything changed.")
     ] = False,
@@ -79,34 +82,36 @@ def drift(
         raise Misuse("only one of OLD and NEW can be standard input")
     if not 0 < level < 1:
         raise Misuse(f"--level {level}: use a share between 0 and 1")
+    if min_size < 0:
+        raise Misuse(f"--min-size {min_size}: use a number of at least 0")
     job = Job(old, from_, columns=listed(columns), drop=listed(drop), kinds=kind or ())
     with job.opened() as job, located(new, from_) as path:
-        before, after = _counted(job, path)
-    report = drift_report(before, after, level=level, random_state=seed)
+        before, after = _tables(job, path)
+    report = drift_report(before, after, level=level, min_size=min_size, random_state=seed)
     if json:
         as_json(_as_dict(report))
     else:
-        _print_drift(report, before.n, after.n)
+        _print_drift(report, before.n_rows, after.n_rows)
     if check and (report.changed or report.changed_couplings):
         raise typer.Exit(CHANGED)
 
 
-def _counted(job: Job, new: str) -> tuple[Any, Any]:
-    """Count both tables; what the columns of the first are holds for the second, too."""
+def _tables(job: Job, new: str) -> tuple[Any, Any]:
+    """Read both tables; what the columns of the first are holds for the second, too."""
     from tabweave import Counts, Table
     from tabweave.engines import open_source
 
     rows = job.rows()
     table = job.table(rows)
-    before, names = Counts.of(table), table.schema.names
-    after = Rows.read(open_source(new), before)
+    names = table.schema.names
+    after = Rows.read(open_source(new), Counts.of(table))
     for name in names:
         if name not in after.columns:
             raise ValueError(f"only OLD has column {name!r}; compare others by --columns or --drop")
     more = [n for n in after.columns if n not in rows.columns]
     if more and not job.columns:
         note(f"warning: only NEW has {', '.join(map(repr, more))}; not compared")
-    return before, Counts.of(Table.of({n: after.columns[n] for n in names}, table.schema))
+    return table, Table.of({n: after.columns[n] for n in names}, table.schema)
 
 
 def _as_dict(report: Any) -> dict[str, Any]:
@@ -114,17 +119,22 @@ def _as_dict(report: Any) -> dict[str, Any]:
         return [
             {
                 "name": f.name,
-                "changed": f.adjusted <= report.level,
+                "changed": report.is_changed(f),
                 "effect": f.effect,
+                "sizes": dict(f.sizes),
                 "p": f.p_value,
                 "adjusted": f.adjusted,
                 "moved": list(f.values),
+                "comparison": [
+                    {"what": what, "before": b, "after": a} for what, b, a in f.comparison
+                ],
             }
             for f in findings
         ]
 
     return {
         "level": report.level,
+        "min_size": report.min_size,
         "changed": report.changed,
         "changed_couplings": report.changed_couplings,
         "columns": listed_(report.columns),
@@ -135,7 +145,7 @@ def _as_dict(report: Any) -> dict[str, Any]:
 def _print_drift(report: Any, before: int, after: int, most: int = 10) -> None:
     for title, findings in (("Columns", report.columns), ("Couplings", report.couplings[:most])):
         if findings:
-            emit(_as_table(title, findings, report.level))
+            emit(_as_table(title, findings, report))
     say(
         "{n} of {all} columns changed from {before:,} to {after:,} rows "
         "(level {level:g}, adjusted for the number of tests).",
@@ -147,23 +157,35 @@ def _print_drift(report: Any, before: int, after: int, most: int = 10) -> None:
     )
 
 
-def _as_table(title: str, findings: Any, level: float) -> Any:
-    heads = ["", "what", "effect", "p", "adjusted p"]
+def _as_table(title: str, findings: Any, report: Any) -> Any:
+    heads = ["", "what", "effect size", "p", "adjusted p", "before → after"]
     rows = [
         [
-            "changed" if f.adjusted <= level else "",
+            "changed" if report.is_changed(f) else "",
             f.name,
-            f"{f.effect:.1f}",
+            _size(f),
             f"{f.p_value:.2g}",
             f"{f.adjusted:.2g}",
+            _before_after(f),
         ]
         for f in findings
     ]
-    if any(f.values for f in findings):
-        heads.append("moved most")
-        for row, f in zip(rows, findings, strict=True):
-            row.append(", ".join(map(cell, f.values)))
-    return show_table(heads, rows, right=heads[2:5], title=title)
+    return show_table(heads, rows, right=heads[2:5], title=title, long=True)
+
+
+def _size(finding: Any) -> str:
+    return f"{next(iter(finding.sizes), '')} {finding.size:.2f}"
+
+
+def _before_after(finding: Any) -> str:
+    """Return what moved, shares as percentages, numbers as they are."""
+    numeric = any(what == "mean" for what, _, _ in finding.comparison) and not finding.values
+    parts = []
+    for what, before, after in finding.comparison:
+        as_share = not numeric or what == "missing"
+        sides = (f"{x:.1%}" if as_share else f"{x:.3g}" for x in (before, after))
+        parts.append(f"{cell(what)} {' → '.join(sides)}")
+    return ", ".join(parts)
 
 
 def studio(

@@ -11,6 +11,7 @@ from tabweave import Column, Counts, OneHot, Table, Weave
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
+from tabweave.engines import transform
 
 
 def table(seed=0, n=80, columns=4):
@@ -48,17 +49,34 @@ def coupling_distances(codes, column, s=5.0):
     return mean * (1 - f @ f) / (f @ mean @ f)
 
 
-def column_weights(codes):
-    """``max(√Σ_b SU⁺_ab, 0.01)^¼``, mean 1, by counting."""
-    raw = []
+def ties_and_trust(codes):
+    """``Σ_b SU⁺_ab`` and the trust in it, by counting."""
+    tied, trusted = [], []
     for a, x in enumerate(codes):
-        x, tied = x.tolist(), 0.0
+        x, own, total, freedom = x.tolist(), 0.0, 0.0, 0
         for y in (y.tolist() for b, y in enumerate(codes) if b != a):
             mutual = entropy(x) + entropy(y) - entropy(list(zip(x, y, strict=True)))
-            mutual -= (len(set(x)) - 1) * (len(set(y)) - 1) / (2 * len(x))
-            tied += 2 * max(0, mutual) / (entropy(x) + entropy(y))
-        raw.append(max(np.sqrt(tied), 0.01) ** 0.25)
-    return np.array(raw) / np.mean(raw)
+            free = (len(set(x)) - 1) * (len(set(y)) - 1)
+            own += 2 * max(0, mutual - free / (2 * len(x))) / (entropy(x) + entropy(y))
+            total, freedom = total + 2 * len(x) * mutual, freedom + free
+        deviations = (total - freedom) / np.sqrt(2 * freedom)
+        tied.append(own)
+        trusted.append(min(max((deviations - 2) / 2, 0), 1))
+    return np.array(tied), np.array(trusted)
+
+
+def column_weights(codes):
+    """``max(√(t_a s_a), 0.1)^¼``, mean 1."""
+    tied, trusted = ties_and_trust(codes)
+    raw = np.maximum(np.sqrt(tied * trusted), 0.1) ** 0.25
+    return raw / raw.mean()
+
+
+def value_differences(codes, a):
+    """Couplings as far as they are trusted, half of them at most; the rest is mismatch."""
+    share = ties_and_trust(codes)[1][a] / 2
+    d = coupling_distances(codes, a)
+    return share * d + (1 - share) * (1 - np.eye(len(d)))
 
 
 def coded(columns):
@@ -73,8 +91,7 @@ def test_distances_are_those_of_the_recipe(seed):
     weights, expected = column_weights(codes), 0
     np.testing.assert_allclose(list(weave.weights_.values()), weights)
     for a, name in enumerate(weave.counts_.names):
-        d = coupling_distances(codes, a)
-        values = weights[a] * (d + 1 - np.eye(len(d))) / 2
+        values = weights[a] * value_differences(codes, a)
         np.testing.assert_allclose(weave.value_distances(name) ** 2, values, atol=1e-8)
         assert weave.tables_.widths[a] <= weave.counts_.sizes[a] - 1
         expected = expected + values[np.ix_(codes[a], codes[a])]
@@ -118,8 +135,7 @@ def test_numbers_are_coupled_through_their_bins():
     codes = coded([X["job"], bins_of(X["pay"]), X["town"], bins_of(X["age"])])
     weights = column_weights(codes)
     np.testing.assert_allclose(list(weave.weights_.values()), weights)
-    d = coupling_distances(codes, 0)
-    expected = weights[0] * (d + 1 - np.eye(len(d))) / 2
+    expected = weights[0] * value_differences(codes, 0)
     np.testing.assert_allclose(weave.value_distances("job") ** 2, expected, atol=1e-8)
 
 
@@ -414,6 +430,19 @@ def test_a_column_that_depends_on_nothing_still_tells_rows_apart():
     X = {"a": a.astype(str), "b": ((a + (rng.random(300) < 0.1)) % 3).astype(str)}
     X["noise"] = noise.astype(str)
     weave = Weave().fit(X)
-    assert 0 < weave.weights_["noise"] < 0.5 * weave.weights_["a"]
+    assert 0 < weave.weights_["noise"] < 0.6 * weave.weights_["a"]
     rows = weave.transform({"a": ["0", "0"], "b": ["0", "0"], "noise": ["0", "1"]})
     assert np.linalg.norm(rows[0] - rows[1]) > 1e-3
+
+
+def test_grades_and_numbers_of_a_file_of_text_are_read_as_in_fit(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    kinds = {"grade": Column("grade", "ordinal", levels=("low", "mid", "high"))}
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame({**mixed(80), "grade": rng.choice(["low", "mid", "high"], 80)})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    weave = Weave(schema=kinds).fit(frame)
+    np.testing.assert_allclose(weave.transform(tmp_path / "rows.csv"), weave.transform(frame))
+    transform(weave, tmp_path / "rows.csv", tmp_path / "vectors.csv")
+    found = pandas.read_csv(tmp_path / "vectors.csv").to_numpy()
+    np.testing.assert_allclose(found, weave.transform(frame), atol=1e-9)

@@ -19,6 +19,7 @@ from tabweave import (
     NonBEND,
     OneHot,
     Schema,
+    SupervisedWeave,
     Table,
     ValueMetric,
     Weave,
@@ -430,3 +431,36 @@ def test_whole_rows_reach_the_embedders_that_need_them(embedder):
 def test_embedders_of_whole_rows_cannot_forget(how):
     with pytest.raises(ValueError, match="NonBEND learns from whole rows"):
         Windowed(NonBEND(), **how).partial_fit(rows())
+
+
+# -- numbers ------------------------------------------------------------------------------------
+
+
+def mixed_windows(n=4, size=60):
+    rng = np.random.default_rng(0)
+    rows = [
+        {"job": rng.choice(["cook", "judge"], size), "pay": rng.lognormal(i, 1, size)}
+        for i in range(n)
+    ]
+    return rows, [rng.choice(["u", "v"], size) for _ in range(n)]
+
+
+@pytest.mark.parametrize("embedder", [Weave(), SupervisedWeave()], ids=str)
+@pytest.mark.parametrize("window", [None, 2])
+def test_numbers_are_seen_through_the_bins_of_the_first_window(embedder, window):
+    rows, classes = mixed_windows()
+    stream = Windowed(embedder, window=window)
+    for part, y in zip(rows, classes, strict=True):
+        stream.partial_fit(part, y)
+    plain = clone(embedder).partial_fit(rows[0], classes[0])
+    first = plain.counts_
+    for part, y in zip(rows[1:], classes[1:], strict=True):
+        plain.partial_fit(part, y)
+    if window:
+        early = clone(embedder).partial_fit(rows[0], classes[0]).partial_fit(rows[1], classes[1])
+        assert stream.counts_ == plain.counts_ - early.counts_
+    else:
+        assert stream.counts_ == plain.counts_
+        np.testing.assert_array_equal(stream.transform(rows[2]), plain.transform(rows[2]))
+    assert stream.counts_.names == first.names
+    assert np.isfinite(stream.transform(rows[3])).all()

@@ -121,6 +121,8 @@ MODELS = {
     "UNTIE": lambda: UNTIE(2, schema=NOMINAL).fit(ROWS),
     "ValueMetric": lambda: ValueMetric("lin", schema=NOMINAL).fit(ROWS),
     "Weave": lambda: Weave(2, schema=Schema(NOMINAL)).fit(ROWS),
+    "WeaveClassifier": lambda: tabweave.WeaveClassifier(schema=NOMINAL).fit(ROWS, Y),
+    "WeaveRegressor": lambda: tabweave.WeaveRegressor(schema=NOMINAL).fit(ROWS, NUMBERS[:, 0]),
     "WeightedKNN": lambda: WeightedKNN(3, metric=Weave(schema=NOMINAL)).fit(ROWS, Y),
     "Windowed": lambda: streamed(Windowed(Weave(schema=NOMINAL), window=2, refresh=2)),
     # beside the public names

@@ -95,15 +95,14 @@ class SupervisedWeave(Derived, Weave):
     pseudo-counts of the prior; both are scaled to the column's rate of mismatches ``1 - Σf²``.
     Numbers are seen through the bins they fall in, straight between the means of two bins, both
     parts scaled to a mean of 1. The weights ``w_a`` are powers of bias-corrected symmetric
-    uncertainty with the classes, at least 1 % of
-    the largest. The discriminant is ridge regression of the classes on the values of all columns,
-    ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact from counts of pairs. For a numeric target the classes are
-    its bins, and points on a ladder (see :func:`tabweave.blocks.numbers.ladder`) stand for their
-    indicators.
+    uncertainty with the classes, at least 1 % of the largest. The discriminant is ridge regression
+    of the classes on the values of all columns, ``B = (C₀ + λI)⁻¹ Zᵀ(Y - Ȳ)``, exact from counts of
+    pairs. For a numeric target the classes are its bins, and points on a ladder (see
+    :func:`tabweave.blocks.numbers.ladder`) stand for their indicators.
 
-    ``fit_transform`` is cross-fitted, as that of scikit-learn's TargetEncoder: the target of a row
-    has no part in the row's vector, so that a model on top does not see its own answers.
-    ``fit(X, y).transform(X)`` is not.
+    ``fit_transform`` is cross-fitted, as that of scikit-learn's TargetEncoder: what teaches the
+    vector of a row leaves out its target, so that a model on top does not see its own answers (the
+    weights of columns and a few scales are those of all rows). ``fit(X, y).transform(X)`` is not.
 
     Examples
     --------

@@ -97,6 +97,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         self.__dict__.pop("_cache", None)
         self._choose(table, targets)
         remember_names(self, table.schema)
+        self._searched()
         return self
 
     def partial_fit(self, X: Any, y: Any, *, ids: Any = None) -> Self:
@@ -192,13 +193,17 @@ class _Neighbors(Derived, TabularInput, Estimator):
         check_is_fitted(self, "_stored")
         return self.embedder_._read_fitted(X)
 
-    def _neighbors(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return squared distances and numbers of the nearest stored rows."""
+    def _searched(self) -> tuple[np.ndarray, SimilarityIndex]:
+        """Return the numbers of the rows that are there, and an index of them."""
         if "_cache" not in vars(self):
             rows = np.flatnonzero(self._stored.alive)
             index = SimilarityIndex(self.embedder_.learn(), backend="exact")
             self._cache = rows, index.fit(take_rows(self._stored.table, rows))
-        rows, index = self._cache
+        return self._cache
+
+    def _neighbors(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """Return squared distances and numbers of the nearest stored rows."""
+        rows, index = self._searched()
         found = index.query(table, min(max(self.n_neighbors_), len(rows)))
         return found.distances**2, rows[found.ids]
 
@@ -300,11 +305,28 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     'no'
     """
 
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, ids: Any = None) -> Self:
+        """Add rows: counts and rows grow, the member of the family stays as it was chosen.
+
+        Parameters
+        ----------
+        X, y, ids
+            As in :meth:`fit`.
+        classes : array-like, optional
+            All classes there will be, if the first rows do not have them; for the first call.
+        """
+        self._announced = None if classes is None else np.unique(column_or_1d(classes))
+        try:
+            return super().partial_fit(X, y, ids=ids)
+        finally:
+            del self._announced
+
     def _checked_targets(self, y: Any, n_rows: int, first: bool = True) -> np.ndarray:
         labels = checked_labels(y, n_rows, type(self).__name__)
         check_classification_targets(labels)
         if first:
-            self.classes_ = np.unique(labels)
+            announced = vars(self).get("_announced")
+            self.classes_ = np.unique(labels) if announced is None else announced
             if len(self.classes_) < 2:
                 raise ValueError(
                     f"y has one class only, {self.classes_[0]!r}; a classifier needs two or more"
@@ -361,7 +383,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        winners = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[winners]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, calibrated on training rows."""

@@ -45,7 +45,7 @@ def run(output: Path, rows: int, seed: int) -> None:
         f"[bold]led24[/]: {rows} faulty seven-segment displays showing 10 digits; 7 columns are "
         "segments (10 % wrong), 17 are coin flips. Nothing below sees a label before scoring."
     )
-    embedders = {"one-hot": OneHot(), "Weave": Weave(n_clusters=10)}
+    embedders = {"one-hot": OneHot(), "Weave": Weave()}
     scores, maps = {}, {}
     with console.status("embedding, clustering, searching neighbours ..."):
         for name, embedder in embedders.items():
@@ -53,7 +53,7 @@ def run(output: Path, rows: int, seed: int) -> None:
     console.print(_text_table(scores))
     draw(output, maps, digits.y, embedders["Weave"].weights_)
     console.print(
-        "Weave weighs the seven segments two to three times the coin flips, because they depend on "
+        "Weave weighs the seven segments more than the coin flips, because they depend on "
         f"each other.\nPicture: [bold]{output.resolve()}[/]"
     )
 

@@ -191,7 +191,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
 
     def _read(self, X: Any) -> Table:
         check_is_fitted(self, "_stored")
-        return self.embedder_._read_fitted(X)
+        return self.embedder_._read_asked(X)
 
     def _searched(self) -> tuple[np.ndarray, SimilarityIndex]:
         """Return the numbers of the rows that are there, and an index of them."""

@@ -9,9 +9,10 @@ outliers do not rule.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -30,9 +31,89 @@ Levels = Mapping[str, tuple[Label, ...]]
 Moments = Sequence[tuple[float, float, float]]  # of each column: how many, mean, variance
 
 
+class NumberColumns(Block):
+    """Columns of numbers, or of grades that are read as their ranks, each with its coordinates.
+
+    A subclass says how many coordinates a column has (``widths``), how to write those of some
+    numbers (``_put``), what is left of it if some columns count only (``_of``), and how another
+    system computes them (``_line``).
+    """
+
+    if TYPE_CHECKING:  # fields in the subclasses
+
+        @property
+        def levels(self) -> Levels:
+            """The levels of the columns that hold grades."""
+
+    @property
+    @abstractmethod
+    def widths(self) -> list[int]:
+        """Number of coordinates of each column."""
+
+    @abstractmethod
+    def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
+        """Write the coordinates of a column's numbers; NaN is missing."""
+
+    @abstractmethod
+    def _of(self, chosen: list[int]) -> Self:
+        """Return the block of some columns."""
+
+    @abstractmethod
+    def _line(self, j: int) -> Line:
+        """Return how to compute the coordinates of a column."""
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return sum(self.widths)
+
+    def parts(self) -> list[Block]:
+        """Return a block for each column."""
+        return [self] if len(self.names) == 1 else [self._of([j]) for j in range(len(self.names))]
+
+    def only(self, names: Iterable[str]) -> Block | None:
+        """Return the block of some columns."""
+        kept = set(names)
+        chosen = [j for j, name in enumerate(self.names) if name in kept]
+        return self._of(chosen) if chosen else None
+
+    @property
+    def by_value(self) -> bool:
+        """Whether there is one column, of grades."""
+        return len(self.names) == 1 and self.names[0] in self.levels
+
+    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the points of the grades of the one column there is, a missing one last."""
+        (name,) = self.names
+        ranks = ranks_of(column, name, self.levels[name], unknown)
+        out = np.empty((len(ranks) + 1, self.width))
+        self._put(0, np.append(ranks, np.nan), out)
+        return out
+
+    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
+        """Read the numbers of a table."""
+        numbers = [numbers_of(table, name, self.levels, unknown) for name in self.names]
+        ends = np.cumsum([0, *self.widths]).tolist()
+
+        def write(some: slice, out: np.ndarray) -> None:
+            for j, values in enumerate(numbers):
+                self._put(j, values[some], out[:, ends[j] : ends[j + 1]])
+
+        return write
+
+    def export(self, unknown: Unknown = "centroid") -> list[Step]:
+        """Return a line for each column of numbers, and a lookup for each column of grades."""
+        return [
+            graded(self._of([j]), name, self.levels[name], unknown)
+            if name in self.levels
+            else self._line(j)
+            for j, name in enumerate(self.names)
+        ]
+
+
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Standard(Block):
+class Standard(NumberColumns):
     """Numbers with mean 0 and variance 1, times a weight; a missing one lies at the mean.
 
     Attributes
@@ -66,65 +147,21 @@ class Standard(Block):
         return cls(names=list(names), mean=mean, factor=factor * np.sqrt(weights), inertia=inertia)
 
     @property
-    def width(self) -> int:
-        """Number of coordinates."""
-        return self.each * len(self.names)
+    def widths(self) -> list[int]:
+        """Number of coordinates of each column."""
+        return [self.each] * len(self.names)
 
     def feature_names(self) -> list[str]:
         """Return the columns: each has one coordinate."""
         return list(self.names)
 
-    def parts(self) -> list[Block]:
-        """Return a block for each column."""
-        if len(self.names) == 1:
-            return [self]
-        return [self._of([j]) for j in range(len(self.names))]
-
-    def only(self, names: Iterable[str]) -> Block | None:
-        """Return the block of some columns."""
-        kept = set(names)
-        chosen = [j for j, name in enumerate(self.names) if name in kept]
-        return self._of(chosen) if chosen else None
-
-    @property
-    def by_value(self) -> bool:
-        """Whether there is one column, of grades."""
-        return len(self.names) == 1 and self.names[0] in self.levels
-
-    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the points of the grades of the one column there is, and the mean last."""
-        (name,) = self.names
-        ranks = ranks_of(column, name, self.levels[name], unknown)
-        out = np.empty((len(ranks) + 1, self.each))
-        self._put(0, np.append(ranks, np.nan), out)
-        return out
-
     def _of(self, chosen: list[int]) -> Self:
         names = [self.names[j] for j in chosen]
         return replace(self, names=names, mean=self.mean[chosen], factor=self.factor[chosen])
 
-    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
-        """Read the numbers of a table."""
-        numbers = [numbers_of(table, name, self.levels, unknown) for name in self.names]
-
-        def write(rows: slice, out: np.ndarray) -> None:
-            for j, values in enumerate(numbers):
-                self._put(j, values[rows], out[:, j * self.each : (j + 1) * self.each])
-
-        return write
-
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         scaled = (values - self.mean[j]) * self.factor[j] * self.scale
         out[:, 0] = np.where(np.isnan(scaled), 0, scaled)
-
-    def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return a line for each column of numbers, and a lookup for each column of grades."""
-        return [
-            graded(self._of([j]), name, self.levels[name], unknown)
-            if name in self.levels
-            else self._line(j)
-            for j, name in enumerate(self.names)
-        ]
 
     def _line(self, j: int) -> Line:
         factor = float(self.factor[j]) * self.scale
@@ -187,7 +224,7 @@ class Absolute(Standard):
 
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Curves(Block):
+class Curves(NumberColumns):
     """Numbers on curves that are straight between knots, a number of coordinates for each column.
 
     Attributes
@@ -218,53 +255,14 @@ class Curves(Block):
         """Number of coordinates of each column."""
         return [rows.shape[1] for rows in self.rows]
 
-    @property
-    def width(self) -> int:
-        """Number of coordinates."""
-        return sum(self.widths)
-
     def feature_names(self) -> list[str]:
         """Return the column and a number for each coordinate."""
         pairs = zip(self.names, self.widths, strict=True)
         return [f"{name}_{i}" for name, width in pairs for i in range(width)]
 
-    def parts(self) -> list[Block]:
-        """Return a block for each column."""
-        return [self] if len(self.names) == 1 else [self._of([j]) for j in range(len(self.names))]
-
-    def only(self, names: Iterable[str]) -> Block | None:
-        """Return the block of some columns."""
-        kept = set(names)
-        chosen = [j for j, name in enumerate(self.names) if name in kept]
-        return self._of(chosen) if chosen else None
-
-    def _of(self, chosen: list[int]) -> Curves:
+    def _of(self, chosen: list[int]) -> Self:
         fields: dict[str, Any] = {n: [getattr(self, n)[j] for j in chosen] for n in _OF_A_COLUMN}
         return replace(self, **fields)
-
-    @property
-    def by_value(self) -> bool:
-        """Whether there is one column, of grades."""
-        return len(self.names) == 1 and self.names[0] in self.levels
-
-    def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
-        """Return the points of the grades of the one column there is, a missing one last."""
-        (name,) = self.names
-        ranks = ranks_of(column, name, self.levels[name], unknown)
-        out = np.empty((len(ranks) + 1, self.width))
-        self._put(0, np.append(ranks, np.nan), out)
-        return out
-
-    def writer(self, table: Table, dtype: np.dtype, unknown: Unknown) -> Writer:
-        """Read the numbers of a table."""
-        numbers = [numbers_of(table, name, self.levels, unknown) for name in self.names]
-        ends = np.cumsum([0, *self.widths]).tolist()
-
-        def write(some: slice, out: np.ndarray) -> None:
-            for j, values in enumerate(numbers):
-                self._put(j, values[some], out[:, ends[j] : ends[j + 1]])
-
-        return write
 
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         from tabweave.blocks.kernels import put_pieces
@@ -275,15 +273,6 @@ class Curves(Block):
         """Return what each column brings on its own."""
         alone = {name: self._of([j]) for j, name in enumerate(self.names)}
         return {name: one.coordinates(table, unknown=unknown) for name, one in alone.items()}
-
-    def export(self, unknown: Unknown = "centroid") -> list[Step]:
-        """Return curves for each column of numbers, and a lookup for each column of grades."""
-        return [
-            graded(self._of([j]), name, self.levels[name], unknown)
-            if name in self.levels
-            else self._line(j)
-            for j, name in enumerate(self.names)
-        ]
 
     def _line(self, j: int) -> Line:
         """Return the same curves as sums, of numbers brought near 0 so that little is lost."""

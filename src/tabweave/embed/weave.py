@@ -389,7 +389,7 @@ def tie_weights(tied: np.ndarray, trusted: np.ndarray) -> np.ndarray:
 def coupling_gram(
     counts: Counts,
     column: int,
-    landmark_ids: np.ndarray,
+    marks: np.ndarray,
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
 ) -> np.ndarray:
@@ -400,12 +400,12 @@ def coupling_gram(
     """
     f = counts.frequencies[column]
     share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
-    total, n_kernels = np.zeros((len(f), len(landmark_ids))), 0
-    for block in couplings.column_blocks(counts, column, landmark_ids, kernels, smoothing):
-        total += block.gram / block.inertia(f, landmark_ids)
+    total, n_kernels = np.zeros((len(f), len(marks))), 0
+    for block in couplings.column_blocks(counts, column, marks, kernels, smoothing):
+        total += block.gram / block.inertia(f, marks)
         n_kernels += 1
     if not n_kernels:
-        return couplings.identity_block(len(f), landmark_ids).gram / 2
+        return couplings.identity_block(len(f), marks).gram / 2
     return total * ((1 - share @ share) / 2 / n_kernels)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
@@ -39,6 +39,14 @@ _REFERENCE = 10_000  # rows at most among which neighbours are looked for when m
 _FEW = 10  # rows below which nothing is compared
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
+
+
+class Near(NamedTuple):
+    """Rows that were asked about, and of each the squared distances and numbers of the nearest."""
+
+    asked: np.ndarray
+    squared: np.ndarray
+    rows: np.ndarray
 
 
 class _Neighbors(Derived, TabularInput, Estimator):
@@ -171,8 +179,9 @@ class _Neighbors(Derived, TabularInput, Estimator):
                 apart = _split_distances(block, model, table, asked, others)
                 extra = self._extra(model, pairs, table)
                 for share in (d for p, d in members if p == power):
-                    near = nearest(apart[0] + share * apart[1], max(ks))
-                    for key, votes in self._votes(near, others, asked, targets, ks, extra).items():
+                    squared, rows = nearest(apart[0] + share * apart[1], max(ks))
+                    near = Near(asked, squared, others[rows])
+                    for key, votes in self._votes(near, targets, ks, extra).items():
                         out.setdefault((power, share, *key), []).append((asked, votes))
         pairs = {key: zip(*parts, strict=True) for key, parts in out.items()}
         return {
@@ -346,17 +355,10 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         return None
 
     def _votes(
-        self,
-        near: tuple[np.ndarray, np.ndarray],
-        others: np.ndarray,
-        asked: np.ndarray,
-        targets: np.ndarray,
-        ks: Sequence[int],
-        extra: None,
+        self, near: Near, targets: np.ndarray, ks: Sequence[int], extra: None
     ) -> dict[tuple[Any, ...], np.ndarray]:
-        squared, rows = near
-        labels = targets[others[rows]]
-        return {(k,): self._shares(squared, labels, (k,)) for k in ks}
+        labels = targets[near.rows]
+        return {(k,): self._shares(near.squared, labels, (k,)) for k in ks}
 
     def _shares(self, squared: np.ndarray, labels: np.ndarray, ks: Sequence[int]) -> np.ndarray:
         """Return each class's share in the votes."""
@@ -456,22 +458,15 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return np.zeros(table.n_rows) if block is None else block.coordinates(table)[:, 0]
 
     def _votes(
-        self,
-        near: tuple[np.ndarray, np.ndarray],
-        others: np.ndarray,
-        asked: np.ndarray,
-        targets: np.ndarray,
-        ks: Sequence[int],
-        extra: np.ndarray,
+        self, near: Near, targets: np.ndarray, ks: Sequence[int], extra: np.ndarray
     ) -> dict[tuple[Any, ...], np.ndarray]:
-        squared, rows = near
         out = {}
         for k in ks:
-            weights = vote_weights(squared, (k,), self.sharpness)
+            weights = vote_weights(near.squared, (k,), self.sharpness)
             for share in LINEAR:
                 left = targets - share * extra
-                means = (weights * left[others[rows]]).sum(axis=1)
-                out[k, share] = means + share * extra[asked]
+                means = (weights * left[near.rows]).sum(axis=1)
+                out[k, share] = means + share * extra[near.asked]
         return out
 
     def _best(

@@ -1,6 +1,7 @@
 """The house, in numbers: what a reader of the listing is promised."""
 
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -36,6 +37,21 @@ def test_every_room_says_what_it_is():
 
 def test_there_are_few_files():
     assert len(list(SOURCE.rglob("*.py"))) <= 170
+
+
+def test_no_six_lines_stand_twice():
+    """Lines with a word in them, imports and comments aside; runs of six, wherever they begin."""
+    first = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        lines = [
+            (number, " ".join(line.split()))
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+            if re.search(r"\w", line) and not re.match(r"\s*(#|import |from )", line)
+        ]
+        for start in range(len(lines) - 5):
+            run = tuple(text for _, text in lines[start : start + 6])
+            here = f"{path.relative_to(SOURCE)}:{lines[start][0]}"
+            assert first.setdefault(run, here) == here, f"{here} repeats {first[run]}"
 
 
 @pytest.mark.parametrize("name", public_classes())

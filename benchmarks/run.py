@@ -37,6 +37,8 @@ STEPS: dict[str, list[str]] = {
     "report_speed": [],
     "scale": [],
     "peers": [],
+    "arena": [],
+    "neighbors_speed": [],
     "nonbend_speed": PEERS,
     "mixed": PEERS,
     "verify": [],

@@ -179,7 +179,8 @@ class TestRegressor:
         apart = model.embedder_.pairwise_distances(X[300:], X[:300]) ** 2
         squared, where = nearest(apart, max(model.n_neighbors_))
         weights = vote_weights(squared, model.n_neighbors_, 4.0)
-        line = model._along(model._read(X))
+        pairs = model.embedder_._coupled().class_pairs.astype(float)
+        line = model._line(model.embedder_, pairs)(model._read(X))
         left = (y - 0.5 * line)[where]
         expected = (weights * left).sum(axis=1) + 0.5 * line[300:]
         np.testing.assert_allclose(model.predict(X[300:]), expected, atol=1e-9)

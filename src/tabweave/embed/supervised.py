@@ -231,11 +231,6 @@ class SupervisedWeave(Derived, Weave):
             self._cache = self.counts_, found, self.landmarks_
         return self._cache[1:]
 
-    def _coupled(self) -> Counts:
-        """Return the counts of values and bins."""
-        assert self.counts_.schema is not None
-        return self.counts_.select([c.name for c in self.counts_.schema.categorical])
-
     def _taught(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
         points = self.target_.points(coupled)

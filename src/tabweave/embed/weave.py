@@ -155,7 +155,6 @@ class Weave(ValueEmbedder):
 
     numbers_: Curves | None
     _numbering: Numbering
-    _axes: np.ndarray | None
 
     # -- counting: numbers also in bins ----------------------------------------------------
 
@@ -231,6 +230,11 @@ class Weave(ValueEmbedder):
     def _check_kinds(self, schema: Schema) -> None:
         """Every kind of column is read."""
 
+    def _coupled(self) -> Counts:
+        """Return the counts of values and bins."""
+        assert self.counts_.schema is not None
+        return self.counts_.select([c.name for c in self.counts_.schema.categorical])
+
     def _valued(self) -> list[str]:
         """Return the columns whose values have tables."""
         return [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
@@ -248,9 +252,8 @@ class Weave(ValueEmbedder):
     # -- learning --------------------------------------------------------------------------
 
     def _learn_all(self) -> None:
-        counts = self.counts_
-        check_clusters(self.n_clusters, counts)
-        coupled = counts.select([c.name for c in counts.schema.categorical])  # type: ignore[union-attr]
+        check_clusters(self.n_clusters, self.counts_)
+        coupled = self._coupled()
         tied, trusted = ties(coupled)
         self.weights_ = self._by_column(coupled.names, tie_weights(tied, trusted))
         self._weave(coupled, self.weights_, self._by_column(coupled.names, trusted))

@@ -114,10 +114,10 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
             A class for each row.
         """
         self._validate_params()
-        labels = _checked_classes(y)
+        labels = checked_target(y, type(self).__name__)
+        check_classification_targets(labels)
         table = fit_metric(self, X, labels, None, self.schema)
-        if len(labels) != table.n_rows:
-            raise ValueError(f"y has {len(labels)} labels for {table.n_rows} rows of X")
+        check_length(labels, table.n_rows)
         self.classes_, self._labels = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -273,20 +273,25 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         return tags
 
 
-def _checked_classes(y: Any) -> np.ndarray:
-    """Return the classes as an array; say which row has none."""
+def checked_target(y: Any, who: str) -> np.ndarray:
+    """Return a target for each row as an array; say which row has none."""
     if y is None:
-        raise ValueError("WeightedKNN requires y to be passed, but the target y is None")
+        raise ValueError(f"{who} requires y to be passed, but the target y is None")
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(
             f"Input y contains NaN or infinity: row {row} is {labels[row]}; drop the row or give "
-            "it a class"
+            "it a target"
         )
     if labels.dtype.kind == "O":
         for row, label in enumerate(labels.tolist()):
             if canonical(label) is None:
-                raise ValueError(f"y of row {row} is missing; drop the row or give it a class")
-    check_classification_targets(labels)
+                raise ValueError(f"y of row {row} is missing; drop the row or give it a target")
     return labels
+
+
+def check_length(labels: np.ndarray, n_rows: int) -> None:
+    """Raise unless there is a target for each row."""
+    if len(labels) != n_rows:
+        raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X")

@@ -8,7 +8,7 @@ weights, and every distance a sum over columns. Rows can be added and forgotten 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -26,8 +26,8 @@ from tabweave.counts.counts import Counts
 from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, take_rows
-from tabweave.rows.vocabulary import canonical
 from tabweave.search.index import SimilarityIndex, Stored
+from tabweave.search.knn import check_length, checked_target
 from tabweave.search.scan import Derived
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80)
@@ -331,7 +331,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
             del self._announced
 
     def _checked_targets(self, y: Any, n_rows: int, first: bool = True) -> np.ndarray:
-        labels = checked_labels(y, n_rows, type(self).__name__)
+        labels = checked_target(y, type(self).__name__)
+        check_length(labels, n_rows)
         check_classification_targets(labels)
         if first:
             announced = vars(self).get("_announced")
@@ -432,7 +433,8 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     """
 
     def _checked_targets(self, y: Any, n_rows: int, first: bool = True) -> np.ndarray:
-        values = checked_labels(y, n_rows, type(self).__name__)
+        values = checked_target(y, type(self).__name__)
+        check_length(values, n_rows)
         try:
             return values.astype(np.float64)
         except (TypeError, ValueError):
@@ -453,9 +455,15 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         assert model.counts_.classes is not None
         return model.target_.centres(model.counts_.classes)[:, None]
 
-    def _extra(self, model: SupervisedWeave, pairs: np.ndarray, table: Table) -> np.ndarray:
+    def _line(self, model: SupervisedWeave, pairs: np.ndarray) -> Callable[[Table], np.ndarray]:
+        """Return the linear prediction that counts with classes teach."""
         block = model.regression(pairs, self._points(model))
-        return np.zeros(table.n_rows) if block is None else block.coordinates(table)[:, 0]
+        if block is None:
+            return lambda table: np.zeros(table.n_rows)
+        return lambda table: block.coordinates(table)[:, 0]
+
+    def _extra(self, model: SupervisedWeave, pairs: np.ndarray, table: Table) -> np.ndarray:
+        return self._line(model, pairs)(table)
 
     def _votes(
         self, near: Near, targets: np.ndarray, ks: Sequence[int], extra: np.ndarray
@@ -484,12 +492,6 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _without_validation(self) -> None:
         self.linear_ = 0.0
 
-    def _along(self, table: Table) -> np.ndarray:
-        """Return the linear prediction of rows."""
-        pairs = self.embedder_._coupled().class_pairs
-        assert pairs is not None
-        return self._extra(self.embedder_, pairs.astype(float), table)
-
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""
         table = self._read(X)
@@ -497,13 +499,13 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         weights = vote_weights(squared, self.n_neighbors_, self.sharpness)
         if not self.linear_:
             return np.asarray((weights * self._targets[rows]).sum(axis=1))
+        pairs = self.embedder_._coupled().class_pairs
+        assert pairs is not None
+        line = self._line(self.embedder_, pairs.astype(float))
         known, inverse = np.unique(rows, return_inverse=True)
-        both = np.concatenate(
-            [self._along(part) for part in (take_rows(self._stored.table, known), table)]
-        )
-        line, asked = self.linear_ * both[: len(known)], self.linear_ * both[len(known) :]
-        left = (self._targets[known] - line)[inverse.reshape(rows.shape)]
-        return np.asarray((weights * left).sum(axis=1) + asked)
+        left = self._targets[known] - self.linear_ * line(take_rows(self._stored.table, known))
+        near = left[inverse.reshape(rows.shape)]
+        return np.asarray((weights * near).sum(axis=1) + self.linear_ * line(table))
 
 
 # -- votes --------------------------------------------------------------------------------------
@@ -586,23 +588,3 @@ def probabilities(votes: np.ndarray, floor: float, exponent: float) -> np.ndarra
     """Return ``(v + floor)^exponent``, scaled to 1."""
     out = (votes + floor) ** exponent
     return np.asarray(out / out.sum(axis=1, keepdims=True))
-
-
-def checked_labels(y: Any, n_rows: int, who: str) -> np.ndarray:
-    """Return a target for each row as an array; say which row has none."""
-    if y is None:
-        raise ValueError(f"{who} requires y to be passed, but the target y is None")
-    labels = column_or_1d(y, warn=True)
-    if len(labels) != n_rows:
-        raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(
-            f"Input y contains NaN or infinity: row {row} is {labels[row]}; drop the row or give "
-            "it a target"
-        )
-    if labels.dtype.kind == "O":
-        for row, label in enumerate(labels.tolist()):
-            if canonical(label) is None:
-                raise ValueError(f"y of row {row} is missing; drop the row or give it a target")
-    return labels

@@ -7,15 +7,16 @@ reports, the command line); what a schema declares is never asked. In words:
 - Datetimes, and ISO text all of whose values are dates or times, are ``datetime``; durations are
   numbers.
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
-  or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits with a
-  leading zero are codes.
+  or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits are codes,
+  and ``nominal``, if one has a leading zero, or if there are at most 20 of them, all whole.
 - Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
   whose name says so (``zip``, ``code``, ``id``), two values only, or a few values of three digits
   or more that are neither round nor near each other (200, 301, 404).
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
   numbers that count rows, an ``id`` whose values hardly repeat, the index of pandas. A table of
   less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
-- A constant column says nothing, and counts for nothing.
+- A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
+  nothing as long as it is constant.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
 """
 
@@ -31,6 +32,7 @@ import numpy as np
 Rules = Literal["whole", "first"]  # whether all rows are at hand, or the first of a stream
 FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
 _FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
+_MANY_ROWS = 10_000  # that are as good as all
 _DISTINCT = 0.95
 _MOST_CODES = 20
 MISSING_WORDS = frozenset(
@@ -123,7 +125,7 @@ class Verdict(NamedTuple):
 def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     """Return what a column of numbers or values is; None if it is what its type says."""
     enough = n_rows >= (FEW_ROWS if rules == "whole" else _FIRST_ROWS)
-    least = _DISTINCT if rules == "whole" else 1.0
+    least = _DISTINCT if rules == "whole" or n_rows >= _MANY_ROWS else 1.0
     if hasattr(data, "values"):
         return _judge_numbers(name, data.values, least) if enough else None
     if hasattr(data, "starts"):
@@ -138,7 +140,7 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
     if is_iso(labels):
         return Verdict("datetime", "ISO text")
     written = numbers_written(labels)
-    if written is not None and not CODE_NAMES.search(name):
+    if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
     present = len(data.codes)
     if None in data.labels:
@@ -148,6 +150,11 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
     if written is not None or has_leading_zeros(labels):
         return Verdict("nominal", "digits that are codes")
     return None
+
+
+def _is_few_digits(labels: Sequence[str]) -> bool:
+    """Tell whether texts are a few whole numbers, as those of codes are."""
+    return len(labels) <= _MOST_CODES and all(label.strip().isdecimal() for label in labels)
 
 
 def is_one_word(labels: Sequence[str]) -> bool:

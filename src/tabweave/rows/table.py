@@ -25,7 +25,17 @@ from tabweave.rows.frames import (
     sets,
 )
 from tabweave.rows.frames import numbers as cells_numbers
-from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, Rules, judge, numbers_written
+from tabweave.rows.kinds import (
+    CODE_NAMES,
+    FEW_ROWS,
+    MISSING_WORDS,
+    Finding,
+    Kinds,
+    Rules,
+    Verdict,
+    judge,
+    numbers_written,
+)
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
 __all__ = ["KINDS", "Codes", "Column", "Kind", "Numbers", "Schema", "Sets", "Table"]
@@ -203,6 +213,8 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
         verdict = judge(column.name, data, table.n_rows, rules) if asks else None
         if column.name in asked:
             column = replace(column, judged=True)
+            if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
+                verdict = Verdict(column.kind, "constant", aside=True, decimal=column.decimal)
         if verdict is not None:
             column = replace(
                 column,
@@ -218,6 +230,8 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
             data = _column(by_name[column.name], column, table.schema)
         kept.append(column)
         parts.append(data)
+    if not kept and all(column.why == "constant" for column in aside):
+        return table  # there is nothing to tell, and nothing else
     if not kept:
         named = ", ".join(f"{column.name!r} ({column.why})" for column in aside)
         raise ValueError(
@@ -245,7 +259,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         return True
     words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
-    return repeats and any(word[:1].isalpha() and len(word) > 4 for word in words)
+    return repeats and any(w[:1].isalpha() and w.lower() not in MISSING_WORDS for w in words)
 
 
 def _with_zone(column: Column, cells: Any) -> Column:

@@ -26,8 +26,8 @@ from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import in_memory
-from tabweave.rows.kinds import Finding, Kinds, aside_line
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
+from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import Label, Vocabulary, types_of
 
 
@@ -337,11 +337,11 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         set aside: id (counts the rows)
         """
         check_is_fitted(self, "counts_")
-        constant = {name for name in self.schema_.names if self._is_constant(name)}
+        own = {column.name for column in self._own_columns()}
         found = [
-            Finding(c.name, c.kind, "constant", c.why == "declared")
-            if c.name in constant
-            else Finding(c.name, c.kind, c.why or c.kind)
+            Finding(c.name, c.kind, c.why or c.kind)
+            if c.name in own
+            else Finding(c.name, c.kind, "constant", False)
             for c in self.schema_.columns
         ]
         for column in self.schema_.aside:
@@ -349,12 +349,21 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             found.insert(at, Finding(column.name, column.kind, column.why, False))
         return Kinds(found)
 
+    def _own_columns(self) -> list[Column]:
+        """Return the columns that count: not those that were constant so far, unless declared."""
+        columns = list(self.schema_.columns)
+        if not self._rules or self.counts_.n < FEW_ROWS:
+            return columns
+        vary = [c for c in columns if c.why == "declared" or not self._is_constant(c.name)]
+        return vary or columns
+
     def _is_constant(self, name: str) -> bool:
         counts = self.counts_
         if name in counts.names:
-            return len(counts.labels[counts.vocabulary.index(name)]) < 2 < counts.n
+            times = counts.value_counts[counts.span(name)]
+            return len(times) < 2 and all(times == counts.n)  # a set may be empty
         n, _, variance = counts.moments(name)
-        return counts.n > 2 and (n == 0 or (n == counts.n and variance == 0))
+        return n == 0 or (n == counts.n and variance == 0)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = str(super().__repr__(N_CHAR_MAX))

@@ -295,11 +295,11 @@ class MixedEmbedder(Embedder):
         return float(np.sqrt(weight * n_columns / inertia)) if inertia > 0 else 1.0
 
     def _valued(self) -> list[str]:
-        return [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
+        return [c.name for c in self._own_columns() if c.kind in ("nominal", "set")]
 
     def _numbered(self) -> list[str]:
         kinds = ("numeric", "ordinal", "datetime")
-        return [c.name for c in self.schema_.columns if c.kind in kinds]
+        return [c.name for c in self._own_columns() if c.kind in kinds]
 
     def _coupled(self) -> list[str]:
         """Return the columns that the categorical embedder sees."""

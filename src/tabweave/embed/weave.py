@@ -246,19 +246,18 @@ class Weave(ValueEmbedder):
     def _coupled(self) -> Counts:
         """Return the counts of values and bins, and of the cycles that datetimes show."""
         assert self.counts_.schema is not None
-        shown = set(self._parts())
-        return self.counts_.select(
-            [
-                c.name
-                for c in self.counts_.schema.categorical
-                if c.name not in self._numbering.cycles or c.name in shown
-            ]
-        )
+        counted = [c.name for c in self.counts_.schema.categorical]
+        parts = self._parts()
+        return self.counts_.select([name for name in counted if self._part(name) in parts])
+
+    def _part(self, counted: str) -> str:
+        """Return the column, or part of one, that a counted column is of."""
+        return counted if counted in self.schema_.names else counted.removesuffix(BINNED)
 
     def _parts(self) -> dict[str, str]:
         """Return what is coupled of each column, and whose it is: datetimes have several parts."""
         out = {}
-        for column in self.schema_.columns:
+        for column in self._own_columns():
             out[column.name] = column.name
             if column.kind == "datetime":
                 for cycle in lasting_cycles(self.counts_, column.name):
@@ -267,7 +266,8 @@ class Weave(ValueEmbedder):
 
     def _valued(self) -> list[str]:
         """Return the columns whose values have tables."""
-        return [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
+        own = self._own_columns()
+        return [c.name for c in own if c.kind in ("nominal", "set")]
 
     def _numbered(self) -> list[str]:
         """Return the columns, or parts of them, that lie on curves."""
@@ -276,17 +276,16 @@ class Weave(ValueEmbedder):
 
     def _by_part(self, counted: Sequence[str], weights: np.ndarray) -> dict[str, float]:
         """Return the weight of each column or part of one; that of its bins for one of numbers."""
-        own = (n if n in self.schema_.names else n.removesuffix(BINNED) for n in counted)
-        return dict(zip(own, weights.tolist(), strict=True))
+        return dict(zip(map(self._part, counted), weights.tolist(), strict=True))
 
     def _shared(self, weights: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
         """Return the weight of each column, mean 1, and of each part: of its column, its share."""
         parts = self._parts()
-        if len(parts) == len(self.schema_):
-            return weights, weights
         sizes = Counter(parts.values())
+        if len(parts) == len(sizes):
+            return weights, weights
         shares = {part: weights[part] / sizes[column] for part, column in parts.items()}
-        columns = dict.fromkeys(self.schema_.names, 0.0)
+        columns = dict.fromkeys(sizes, 0.0)
         for part, column in parts.items():
             columns[column] += shares[part]
         factor = len(columns) / max(sum(columns.values()), 1e-300)

@@ -29,7 +29,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-Rules = Literal["whole", "first"]  # whether all rows are at hand, or the first of a stream
+# Whether all rows are at hand or the first of a stream; "all" sets nothing aside.
+Rules = Literal["whole", "first", "all"]
 FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
 _FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
 _MANY_ROWS = 10_000  # that are as good as all
@@ -124,8 +125,8 @@ class Verdict(NamedTuple):
 
 def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     """Return what a column of numbers or values is; None if it is what its type says."""
-    enough = n_rows >= (FEW_ROWS if rules == "whole" else _FIRST_ROWS)
-    least = _DISTINCT if rules == "whole" or n_rows >= _MANY_ROWS else 1.0
+    enough = n_rows >= (_FIRST_ROWS if rules == "first" else FEW_ROWS)
+    least = 1.0 if rules == "first" and n_rows < _MANY_ROWS else _DISTINCT
     if hasattr(data, "values"):
         return _judge_numbers(name, data.values, least) if enough else None
     if hasattr(data, "starts"):
@@ -189,7 +190,9 @@ def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | Non
 def counts_rows(values: np.ndarray) -> bool:
     """Tell whether distinct whole numbers are 1, 2, 3 … in any order, or rise with few gaps."""
     span = np.ptp(values)
-    return bool(span < 1.1 * len(values) or (span < 10 * len(values) and (np.diff(values) > 0).all()))
+    return bool(
+        span < 1.1 * len(values) or (span < 10 * len(values) and (np.diff(values) > 0).all())
+    )
 
 
 def _look_like_codes(distinct: np.ndarray, n: int) -> bool:

@@ -38,7 +38,7 @@ from tabweave.rows.kinds import (
 )
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
-__all__ = ["KINDS", "Codes", "Column", "Kind", "Numbers", "Schema", "Sets", "Table"]
+__all__ = ["KINDS", "Codes", "Column", "Datetimes", "Kind", "Numbers", "Schema", "Sets", "Table"]
 
 
 @storable
@@ -56,9 +56,23 @@ class Codes:
 @storable
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A numeric column: float64, NaN where missing; of datetimes, seconds since 1970."""
+    """A numeric column: float64, NaN where missing."""
 
     values: np.ndarray
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Datetimes(Numbers):
+    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing."""
+
+    def text(self, seconds: float) -> str | None:
+        """Return one of its datetimes as ISO text, without a time if all of them are dates."""
+        if np.isnan(seconds):
+            return None
+        moment = str(np.datetime64(round(seconds * 1e6), "us"))
+        dates = not (self.values % 86_400 > 0).any()
+        return moment[:10] if dates else moment[:19].replace("T", " ")
 
 
 @storable
@@ -116,10 +130,10 @@ class Table:
             name: other columns are ignored, a missing one is an error.
         numbers : {"numeric", "nominal"}
             What an undeclared column of numbers or datetimes is.
-        rules : {"whole", "first"}, optional
+        rules : {"whole", "first", "all"}, optional
             Whether to look at the values of undeclared columns, too, and to set identifiers aside:
             :mod:`tabweave.rows.kinds` has the rules, :meth:`kinds` says what they found. "first"
-            are the first rows of a stream, from which less follows.
+            are the first rows of a stream, from which less follows; "all" sets nothing aside.
         """
         schema = Schema.of(schema)
         if isinstance(X, Table):
@@ -184,7 +198,7 @@ class Table:
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     """Return what a column is, as the rules see it unless it was declared or judged before."""
-    if n_rows > 1 and is_constant(data):
+    if n_rows >= FEW_ROWS and is_constant(data):
         return Finding(column.name, column.kind, "constant", column.why == "declared")
     decided = column.judged or column.why in _DECIDED
     if column.why == DATETIMES:
@@ -211,7 +225,9 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
     for position, (column, data) in enumerate(table):
         asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
         verdict = judge(column.name, data, table.n_rows, rules) if asks else None
-        if column.name in asked:
+        if verdict is not None and verdict.aside and rules == "all":
+            verdict = None
+        elif column.name in asked:
             column = replace(column, judged=True)
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, decimal=column.decimal)
@@ -408,7 +424,7 @@ def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
     gaps = np.flatnonzero(np.isnan(values))
     if len(gaps) and schema.missing == "error":
         raise ValueError(f"row {gaps[0]} is missing; fill it or use Schema(missing='value')")
-    return Numbers(values)
+    return Datetimes(values) if column.kind == "datetime" else Numbers(values)
 
 
 def _check_missing(
@@ -427,7 +443,7 @@ def _check_missing(
 Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
 KINDS = ("nominal", "ordinal", "numeric", "datetime", "set")
 _KIND_TYPES: dict[str, type] = {"nominal": Codes, "ordinal": Codes, "set": Sets}
-_KIND_TYPES |= {"numeric": Numbers, "datetime": Numbers}
+_KIND_TYPES |= {"numeric": Numbers, "datetime": Datetimes}
 
 
 @storable
@@ -674,14 +690,14 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
             codes = column.codes[np.arange(starts[-1]) + shift]
             columns.append(Sets(starts, codes, column.labels))
         else:
-            columns.append(Numbers(column.values[index]))
+            columns.append(replace(column, values=column.values[index]))
     return Table(table.schema, tuple(columns), len(index))
 
 
 def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:
     """Return two columns as one; codes of the old one stay what they are."""
     if isinstance(old, Numbers):
-        return Numbers(np.concatenate([old.values, new.values]))
+        return replace(old, values=np.concatenate([old.values, new.values]))
     place = positions(old.labels, new.labels)
     absent = np.flatnonzero(place == len(old.labels))
     place[absent] = len(old.labels) + np.arange(len(absent))

@@ -14,9 +14,17 @@ import numpy as np
 
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
-from tabweave.apps.report.reading import Reading, select, take
+from tabweave.apps.report.reading import Reading, as_values, select, take
 from tabweave.counts.spectra import fix_signs
-from tabweave.rows.table import Codes, Numbers, Sets, Table, canonical_codes, distinct_rows
+from tabweave.rows.table import (
+    Codes,
+    Datetimes,
+    Numbers,
+    Sets,
+    Table,
+    canonical_codes,
+    distinct_rows,
+)
 from tabweave.rows.vocabulary import Label
 from tabweave.search.scan import Nearest
 
@@ -161,6 +169,8 @@ def describe_map(
 
 def _cells(drawn: Table, name: str) -> dict[str, Any]:
     data = drawn[name]
+    if isinstance(data, Datetimes):
+        data = as_values(data)
     if isinstance(data, Numbers):
         return {"numbers": rounded(data.values, 6)}
     if isinstance(data, Sets):

@@ -12,7 +12,7 @@ import typer
 from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, note
 from tabweave.apps.cli.app import columns as app_columns
 from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
-from tabweave.apps.cli.job import Job, listed, load_model, projected, takes_job
+from tabweave.apps.cli.job import Job, listed, load_model, takes_job
 from tabweave.apps.cli.show import as_json, emit, number, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.methods import offered
@@ -40,7 +40,10 @@ def embed(
     save: Annotated[
         Path | None, typer.Option(help="Save what was learned, for --model and 'tabweave export'.")
     ] = None,
-    dims: Annotated[int | None, typer.Option(min=1, help="Keep this many principal axes.")] = None,
+    dims: Annotated[
+        int | None,
+        typer.Option(min=1, help="Keep this many principal components, also in what is saved."),
+    ] = None,
     form: Format = None,
     force: Force = False,
     json: Json = False,
@@ -52,8 +55,8 @@ def embed(
     output_format(output, form)
     check_output(output, force)
     check_output(save, force)
-    with replace(job, keep=listed(keep)).opened() as job:
-        embedder, n_rows, n_dims = _embedded(job, output, form, dims)
+    with replace(job, keep=listed(keep), n_components=dims).opened() as job:
+        embedder, n_rows, n_dims = _embedded(job, output, form)
         if save is not None:
             embedder.save(save)
     result = {
@@ -74,24 +77,20 @@ def embed(
         )
 
 
-def _embedded(
-    job: Job, output: Path | None, form: str | None, dims: int | None
-) -> tuple[Any, int, int]:
+def _embedded(job: Job, output: Path | None, form: str | None) -> tuple[Any, int, int]:
     """Learn and write; return the embedder, and how many rows and dimensions there are."""
     shown = output is None and sys.stdout.isatty()
-    embedder = None if shown or dims is not None else job.learned_from_counts()
-    whole: Any = embedder
+    embedder = None if shown else job.learned_from_counts()
     if embedder is None:
         embedder, _, table = job.learned(keep_map=True)
-        whole = embedder if dims is None else projected(embedder, table, dims, "axis")
-    n_dims = len(whole.get_feature_names_out())
-    if dims is not None and n_dims < dims:
-        note(f"warning: the rows vary along {n_dims} axes only, fewer than {dims}")
+    n_dims = len(embedder.get_feature_names_out())
+    if job.n_components is not None and n_dims < job.n_components:
+        note(f"warning: the rows vary along {n_dims} axes only, fewer than {job.n_components}")
     if shown:
-        _preview(whole, table)
+        _preview(embedder, table)
         return embedder, table.n_rows, n_dims
     beside = dict.fromkeys([*job.keep, *filter(None, [job.target])])
-    n_rows = write_rows(whole, job.to_write(), output, keep=list(beside), form=form)
+    n_rows = write_rows(embedder, job.to_write(), output, keep=list(beside), form=form)
     return embedder, n_rows, n_dims
 
 

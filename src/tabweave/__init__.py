@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.cde import CDE as CDE
     from tabweave.embed.ckml import CKML as CKML
     from tabweave.embed.coupled_numeric import CoupledNumeric as CoupledNumeric
-    from tabweave.embed.helic.helic import HELIC as HELIC
+    from tabweave.embed.helic import HELIC as HELIC
     from tabweave.embed.hierarchy import DRDH as DRDH
     from tabweave.embed.hierarchy import DistanceHierarchy as DistanceHierarchy
     from tabweave.embed.mixed import MixedEmbedder as MixedEmbedder

@@ -26,7 +26,10 @@ KIND = "estimator"
 _ABSENT = object()
 # The rooms that classes lived in before they moved here, so that older files still load.
 _FORMER = {
+    "tabweave.embed.helic.helic": "embed.helic",
+    "tabweave.embed.helic.pairs": "embed.helic",
     "tabweave.embed.mixed": "blocks.numbers embed.mixed",
+    "tabweave.embed.nonbend.model": "embed.nonbend.gibbs",
     "weft._absolute": "blocks.numbers",
     "weft._index_graph": "search.graph",
     "weft._index_rows": "search.index",
@@ -41,13 +44,13 @@ _FORMER = {
     "weft.hierarchy._blocks": "blocks.trees",
     "weft.hierarchy._search": "embed.hierarchy.drdh",
     "weft.index": "search.index",
-    "weft.learn._helic_pairs": "embed.helic.pairs",
-    "weft.learn._nonbend_model": "embed.nonbend.model",
-    "weft.learn._nonbend_rows": "embed.nonbend.model",
+    "weft.learn._helic_pairs": "embed.helic",
+    "weft.learn._nonbend_model": "embed.nonbend.gibbs",
+    "weft.learn._nonbend_rows": "embed.nonbend.gibbs",
     "weft.learn._unicorn_printed": "published.unicorn",
     "weft.learn.autoencoder": "embed.autoencoder",
     "weft.learn.cde": "embed.cde",
-    "weft.learn.helic": "embed.helic.helic",
+    "weft.learn.helic": "embed.helic",
     "weft.learn.nonbend": "embed.nonbend.nonbend",
     "weft.learn.unicorn": "embed.unicorn",
     "weft.learn.untie": "embed.untie",

@@ -27,6 +27,8 @@ _ABSENT = object()
 # The rooms that classes lived in before they moved here, so that older files still load.
 _FORMER = {
     "tabweave.embed.mixed": "blocks.numbers embed.mixed",
+    "tabweave.sources.coca.coca": "sources.coca",
+    "tabweave.sources.coca.views": "sources.coca",
     "weft._absolute": "blocks.numbers",
     "weft._index_graph": "search.graph",
     "weft._index_rows": "search.index",
@@ -61,8 +63,8 @@ _FORMER = {
     "weft.numeric._powers": "embed.coupled_numeric",
     "weft.onehot": "embed.onehot",
     "weft.recommend": "tasks.recommend",
-    "weft.sources": "sources.coca.coca sources.container sources.gbc.gbc sources.hemap.hemap",
-    "weft.sources._coca_views": "sources.coca.views",
+    "weft.sources": "sources.coca sources.container sources.gbc.gbc sources.hemap.hemap",
+    "weft.sources._coca_views": "sources.coca",
     "weft.sources._gbc_fusion": "sources.gbc.prediction",
     "weft.sources._graphs": "sources.graphs",
     "weft.sources._hemap_projection": "sources.hemap.transfer",

@@ -288,7 +288,7 @@ class FAMD(Factorial, Embedder):
     >>> model.transform(rows).shape, model.explained_inertia_ratio_.round(2).tolist()
     ((4, 2), [0.64, 0.33])
     >>> model.column_coordinates().loc["age"].round(2).values.tolist()
-    [[0.94, 0.0]]
+    [[0.98, 0.0]]
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -139,7 +139,8 @@ def associations(
     into as many bins, that would have this χ² beyond its noise [Baak et al. 2020]; it is NaN for
     columns of more than 100 values. Numbers take part in these by their bins.
     ``correlation_ratio`` is η, the root of the share of a number's variance that lies between the
-    values of a category. ``strength`` is the corrected V for all pairs. The p-value is that of Pearson's chi-square for two categories, of the F test of η for a
+    values of a category. ``strength`` is the corrected V for all pairs. The p-value is that of
+    Pearson's chi-square for two categories, of the F test of η for a
     number and a category, of Spearman's correlation for two numbers; ``adjusted_p_value`` controls
     the rate of false discoveries [Benjamini and Hochberg 1995]. An element of a set counts as a
     row of its own.

@@ -41,6 +41,10 @@ def embed(
         Path | None, typer.Option(help="Save what was learned, for --model and 'tabweave export'.")
     ] = None,
     dims: Annotated[int | None, typer.Option(min=1, help="Keep this many principal axes.")] = None,
+    vector: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Write whole vectors as one column of this name."),
+    ] = None,
     form: Format = None,
     force: Force = False,
     json: Json = False,
@@ -49,11 +53,12 @@ def embed(
     piped = is_stdout(output)
     if json and piped:
         raise Misuse("--json prints a summary; give the vectors a file with --output")
-    output_format(output, form)
+    if output_format(output, form) in ("csv", "tsv") and vector is not None:
+        raise Misuse("--vector is for files that hold lists: .parquet, .arrow, .json or .jsonl")
     check_output(output, force)
     check_output(save, force)
     with replace(job, keep=listed(keep)).opened() as job:
-        embedder, n_rows, n_dims = _embedded(job, output, form, dims)
+        embedder, n_rows, n_dims = _embedded(job, output, form, dims, vector)
         if save is not None:
             embedder.save(save)
     result = {
@@ -75,7 +80,7 @@ def embed(
 
 
 def _embedded(
-    job: Job, output: Path | None, form: str | None, dims: int | None
+    job: Job, output: Path | None, form: str | None, dims: int | None, vector: str | None
 ) -> tuple[Any, int, int]:
     """Learn and write; return the embedder, and how many rows and dimensions there are."""
     shown = output is None and sys.stdout.isatty()
@@ -91,7 +96,7 @@ def _embedded(
         _preview(whole, table)
         return embedder, table.n_rows, n_dims
     beside = dict.fromkeys([*job.keep, *filter(None, [job.target])])
-    n_rows = write_rows(whole, job.to_write(), output, keep=list(beside), form=form)
+    n_rows = write_rows(whole, job.to_write(), output, keep=list(beside), form=form, vector=vector)
     return embedder, n_rows, n_dims
 
 

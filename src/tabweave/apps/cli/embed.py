@@ -44,6 +44,10 @@ def embed(
         int | None,
         typer.Option(min=1, help="Keep this many principal components, also in what is saved."),
     ] = None,
+    vector: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Write whole vectors as one column of this name."),
+    ] = None,
     form: Format = None,
     force: Force = False,
     json: Json = False,
@@ -52,11 +56,12 @@ def embed(
     piped = is_stdout(output)
     if json and piped:
         raise Misuse("--json prints a summary; give the vectors a file with --output")
-    output_format(output, form)
+    if output_format(output, form) in ("csv", "tsv") and vector is not None:
+        raise Misuse("--vector is for files that hold lists: .parquet, .arrow, .json or .jsonl")
     check_output(output, force)
     check_output(save, force)
     with replace(job, keep=listed(keep), n_components=dims).opened() as job:
-        embedder, n_rows, n_dims = _embedded(job, output, form)
+        embedder, n_rows, n_dims = _embedded(job, output, form, vector)
         if save is not None:
             embedder.save(save)
     result = {
@@ -77,7 +82,9 @@ def embed(
         )
 
 
-def _embedded(job: Job, output: Path | None, form: str | None) -> tuple[Any, int, int]:
+def _embedded(
+    job: Job, output: Path | None, form: str | None, vector: str | None
+) -> tuple[Any, int, int]:
     """Learn and write; return the embedder, and how many rows and dimensions there are."""
     shown = output is None and sys.stdout.isatty()
     embedder = None if shown else job.learned_from_counts()
@@ -90,7 +97,8 @@ def _embedded(job: Job, output: Path | None, form: str | None) -> tuple[Any, int
         _preview(embedder, table)
         return embedder, table.n_rows, n_dims
     beside = dict.fromkeys([*job.keep, *filter(None, [job.target])])
-    n_rows = write_rows(embedder, job.to_write(), output, keep=list(beside), form=form)
+    kept = list(beside)
+    n_rows = write_rows(embedder, job.to_write(), output, keep=kept, form=form, vector=vector)
     return embedder, n_rows, n_dims
 
 

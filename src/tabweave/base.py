@@ -298,7 +298,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def _read_fitted(self, X: Any) -> Table:
         """Read rows under the schema of fit, columns checked as scikit-learn does."""
         check_is_fitted(self, "counts_")
-        if hasattr(X, "columns") and not isinstance(X, Table):
+        is_frame = in_memory(X) or not is_source(X)  # what lies elsewhere is read by name
+        if is_frame and hasattr(X, "columns") and not isinstance(X, Table):
             check_feature_names(self, X)
         table = self._read(X, self.schema_)
         # A warning, and only for what can be read at all; a structured array has names.
@@ -325,7 +326,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         Examples
         --------
         >>> from tabweave import Weave
-        >>> rows = {"id": range(40), "day": ["2024-03-01", "2024-03-02"] * 20, "size": [1.5, 2] * 20}
+        >>> rows = {"id": range(40), "day": ["2024-03-01", "2024-03-02"] * 20}
+        >>> rows["size"] = [1.5, 2] * 20
         >>> model = Weave().fit(rows)
         >>> model.kinds()
         column  kind      kept  why

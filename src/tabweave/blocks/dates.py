@@ -7,14 +7,12 @@ Rings are curves with knots, closed; all else of numbers holds for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tabweave.blocks.numbers import Knots
 from tabweave.counts.counts import Counts
-from tabweave.rows.table import Column
 from tabweave.rows.vocabulary import positions
 
 _ENOUGH = 0.9  # of a cycle that rows must last to show it
@@ -64,17 +62,6 @@ def lasting_cycles(counts: Counts, column: str) -> list[Cycle]:
         for cycle in CYCLES
         if lasting >= _ENOUGH * cycle.seconds and _n_bins_met(counts, cycle.name(column)) > 1
     ]
-
-
-def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
-    """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
-    out = {}
-    for column in columns:
-        out[column.name] = column.name
-        if column.kind == "datetime":
-            for cycle in lasting_cycles(counts, column.name):
-                out[cycle.name(column.name)] = column.name
-    return out
 
 
 def _n_bins_met(counts: Counts, name: str) -> int:

@@ -517,6 +517,19 @@ def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np
         yield cycle.name(column.name), cycle.phase(x), cycle.edges
 
 
+def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
+    """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
+    out = {}
+    for column in columns:
+        out[column.name] = column.name
+        if column.kind == "datetime":
+            from tabweave.blocks.dates import lasting_cycles
+
+            for cycle in lasting_cycles(counts, column.name):
+                out[cycle.name(column.name)] = column.name
+    return out
+
+
 def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
     """Return the labels that are not missing, sorted."""
     return tuple(sorted((v for v in labels if v is not None), key=_sortable))

@@ -18,7 +18,6 @@ from sklearn.base import clone
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Embedder, ValueEmbedder, counted_schema, require_rows
 from tabweave.blocks.block import Block, Blocks
-from tabweave.blocks.dates import column_parts
 from tabweave.blocks.numbers import (
     BINNED,
     Absolute,
@@ -26,6 +25,7 @@ from tabweave.blocks.numbers import (
     Numbering,
     Standard,
     Transformed,
+    column_parts,
     moments_of,
     ordered,
 )

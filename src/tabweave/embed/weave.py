@@ -20,13 +20,14 @@ import numpy as np
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
-from tabweave.blocks.dates import CYCLES, column_parts, cycle_of, ring
+from tabweave.blocks.dates import CYCLES, cycle_of, ring
 from tabweave.blocks.numbers import (
     BINNED,
     Curves,
     Knots,
     Numbering,
     bins_of,
+    column_parts,
     knots_of,
     ladder,
     moments_of,

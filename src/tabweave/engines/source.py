@@ -173,10 +173,9 @@ class RecordSource(Source):
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         known = self.source.types
-        owners = [
-            next(n for n in known if name == n or name.startswith(f"{n}.")) for name in columns
-        ]
+        owners = (next(n for n in known if f"{name}.".startswith(f"{n}.")) for name in columns)
         for batch in self.source.batches(list(dict.fromkeys(owners)), batch_rows):
+            batch = batch.to_arrow() if hasattr(batch, "to_arrow") else batch
             names, cells, _ = columns_of(batch)
             fields = dict(zip(names or [], cells, strict=True))
             part = {name: fields.get(name, [None] * n_rows_of(batch)) for name in columns}

@@ -247,7 +247,7 @@ class MixedEmbedder(Embedder):
             tables = self.categorical_.learn().tables_.select(valued)
             inertia = table_inertia(tables, self.counts_.select(valued))
             factor = self._factor("categorical", len(valued), inertia)
-            self.tables_ = replace(tables, tables=[factor * rows for rows in tables.tables])
+            self.tables_ = tables.scaled(factor)
         if "numeric_" not in vars(self):  # else a transformer, which was fitted on rows
             self.numeric_ = self._of_counts(numbered) if numbered else None
         inertia = 0.0 if self.numeric_ is None else self.numeric_.inertia
@@ -396,5 +396,8 @@ def table_inertia(tables: ValueTables, counts: Counts) -> float:
     for a, table in enumerate(rows):
         share = counts.value_counts[counts.span(a)]
         share = share / share.sum()
+        if (own := tables.own.get(tables.names[a])) is not None:
+            table = table[:, : -own.width]
+            total += float(share @ own.squares[:-1] - own.squares[-1])
         total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
     return total

@@ -357,7 +357,7 @@ class TestOwn:
         np.testing.assert_allclose(own[:, None] + own - 2 * kernel, expected, atol=1e-9)
         pairs = made.only(["a"]).pairs(some["a"])
         np.testing.assert_allclose(made.squares()[0][:-1, :-1], pairs, atol=1e-9)
-        twice = made.scaled(2.0).select(["b", "a"])
+        twice = made.scaled(np.full(2, 2.0)).select(["b", "a"])
         np.testing.assert_allclose(twice.summands(some), 4 * expected, atol=1e-8)
 
     def test_vectors_are_near_and_never_the_same(self):

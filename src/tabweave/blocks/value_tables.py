@@ -299,10 +299,12 @@ class ValueTables(OfVocabulary, Block):
             out[a] = squared_with_own(located, located)
         return out
 
-    def scaled(self, factor: float) -> ValueTables:
-        """Return tables whose distances are multiplied."""
-        own = {name: replace(o, squares=factor**2 * o.squares) for name, o in self.own.items()}
-        return replace(self, tables=[factor * rows for rows in self.tables], own=own)
+    def scaled(self, factors: np.ndarray) -> ValueTables:
+        """Return tables whose distances are multiplied, by a factor for each column."""
+        by_name = dict(zip(self.names, factors, strict=True))
+        own = {n: replace(o, squares=by_name[n] ** 2 * o.squares) for n, o in self.own.items()}
+        tables = [factor * rows for factor, rows in zip(factors, self.tables, strict=True)]
+        return replace(self, tables=tables, own=own)
 
     def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""

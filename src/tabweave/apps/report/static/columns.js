@@ -27,7 +27,7 @@ tabweave.sections.push({
       tabweave.whole(column.distinct),
       column.kind === "numeric" ? tabweave.distribution(column) : tabweave.frequencies(column, d.rows),
     ]);
-    return [tabweave.rows.table("The columns: kind, missing and distinct values, most frequent values", heads, rows,
+    return [tabweave.table("The columns: kind, missing and distinct values, most frequent values", heads, rows,
       { classes: "cards columns" })];
   },
 });

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave._compat import StrOptions, require, validate_parameter_constraints
-from tabweave.blocks.block import Block, cdist_squared, label_column
+from tabweave.blocks.block import Block, label_column
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
@@ -533,7 +533,7 @@ class ValueEmbedder(Embedder):
             raise ValueError(
                 f"distances of {type(self).__name__} do not add up over columns; use transform"
             )
-        return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
+        return self.tables_.squares(), True
 
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         pair = super()._read_pair(X, Y)

@@ -30,10 +30,10 @@ from tabweave.blocks.numbers import (
     moments_of,
     ordered,
 )
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.blocks.value_tables import ValueTables, coded
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
-from tabweave.counts.couplings import corrected_uncertainty, information
+from tabweave.counts.couplings import Factors, corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
@@ -275,15 +275,18 @@ class Weave(ValueEmbedder):
         self.landmarks_: dict[str, int] = {}
         features = []
         for name in valued:
-            rows = self._couplings(coupled, name, trusted[name] / 2)
-            features.append(np.sqrt(weights[name]) * rows)
+            factors = self._couplings(coupled, name, trusted[name] / 2)
+            features.append(factors.scaled(weights[name]))
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
         if self.n_clusters is None and self.n_components is None:
             self.tables_ = ValueTables.from_features(features, own)
             self.numbers_ = joined(curves, self._numbering.levels)
             return
-        tables = dict(zip(valued, features, strict=True))
+        tables = {
+            name: coded(factors, coupled.value_counts[coupled.span(name)])
+            for name, factors in zip(valued, features, strict=True)
+        }
         self.tables_, self.numbers_ = projected(
             coupled, tables, curves, self._numbering.levels, self._axes
         )
@@ -294,18 +297,19 @@ class Weave(ValueEmbedder):
             return principal(coupled, tables, int(self.n_components))
         return leading_axes(coupled, tables, 2 * int(self.n_clusters))  # type: ignore[arg-type]
 
-    def _couplings(self, coupled: Counts, name: str, share: float) -> np.ndarray:
-        """Return the vectors of a column's values: a share of couplings, the rest mismatch."""
+    def _couplings(self, coupled: Counts, name: str, share: float) -> Factors:
+        """Return the factors of a column's values: a share of couplings, the rest mismatch."""
         a = coupled.vocabulary.index(name)
         marks = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(marks) < coupled.sizes[a]:
             self.landmarks_[name] = len(marks)
         kernels = couplings.chosen_kernels(self._kernels)
-        gram = np.zeros((coupled.sizes[a], len(marks)))
+        gram, diagonal = np.zeros((coupled.sizes[a], len(marks))), np.zeros(coupled.sizes[a])
+        identity = (1 - share) / 2
         if share > 0:
-            gram = share * coupling_gram(coupled, a, marks, kernels, self._smoothing)
-        gram[marks, np.arange(len(marks))] += (1 - share) / 2
-        return couplings.factor(gram, marks)
+            gram, diagonal, mismatch = coupling_gram(coupled, a, marks, kernels, self._smoothing)
+            gram, diagonal, identity = share * gram, share * diagonal, identity + share * mismatch
+        return Factors.of(gram, diagonal, identity, marks).bounded(coupled.frequencies[a])
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
         knots = knots_of(coupled, name, self._numbering)
@@ -398,21 +402,17 @@ def coupling_gram(
     marks: np.ndarray,
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
-) -> np.ndarray:
-    """Return the mean kernel of a column, its mean squared distance the rate of mismatches.
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the mean kernel of a column, its diagonal, and how far a mismatch counts besides.
 
-    Without a kernel that tells values apart, as in a full grid of all combinations, a mismatch is
-    all that is known.
+    Its mean squared distance is the rate of mismatches. Without a kernel that tells values apart,
+    as in a full grid of all combinations, a mismatch is all that is known.
     """
     f = counts.frequencies[column]
     share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
-    total, n_kernels = np.zeros((len(f), len(marks))), 0
-    for block in couplings.column_blocks(counts, column, marks, kernels, smoothing):
-        total += block.gram / block.inertia(f, marks)
-        n_kernels += 1
-    if not n_kernels:
-        return couplings.identity_block(len(f), marks).gram / 2
-    return total * ((1 - share @ share) / 2 / n_kernels)
+    total, diagonal, n_kernels = couplings.summed_kernels(counts, column, marks, kernels, smoothing)
+    scale = (1 - share @ share) / 2 / max(n_kernels, 1)
+    return total * scale, diagonal * scale, 0.0 if n_kernels else 0.5
 
 
 @dataclass(frozen=True, eq=False)

@@ -287,7 +287,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def _read_fitted(self, X: Any) -> Table:
         """Read rows under the schema of fit, columns checked as scikit-learn does."""
         check_is_fitted(self, "counts_")
-        if hasattr(X, "columns") and not isinstance(X, Table):
+        is_frame = in_memory(X) or not is_source(X)  # what lies elsewhere is read by name
+        if is_frame and hasattr(X, "columns") and not isinstance(X, Table):
             _check_feature_names(self, X, reset=False)
         table = self._read(X, self.schema_)
         # A warning, and only for what can be read at all; a structured array has names.

@@ -361,7 +361,7 @@ def test_more_clusters_than_rows():
 
 
 def test_bad_parameters():
-    for parameters in ({"smoothing": -1}, {"max_landmarks": 1}, {"kernels": ["gauss1"]}):
+    for parameters in ({"n_components": 0}, {"max_landmarks": 1}, {"weights": ["a"]}):
         ((name, _),) = parameters.items()
         with pytest.raises(ValueError, match=f"'{name}' parameter of Weave"):
             Weave(**parameters).fit(table())
@@ -414,13 +414,42 @@ def test_landmarks_say_so_and_are_close():
     assert errors[1] < 0.05 and errors[0] < 0.5 and errors[1] < errors[0]
 
 
-def test_kernels_can_be_chosen():
+def test_principal_components_are_those_of_the_rows():
     X = table(4)
-    linear = Weave(kernels=couplings.kernel_family((), (1,))).fit(X)
-    f = linear.counts_.frequencies[0]
-    found = linear.value_distances("x0").to_numpy() ** 2 / linear.weights_["x0"]
-    assert f @ found @ f == pytest.approx(1 - f @ f)
-    assert not np.allclose(linear.pairwise_distances(X), Weave().fit(X).pairwise_distances(X))
+    E = Weave().fit_transform(X)
+    model = Weave(n_components=3).fit(X)
+    centred = E - E.mean(axis=0)
+    values = np.linalg.svd(centred, compute_uv=False)[:3]
+    found = model.transform(X)
+    np.testing.assert_allclose(np.linalg.norm(found - found.mean(axis=0), axis=0), values)
+    assert model.transform(X[:2]).shape == (2, 3)  # nothing is learned from new rows
+    shares = model.explain(X[0], X[1])
+    assert sum(shares.values()) == pytest.approx(((found[0] - found[1]) ** 2).sum())
+    assert Weave(n_components=10_000).fit_transform(X).shape[1] < E.shape[1] + 1
+    assert np.array_equal(Weave(2, n_components=3).fit_transform(X), found)
+
+
+def test_principal_components_with_numbers_keep_the_most():
+    rows = {"n": np.linspace(0, 9, 50), "m": np.linspace(0, 9, 50) ** 2, "c": ["u", "v"] * 25}
+    found = Weave(n_components=2).fit(rows)
+    assert found.transform(rows).shape == (50, 2)
+    E, P = Weave().fit_transform(rows), found.transform(rows)
+    least = np.sort(np.linalg.eigvalsh(np.cov(E.T)))[::-1][:2].sum()
+    assert 0.98 * least < np.trace(np.cov(P.T)) <= least + 1e-9
+
+
+def test_weights_of_columns_multiply_what_is_learned():
+    X = {"a": list("uvuv") * 5, "b": list("xxyz") * 5, "n": np.arange(20.0) ** 2}
+    plain, weighed = Weave().fit(X), Weave(weights={"a": 4, "n": 0}).fit(X)
+    one, two = ({name: X[name][i] for name in X} for i in (0, 3))
+    before, after = plain.explain(one, two), weighed.explain(one, two)
+    assert after["a"] == pytest.approx(4 * before["a"])
+    assert after["b"] == pytest.approx(before["b"]) and after["n"] == 0
+    assert weighed.weights_["a"] == pytest.approx(4 * plain.weights_["a"])
+    with pytest.raises(ValueError, match=r"columns \['a', 'b', 'n'\], got one of 'q'"):
+        Weave(weights={"q": 1}).fit(X)
+    with pytest.raises(ValueError, match="numbers >= 0, got 'a': -1"):
+        Weave(weights={"a": -1}).fit(X)
 
 
 def test_a_column_that_depends_on_nothing_still_tells_rows_apart():

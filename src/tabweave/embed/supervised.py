@@ -117,14 +117,14 @@ class SupervisedWeave(Derived, Weave):
     """
 
     _uses_classes = True
-    n_clusters = None
-    kernels = None
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {}
+    n_clusters = n_components = weights = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "discriminant": [Interval(Real, 0, None, closed="left")],
         "weight_power": [Interval(Real, 0, None, closed="left")],
-        **{name: Weave._parameter_constraints[name] for name in ("smoothing", "max_landmarks")},
-        "n_bins": Weave._parameter_constraints["n_bins"],
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+        **{name: Weave._parameter_constraints[name] for name in ("max_landmarks", "n_bins")},
     }
 
     def __init__(
@@ -148,6 +148,10 @@ class SupervisedWeave(Derived, Weave):
 
     target_: Target
     penalty_: float
+
+    @property
+    def _smoothing(self) -> float:  # type: ignore[override]
+        return self.smoothing
 
     # -- counting --------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ learning costs O(V³), not O(n).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -34,7 +34,7 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import corrected_uncertainty, information
-from tabweave.counts.spectra import leading_axes
+from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
 from tabweave.rows.table import Schema, Table
@@ -57,12 +57,14 @@ class Weave(ValueEmbedder):
     ----------
     n_clusters : int, optional
         Number of clusters looked for, if known: vectors are then projected on the 2k directions
-        in which objects differ most.
-    smoothing : float, default=5.0
-        Pseudo-counts of the marginal in each conditional probability; without them rare values
-        ruin the couplings.
-    kernels : mapping of name to kernel, optional
-        The scales at which couplings are seen; by default 11 Gaussians and 3 polynomials.
+        in which objects differ most, and those equal to the last of them.
+    n_components : int, optional
+        Project on this many principal components of the rows, fewer if fewer vary; from counts,
+        numbers at the means of their bins. Saved and exported with the model; new rows do not
+        change it. Goes before ``n_clusters``.
+    weights : mapping of column to number, optional
+        What the learned weight of a column is multiplied by; 0 leaves it out of distances, columns
+        not named have 1.
     max_landmarks : int, default=512
         Columns with more values are seen through this many of their most frequent ones.
     n_bins : int, default=16
@@ -125,11 +127,12 @@ class Weave(ValueEmbedder):
     """
 
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,), "kernels": (None,)}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
-        "smoothing": [Interval(Real, 0, None, closed="left")],
-        "kernels": [Mapping, None],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "weights": [Mapping, None],
         "max_landmarks": [Interval(Integral, 2, None, closed="left")],
         "n_bins": [Interval(Integral, 2, 1000, closed="both")],
     }
@@ -138,8 +141,8 @@ class Weave(ValueEmbedder):
         self,
         n_clusters: int | None = None,
         *,
-        smoothing: float = 5.0,
-        kernels: Any = None,
+        n_components: int | None = None,
+        weights: Any = None,
         max_landmarks: int = couplings.MAX_LANDMARKS,
         n_bins: int = N_BINS,
         schema: Any = None,
@@ -148,13 +151,17 @@ class Weave(ValueEmbedder):
     ) -> None:
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
         self.n_clusters = n_clusters
-        self.smoothing = smoothing
-        self.kernels = kernels
+        self.n_components = n_components
+        self.weights = weights
         self.max_landmarks = max_landmarks
         self.n_bins = n_bins
 
     numbers_: Curves | None
     _numbering: Numbering
+    _smoothing: float = (
+        5.0  # pseudo-counts of the marginal; without them rare values ruin couplings
+    )
+    _kernels: Mapping[str, couplings.Kernel] | None = None  # 11 Gaussians and 3 polynomials
 
     # -- counting: numbers also in bins ----------------------------------------------------
 
@@ -256,6 +263,8 @@ class Weave(ValueEmbedder):
         coupled = self._coupled()
         tied, trusted = ties(coupled)
         self.weights_ = self._by_column(coupled.names, tie_weights(tied, trusted))
+        for name, factor in checked_weights(self.weights, self.schema_.names).items():
+            self.weights_[name] *= factor
         self._weave(coupled, self.weights_, self._by_column(coupled.names, trusted))
 
     def _weave(
@@ -270,11 +279,20 @@ class Weave(ValueEmbedder):
             features.append(np.sqrt(weights[name]) * rows)
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
-        if self.n_clusters is None:
+        if self.n_clusters is None and self.n_components is None:
             self.tables_ = ValueTables.from_features(features, own)
             self.numbers_ = joined(curves, self._numbering.levels)
             return
-        self.tables_, self.numbers_ = self._projected(coupled, features, curves)
+        tables = dict(zip(valued, features, strict=True))
+        self.tables_, self.numbers_ = projected(
+            coupled, tables, curves, self._numbering.levels, self._axes
+        )
+
+    def _axes(self, coupled: Counts, tables: list[np.ndarray]) -> np.ndarray:
+        """Return the directions that vectors are projected on."""
+        if self.n_components is not None:
+            return principal(coupled, tables, int(self.n_components))
+        return leading_axes(coupled, tables, 2 * int(self.n_clusters))  # type: ignore[arg-type]
 
     def _couplings(self, coupled: Counts, name: str, share: float) -> np.ndarray:
         """Return the vectors of a column's values: a share of couplings, the rest mismatch."""
@@ -282,10 +300,10 @@ class Weave(ValueEmbedder):
         marks = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(marks) < coupled.sizes[a]:
             self.landmarks_[name] = len(marks)
-        kernels = couplings.chosen_kernels(self.kernels)
+        kernels = couplings.chosen_kernels(self._kernels)
         gram = np.zeros((coupled.sizes[a], len(marks)))
         if share > 0:
-            gram = share * coupling_gram(coupled, a, marks, kernels, self.smoothing)
+            gram = share * coupling_gram(coupled, a, marks, kernels, self._smoothing)
         gram[marks, np.arange(len(marks))] += (1 - share) / 2
         return couplings.factor(gram, marks)
 
@@ -295,23 +313,6 @@ class Weave(ValueEmbedder):
         rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
         return Curve(name, knots, rows, np.zeros(rows.shape[1])).with_gaps().scaled(weight)
 
-    def _projected(
-        self, coupled: Counts, features: list[np.ndarray], curves: list[Curve]
-    ) -> tuple[ValueTables, Curves | None]:
-        """Return both on the 2k directions in which objects differ most, to be summed."""
-        valued = self._valued()
-        tables = dict(zip(valued, features, strict=True))
-        tables |= {bins_of(coupled, c.name): c.at_values(coupled) for c in curves}
-        order = coupled.names
-        axes = leading_axes(coupled, [tables[name] for name in order], 2 * int(self.n_clusters))  # type: ignore[arg-type]
-        edges = np.cumsum([0, *(tables[name].shape[1] for name in order)])
-        along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
-        own = coupled.select(valued)
-        flat = [tables[name] @ along[name] for name in valued]
-        moved = [c.moved(along[bins_of(coupled, c.name)]) for c in curves]
-        summed = ValueTables.from_features(flat, own, combine="sum")
-        return summed, joined(moved, self._numbering.levels)
-
     @property
     def blocks_(self) -> Block:
         """Tables and curves, side by side or summed."""
@@ -319,8 +320,7 @@ class Weave(ValueEmbedder):
         if numbers is None:
             return tables
         if tables.combine == "sum":
-            blocks = [tables, *numbers.parts()] if tables.tables else numbers.parts()
-            return Summed(blocks)
+            return summed(tables, numbers)
         return Blocks([tables, numbers] if tables.tables else [numbers])
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:
@@ -351,7 +351,10 @@ class Weave(ValueEmbedder):
             if "tables_" in state:
                 learned = state.get("_learned") or ("tables_", "weights_", "landmarks_")
                 state |= {"numbers_": None, "_learned": (*learned, "numbers_")}
-        return super()._upgraded(state)
+        chosen, state = super()._upgraded(state)
+        for name in cls._former.keys() & state.keys() - set(cls._get_param_names()):
+            state[f"_{name}"] = state.pop(name)  # other than today's: it goes on as it began
+        return chosen, state
 
 
 # -- columns ------------------------------------------------------------------------------------
@@ -487,6 +490,62 @@ def two_knots(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
     start = x[0] if len(x) else 0.0
     row = rows[0] if len(rows) else np.zeros(curve.width)
     return np.array([start, start + 1.0]), np.stack([row, row])
+
+
+def projected(
+    coupled: Counts,
+    tables: dict[str, np.ndarray],
+    curves: Sequence[Curve],
+    levels: Mapping[str, tuple[Label, ...]],
+    axes_of: Callable[[Counts, list[np.ndarray]], np.ndarray],
+) -> tuple[ValueTables, Curves | None]:
+    """Return tables and curves along the axes that counts give, to be summed.
+
+    Parameters
+    ----------
+    coupled : Counts
+        Of the columns that have tables, and of the bins of those that have curves.
+    tables : dict
+        The vectors of the values of each column.
+    curves : sequence of Curve
+        The curves of the numbers.
+    levels : mapping
+        The order of the values of ordinal columns.
+    axes_of : callable
+        Gives the axes of counts and the vectors of their values.
+    """
+    own = coupled.select(list(tables))
+    vectors = tables | {bins_of(coupled, c.name): c.at_values(coupled) for c in curves}
+    order = [name for name in coupled.names if name in vectors]
+    axes = axes_of(coupled.select(order), [vectors[name] for name in order])
+    edges = np.cumsum([0, *(vectors[name].shape[1] for name in order)])
+    along = {n: axes[i:j] for n, i, j in zip(order, edges[:-1], edges[1:], strict=True)}
+    moved = [c.moved(along[bins_of(coupled, c.name)]) for c in curves]
+    flat = [rows @ along[name] for name, rows in tables.items()]
+    return ValueTables.from_features(flat, own, combine="sum"), joined(moved, levels)
+
+
+def summed(tables: ValueTables, numbers: Curves | None) -> Block:
+    """Return projected tables and curves as one block."""
+    if numbers is None:
+        return tables
+    return Summed([tables, *numbers.parts()] if tables.tables else numbers.parts())
+
+
+def principal(counts: Counts, tables: list[np.ndarray], n_axes: int) -> np.ndarray:
+    """Return the axes of the largest eigenvalues, without those along which nothing varies."""
+    values, axes = principal_axes(counts, tables, n_axes)
+    return axes[:, values > 1e-9 * values.max(initial=0)]
+
+
+def checked_weights(weights: Any, names: Sequence[str]) -> dict[str, float]:
+    """Return the weights that were given to columns; raise for other columns and other weights."""
+    for name, weight in (weights or {}).items():
+        if name not in names:
+            raise ValueError(f"expected weights of columns {list(names)}, got one of {name!r}")
+        if not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
+            raise ValueError(f"expected weights to be numbers >= 0, got {name!r}: {weight!r}")
+    return {name: float(weight) for name, weight in (weights or {}).items()}
 
 
 def check_clusters(n_clusters: int | None, counts: Counts) -> None:

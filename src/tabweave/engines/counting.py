@@ -55,7 +55,8 @@ def count(
     ----------
     source : frame, array, path, glob, list of paths, SQL text, relation or (connection, query)
         A pandas, polars or Arrow frame, a NumPy array, a lazy polars frame, a DuckDB relation, a
-        Dask or Spark frame; files that end in ``.parquet``, ``.csv``, ``.tsv``, ``.json``,
+        Dask or Spark frame, anything that speaks Arrow's stream protocol (Ibis, DataFusion, Daft,
+        LanceDB ...); files that end in ``.parquet``, ``.csv``, ``.tsv``, ``.json``,
         ``.jsonl`` (also with ``.gz``) or ``.arrow``; SQL over files, run by DuckDB; or a query on
         a database: ``("postgresql://...", query)``, ``("sqlite:///file.db", query)``, or a
         connection of ADBC, DuckDB or Python's DB-API in place of the address.

@@ -124,10 +124,10 @@ def _from_frame(X: Any) -> Parts:
     if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:  # pandas: names need not be text
         columns = [_typed(X.iloc[:, i]) for i in range(X.shape[1])]
         return _names(list(X.columns)), columns, len(X)
-    if type(X).__module__.startswith("pyarrow") and hasattr(X, "column_names"):
+    if hasattr(X, "__arrow_c_stream__") and not _has_frame(X):
         import pyarrow as pa
 
-        X = pa.table(X)  # a record batch, too, has names
+        X = pa.table(X)  # a record batch, or what any library hands over as Arrow
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
         raise TypeError(f"X is a lazy {type(X).__module__} frame; call .collect() on it first")
@@ -139,6 +139,14 @@ def _from_frame(X: Any) -> Parts:
     if array.dtype == object and array.ndim == 0:
         raise TypeError(f"X is {X!r}, which is no table; pass a frame or a 2-D array")
     return _from_array(array)
+
+
+def _has_frame(X: Any) -> bool:
+    """Tell whether narwhals, which copies nothing, takes an object as it is."""
+    import narwhals as nw
+
+    frame = nw.from_native(X, pass_through=True, allow_series=True)
+    return frame is not X or isinstance(X, nw.DataFrame | nw.LazyFrame)
 
 
 def _names(names: list[Any]) -> list[str] | None:

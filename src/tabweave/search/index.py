@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -43,7 +43,7 @@ from tabweave.rows.table import (
     take_rows,
 )
 from tabweave.rows.vocabulary import Label, canonical, positions
-from tabweave.search.graph import Flat, Graph, View, Walker
+from tabweave.search.graph import WIDEST, Flat, Graph, View, Walker
 from tabweave.search.scan import (
     Copies,
     Derived,
@@ -138,8 +138,10 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         else Euclidean), or one of its vectors.
     links : int, default=16
         Links of a node of the graph; more make it better, larger and slower to build.
-    breadth : int, default=144
+    breadth : int or "auto", default="auto"
         Nodes a walk keeps in sight; more find more and take longer. Can be changed at any time.
+        ``"auto"`` takes the fewest with which walks find 95 % of the true neighbours, measured on
+        the index's own rows whenever the graph is built.
 
     Attributes
     ----------
@@ -147,6 +149,11 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         The fitted embedder.
     backend_ : str
         The backend in use.
+    breadth_ : int
+        The breadth in use, if there is a graph or ``breadth`` is a number.
+    recall_ : float
+        With ``breadth="auto"`` and a graph: the share of the 10 nearest rows that walks of that
+        breadth found, of at most 1,024 rows that were looked for as if they were not there.
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the embedder's columns.
 
@@ -161,6 +168,11 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     they are a third of all; new ones are compared one by one until they are a quarter of the
     graph; then it is built anew. The graph is built by one thread, since its links would
     otherwise depend on timing.
+
+    The breadth is chosen from 32 to 1,024, by the same rows each time, so that equal tables get
+    equal ones: the least whose recall is 0.95 by two standard errors. That costs at most 1,024
+    exact searches and six times as many walks, little beside building the graph. Where nothing
+    is near anything, even the widest may find less; ``recall_`` says what it found.
 
     Examples
     --------
@@ -183,7 +195,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         "backend": [StrOptions({"exact", "faiss-hnsw", "faiss-flat", "auto"})],
         "metric": [StrOptions({"auto", "l2", "l1"})],
         "links": [Interval(Integral, 2, None, closed="left")],
-        "breadth": [Interval(Integral, 1, None, closed="left")],
+        "breadth": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
     }
 
     def __init__(
@@ -193,7 +205,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         backend: str = "exact",
         metric: str = "auto",
         links: int = 16,
-        breadth: int = 144,
+        breadth: int | Literal["auto"] = "auto",
     ) -> None:
         self.embedder = embedder
         self.backend = backend
@@ -205,6 +217,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
 
     _stored: Stored
     _graph: Graph | None
+    _measured: tuple[int, float] | None = None  # the breadth that suits the graph, and its recall
 
     def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Keep rows, and fit the embedder if it is not fitted.
@@ -224,6 +237,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         space.check(table)
         stored = Stored.of(table, ids)
         self.embedder_, self._stored, self._graph = embedder, stored, None
+        self._measured = None
         self._cache = Cache(self, space, stored)
         if isinstance(embedder, Embedder):
             remember_names(self, embedder.schema_)
@@ -278,6 +292,25 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         """The backend in use."""
         check_is_fitted(self, "_stored")
         return self._ready().backend
+
+    @property
+    def breadth_(self) -> int:
+        """The breadth in use."""
+        check_is_fitted(self, "_stored")
+        return int(self.breadth) if self.breadth != "auto" else self._found_breadth("breadth_")[0]
+
+    @property
+    def recall_(self) -> float:
+        """The recall that was measured for ``breadth_``."""
+        check_is_fitted(self, "_stored")
+        if self.breadth != "auto":
+            raise AttributeError(f'recall_ is measured where breadth="auto", got {self.breadth!r}')
+        return self._found_breadth("recall_")[1]
+
+    def _found_breadth(self, name: str) -> tuple[int, float]:
+        if self._measured is None:
+            raise AttributeError(f"{name} is there when a graph is; backend is {self.backend!r}")
+        return self._measured
 
     # -- questions -------------------------------------------------------------------------
 
@@ -471,6 +504,13 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             raise ValueError(f"{path} is damaged: {error}") from error
         return index
 
+    def _check_loaded(self) -> None:
+        measured = self._measured
+        if measured is not None:
+            breadth, recall = measured
+            if type(breadth) is not int or not 1 <= breadth <= WIDEST or not 0 <= recall <= 1:
+                raise ValueError(f"expected a breadth and its recall, got {measured!r}")
+
     def _ready(self) -> Cache:
         """Return what is derived from the rows."""
         if "_cache" not in vars(self):
@@ -516,7 +556,7 @@ class Cache:
         dead = len(self.stored.alive) - np.count_nonzero(self.stored.alive)
         if dead > max(_FEW, _DEAD * len(self.stored.alive)):
             self.stored = self.index._stored = self.stored.compacted()
-            self.index._graph = None
+            self.index._graph = self.index._measured = None
             self._clear()
         backend = self.backend
         if backend != "exact":
@@ -525,7 +565,15 @@ class Cache:
             self._flat = Flat(self._view().vectors, self._view().nodes)
         if backend == "faiss-hnsw" and self._walker is None:
             self._walker = Walker(self._current_graph(), self._view().nodes)
+        if self._walker is not None and self.index.breadth == "auto":
+            self._choose_breadth(self._walker)
         return self.stored
+
+    def _choose_breadth(self, walker: Walker) -> None:
+        if self.index._measured is None:
+            view, own = self._view(), walker.sample()
+            queries = view.queries(take_rows(view.table, view.copies.heads[own]))
+            self.index._measured = walker.choose_breadth(queries, own)
 
     def _current_graph(self) -> Graph:
         graph, view = self.index._graph, self._view()
@@ -533,7 +581,7 @@ class Cache:
         if graph is None or late > max(_FEW, _LATE * graph.n_nodes):
             links = int(self.index.links)
             graph = Graph.of(view.vectors, len(view.nodes), view.space.power, links)
-            self.index._graph = graph
+            self.index._graph, self.index._measured = graph, None
         return graph
 
     @property
@@ -645,7 +693,7 @@ class Cache:
             if share < _NARROW:
                 return nearest_nodes(self._view().nodes, queries, k, first)
             if self._walker is not None:
-                breadth = int(max(self.index.breadth, k) / share)
+                breadth = int(max(self.index.breadth_, k) / share)
                 return self._walker.nearest(queries, k, first, breadth)
             assert self._flat is not None
             return self._flat.nearest(queries, k, first, self.space.vectors(asked))

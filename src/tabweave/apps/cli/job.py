@@ -58,6 +58,7 @@ class Job:
     model: Path | None = None
     seed: int = 0
     n_clusters: int | None = None
+    n_components: int | None = None
     source: Any = None
 
     def __post_init__(self) -> None:
@@ -69,6 +70,8 @@ class Job:
             raise Misuse("--model brings its own method; leave --method out")
         if self.model is not None and (self.columns or self.drop or self.kinds):
             raise Misuse("--model knows its columns; leave --columns, --drop and --kind out")
+        if self.model is not None and self.n_components is not None:
+            raise Misuse("--model brings its own dimensions; give --dims where it is learned")
 
     @contextmanager
     def opened(self) -> Iterator[Job]:
@@ -126,6 +129,7 @@ class Job:
             mixed=any(c.kind in ("numeric", "ordinal") for c in table.schema.columns),
             kinds=self.declared(rows) or None,
             n_clusters=self.n_clusters,
+            n_components=self.n_components,
             seed=self.seed,
         )
         embedder.fit(table, classes)
@@ -152,7 +156,9 @@ class Job:
         names = self.names
         if self.kinds or not self._all_values(names):
             return None
-        embedder = build(self.method, mixed=False, kinds=None, seed=self.seed)
+        embedder = build(
+            self.method, mixed=False, kinds=None, n_components=self.n_components, seed=self.seed
+        )
         return self._fitted_to_counts(embedder, names) if _counted(embedder) else None
 
     def _all_values(self, names: list[str]) -> bool:
@@ -167,6 +173,8 @@ class Job:
         classes = self.target if embedder._uses_classes else None
         with progress() as show:
             counts = count(self.source, columns=names, y=classes, progress=show)
+        if not counts.n:
+            raise ValueError(f"{self.source.name!r} has columns but no rows")
         for name, size in zip(counts.names, counts.sizes, strict=True):
             if size > 20 and size >= 0.9 * counts.n:
                 _warn_of(name, "has a value of its own in almost every row")

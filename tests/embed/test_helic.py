@@ -9,16 +9,19 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from tabweave import HELIC, Counts
 from tabweave.datasets import led24, monks
-from tabweave.embed.helic.helic import (
+from tabweave.embed.helic import (
     Distances,
     Objective,
+    PairSample,
     ValuePairs,
+    balanced,
     column_blocks,
     coupling_spaces,
     distance_table,
     minimise,
+    most_distinct,
+    uniform,
 )
-from tabweave.embed.helic.pairs import PairSample, balanced, most_distinct, uniform
 from tabweave.search.knn import WeightedKNN
 
 

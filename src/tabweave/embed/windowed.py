@@ -22,7 +22,7 @@ from tabweave.base import Estimator, ValueEmbedder, exclusive, remember_names
 from tabweave.counts.counts import Counts, append
 from tabweave.embed.register import embedder
 from tabweave.io.archive import read
-from tabweave.io.atomic import remove_leftovers
+from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.table import Schema, Table

@@ -8,7 +8,7 @@ from typing import Any
 
 from tabweave.engines.duck import relation_batches
 from tabweave.engines.source import Source
-from tabweave.io.text import sql_name
+from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
 
 

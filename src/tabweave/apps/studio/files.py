@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tabweave.io.text import csv_header
+from tabweave.io.files import csv_header
 
 KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
 MOST_COLUMNS = 1_000  # what a report shows

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.jobs import Job, read
 from tabweave.embed.mixed import MixedEmbedder
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.rows.table import Codes, Numbers, take_rows
 from tabweave.search.scan import Nearest
 

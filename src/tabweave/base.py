@@ -7,11 +7,15 @@ from counts: a method is a subclass with a constructor and ``_learn``. Keep this
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from itertools import islice
-from typing import Any, ClassVar, Literal, Self
+from threading import Lock, RLock
+from types import FunctionType
+from typing import Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,15 +33,58 @@ from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label, Vocabulary, types_of
 
+# Locks of estimators, beside them: neither files nor copies hold one.
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_locking = Lock()
+_UPDATES = ("fit", "partial_fit", "fit_counts", "learn", "add", "remove", "forget")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def lock_of(owner: Any) -> Any:
+    """Return the lock under which an object changes."""
+    with _locking:
+        return _locks.setdefault(owner, RLock())
+
+
+def exclusive(method: _Method) -> _Method:
+    """Let one thread at a time run the methods of an object that are so decorated."""
+
+    @wraps(method)
+    def alone(self: Any, *args: Any, **named: Any) -> Any:
+        with lock_of(self):
+            return method(self, *args, **named)
+
+    return alone  # type: ignore[return-value]
+
+
+def _after_fork() -> None:
+    """Forget the locks: a thread that held one does not live on in a child process."""
+    global _locking
+    _locking = Lock()
+    _locks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
 
 class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
-    """Base of every estimator: declared parameters, and one file that holds it.
+    """Base of every estimator: declared parameters, updates one at a time, one file that holds it.
 
     A subclass lists what each parameter may be in ``_parameter_constraints``, in scikit-learn's
-    form; ``_validate_params`` checks them at the start of ``fit``.
+    form; ``_validate_params`` checks them at the start of ``fit``. Methods that change what was
+    learned (``fit``, ``partial_fit``, ``add``, ...) wait for each other, so no thread's rows are
+    lost.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    save = exclusive(Storable.save)
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        for name in _UPDATES:
+            if isinstance(vars(cls).get(name), FunctionType):
+                setattr(cls, name, exclusive(vars(cls)[name]))
 
     def _validate_params(self) -> None:
         """Check the parameters as they are declared."""
@@ -243,6 +290,11 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
                 self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
         return self
 
+    def _learned_blocks(self) -> Block:
+        """Return the blocks that were learned from all rows so far, whatever comes meanwhile."""
+        with lock_of(self):
+            return self.learn().blocks_
+
     def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
         """Keep the first counts, and what they say of the columns."""
         seen = counted_schema(counts)
@@ -327,12 +379,12 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         unknown values than known ones are a warning, once. :meth:`unknown_counts` counts them.
         """
         check_is_fitted(self, "counts_")
-        self.learn()
+        blocks = self._learned_blocks()
         if not in_memory(X) and is_distributed(X):
             return vectors_of(self, X)
         table = self._read_asked(X)
         dtype = np.dtype(self.dtype)
-        return self.blocks_.coordinates(table, dtype=dtype, unknown=self._policy())
+        return blocks.coordinates(table, dtype=dtype, unknown=self._policy())
 
     def unknown_counts(self, X: Any) -> dict[str, dict[Label, int]]:
         """Count the values of rows that fit has not seen: column by column, value by value.
@@ -365,12 +417,12 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the distances between the rows of X and of Y (or X)."""
         left, right = self._read_pair(X, Y)
-        return self.learn().blocks_.distances(left, right, unknown=self._policy())
+        return self._learned_blocks().distances(left, right, unknown=self._policy())
 
     def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the inner products between the rows of X and of Y (or X)."""
         left, right = self._read_pair(X, Y)
-        return self.learn().blocks_.kernel(left, right, self._policy())
+        return self._learned_blocks().kernel(left, right, self._policy())
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
         """Explain the distance of two rows: each column's share in it.
@@ -385,13 +437,13 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             The two rows.
         """
         left, right = (self._read_asked(_one_row(row)) for row in (a, b))
-        shares = self.learn().blocks_.shares(left, right, unknown=self._policy())
+        shares = self._learned_blocks().shares(left, right, unknown=self._policy())
         order = [name for name in self.schema_.names if name in shares]
         return {name: shares[name].item() for name in dict.fromkeys([*order, *shares])}
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
-        block = self.learn().blocks_.only([column])
+        block = self._learned_blocks().only([column])
         parts = [] if block is None else block.parts()
         if not parts or not all(part.by_value for part in parts):
             names = [n for n in self.schema_.names if self.schema_[n].kind != "numeric"]
@@ -405,9 +457,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension of :meth:`transform`."""
-        self.learn()
+        blocks = self._learned_blocks()
         check_input_features(self, input_features)
-        return np.asarray(self.blocks_.feature_names(), dtype=object)
+        return np.asarray(blocks.feature_names(), dtype=object)
 
     # -- what a page says of it ------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from tabweave.apps.cli.files import check_output, is_stdout, located
 from tabweave.apps.cli.job import Job, Rows, listed, takes_job
 from tabweave.apps.cli.show import as_json, cell, emit, progress, say
 from tabweave.apps.cli.show import table as show_table
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 
 CHANGED = 3  # exit code under --check
 

@@ -31,7 +31,7 @@ from tabweave.base import Embedder
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
 from tabweave.rows.table import Codes, Table
 from tabweave.search.scan import Nearest

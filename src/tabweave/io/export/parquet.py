@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from tabweave.blocks.block import Line, Lookup, Sum
-from tabweave.io.atomic import replacing
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.export.sql import check_text
-from tabweave.io.text import sql_text
+from tabweave.io.files import replacing, sql_text
 from tabweave.rows.vocabulary import Label
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.io.export.plan import Plan, plan_of
-from tabweave.io.text import sql_name, sql_text
+from tabweave.io.files import sql_name, sql_text
 from tabweave.rows.vocabulary import Label
 
 _AT_ONCE = 500  # rows of an INSERT

@@ -134,7 +134,7 @@ def test_explain_adds_up_to_the_squared_distance(discriminant):
 
 def test_a_model_on_top_gains_nothing_from_a_random_target():
     rng = np.random.default_rng(0)
-    rows = {f"c{i}": rng.integers(0, 60, 300).astype(str) for i in range(4)}
+    rows = {f"c{i}": np.char.add("v", rng.integers(0, 60, 300).astype(str)) for i in range(4)}
     y = rng.choice(["u", "v"], 300)
     model = SupervisedWeave()
     ahead = LogisticRegression(max_iter=1000)

@@ -39,7 +39,7 @@ from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors
 from tabweave.counts.spectra import scatter
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import N_BINS, Curve, Weave, joined, mean_one, ties
+from tabweave.embed.weave import N_BINS, Weave, bare_curve, joined, mean_one, ties
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory, objects
 from tabweave.rows.table import Table, take_rows
@@ -216,7 +216,8 @@ class SupervisedWeave(Derived, Weave):
         coupled = self._coupled()
         tied = class_ties(coupled, _pairs(coupled))
         weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
-        self.weights_ = self._by_column(coupled.names, mean_one(weights))
+        by_part = self._by_part(coupled.names, mean_one(weights))
+        self.weights_, self._part_weights = self._shared(by_part)
         self._plain, self.landmarks_ = self._known_couplings(coupled)
         taught = self._taught(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
@@ -230,7 +231,7 @@ class SupervisedWeave(Derived, Weave):
         """
         if vars(self).get("_cache", (None,))[0] is not self.counts_:
             self.landmarks_: dict[str, int] = {}
-            trusted = self._by_column(coupled.names, ties(coupled)[1])
+            trusted = self._by_part(coupled.names, ties(coupled, self._groups(coupled))[1])
             found = {
                 name: plain(self._couplings(coupled, name, min(trusted[name], _COUPLED)))
                 for name in self._valued()
@@ -245,8 +246,9 @@ class SupervisedWeave(Derived, Weave):
         found: Scales = {} if scales is None else scales
         smoothed = conditional_means(pairs, points, self.smoothing)
         features, curves, total = [], [], 0.0
-        for name in self.schema_.names:
-            weight = self.weights_[name]
+        weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
+        for name in self._parts():
+            weight = weights[name]
             span = coupled.span(bins_of(coupled, name))
             f = coupled.value_counts[span] / coupled.n
             own = smoothed[span]
@@ -279,7 +281,7 @@ class SupervisedWeave(Derived, Weave):
         curves = []
         for name in self._numbered():
             knots = knots_of(coupled, name, self._numbering)
-            bare = Curve(name, knots, np.zeros((len(knots.x), 0)), np.zeros(0))
+            bare = bare_curve(name, knots, np.zeros((len(knots.x), 0)), self._numbering)
             own = linear[coupled.span(bins_of(coupled, name))]
             curves.append(bare.beside(own, np.zeros(linear.shape[1])))
         return summed, joined(curves, self._numbering.levels)

@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave._compat import StrOptions, require, validate_parameter_constraints
-from tabweave.blocks.block import Block, label_column
+from tabweave.blocks.block import Block, label_column, turns
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
@@ -297,7 +297,12 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
                 self._learn_all()
             finally:
                 self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
+            if vars(self).get("_earlier") is not None:
+                self._align(self._earlier)
         return self
+
+    def _align(self, earlier: Any) -> None:
+        """Turn what was learned towards what was learned before, where that can be done."""
 
     def _learned_blocks(self) -> Block:
         """Return the blocks that were learned from all rows so far, whatever comes meanwhile."""
@@ -319,6 +324,16 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         self._learned = ()
         self.counts_ = counts
         return self
+
+    def _hold_next(self, counts: Counts) -> Self:
+        """Keep the counts after one more window; what is learned will be turned to what was."""
+        if vars(self).get("_learned"):
+            self._earlier = self._learned_parts()
+        return self._hold(counts)
+
+    def _learned_parts(self) -> Any:
+        """Return what :meth:`_align` needs of what was learned; None if nothing can be aligned."""
+        return None
 
     def _require_classes(self, y: Any) -> None:
         if self._uses_classes and y is None:
@@ -595,6 +610,23 @@ class ValueEmbedder(Embedder):
 
     def _learn_all(self) -> None:
         self.tables_ = self._learn(self.counts_)
+
+    def _learned_parts(self) -> Any:
+        tables = vars(self).get("tables_")
+        return (tables, vars(self).get("numbers_")) if isinstance(tables, ValueTables) else None
+
+    def _align(self, earlier: tuple[ValueTables, Any]) -> None:
+        tables, numbers = earlier
+        if tables.combine != self.tables_.combine:
+            return
+        pieces, own = self.tables_.shared_points(tables, self.counts_), vars(self).get("numbers_")
+        n_tables = len(pieces)
+        if own is not None and numbers is not None:
+            pieces += own.shared_points(numbers)
+        found = turns(pieces, together=tables.combine == "sum")
+        self.tables_ = self.tables_.turned(found[:n_tables])
+        if own is not None and numbers is not None:
+            self.numbers_ = own.turned(found[n_tables:])
 
     @property
     def blocks_(self) -> Block:

@@ -20,8 +20,10 @@ from tabweave.blocks.block import (
     Block,
     Blocks,
     Lookup,
+    Points,
     Step,
     Sum,
+    Turn,
     Writer,
     cdist_squared,
     inner_products,
@@ -131,6 +133,48 @@ class ValueTables(OfVocabulary, Block):
             rows = self.tables[self.vocabulary.index(name)]
             if own.squares.shape != rows.shape[:1] or not 0 < own.width <= rows.shape[1]:
                 raise ValueError(f"column {name!r}: expected what each value has of its own")
+
+    # -- at other times --------------------------------------------------------------------
+
+    def shared_points(self, before: ValueTables, counts: Counts) -> list[Points]:
+        """Return the values that both have, now and then, by how often they were counted.
+
+        One piece a column; two where a code word stands for what a value has of its own.
+        """
+        pieces = []
+        for a, (name, rows) in enumerate(zip(self.names, self.tables, strict=True)):
+            weight = counts.value_counts[counts.span(name)].astype(float)
+            then = np.zeros((len(weight), 0))
+            if name in before.names:
+                b = before.names.index(name)
+                place = positions(before.labels[b], self.labels[a])
+                weight = np.where(place < len(before.labels[b]), weight, 0.0)
+                then = before.tables[b][place]
+            cut = rows.shape[1] - self._own_width(name)
+            cut_then = then.shape[1] - before._own_width(name)
+            pieces.append((rows[:-1, :cut], then[:, :cut_then], weight))
+            if self._own_width(name):
+                words = (
+                    then[:, cut_then:]
+                    if self._own_width(name) == before._own_width(name)
+                    else then[:, :0]
+                )
+                pieces.append((rows[:-1, cut:], words, weight))
+        return pieces
+
+    def turned(self, turns: Sequence[Turn]) -> ValueTables:
+        """Return tables whose pieces are turned, in the order of :meth:`shared_points`."""
+        order, tables = iter(turns), []
+        for name, rows in zip(self.names, self.tables, strict=True):
+            cut = rows.shape[1] - self._own_width(name)
+            parts = [next(order)(rows[:, :cut])]
+            if self._own_width(name):
+                parts.append(next(order)(rows[:, cut:])[:, : rows.shape[1] - cut])
+            tables.append(np.hstack(parts))
+        return replace(self, tables=tables)
+
+    def _own_width(self, name: str) -> int:
+        return self.own[name].width if name in self.own else 0
 
     # -- shape -----------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
-from tabweave.rows.frames import in_memory
+from tabweave.rows.frames import columns_of, in_memory
 from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
 from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import Label, Vocabulary, types_of
@@ -159,8 +159,10 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
 
 def check_feature_names(estimator: Any, X: Any) -> None:
     """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
-    names = list(getattr(X, "columns", ()))
-    if names != estimator.schema_.names or not names:
+    names, schema = list(getattr(X, "columns", ())), estimator.schema_
+    if names in (schema.names, schema.given) and schema.named:
+        return
+    if not schema.named or columns_of(X)[0] not in (schema.names, schema.given):
         _check_feature_names(estimator, X, reset=False)
 
 
@@ -393,7 +395,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         Examples
         --------
         >>> from tabweave import Weave
-        >>> rows = {"id": range(40), "day": ["2024-03-01", "2024-03-02"] * 20, "size": [1.5, 2] * 20}
+        >>> rows = {"id": range(40), "day": ["2024-03-01", "2024-03-02"] * 20}
+        >>> rows["size"] = [1.5, 2] * 20
         >>> model = Weave().fit(rows)
         >>> model.kinds()
         column  kind      kept  why

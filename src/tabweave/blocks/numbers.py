@@ -30,7 +30,7 @@ from tabweave.blocks.block import (
 )
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
+from tabweave.rows.table import Codes, Column, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
@@ -508,8 +508,7 @@ class Numbering:
             if isinstance(data, Numbers):
                 own = edges[column.name] = quantile_edges(data.values, n_bins, weight)
                 knots[column.name] = bin_knots(data.values, own, weight)
-            if column.kind == "datetime":
-                for name, phase, own in _phases(column.name, data.values):
+                for name, phase, own in _phases(column, data.values):
                     cycles[name] = bin_knots(phase, own, weight)[1:-1]
             elif column.kind == "ordinal" and isinstance(data, Codes):
                 levels[column.name] = column.levels or ordered(data.labels)
@@ -525,10 +524,9 @@ class Numbering:
             if isinstance(data, Numbers):
                 columns += [column, Column(column.name + BINNED)]
                 parts += [data, binned(data.values, self.edges[column.name])]
-                if column.kind == "datetime":
-                    for name, phase, edges in _phases(column.name, data.values):
-                        columns.append(Column(name))
-                        parts.append(binned(phase, edges))
+                for name, phase, edges in _phases(column, data.values):
+                    columns.append(Column(name))
+                    parts.append(binned(phase, edges))
             elif column.kind == "ordinal":
                 ranks = numbers_of(table, column.name, self.levels, "centroid")
                 columns += [Column(column.name, "numeric"), Column(column.name + BINNED)]
@@ -539,12 +537,25 @@ class Numbering:
         return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
 
 
-def _phases(name: str, seconds: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield each cycle of datetimes: the name it is counted under, phases, and edges of bins."""
     from tabweave.blocks.dates import CYCLES
 
-    for cycle in CYCLES:
-        yield cycle.name(name), cycle.phase(seconds), cycle.edges
+    for cycle in CYCLES if column.kind == "datetime" else ():
+        yield cycle.name(column.name), cycle.phase(x), cycle.edges
+
+
+def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
+    """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
+    out = {}
+    for column in columns:
+        out[column.name] = column.name
+        if column.kind == "datetime":
+            from tabweave.blocks.dates import lasting_cycles
+
+            for cycle in lasting_cycles(counts, column.name):
+                out[cycle.name(column.name)] = column.name
+    return out
 
 
 def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:

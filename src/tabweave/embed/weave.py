@@ -20,13 +20,14 @@ import numpy as np
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
-from tabweave.blocks.dates import CYCLES, cycle_of, lasting_cycles, ring
+from tabweave.blocks.dates import CYCLES, cycle_of, ring
 from tabweave.blocks.numbers import (
     BINNED,
     Curves,
     Knots,
     Numbering,
     bins_of,
+    column_parts,
     knots_of,
     ladder,
     moments_of,
@@ -129,8 +130,8 @@ class Weave(ValueEmbedder):
     """
 
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,), "kernels": (None,)}
     _rules = True
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,), "kernels": (None,)}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
@@ -262,14 +263,8 @@ class Weave(ValueEmbedder):
         return counted if counted in self.schema_.names else counted.removesuffix(BINNED)
 
     def _parts(self) -> dict[str, str]:
-        """Return what is coupled of each column, and whose it is: datetimes have several parts."""
-        out = {}
-        for column in self._own_columns():
-            out[column.name] = column.name
-            if column.kind == "datetime":
-                for cycle in lasting_cycles(self.counts_, column.name):
-                    out[cycle.name(column.name)] = column.name
-        return out
+        """Return what is coupled of each column, and whose it is."""
+        return column_parts(self._own_columns(), self.counts_)
 
     def _valued(self) -> list[str]:
         """Return the columns whose values have tables."""
@@ -286,17 +281,20 @@ class Weave(ValueEmbedder):
         return dict(zip(map(self._part, counted), weights.tolist(), strict=True))
 
     def _shared(self, weights: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the weight of each column, mean 1, and of each part: of its column, its share."""
+        """Return the weight of each column, and of each part: its share of the column.
+
+        They are 1 in the mean, but for the factors that were asked for.
+        """
         parts = self._parts()
         sizes = Counter(parts.values())
-        if len(parts) == len(sizes):
-            return weights, weights
+        asked = checked_weights(self.weights, self.schema_.given)
         shares = {part: weights[part] / sizes[column] for part, column in parts.items()}
+        factor = 1.0 if len(parts) == len(sizes) else len(sizes) / max(sum(shares.values()), 1e-300)
         columns = dict.fromkeys(sizes, 0.0)
         for part, column in parts.items():
+            shares[part] *= factor * asked.get(column, 1.0)
             columns[column] += shares[part]
-        factor = len(columns) / max(sum(columns.values()), 1e-300)
-        return tuple({n: w * factor for n, w in own.items()} for own in (columns, shares))  # type: ignore[return-value]
+        return columns, shares
 
     # -- learning --------------------------------------------------------------------------
 
@@ -532,7 +530,7 @@ def bare_curve(name: str, knots: Knots, rows: np.ndarray, numbering: Numbering) 
 
 
 def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -> Curve:
-    """Return the curves of numbers, ranks or a cycle: the mean squared distance of two rows is 1."""
+    """Return the curves of numbers, ranks or a cycle: two rows are 1 apart, squared, on average."""
     knots = knots_of(coupled, name, numbering)
     if name in numbering.cycles:
         return bare_curve(name, knots, ring(knots, cycle_of(name)[1]), numbering)

@@ -186,7 +186,8 @@ def tell_unknown(embedder: Any, table: Table) -> None:
 
     A column is refused if its values are of another type than in fit; or if none of at least 20 is
     known, unless fit saw one value only, or mostly values that occur once (new ones are then to be
-    expected [Good 1953]). It is warned of if more than half of at least 20 are unknown.
+    expected [Good 1953]), or the column is compared by spelling. It is warned of if more than half
+    of at least 20 are unknown.
     """
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
@@ -195,14 +196,22 @@ def tell_unknown(embedder: Any, table: Table) -> None:
         given = {value: times for value, times in values.items() if value is not None}
         column = table[name]
         unknown, total = sum(given.values()), _filled(column)
-        if total >= _ENOUGH and unknown == total and _is_closed(embedder.counts_, name):
+        spelled = name in spelled_columns(embedder)
+        closed = not spelled and _is_closed(embedder.counts_, name)
+        if total >= _ENOUGH and unknown == total and closed:
             raise ValueError(
                 f"column {name!r}: none of its {total} values was seen in fit, e.g. "
                 f"{_examples(given)}; fit had e.g. {_examples(known)}. Write them as in fit, or "
                 "fit anew with them"
             )
         if total >= _ENOUGH and unknown > _MOST * total:
-            _warn_once(embedder, name, f"{unknown} of {total}", given)
+            fate = "lie between values spelled like them" if spelled else "count as average"
+            _warn_once(embedder, name, f"{unknown} of {total}", given, fate)
+
+
+def spelled_columns(embedder: Any) -> set[str]:
+    """Return the columns whose unknown values lie between those that are spelled like them."""
+    return set(getattr(vars(embedder).get("tables_"), "spelling", ()))
 
 
 def _check_types(name: str, values: Mapping[Label, int], column: Any, known: Any) -> None:
@@ -231,13 +240,15 @@ def _is_closed(counts: Counts, name: str) -> bool:
     return len(times) > 1 and times[times <= 1].sum() < _MOST * counts.n
 
 
-def _warn_once(embedder: Any, name: str, share: str, values: Mapping[Label, int]) -> None:
+def _warn_once(
+    embedder: Any, name: str, share: str, values: Mapping[Label, int], fate: str
+) -> None:
     told, key = _told.setdefault(embedder, set()), (id(embedder.counts_), name)
     if key not in told:
         told.add(key)
         warnings.warn(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
-            "they count as average (unknown_counts says which, unknown='error' refuses them)",
+            f"they {fate} (unknown_counts says which, unknown='error' refuses them)",
             UserWarning,
             stacklevel=5,
         )
@@ -380,7 +391,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _read_asked(self, X: Any) -> Table:
         """Read rows that are asked about: what fit has not seen is told, or refused."""
-        table = self._read_fitted(X)
+        table = self.learn()._read_fitted(X)
         if self._policy() == "centroid":
             tell_unknown(self, table)
         return table
@@ -455,8 +466,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         A Dask or Spark frame gives another, of vectors; for files larger than memory see
         :func:`tabweave.engines.transform`.
 
-        A value that fit has not seen is the column's centroid. A column of another type than in
-        fit, or of which at least 20 rows hold unknown values and nothing else, is an error; more
+        A value that fit has not seen is the column's centroid, or, of many strings, between those
+        spelled like it (see :class:`~tabweave.Weave`). A column of another type than in fit, or of
+        which at least 20 rows hold unknown values and nothing else, is an error; more
         unknown values than known ones are a warning, once. :meth:`unknown_counts` counts them.
         """
         check_is_fitted(self, "counts_")

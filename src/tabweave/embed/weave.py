@@ -40,10 +40,12 @@ from tabweave.counts.couplings import Factors, corrected_uncertainty, informatio
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
+from tabweave.rows.spelling import Spelling, spelling_of
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
+_SPELLED = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
 
 
@@ -322,14 +324,15 @@ class Weave(ValueEmbedder):
         """Learn the tables of values and the curves of numbers."""
         valued = self._valued()
         self.landmarks_: dict[str, int] = {}
+        spelling = self._spelling(coupled)
         features = []
         for name in valued:
-            factors = self._couplings(coupled, name, trusted[name] / 2)
+            factors = self._couplings(coupled, name, trusted[name] / 2, spelling.get(name))
             features.append(factors.scaled(weights[name]))
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
         if self.n_clusters is None and self.n_components is None:
-            self.tables_ = ValueTables.from_features(features, own)
+            self.tables_ = ValueTables.from_features(features, own, spelling=spelling)
             self.numbers_ = joined(curves, self._numbering.levels)
             return
         tables = {
@@ -339,6 +342,8 @@ class Weave(ValueEmbedder):
         self.tables_, self.numbers_ = projected(
             coupled, tables, curves, self._numbering.levels, self._axes
         )
+        spelled = replace(self.tables_, spelling=spelling)
+        self.tables_ = spelled.with_unknown_elements(own)
 
     def _axes(self, coupled: Counts, tables: list[np.ndarray]) -> np.ndarray:
         """Return the directions that vectors are projected on."""
@@ -346,19 +351,38 @@ class Weave(ValueEmbedder):
             return principal(coupled, tables, int(self.n_components))
         return leading_axes(coupled, tables, 2 * int(self.n_clusters))  # type: ignore[arg-type]
 
-    def _couplings(self, coupled: Counts, name: str, share: float) -> Factors:
-        """Return the factors of a column's values: a share of couplings, the rest mismatch."""
+    def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
+        """Return how the values of columns of many strings are spelled."""
+        found = {
+            name: spelling_of(coupled.labels[coupled.vocabulary.index(name)], column.spelling)
+            for name in self._valued()
+            if (column := self.schema_[name])
+        }
+        return {name: spelling for name, spelling in found.items() if spelling is not None}
+
+    def _couplings(
+        self, coupled: Counts, name: str, share: float, spelling: Spelling | None
+    ) -> Factors:
+        """Return the factors of a column's values: a share of couplings, the rest mismatch.
+
+        Half of the mismatch is one of spelling, where a column has one.
+        """
         a = coupled.vocabulary.index(name)
+        f = coupled.frequencies[a]
         marks = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(marks) < coupled.sizes[a]:
             self.landmarks_[name] = len(marks)
         kernels = couplings.chosen_kernels(self._kernels)
         gram, diagonal = np.zeros((coupled.sizes[a], len(marks))), np.zeros(coupled.sizes[a])
-        identity = (1 - share) / 2
+        spelled = None
+        if spelling is not None:
+            spelled = np.sqrt((1 - share) * _SPELLED) * spelled_rows(spelling, f)
+        identity = (1 - share) / 2 * (1 if spelled is None else 1 - _SPELLED)
         if share > 0:
             gram, diagonal, mismatch = coupling_gram(coupled, a, marks, kernels, self._smoothing)
             gram, diagonal, identity = share * gram, share * diagonal, identity + share * mismatch
-        return Factors.of(gram, diagonal, identity, marks).bounded(coupled.frequencies[a])
+        factors = Factors.of(gram, diagonal, identity, marks)
+        return (factors if spelled is None else factors.beside(spelled)).bounded(f)
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
         return curve_of(coupled, name, self._numbering, self.counts_).with_gaps().scaled(weight)
@@ -463,6 +487,14 @@ def coupling_gram(
     total, diagonal, n_kernels = couplings.summed_kernels(counts, column, marks, kernels, smoothing)
     scale = (1 - share @ share) / 2 / max(n_kernels, 1)
     return total * scale, diagonal * scale, 0.0 if n_kernels else 0.5
+
+
+def spelled_rows(spelling: Spelling, f: np.ndarray) -> np.ndarray:
+    """Return the values of a column by spelling, at the mean squared distance of mismatches."""
+    rows, share = spelling.sketch(), f / max(f.sum(), 1e-300)
+    centre = share @ rows
+    distance = 2 * float(share @ (rows**2).sum(axis=1) - centre @ centre)
+    return rows * np.sqrt((1 - share @ share) / distance) if distance > 1e-12 else 0 * rows
 
 
 @dataclass(frozen=True, eq=False)

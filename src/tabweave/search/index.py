@@ -28,6 +28,7 @@ from tabweave.base import (
     exclusive,
     remember_names,
     require_rows,
+    spelled_columns,
     tell_unknown,
 )
 from tabweave.embed.mixed import MixedEmbedder
@@ -1133,7 +1134,7 @@ def _tell_unknown(embedder: Embedder, table: Table) -> None:
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
         column = table[name]
-        if isinstance(column, Codes):
+        if isinstance(column, Codes) or name in spelled_columns(embedder):
             continue
         new = np.isin(column.codes, positions(column.labels, values))
         lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]

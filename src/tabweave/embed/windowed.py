@@ -18,11 +18,11 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
-from tabweave.base import Estimator, ValueEmbedder, remember_names
+from tabweave.base import Estimator, ValueEmbedder, exclusive, remember_names
 from tabweave.counts.counts import Counts, append
 from tabweave.embed.register import embedder
 from tabweave.io.archive import read
-from tabweave.io.atomic import remove_leftovers
+from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.table import Schema, Table
@@ -35,6 +35,7 @@ class Resumable(Storable):
     held counts and no tables.
     """
 
+    @exclusive
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint, whole or not at all; :meth:`resume` or :func:`tabweave.load` read it.
 
@@ -46,6 +47,7 @@ class Resumable(Storable):
         remove_leftovers(path)  # of a process that was killed: a stream has one writer
         super().save(path)
 
+    @exclusive
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
         header, arrays = read(path, KIND, "stream")
@@ -378,11 +380,14 @@ def _plain(value: Any) -> Any:
 
 
 def _check_same_model(path: Any, cls: type, theirs: dict[str, Any], estimator: Any) -> None:
+    parts = estimator.get_params(deep=True)
     if cls is not type(estimator):
         raise ValueError(f"{path}: expected a {_named(type(estimator))}, got a {_named(cls)}")
     mine = fingerprint(estimator)
     for key in sorted(theirs):  # what is a parameter only since then has its default in the file
-        if mine.get(key) != theirs[key]:
+        part, _, name = key.rpartition("__")
+        same = getattr(parts.get(part), "_former", {}).get(name, ())
+        if mine.get(key) != theirs[key] and not (key not in mine and theirs[key] in same):
             raise ValueError(
                 f"{path}: expected {key}={mine.get(key)!r}, got {key}={theirs[key]!r}; resume with "
                 "the same parameters"

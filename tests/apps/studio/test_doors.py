@@ -239,7 +239,7 @@ class Boom:
 
 @pytest.mark.parametrize(
     "name", ["a.pkl", "a.py", "a.tabweave", "a.npy", "a.zip", "a.csv.zip", "a.joblib", "a.exe", "a",
-             ".csv", "a.sql", "a.duckdb", "a.xlsx", "a.arrow", "a.csv.gz.gz", "a.html"],
+             ".csv", "a.sql", "a.duckdb", "a.xls", "a.arrow", "a.csv.gz.gz", "a.html"],
 )  # fmt: skip
 def test_what_is_no_table_is_refused_by_its_name(client, name):
     status, error = send(client, b"a,b\n1,2\n", name)

@@ -13,8 +13,7 @@ from typing import Any
 
 from tabweave.apps.cli.app import FORMATS, Misuse
 from tabweave.apps.cli.show import progress
-from tabweave.io.atomic import replacing
-from tabweave.io.text import sql_text
+from tabweave.io.files import replacing, sql_text
 
 _QUERIES = ("select", "with", "from", "values", "pivot", "unpivot", "describe", "summarize")
 _SUFFIXES = {".ndjson": "jsonl", ".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}
@@ -119,6 +118,7 @@ def write_rows(
     *,
     keep: Sequence[str],
     form: str | None,
+    vector: str | None = None,
 ) -> int:
     """Transform a source into a file or, if there is none or it is -, standard output.
 
@@ -129,7 +129,7 @@ def write_rows(
     kind = output_format(output, form)
     direct = ("csv", "arrow", "parquet") if has_arrow() else ("arrow", "csv")
     with _target(output) as path, progress() as show:
-        options: dict[str, Any] = {"keep": list(keep), "progress": show}
+        options: dict[str, Any] = {"keep": list(keep), "vector": vector, "progress": show}
         if kind in direct:
             return transform(embedder, source, path, format=kind, **options)
         with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:

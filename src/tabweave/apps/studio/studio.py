@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import secrets
 import shutil
@@ -16,11 +17,15 @@ from tabweave.apps.studio.files import (
     check,
     check_width,
     own_copy,
+    stamp_of,
     suffix_of,
 )
 from tabweave.apps.studio.jobs import Job, Jobs
 
 N_PREVIEW = 6
+# Tables that come with the library, and what their classes are called.
+BUILT_IN = {"titanic": "survived", "car": "rating", "nursery": "advice", "krkopt": "moves",
+            "tictactoe": "x wins"}  # fmt: skip
 _UPLOADS = 4  # times the limit, all uploads together
 
 
@@ -34,6 +39,7 @@ class Studio:
         self.folder = Path(tempfile.mkdtemp(prefix="tabweave-studio-"))
         self.jobs = Jobs(self.folder)
         self.sources: dict[str, Source] = {}
+        self._opened: dict[str, dict[str, Any]] = {}  # columns and first rows of each
         self._taken = 0
 
     def close(self) -> None:
@@ -41,11 +47,13 @@ class Studio:
         self.jobs.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def let_in(self, path: Path, name: str) -> dict[str, Any]:
+    def let_in(
+        self, path: Path, name: str, encoding: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
         """Check a table, remember it, and return its columns and first rows."""
-        own = path
+        own, stamp = path, stamp_of(path)
         try:
-            own = own_copy(path, self.folder, self.limit)
+            own, seen = own_copy(path, self.folder, self.limit, encoding)
             check(own)
             found = _first_rows(own)
         except Exception as error:
@@ -54,9 +62,33 @@ class Studio:
             text = str(error).replace(str(own), name).replace(str(path), name).strip()
             text = text.removeprefix(f"{name}: ")
             raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
-        key = secrets.token_hex(8)
-        self.sources[key] = Source(own, name)
-        return found | {"source": key, "name": name}
+        key = key or secrets.token_hex(8)
+        self.sources[key] = Source(own, name, path, stamp, encoding)
+        self._opened[key] = found | {"source": key, "name": name, "encoding": seen}
+        return self._opened[key]
+
+    def again(self, key: str, encoding: str | None = None) -> dict[str, Any]:
+        """Return a table that was let in as its file is now, read in another encoding if asked."""
+        source = self.source(key)
+        encoding = encoding or source.encoding
+        if not source.is_current or encoding != source.encoding:
+            self.let_in(source.origin, source.name, encoding, key)
+        return self._opened[key]
+
+    def built_in(self, name: str) -> dict[str, Any]:
+        """Let in a table that comes with the library."""
+        from tabweave import datasets
+
+        if name not in BUILT_IN:
+            raise Refused(f"expected a table, one of {', '.join(BUILT_IN)}, got {name!r}")
+        path = self.folder / f"{name}.csv"
+        if not path.exists():
+            data = getattr(datasets, name)()
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow([*data.columns, BUILT_IN[name]])
+                writer.writerows(zip(*data.columns.values(), data.y, strict=True))
+        return self.let_in(path, f"{name}.csv") | {"target": BUILT_IN[name]}
 
     async def take(self, request: Any, name: str) -> dict[str, Any]:
         """Write an upload to a file of its own, and stop when it gets too large."""
@@ -101,6 +133,7 @@ class Studio:
         job.look()
         if job.state != "done":
             raise Refused(f"this job is {job.state}; there is nothing to show")
+        job.source.check_current()
         return job
 
 
@@ -117,5 +150,6 @@ def _first_rows(path: Path) -> dict[str, Any]:
     shown = range(min(N_PREVIEW, table.n_rows))
     return {
         "columns": list(table.schema.names),
+        "kinds": [column.kind for column in table.schema.columns],
         "preview": [[cell(data, row) for _, data in itertools.islice(table, 40)] for row in shown],
     }

@@ -18,11 +18,11 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
-from tabweave.base import Estimator, ValueEmbedder, remember_names
+from tabweave.base import Estimator, ValueEmbedder, exclusive, remember_names
 from tabweave.counts.counts import Counts, append
 from tabweave.embed.register import embedder
 from tabweave.io.archive import read
-from tabweave.io.atomic import remove_leftovers
+from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.table import Schema, Table
@@ -35,6 +35,7 @@ class Resumable(Storable):
     held counts and no tables.
     """
 
+    @exclusive
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint, whole or not at all; :meth:`resume` or :func:`tabweave.load` read it.
 
@@ -46,6 +47,7 @@ class Resumable(Storable):
         remove_leftovers(path)  # of a process that was killed: a stream has one writer
         super().save(path)
 
+    @exclusive
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
         header, arrays = read(path, KIND, "stream")

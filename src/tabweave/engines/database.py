@@ -15,7 +15,7 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
 from tabweave.engines.source import Source, errors_naming, n_rows_of
-from tabweave.io.text import sql_name
+from tabweave.io.files import sql_name
 
 _DRIVERS = {
     "sqlite": "adbc_driver_sqlite.dbapi",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tabweave.engines.source import Source, errors_naming, has_arrow
-from tabweave.io.text import csv_header, sql_name, sql_path, sql_text
+from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"

@@ -9,7 +9,7 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.engines.duck import relation_batches
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
-from tabweave.io.text import sql_name
+from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
 
 _PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")

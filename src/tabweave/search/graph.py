@@ -169,9 +169,10 @@ class Walker:
 
         graph, arrays = self.graph, self._arrays
         way = graph.links, graph.offsets, graph.levels, graph.entry, graph.top, breadth
-        if self._named[0] is not first:
-            self._named = first, first[graph.order]
-        mine = self._named[1]
+        named = self._named
+        if named[0] is not first:
+            named = self._named = first, first[graph.order]
+        mine = named[1]  # not self's: another thread may ask by another filter
         own = np.full(len(queries), -1) if own is None else np.argsort(graph.order)[own]
         found = queries.search(
             k, lambda some, asked, *to: walk(asked, arrays, mine, way, own[some], *to), _QUERIES

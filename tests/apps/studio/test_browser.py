@@ -247,7 +247,7 @@ def test_work_can_be_cancelled(browser, tmp_path):
     wait_for(lambda: text(browser, "#title") == "long.csv")
     Select(one(browser, "#method-a")).select_by_value("nonbend")
     one(browser, "#run").click()
-    wait_for(lambda: "%" in (browser.find_elements(By.CSS_SELECTOR, ".task") or [None])[0].text)
+    wait_for(lambda: any("%" in t.text for t in browser.find_elements(By.CSS_SELECTOR, ".task")))
     wait_for(lambda: float(one(browser, ".task progress").get_attribute("value")) > 0)
     shoot(browser, "cancel")
     one(browser, ".task button").click()

@@ -37,8 +37,9 @@ from tabweave.base import Embedder
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
+from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Codes, Table
 from tabweave.search.scan import Nearest
 
@@ -208,6 +209,7 @@ def _facts(reading: Reading) -> dict[str, Any]:
         "cells": table.n_rows * len(table.schema),
         "missing": gaps,
         "target": reading.target,
+        "aside": aside_line(reading.left_out),
     }
 
 
@@ -269,7 +271,7 @@ def chosen(method: Any, table: Table, random_state: Any) -> Embedder:
         raise TypeError(f"expected method to be a name or an embedder of tabweave, got {method!r}")
     if not model._has_vectors:
         raise ValueError(f"{model!r} gives rows no vectors; use another embedder")
-    numbered = any(column.kind in ("numeric", "ordinal") for column in table.schema.columns)
+    numbered = any(column.kind not in ("nominal", "set") for column in table.schema.columns)
     reads_numbers = model._numbers == "numeric"
     return MixedEmbedder(clone(model)) if numbered and not reads_numbers else clone(model)
 

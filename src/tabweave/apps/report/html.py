@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.rows.table import Codes, Numbers, Sets
+from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
 from tabweave.rows.vocabulary import Label
 
 SCRIPTS = (
@@ -112,6 +112,8 @@ def cluster_name(number: int) -> str:
 
 def cell(column: Codes | Numbers | Sets, row: int) -> str | None:
     """Return one cell as text."""
+    if isinstance(column, Datetimes):
+        return column.text(column.values[row])
     if isinstance(column, Numbers):
         value = column.values[row]
         return None if np.isnan(value) else written(value)
@@ -156,9 +158,11 @@ def _rounded(flat: np.ndarray, digits: int) -> np.ndarray:
 
 def bin_names(edges: np.ndarray) -> list[str]:
     """Return a name for each bin: ``< 12``, ``12 to 30``, ``≥ 30``."""
-    ends = _distinct(edges)
-    if not ends:
-        return ["any number"]
+    return between(_distinct(edges)) if len(edges) else ["any number"]
+
+
+def between(ends: Sequence[str]) -> list[str]:
+    """Return a name for each part that ends cut a line into."""
     inner = [f"{a} to {b}" for a, b in pairwise(ends)]
     return [f"< {ends[0]}", *inner, f"≥ {ends[-1]}"]
 

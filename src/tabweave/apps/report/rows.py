@@ -14,9 +14,17 @@ import numpy as np
 
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
-from tabweave.apps.report.reading import Reading, select, take
+from tabweave.apps.report.reading import Reading, as_values, select, take
 from tabweave.counts.spectra import fix_signs
-from tabweave.rows.table import Codes, Numbers, Sets, Table, canonical_codes, distinct_rows
+from tabweave.rows.table import (
+    Codes,
+    Datetimes,
+    Numbers,
+    Sets,
+    Table,
+    canonical_codes,
+    distinct_rows,
+)
 from tabweave.rows.vocabulary import Label
 from tabweave.search.scan import Nearest
 
@@ -139,7 +147,10 @@ def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] |
         initialization=start, n_jobs=1, random_state=seed,
     ).fit(some)  # fmt: skip
     laid = np.array(layout)
-    return {"name": NEAR_NAME, "points": rounded(_amid(some, laid, points) if every > 1 else laid)}, ""
+    return {
+        "name": NEAR_NAME,
+        "points": rounded(_amid(some, laid, points) if every > 1 else laid),
+    }, ""
 
 
 def _amid(points: np.ndarray, laid: np.ndarray, others: np.ndarray, k: int = 3) -> np.ndarray:
@@ -183,6 +194,8 @@ def describe_map(
 def map_cells(drawn: Table, name: str) -> dict[str, Any]:
     """Return the cells of a column as the map takes them: numbers, or labels and their codes."""
     data = drawn[name]
+    if isinstance(data, Datetimes):
+        data = as_values(data)
     if isinstance(data, Numbers):
         return {"numbers": rounded(data.values, 6)}
     if isinstance(data, Sets):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from tabweave.io.text import csv_header
+from tabweave.io.files import csv_header
 
 KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx")
 ENCODINGS = ("utf-8", "cp1252", "utf-16", "cp1250", "cp1251", "mac-roman", "shift_jis", "gb18030",

@@ -24,7 +24,7 @@ import numpy as np
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
 from tabweave.engines import Progress, progress_reporter
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first

@@ -16,7 +16,7 @@ from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Source
 from tabweave.apps.studio.jobs import Job, Question, read
 from tabweave.embed.mixed import MixedEmbedder
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.rows.table import Codes, Numbers, take_rows
 from tabweave.search.index import SimilarityIndex
 

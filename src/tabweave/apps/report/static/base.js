@@ -86,7 +86,7 @@ tabweave.sort = (names, body, into, keys, i, number) => {
   const order = body.map((_, row) => row).sort((a, b) => {
     const [p, q] = [value[a], value[b]];
     if (p === null || q === null) return (p === null) - (q === null) || a - b;
-    const by = typeof p === "number" ? p - q : String(p).localeCompare(String(q));
+    const by = typeof p === "number" && typeof q === "number" ? p - q : String(p).localeCompare(String(q));
     return (falling ? -by : by) || a - b;
   });
   into.append(...order.map((row) => body[row]));

@@ -74,7 +74,7 @@ tabweave.statistics = (d) => {
   const heads = [{ name: "column" }, { name: "kind" }, ...["missing", "distinct", ...figures].map((name) => ({ name, number: true })), { name: "most frequent" }, { name: "its rows", number: true }];
   const value = (c, name) => (c.summary ? c.summary[name] : null);
   const rows = d.columns.map((c) => [tabweave.value(c.name), c.kind, tabweave.whole(c.missing), tabweave.whole(c.distinct),
-    ...figures.map((name) => tabweave.number(value(c, name), 6)), c.top && c.top.length ? tabweave.value(c.top[0][0]) : "–", c.top && c.top.length ? tabweave.whole(c.top[0][1]) : "–"]);
+    ...figures.map((name) => (typeof value(c, name) === "string" ? value(c, name) : tabweave.number(value(c, name), 6))), c.top && c.top.length ? tabweave.value(c.top[0][0]) : "–", c.top && c.top.length ? tabweave.whole(c.top[0][1]) : "–"]);
   const keys = (row, i) => {
     const c = d.columns[row];
     return [c.name, c.kind, c.missing, c.distinct, ...figures.map((name) => value(c, name)), c.top && c.top.length ? c.top[0][0] : null, c.top && c.top.length ? c.top[0][1] : null][i];
@@ -111,7 +111,7 @@ tabweave.frequencies = (column, rows) => {
 tabweave.distribution = (column) => {
   if (!column.summary) return tabweave.el("span", { class: "missing" }, "nothing");
   const s = column.summary;
-  const show = column.show || ((x, digits) => tabweave.number(x, digits));
+  const show = (x, digits) => (typeof x === "string" ? x : tabweave.number(x, digits)); // dates are text
   const words = [["min", s.min], ["median", s.median], ["max", s.max], ["mean", s.mean]].map(([name, x]) =>
     tabweave.el("span", { class: "word" }, tabweave.el("span", { class: "quiet" }, name), " ", show(x, name === "mean" ? 4 : 6)));
   if (!column.bars) return tabweave.el("div", { class: "holds" }, tabweave.el("div", { class: "words" }, words));
@@ -119,7 +119,7 @@ tabweave.distribution = (column) => {
   const step = (s.max - s.min) / column.bars.length;
   const bars = column.bars.map((count, i) => {
     const height = count ? Math.max(1, (26 * count) / top) : 0;
-    const range = column.whole ? tabweave.number(s.min + i, 6) : `${tabweave.number(s.min + i * step)} to ${tabweave.number(s.min + (i + 1) * step)}`;
+    const range = typeof s.min === "string" ? `${s.min} to ${s.max}, part ${i + 1} of ${column.bars.length}` : column.whole ? tabweave.number(s.min + i, 6) : `${tabweave.number(s.min + i * step)} to ${tabweave.number(s.min + (i + 1) * step)}`;
     return tabweave.svg("rect", { x: i * 10 + 1, y: 27 - height, width: 8, height }, tabweave.svg("title", {}, `${range}: ${tabweave.plural(count, "row")}`));
   });
   return tabweave.el("div", { class: "holds" },

@@ -278,9 +278,9 @@ studio.fillNear = async (still) => {
   const common = sets.length > 1 ? [...sets[0]].filter((r) => sets[1].has(r)).length : 0;
   const names = Object.keys(found[0].cells);
   tabweave.fill(byId("near-body"),
-    tabweave.el("p", { class: "small" }, tabweave.el("b", {}, `Row ${tabweave.whole(row)}`), ": ", tabweave.el("span", { class: "quiet" },
-      names.slice(0, 12).map((name, i) => [i ? ", " : "", tabweave.value(name), " ", tabweave.value(found[0].cells[name])]), names.length > 12 ? ", …" : ""),
-    sets.length > 1 ? ` ${common} of ${found[0].near.length} are near by both methods.` : ""),
+    tabweave.el("p", { class: "small brief" }, tabweave.el("b", {}, `Row ${tabweave.whole(row)}`), ": ", tabweave.el("span", { class: "quiet" },
+      names.slice(0, 12).map((name, i) => [i ? ", " : "", tabweave.value(name), " ", tabweave.value(found[0].cells[name])]), names.length > 12 ? ", …" : "")),
+    sets.length > 1 ? tabweave.el("p", { class: "small" }, `${common} of ${found[0].near.length} are near by both methods.`) : null,
     studio.pair((one, i) => studio.nearTable(found[i], sets[1 - i])));
 };
 
@@ -297,7 +297,7 @@ studio.nearTable = (found, others) => {
       [tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${other.row}: see why it is apart from row ${found.row}`,
         onclick: () => { studio.picked = [found.row, other.row]; studio.picks(); } }, tabweave.whole(other.row)),
       others && others.has(other.row) ? tabweave.el("span", { class: "tag" }, "both") : null],
-      tabweave.number(other.distance), differ(other)]), { classes: "tight" });
+      tabweave.number(other.distance), tabweave.el("span", { title: names.filter((name) => other.cells[name] !== found.cells[name]).map((name) => `${name} ${tabweave.text(other.cells[name])}`).join("; ") }, differ(other))]), { classes: "tight nearest" });
 };
 
 /* -- why ------------------------------------------------------------------------------------- */

@@ -13,7 +13,13 @@ from threadpoolctl import threadpool_limits
 
 from tabweave.apps.methods import build, find
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
-from tabweave.apps.report.columns import describe_columns, describe_couplings, describe_values
+from tabweave.apps.report.columns import (
+    describe_columns,
+    describe_couplings,
+    describe_gaps,
+    describe_rows,
+    describe_values,
+)
 from tabweave.apps.report.html import page
 from tabweave.apps.report.notes import describe_warnings
 from tabweave.apps.report.reading import Reading, read
@@ -89,7 +95,7 @@ def describe(
     Returns
     -------
     dict
-        ``columns``, ``warnings``, ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors``
+        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors``
         and the facts about how they were made.
 
     Examples
@@ -120,6 +126,8 @@ def look_at(
         "format": FORMAT,
         **_facts(reading),
         "columns": describe_columns(reading),
+        "some": describe_rows(reading),
+        "gaps": describe_gaps(reading),
     }
     tell("counting", 0.1)
     counts = Counts.of(reading.values())

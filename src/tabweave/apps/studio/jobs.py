@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import secrets
 import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,8 @@ AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
 MOST_NUMBERS = 1 << 28  # in all vectors: 2 GB
 _BLOCK = 1 << 22
+_PREVIEW_MEMORY = 2 << 30  # bytes that the first rows of a file may take
+_PATIENCE = 60.0  # seconds they may take
 
 
 @dataclass
@@ -45,6 +51,7 @@ class Job:
     started: float = field(default_factory=time.monotonic)
     ended: float = 0.0
     lock: Any = field(default_factory=threading.Lock)
+    making: Any = field(default_factory=threading.RLock)  # of downloads: one at a time
 
     def look(self) -> None:
         """Take in what the process has said so far."""
@@ -143,6 +150,76 @@ class Jobs:
             job.cancel()
 
 
+# -- processes of limited memory ----------------------------------------------------------------
+
+
+def begin_worker(memory: int) -> None:
+    """Let a process leave Ctrl-C to the server, end with it, and take no more than some bytes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _job_memory() -> int:
+    """Return three quarters of the machine's memory: a job may fail, the machine may not."""
+    try:
+        return 3 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+
+
+class Apart:
+    """Runs short work on files in a process of its own, which is kept for the next."""
+
+    def __init__(self, memory: int = _PREVIEW_MEMORY) -> None:
+        self.memory = memory
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def call(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Return what the work returns; refuse it if it needs too much memory or time."""
+        with self._lock:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(
+                    1, context, initializer=begin_worker, initargs=(self.memory,)
+                )
+            pool = self._pool
+        try:
+            return pool.submit(work, *args).result(_PATIENCE)
+        except (MemoryError, BrokenProcessPool) as error:
+            if isinstance(error, BrokenProcessPool):
+                self._end(pool)
+            raise Refused("its first rows take too much memory for a page") from None
+        except TimeoutError:
+            self._end(pool)
+            raise Refused("its first rows take too long to read") from None
+
+    def _end(self, pool: ProcessPoolExecutor) -> None:
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+# -- the work -----------------------------------------------------------------------------------
+
+
 def read(path: str, method: str, target: str | None) -> Any:
     """Return the rows of a file as a report sees them; classes to learn from are values."""
     from tabweave import Table, engines
@@ -157,7 +234,7 @@ def run(pipe: Any, path: str, method: str, target: str | None, folder: str) -> N
 
     Ctrl-C reaches every process of the terminal; this one ends when the server says so.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_worker(_job_memory())
     try:
         _run(pipe, path, method, target, Path(folder))
         said: tuple[str, ...] = ("done",)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import secrets
 import shutil
-import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
 from tabweave.apps.studio.files import (
+    Holding,
     Refused,
     Source,
     TooLarge,
@@ -18,10 +19,11 @@ from tabweave.apps.studio.files import (
     own_copy,
     suffix_of,
 )
-from tabweave.apps.studio.jobs import Job, Jobs
+from tabweave.apps.studio.jobs import Apart, Job, Jobs
 
 N_PREVIEW = 6
 _UPLOADS = 4  # times the limit, all uploads together
+_apart = Apart()  # for the first rows of all studios of a process
 
 
 class Studio:
@@ -31,32 +33,54 @@ class Studio:
         self.root = start if start.is_dir() else start.parent
         self.first = None if start.is_dir() else start.name
         self.limit = limit
-        self.folder = Path(tempfile.mkdtemp(prefix="tabweave-studio-"))
+        self._holding = Holding.begin()
+        self.folder = self._holding.folder
         self.jobs = Jobs(self.folder)
         self.sources: dict[str, Source] = {}
+        self._copies: dict[tuple[Any, ...], Path] = {}
+        self._copying = threading.Lock()
         self._taken = 0
 
     def close(self) -> None:
         """End all jobs, and leave nothing behind."""
         self.jobs.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._holding.end()
 
     def let_in(self, path: Path, name: str) -> dict[str, Any]:
         """Check a table, remember it, and return its columns and first rows."""
         own = path
         try:
-            own = own_copy(path, self.folder, self.limit)
+            own = self._own_copy(path)
             check(own)
-            found = _first_rows(own)
+            found = _apart.call(first_rows, own)
         except Exception as error:
-            if own != path:
-                shutil.rmtree(own.parent, ignore_errors=True)
+            self._drop(own)
             text = str(error).replace(str(own), name).replace(str(path), name).strip()
             text = text.removeprefix(f"{name}: ")
             raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
         key = secrets.token_hex(8)
         self.sources[key] = Source(own, name)
         return found | {"source": key, "name": name}
+
+    def _own_copy(self, path: Path) -> Path:
+        """Return the copy of a packed or oddly named file, made once for all who open it."""
+        now = path.stat()
+        key = path, now.st_mtime_ns, now.st_size
+        with self._copying:
+            if key not in self._copies:
+                self._copies[key] = own_copy(path, self.folder, self.limit)
+            return self._copies[key]
+
+    def _drop(self, own: Path) -> None:
+        """Remove the copy of a file that is refused, unless it was let in before."""
+        with self._copying:
+            if own not in self._copies.values() or any(
+                s.path == own for s in self.sources.values()
+            ):
+                return
+            self._copies = {key: path for key, path in self._copies.items() if path != own}
+            if own.is_relative_to(self.folder) and own.name.startswith("table"):
+                shutil.rmtree(own.parent, ignore_errors=True)
 
     async def take(self, request: Any, name: str) -> dict[str, Any]:
         """Write an upload to a file of its own, and stop when it gets too large."""
@@ -74,7 +98,10 @@ class Studio:
         path = folder / f"table{suffix}"
         try:
             await self._receive(request, path)
-            return await run_in_threadpool(self.let_in, path, name)
+            found = await run_in_threadpool(self.let_in, path, name)
+            if self.sources[found["source"]].path != path:
+                path.unlink()  # what it was packed in
+            return found
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -104,7 +131,7 @@ class Studio:
         return job
 
 
-def _first_rows(path: Path) -> dict[str, Any]:
+def first_rows(path: Path) -> dict[str, Any]:
     """Return the columns of a table and its first rows as text."""
     from tabweave import Table, engines
     from tabweave.apps.report.html import cell

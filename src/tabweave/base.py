@@ -24,13 +24,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave._compat import StrOptions, require, validate_parameter_constraints
-from tabweave.blocks.block import Block, cdist_squared, label_column
+from tabweave.blocks.block import Block, label_column
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import in_memory
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
+from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import Label, Vocabulary, types_of
 
 # Locks of estimators, beside them: neither files nor copies hold one.
@@ -118,10 +119,10 @@ class TabularInput:
 
 def remember_names(estimator: Any, schema: Schema) -> None:
     """Set what scikit-learn wants to know of the input: how many columns, and their names."""
-    estimator.n_features_in_ = len(schema)
+    estimator.n_features_in_ = len(schema.given)
     vars(estimator).pop("feature_names_in_", None)
     if schema.named:
-        estimator.feature_names_in_ = np.asarray(schema.names, dtype=object)
+        estimator.feature_names_in_ = np.asarray(schema.given, dtype=object)
 
 
 def require_rows(table: Table) -> None:
@@ -137,7 +138,7 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
     """Refuse names given to ``get_feature_names_out`` that are not those of fit."""
     if input_features is None:
         return
-    given, known = list(input_features), list(estimator.schema_.names)
+    given, known = list(input_features), list(estimator.schema_.given)
     if "feature_names_in_" in vars(estimator) and given != known:
         raise ValueError("input_features is not equal to feature_names_in_")
     if len(given) != len(known):
@@ -154,6 +155,13 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
             f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
             "declare it nominal, or leave it out"
         )
+
+
+def check_feature_names(estimator: Any, X: Any) -> None:
+    """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
+    names = list(getattr(X, "columns", ()))
+    if names != estimator.schema_.names or not names:
+        _check_feature_names(estimator, X, reset=False)
 
 
 def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
@@ -252,6 +260,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     }
 
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"  # what undeclared ones are
+    _rules: ClassVar[bool] = False  # whether undeclared columns are read by rules
     _uses_classes: ClassVar[bool] = False  # whether y is counted
     _has_vectors: ClassVar[bool] = True  # whether distances are those of vectors, at least nearly
 
@@ -325,11 +334,13 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     # -- reading ---------------------------------------------------------------------------
 
-    def _read(self, X: Any, schema: Schema) -> Table:
+    def _read(self, X: Any, schema: Schema, *, whole: bool = False) -> Table:
+        """Read rows; ``whole`` says that no others will follow."""
         known = schema is vars(self).get("schema_")
         if not in_memory(X) and is_source(X):
             X = read(X, fitted=self.counts_.select(schema.names) if known else None)
-        table = Table.of(X, schema, numbers=self._numbers)
+        rules: Any = ("whole" if whole else "first") if self._rules else None
+        table = Table.of(X, schema, numbers=self._numbers, rules=rules)
         self._check_kinds(table.schema)
         return self.counts_.vocabulary.fold(table) if known else table
 
@@ -339,8 +350,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def _read_fitted(self, X: Any) -> Table:
         """Read rows under the schema of fit, columns checked as scikit-learn does."""
         check_is_fitted(self, "counts_")
-        if hasattr(X, "columns") and not isinstance(X, Table):
-            _check_feature_names(self, X, reset=False)
+        is_frame = in_memory(X) or not is_source(X)  # what lies elsewhere is read by name
+        if is_frame and hasattr(X, "columns") and not isinstance(X, Table):
+            check_feature_names(self, X)
         table = self._read(X, self.schema_)
         # A warning, and only for what can be read at all; a structured array has names.
         if isinstance(X, np.ndarray) and X.dtype.names is None:
@@ -359,6 +371,58 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         left = self._read_asked(X)
         return left, None if Y is None else self._read_asked(Y)
+
+    def kinds(self) -> Kinds:
+        """Return what each column was read as, why, and which were set aside.
+
+        Examples
+        --------
+        >>> from tabweave import Weave
+        >>> rows = {"id": range(40), "day": ["2024-03-01", "2024-03-02"] * 20, "size": [1.5, 2] * 20}
+        >>> model = Weave().fit(rows)
+        >>> model.kinds()
+        column  kind      kept  why
+        id      numeric   no    counts the rows
+        day     datetime  yes   ISO text
+        size    numeric   yes   numbers
+        >>> model
+        Weave()
+        set aside: id (counts the rows)
+        """
+        check_is_fitted(self, "counts_")
+        own = {column.name for column in self._own_columns()}
+        found = [
+            Finding(c.name, c.kind, c.why or c.kind)
+            if c.name in own
+            else Finding(c.name, c.kind, "constant", False)
+            for c in self.schema_.columns
+        ]
+        for column in self.schema_.aside:
+            at = column.position or 0
+            found.insert(at, Finding(column.name, column.kind, column.why, False))
+        return Kinds(found)
+
+    def _own_columns(self) -> list[Column]:
+        """Return the columns that count: not those that were constant so far, unless declared."""
+        columns = list(self.schema_.columns)
+        if not self._rules or self.counts_.n < FEW_ROWS:
+            return columns
+        vary = [c for c in columns if c.why == "declared" or not self._is_constant(c.name)]
+        return vary or columns
+
+    def _is_constant(self, name: str) -> bool:
+        counts = self.counts_
+        if name in counts.names:
+            times = counts.value_counts[counts.span(name)]
+            return len(times) < 2 and all(times == counts.n)  # a set may be empty
+        n, _, variance = counts.moments(name)
+        return n == 0 or (n == counts.n and variance == 0)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text = str(super().__repr__(N_CHAR_MAX))
+        told = self._rules and "counts_" in vars(self)
+        line = aside_line(self.kinds().aside) if told else ""
+        return f"{text}\n{line}" if line else text
 
     def _policy(self) -> Any:
         if self.unknown not in ("centroid", "error"):
@@ -445,7 +509,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         block = self._learned_blocks().only([column])
         parts = [] if block is None else block.parts()
         if not parts or not all(part.by_value for part in parts):
-            names = [n for n in self.schema_.names if self.schema_[n].kind != "numeric"]
+            names = [column.name for column in self.schema_.categorical]
             raise KeyError(f"expected a categorical column, one of {names}, got {column!r}")
         labels = self._labels(column)
         found = np.sum([part.pairs(label_column(labels)) for part in parts], axis=0)
@@ -507,7 +571,7 @@ class ValueEmbedder(Embedder):
             A weight for each row.
         """
         self._validate_params()
-        return self.fit_counts(self._count_rows(X, y, sample_weight))
+        return self.fit_counts(self._count_rows(X, y, sample_weight, whole=True))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
@@ -540,11 +604,11 @@ class ValueEmbedder(Embedder):
     def _check_kinds(self, schema: Schema) -> None:
         check_categorical(self, schema)
 
-    def _count_rows(self, X: Any, y: Any, sample_weight: Any) -> Counts:
+    def _count_rows(self, X: Any, y: Any, sample_weight: Any, *, whole: bool = False) -> Counts:
         """Count the first rows, wherever they are."""
         if not in_memory(X) and is_source(X):
             return self._count_source(X, y, sample_weight, Counts())
-        table = self._read(X, Schema.of(self.schema))
+        table = self._read(X, Schema.of(self.schema), whole=whole)
         require_rows(table)
         return self._count(table, y, sample_weight)
 
@@ -584,7 +648,7 @@ class ValueEmbedder(Embedder):
             raise ValueError(
                 f"distances of {type(self).__name__} do not add up over columns; use transform"
             )
-        return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
+        return self.tables_.squares(), True
 
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         pair = super()._read_pair(X, Y)

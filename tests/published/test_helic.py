@@ -6,8 +6,7 @@ from scipy.optimize import approx_fprime
 from sklearn.utils.estimator_checks import check_estimator
 
 from tabweave import Counts
-from tabweave.embed.helic.helic import LINEAR
-from tabweave.embed.helic.pairs import Pairs
+from tabweave.embed.helic import LINEAR, Pairs
 from tabweave.published.helic import HELIC, batch_gradient, descend, hinge, kernel_columns
 
 

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from tabweave import HeMap, Sources, published
-from tabweave.sources.hemap import guard
+from tabweave.sources.hemap import hemap as guard
 from tabweave.sources.hemap import transfer as alignment
 from tabweave.sources.hemap import transfer as outputs
 from tabweave.sources.hemap.transfer import (

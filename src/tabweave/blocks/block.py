@@ -321,8 +321,7 @@ class Summed(Block):
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return what each column adds."""
-        found = (block.split(table, unknown) for block in self.blocks)
-        return {name: own for parts in found for name, own in parts.items()}
+        return added(block.split(table, unknown) for block in self.blocks)
 
 
 def added(shares: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -362,7 +361,8 @@ class Line:
     """A column of numbers: ``z = (x - mean) * factor``, or curves of z.
 
     With curves, each coordinate is a sum: their rows say how often to take ``|z - bend|`` for each
-    bend, ``z``, and 1. ``missing`` is what a missing number becomes; None if it is refused.
+    bend, ``z``, and 1. ``missing`` is what a missing number becomes; None if it is refused. With a
+    ``cycle``, x is what is left of the number over whole cycles.
     """
 
     column: str
@@ -371,6 +371,7 @@ class Line:
     missing: np.ndarray | None
     curves: np.ndarray | None = None
     bends: np.ndarray | None = None
+    cycle: float = 0.0
 
     @property
     def width(self) -> int:

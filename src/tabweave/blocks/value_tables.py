@@ -3,7 +3,8 @@
 What every method of tabweave ends in: per column a table with one row per value. An object is the
 concatenation of its values' rows (squared distances then add up over columns) or their sum. Grams
 and wide features are compacted without changing a distance: a column of V values needs at most
-V - 1 dimensions.
+V - 1 dimensions. Where that is too many, what each value has of its own is kept as a number, by
+which distances are exact, and written as a code word (see :func:`code_words`) into vectors.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tabweave.blocks.block import (
     value_writer,
 )
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import N_COMMON, WIDEST, Factors
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import (
@@ -57,12 +59,15 @@ class ValueTables(OfVocabulary, Block):
         Whether an object is the concatenation or the sum of its rows.
     repair : ndarray
         How far each column's Gram was from a Gram: minus its lowest eigenvalue, centred, or 0.
+    own : dict of str to Own
+        For columns of many values, what each has in common with no other.
     """
 
     vocabulary: Vocabulary
     tables: list[np.ndarray]
     combine: Literal["concat", "sum"] = "concat"
     repair: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    own: dict[str, Own] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.combine not in ("concat", "sum"):
@@ -75,27 +80,29 @@ class ValueTables(OfVocabulary, Block):
     @classmethod
     def from_features(
         cls,
-        features: Sequence[np.ndarray],
+        features: Sequence[np.ndarray | Factors],
         counts: Counts,
         *,
         combine: Literal["concat", "sum"] = "concat",
         compact: bool = True,
     ) -> ValueTables:
-        """Build from one row of features per value; compacted, distances stay the same."""
+        """Build from one row of features per value, or from factors; distances stay the same."""
         if len(features) != len(counts.names):
             raise ValueError(f"expected {len(counts.names)} tables, got {len(features)}")
-        if compact and combine == "concat":
-            features = [compacted(f) for f in features]
-        tables = []
-        for a, feature in enumerate(features):
-            count = counts.value_counts[counts.span(a)]
-            if len(feature) != len(count):
-                raise ValueError(
-                    f"column {counts.names[a]!r}: expected {len(count)} rows, got {len(feature)}"
-                )
-            centroid = count @ feature / max(count.sum(), 1e-300)
-            tables.append(np.vstack([feature, centroid]))
-        return cls(counts.vocabulary, tables, combine, np.zeros(len(tables)))
+        tables, own = [], {}
+        for name, feature in zip(counts.names, features, strict=True):
+            count = counts.value_counts[counts.span(name)]
+            share = count / max(count.sum(), 1e-300)
+            rows = coded(feature, share)
+            if len(rows) != len(count):
+                raise ValueError(f"column {name!r}: expected {len(count)} rows, got {len(rows)}")
+            if isinstance(feature, Factors) and feature.own.any():
+                width = rows.shape[1] - feature.common.shape[1]
+                own[name] = Own(np.append(feature.own, share**2 @ feature.own), width)
+            elif compact and combine == "concat":
+                rows = compacted(rows)
+            tables.append(np.vstack([rows, share @ rows]))
+        return cls(counts.vocabulary, tables, combine, np.zeros(len(tables)), own)
 
     @classmethod
     def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
@@ -120,6 +127,10 @@ class ValueTables(OfVocabulary, Block):
                     f"column {name!r}: expected rows for {len(labels)} values and an unknown one, "
                     f"got a table of shape {rows.shape}"
                 )
+        for name, own in self.own.items():
+            rows = self.tables[self.vocabulary.index(name)]
+            if own.squares.shape != rows.shape[:1] or not 0 < own.width <= rows.shape[1]:
+                raise ValueError(f"column {name!r}: expected what each value has of its own")
 
     # -- shape -----------------------------------------------------------------------------
 
@@ -182,28 +193,54 @@ class ValueTables(OfVocabulary, Block):
 
     def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, entry: Any) -> np.ndarray:
         B = A if B is None else B
-        columns = (*self.vocabulary.find(A), *self.vocabulary.find(B))
-        if self.combine == "sum" or any(isinstance(column, Sets) for column in columns):
+        if self.combine == "sum":
             left = self.coordinates(A, unknown=unknown)
             return entry(left, left if B is A else self.coordinates(B, unknown=unknown))
-        left_codes = self.codes(A, unknown=unknown)
-        right_codes = left_codes if B is A else self.codes(B, unknown=unknown)
-        tables: list[tuple[int, np.ndarray]] = []
-        vectors: list[tuple[int, np.ndarray]] = []
-        for a, rows in enumerate(self.tables):
-            (tables if len(rows) <= _LOOKUP_VALUES else vectors).append((a, rows))
-        lookups = [entry(rows, rows) for _, rows in tables]
-        chosen = [a for a, _ in tables]
+        pairs = list(zip(self.vocabulary.find(A), self.vocabulary.find(B), strict=True))
+        chosen = [a for a, pair in enumerate(pairs) if self._is_small(a, pair)]
         out: np.ndarray = np.zeros((A.n_rows, B.n_rows))
         if chosen:
-            out = lookup_sum(
-                [left_codes[a] for a in chosen], [right_codes[a] for a in chosen], lookups
-            )
-        for a, rows in vectors:  # too many values for a table of pairs
+            part = self.select([self.names[a] for a in chosen])
+            left_codes = part.codes(A, unknown=unknown)
+            right_codes = left_codes if B is A else part.codes(B, unknown=unknown)
+            out = lookup_sum(left_codes, right_codes, [entry(rows, rows) for rows in part.tables])
+        for a in sorted(set(range(len(pairs))) - set(chosen)):  # too many for a table of pairs
+            one = self._single(self.names[a])
+            compare, left = one._compared(pairs[a], A, unknown, entry)
+            right = left if B is A else one._compared(pairs[a], B, unknown, entry)[1]
             for block in range(0, len(out), 512):
-                part = slice(block, block + 512)
-                out[part] += entry(rows[left_codes[a][part]], rows[right_codes[a]])
+                out[block : block + 512] += compare(left[block : block + 512], right)
         return out
+
+    def _is_small(self, a: int, pair: Sequence[Codes | Sets]) -> bool:
+        """Tell whether a column is compared through a table of all pairs of its values."""
+        single = not any(isinstance(column, Sets) for column in pair)
+        return single and self.names[a] not in self.own and len(self.tables[a]) <= _LOOKUP_VALUES
+
+    def _compared(
+        self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, entry: Any
+    ) -> tuple[Any, np.ndarray]:
+        """Return how rows of the one column there is are compared, and what of them."""
+        if not self.own or any(isinstance(column, Sets) for column in pair):
+            return entry, self.coordinates(table, unknown=unknown)
+        column = table[self.names[0]]
+        exact = squared_with_own if entry is cdist_squared else products_with_own
+        return exact, self.locate(column, unknown)[column.codes]
+
+    def shares(
+        self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
+    ) -> dict[str, np.ndarray]:
+        """Return each column's share in the squared distance of row i of A and row i of B."""
+        columns = [rows[name] for name in self.own for rows in (A, B)]
+        if power is not None or len(columns) != 2 or len(self.tables) != 1 or self._has_sets(A, B):
+            return super().shares(A, B, power=power, unknown=unknown)
+        left, right = (self.locate(column, unknown)[column.codes] for column in columns)
+        apart = ((left[:, :-2] - right[:, :-2]) ** 2).sum(axis=1)
+        alone = (left[:, -2] + right[:, -2]) * (left[:, -1] != right[:, -1])
+        return {self.names[0]: apart + alone}
+
+    def _has_sets(self, *tables: Table) -> bool:
+        return any(isinstance(c, Sets) for table in tables for c in self.vocabulary.find(table))
 
     def contributions(self, A: Table, B: Table) -> np.ndarray:
         """Return each column's share in the squared distance of row i of A and row i of B.
@@ -229,6 +266,46 @@ class ValueTables(OfVocabulary, Block):
         index = value_index(self.vocabulary, column, unknown)
         return self.tables[0][np.append(index, len(self.tables[0]) - 1)]
 
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the points of labels; of many values what is common, their own, and which it is.
+
+        The latter two are the last two columns, instead of the code word.
+        """
+        if not self.own:
+            return super().locate(column, unknown)
+        ((_, own),) = self.own.items()
+        index = value_index(self.vocabulary, column, unknown)
+        common = self.tables[0][index, : -own.width]
+        return np.column_stack([common, own.squares[index], index])
+
+    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the squared distances of located labels."""
+        return squared_with_own(left, right) if self.own else super().between(left, right)
+
+    def pairs(self, column: Codes | Sets) -> np.ndarray:
+        """Return the squared distances of any two labels of a column."""
+        if not self.own:
+            return super().pairs(column)
+        located = self.locate(column)
+        return self.between(located, located)
+
+    def squares(self) -> list[np.ndarray]:
+        """Return, per column, the squared distances of its values, an unknown one last."""
+        out = [cdist_squared(rows, rows) for rows in self.tables]
+        for name, own in self.own.items():
+            a = self.vocabulary.index(name)
+            common = self.tables[a][:, : -own.width]
+            located = np.column_stack([common, own.squares, np.arange(len(common))])
+            out[a] = squared_with_own(located, located)
+        return out
+
+    def scaled(self, factors: np.ndarray) -> ValueTables:
+        """Return tables whose distances are multiplied, by a factor for each column."""
+        by_name = dict(zip(self.names, factors, strict=True))
+        own = {n: replace(o, squares=by_name[n] ** 2 * o.squares) for n, o in self.own.items()}
+        tables = [factor * rows for factor, rows in zip(factors, self.tables, strict=True)]
+        return replace(self, tables=tables, own=own)
+
     def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""
         found = self.vocabulary.positions(table, unknown)
@@ -244,7 +321,8 @@ class ValueTables(OfVocabulary, Block):
         chosen = [self.vocabulary.index(name) for name in names]
         repair = self.repair[chosen] if len(self.repair) else self.repair
         tables = [self.tables[a] for a in chosen]
-        return ValueTables(self.vocabulary.select(names), tables, self.combine, repair)
+        own = {name: self.own[name] for name in names if name in self.own}
+        return ValueTables(self.vocabulary.select(names), tables, self.combine, repair, own)
 
     def only(self, names: Iterable[str]) -> ValueTables | None:
         """Return what is left if some columns count only."""
@@ -284,6 +362,23 @@ class ValueTables(OfVocabulary, Block):
             odd = rows[labels.index(Bucket())]
         named = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
         return Lookup(name, tuple(labels[i] for i in named), rows[named], missing, odd)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What each value of a column has in common with no other.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (values + 1,)
+        Its squared length; that of an unknown value is last.
+    width : int
+        How many of the last coordinates of a row stand for it, by a code word.
+    """
+
+    squares: np.ndarray
+    width: int
 
 
 class Dissimilarities(Block):
@@ -415,6 +510,81 @@ def lookup_sum(
 
     out = np.empty((len(left[0]), len(right[0])))
     return sum_of_lookups(left, right, [np.asarray(t, np.float64) for t in tables], out)
+
+
+def squared_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the squared distances of what :meth:`ValueTables.locate` returns of many values."""
+    alone = left[:, -2, None] + right[None, :, -2]
+    alone[left[:, -1, None] == right[None, :, -1]] = 0
+    return cdist_squared(left[:, :-2], right[:, :-2]) + alone
+
+
+def products_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the inner products of what :meth:`ValueTables.locate` returns of many values."""
+    same = left[:, -1, None] == right[None, :, -1]
+    return left[:, :-2] @ right[:, :-2].T + same * left[:, -2, None]
+
+
+def coded(features: np.ndarray | Factors, f: np.ndarray) -> np.ndarray:
+    """Return a row for each value: what it has in common, and a code word for its own.
+
+    Frequent values get the first words, which are orthogonal.
+    """
+    if not isinstance(features, Factors):
+        return features
+    if not features.own.any():
+        return features.common
+    width = WIDEST if features.common.shape[1] < N_COMMON else WIDEST - N_COMMON
+    words = np.empty((len(f), width))
+    words[np.argsort(-f, kind="stable")] = code_words(len(f), width)
+    return np.hstack([features.common, np.sqrt(features.own)[:, None] * words])
+
+
+def code_words(n: int, width: int) -> np.ndarray:
+    """Return n different words of length 1, nearly orthogonal: the dual of a BCH code.
+
+    Word i has entries ``±1/√q``, q the width and a power of 2: ``(-1)^Tr(a x + b x³ + c x⁵ + ...)``
+    at the elements x of GF(q), where a, b, c, ... are the digits of i to the base q. By Weil's
+    bound the inner products of two words are at most ``(d - 1)/√q`` in size, d = 1, 3, 5, 7 the
+    highest power with a digit: with 64 entries 0 for the first 64 words, ¼ for 4,096, ½ for
+    262,144 and ¾ for 16,777,216.
+    """
+    if n > width**4:
+        raise ValueError(f"expected at most {width**4} values in a column, got {n}")
+    x = np.arange(width)
+    trace = field_traces(width)
+    bits = trace[np.arange(n) % width]
+    power, digits = x, np.arange(n) // width
+    while digits.any():
+        power = field_product(field_product(power, x, width), x, width)
+        bits = bits ^ trace[digits % width][:, power]
+        digits //= width
+    return (1 - 2.0 * bits) / np.sqrt(width)
+
+
+_MODULI = {64: 0b1000011, 128: 0b10000011}  # irreducible: x⁶ + x + 1, x⁷ + x + 1
+
+
+def field_product(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """Return the products of elements of GF(2^m), polynomials over bits by a modulus."""
+    a, b = (part.copy() for part in np.broadcast_arrays(a, b))
+    out = np.zeros_like(a)
+    while b.any():
+        out ^= np.where(b & 1, a, 0)
+        a, b = a << 1, b >> 1
+        a = np.where(a & size, a ^ _MODULI[size], a)
+    return out
+
+
+def field_traces(size: int) -> np.ndarray:
+    """Return the trace ``y + y² + y⁴ + ...``, which is a bit, of any product y of two elements."""
+    x = np.arange(size)
+    power = field_product(x[:, None], x[None], size)
+    total = power.copy()
+    for _ in range(size.bit_length() - 2):
+        power = field_product(power, power, size)
+        total ^= power
+    return total
 
 
 def compacted(features: np.ndarray) -> np.ndarray:

@@ -380,11 +380,14 @@ def _plain(value: Any) -> Any:
 
 
 def _check_same_model(path: Any, cls: type, theirs: dict[str, Any], estimator: Any) -> None:
+    parts = estimator.get_params(deep=True)
     if cls is not type(estimator):
         raise ValueError(f"{path}: expected a {_named(type(estimator))}, got a {_named(cls)}")
     mine = fingerprint(estimator)
     for key in sorted(theirs):  # what is a parameter only since then has its default in the file
-        if mine.get(key) != theirs[key]:
+        part, _, name = key.rpartition("__")
+        same = getattr(parts.get(part), "_former", {}).get(name, ())
+        if mine.get(key) != theirs[key] and not (key not in mine and theirs[key] in same):
             raise ValueError(
                 f"{path}: expected {key}={mine.get(key)!r}, got {key}={theirs[key]!r}; resume with "
                 "the same parameters"

@@ -140,7 +140,7 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
 def schema_to_json(schema: Schema) -> dict[str, Any]:
     """Return a schema as JSON values."""
     out = asdict(schema)
-    for column in out["columns"]:
+    for column in (*out["columns"], *out["aside"]):
         if column["levels"] is not None:
             column["levels"] = [to_json(v) for v in column["levels"]]
     return out
@@ -148,9 +148,12 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
 
 def schema_from_json(data: dict[str, Any]) -> Schema:
     """Undo :func:`schema_to_json`."""
-    columns = []
-    for column in data.pop("columns"):
-        levels = column.pop("levels")
-        decoded = None if levels is None else tuple(map(from_json, levels))
-        columns.append(Column(**column, levels=decoded))
-    return Schema(tuple(columns), **data)
+    columns, aside = (
+        tuple(map(_column_from_json, data.pop(part, ()))) for part in ("columns", "aside")
+    )
+    return Schema(columns, **data, aside=aside)
+
+
+def _column_from_json(column: dict[str, Any]) -> Column:
+    levels = column.pop("levels")
+    return Column(**column, levels=None if levels is None else tuple(map(from_json, levels)))

@@ -374,3 +374,118 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = No
             colour = "white" if value > middle else "black"
             ax.text(j, i, f"{value:.2g}", ha="center", va="center", color=colour, fontsize="small")
     return ax
+
+
+# -- factorial maps -------------------------------------------------------------------------------
+
+
+def biplot(
+    model: Any, X: Any = None, *, dims: tuple[int, int] = (0, 1), ax: Axes | None = None
+) -> Axes:
+    """Draw values and numbers, and rows if given, on two axes of a factorial map.
+
+    Parameters
+    ----------
+    model : MCA, FAMD or MFA
+        A fitted one.
+    X : what ``model.transform`` takes, optional
+        Rows to draw as grey dots.
+    dims : pair of int, default=(0, 1)
+        Which axes.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from tabweave import MCA
+    >>> from tabweave.plots import biplot
+    >>> rows = {"sky": ["sun", "sun", "rain", "fog"], "hat": ["yes", "no", "no", "no"]}
+    >>> ax = biplot(MCA(2).fit(rows), rows)
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['hat=no', 'hat=yes', 'sky=fog', 'sky=rain', 'sky=sun']
+    """
+    found = model.column_coordinates()
+    if max(dims) >= found.shape[1] or min(dims) < 0:
+        raise ValueError(f"expected two of {found.shape[1]} axes, got dims={dims}")
+    points = found.to_numpy()[:, list(dims)]
+    numeric = set(model.schema_.names) - set(model.counts_.names)
+    ax = axes(ax, (6, 6))
+    if X is not None:
+        ax.scatter(*model.transform(X)[:, list(dims)].T, s=6, color="0.75", linewidths=0)
+    ax.axhline(0, color="0.6", lw=0.6)
+    ax.axvline(0, color="0.6", lw=0.6)
+    order = {name: i for i, name in enumerate(model.schema_.names)}
+    shades = colours(len(order))
+    for (column, value), (x, y) in zip(found.index, points, strict=True):
+        shade = shades[order[column]]
+        if column in numeric:
+            ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": shade})
+        else:
+            ax.scatter([x], [y], s=18, color=[shade], marker=MARKERS[order[column] % len(MARKERS)])
+        text = str(column) if column in numeric else f"{column}={value}"
+        ax.text(x, y, f"{text}", fontsize="small", color=shade)
+    share = model.explained_inertia_ratio_
+    ax.set(xlabel=f"axis {dims[0] + 1} ({share[dims[0]]:.0%})")
+    ax.set(ylabel=f"axis {dims[1] + 1} ({share[dims[1]]:.0%})")
+    return ax
+
+
+def scree(model: Any, *, ax: Axes | None = None) -> Axes:
+    """Draw the share of each axis in the inertia, and their sum so far.
+
+    Parameters
+    ----------
+    model : MCA, CA, FAMD or MFA
+        A fitted one.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from tabweave import MCA
+    >>> from tabweave.plots import scree
+    >>> rows = {"sky": ["sun", "sun", "rain", "fog"], "hat": ["yes", "no", "no", "no"]}
+    >>> len(scree(MCA(3).fit(rows)).patches)
+    3
+    """
+    share = np.asarray(model.explained_inertia_ratio_)
+    ax = axes(ax, (5, 3.5))
+    number = np.arange(1, len(share) + 1)
+    ax.bar(number, share, color="0.7", edgecolor="black", lw=0.6)
+    ax.plot(number, np.cumsum(share), color="black", marker="o", ms=3, lw=1)
+    ax.set(xlabel="axis", ylabel="share of the inertia", xticks=number)
+    return ax
+
+
+def association_heatmap(found: Any, measure: str = "strength", *, ax: Axes | None = None) -> Axes:
+    """Draw how strongly every two columns are associated.
+
+    Parameters
+    ----------
+    found : Associations
+        From :func:`tabweave.associations`.
+    measure : str, default="strength"
+        What to draw; see :class:`tabweave.tasks.associations.Associations`.
+    ax : matplotlib Axes, optional
+        Where to draw.
+
+    Examples
+    --------
+    >>> from tabweave import associations
+    >>> from tabweave.plots import association_heatmap
+    >>> rows = {"crop": list("aabb"), "soil": list("xxyy"), "luck": list("pqpq")}
+    >>> ax = association_heatmap(associations(rows))
+    >>> [text.get_text() for text in ax.get_xticklabels()]
+    ['crop', 'soil', 'luck']
+    """
+    matrix = found.matrix(measure)
+    ax = axes(ax, (0.45 * len(matrix) + 2, 0.45 * len(matrix) + 1.5))
+    values = np.abs(np.asarray(matrix, dtype=float))
+    ax.imshow(np.where(np.isnan(values), 0, values), cmap="Greys", vmin=0, vmax=1)
+    ax.set_xticks(range(len(matrix)), matrix.columns, rotation=90)
+    ax.set_yticks(range(len(matrix)), matrix.index)
+    for (i, j), value in np.ndenumerate(values):
+        if i != j and value >= 0.005:
+            shade = "white" if value > 0.5 else "black"
+            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6, color=shade)
+    return ax

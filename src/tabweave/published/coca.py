@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tabweave.io.register import storable
-from tabweave.sources.coca import coca
+from tabweave.sources import coca
 
 
 @storable

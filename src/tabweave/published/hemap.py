@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from tabweave.io.register import storable
 from tabweave.sources.hemap import hemap
-from tabweave.sources.hemap.guard import Verdict
+from tabweave.sources.hemap.hemap import Verdict
 from tabweave.sources.hemap.transfer import Align, Aligned, Options, Scaled, Source, Target, by_rank
 
 

@@ -25,8 +25,7 @@ from tabweave.counts.merging import expand
 from tabweave.embed import unicorn
 from tabweave.embed.windowed import Memory
 from tabweave.io.register import storable
-from tabweave.published.optimizer import Adam
-from tabweave.published.untie import Features, features, weights_of
+from tabweave.published.untie import Adam, Features, features, weights_of
 from tabweave.rows.vocabulary import positions
 
 STEPS = 250  # Section 8.4.2

@@ -1000,15 +1000,18 @@ def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
     mixed tables embedded as such.
     """
     if embedder is None:
-        X = Table.of(X)
-        embedder = MixedEmbedder() if X.schema.numeric else Weave()
+        seen = Table.of(X, rules="whole")
+        X = X if seen.schema.aside else seen
+        embedder = MixedEmbedder() if seen.schema.numeric else Weave()
     if _is_fitted(embedder):
         return embedder, _table(embedder, X)
-    embedder = clone(embedder)
+    embedder, rows = clone(embedder), X
     if isinstance(embedder, Embedder):
-        X = Table.of(X, Schema.of(embedder.schema), numbers=embedder._numbers)
-        require_rows(X)
-    embedder.fit(X, y)
+        rules: Any = "whole" if embedder._rules else None
+        rows = Table.of(X, Schema.of(embedder.schema), numbers=embedder._numbers, rules=rules)
+        require_rows(rows)
+        X = X if rows.schema.aside else rows
+    embedder.fit(rows, y)
     return embedder, _table(embedder, X)
 
 
@@ -1027,7 +1030,7 @@ def _table(embedder: Any, X: Any) -> Table:
     known = embedder.schema_
     if isinstance(X, Table) or names_of(X) is None or not known.named:
         return _checked(Table.of(X, known), known)
-    table = Table.of(X, replace(known, complete=False))
+    table = Table.of(X, replace(known, complete=False, aside=()))
     require_rows(table)
     return table
 

@@ -1,4 +1,4 @@
-"""Compiled loops of the search. Importing this module loads numba.
+"""Compiled loops of the search.
 
 Queries are compared with *nodes*, distinct rows that each stand for one row or more. A distance is
 a sum over groups of columns, one lookup each, and over coordinates; the order of adding is the same
@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from tabweave._compat import njit
 
 _TILE = 4096  # nodes compared at a time: their distances (32 KB) stay in the caches
 NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found

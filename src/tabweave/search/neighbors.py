@@ -105,7 +105,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         """
         self._validate_params()
         given = self.schema if isinstance(self.embedder, str) else self.embedder.schema
-        table = Table.of(X, Schema.of(given), numbers="numeric")
+        table = Table.of(X, Schema.of(given), numbers="numeric", rules="whole")
         require_rows(table)
         targets = self._checked_targets(y, table.n_rows)
         self._stored, self._targets = Stored.of(table, ids), targets

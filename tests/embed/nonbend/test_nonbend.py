@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Counts, Table
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.embed.nonbend import VI, Gibbs, NonBEND, kernels, variational
-from tabweave.embed.nonbend.gibbs import Sampler, log_joint
-from tabweave.embed.nonbend.model import Fit, Prior, Rows
+from tabweave.embed import kernels
+from tabweave.embed.nonbend import VI, Gibbs, NonBEND, variational
+from tabweave.embed.nonbend.gibbs import Fit, Prior, Rows, Sampler, log_joint
 from tabweave.embed.nonbend.nonbend import embedding_grams, mean_grams
 from tabweave.embed.nonbend.variational import (
     first_fit,

@@ -118,6 +118,7 @@ def write_rows(
     *,
     keep: Sequence[str],
     form: str | None,
+    vector: str | None = None,
 ) -> int:
     """Transform a source into a file or, if there is none or it is -, standard output.
 
@@ -128,7 +129,7 @@ def write_rows(
     kind = output_format(output, form)
     direct = ("csv", "arrow", "parquet") if has_arrow() else ("arrow", "csv")
     with _target(output) as path, progress() as show:
-        options: dict[str, Any] = {"keep": list(keep), "progress": show}
+        options: dict[str, Any] = {"keep": list(keep), "vector": vector, "progress": show}
         if kind in direct:
             return transform(embedder, source, path, format=kind, **options)
         with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:

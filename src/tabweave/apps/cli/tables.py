@@ -35,7 +35,7 @@ def report(
     if not json:
         check_output(output, force)
     with job.opened() as job, progress() as show:
-        table = job.table(job.rows(), with_target=True)
+        table = job.table(job.rows(), with_target=True, rules="all")
         found = describe(
             table, target=job.target, method=job.method, random_state=job.seed, progress=show
         )

@@ -15,7 +15,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage
 from tabweave.plots.structure import circle_order, leaves_in_order
-from tabweave.rows.table import Codes, Numbers, Sets
+from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
 from tabweave.rows.vocabulary import Vocabulary, order
 
 TOP = 5
@@ -79,7 +79,8 @@ def _numbers(data: Numbers) -> dict[str, Any]:
     with np.errstate(over="ignore", invalid="ignore"):  # numbers may span all of float64
         figures = [*np.quantile(present, [0, 0.25, 0.5, 0.75, 1]), present.mean(), present.std()]
         span = np.ptp(present)
-    out["summary"] = dict(zip(names, rounded(figures, 6), strict=True))
+    shown_as = list(map(data.text, figures[:-1])) if isinstance(data, Datetimes) else None
+    out["summary"] = dict(zip(names, shown_as or rounded(figures, 6), strict=shown_as is None))
     if np.isfinite(span) and span > 0:
         out["bars"] = np.histogram(present, N_BARS)[0].tolist()
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import secrets
 import shutil
@@ -17,11 +18,15 @@ from tabweave.apps.studio.files import (
     check,
     check_width,
     own_copy,
+    stamp_of,
     suffix_of,
 )
 from tabweave.apps.studio.jobs import Apart, Job, Jobs
 
 N_PREVIEW = 6
+# Tables that come with the library, and what their classes are called.
+BUILT_IN = {"titanic": "survived", "car": "rating", "nursery": "advice", "krkopt": "moves",
+            "tictactoe": "x wins"}  # fmt: skip
 _UPLOADS = 4  # times the limit, all uploads together
 _apart = Apart()  # for the first rows of all studios of a process
 
@@ -37,8 +42,9 @@ class Studio:
         self.folder = self._holding.folder
         self.jobs = Jobs(self.folder)
         self.sources: dict[str, Source] = {}
-        self._copies: dict[tuple[Any, ...], Path] = {}
+        self._copies: dict[tuple[Any, ...], tuple[Path, str]] = {}
         self._copying = threading.Lock()
+        self._opened: dict[str, dict[str, Any]] = {}  # columns and first rows of each
         self._taken = 0
 
     def close(self) -> None:
@@ -46,40 +52,64 @@ class Studio:
         self.jobs.close()
         self._holding.end()
 
-    def let_in(self, path: Path, name: str) -> dict[str, Any]:
+    def let_in(
+        self, path: Path, name: str, encoding: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
         """Check a table, remember it, and return its columns and first rows."""
-        own = path
+        own, stamp = path, stamp_of(path)
         try:
-            own = self._own_copy(path)
+            own, seen = self._own_copy(path, encoding)
             check(own)
             found = _apart.call(first_rows, own)
         except Exception as error:
-            self._drop(own)
+            self._drop(own, path)
             text = str(error).replace(str(own), name).replace(str(path), name).strip()
             text = text.removeprefix(f"{name}: ")
             raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
-        key = secrets.token_hex(8)
-        self.sources[key] = Source(own, name)
-        return found | {"source": key, "name": name}
+        key = key or secrets.token_hex(8)
+        self.sources[key] = Source(own, name, path, stamp, encoding)
+        self._opened[key] = found | {"source": key, "name": name, "encoding": seen}
+        return self._opened[key]
 
-    def _own_copy(self, path: Path) -> Path:
-        """Return the copy of a packed or oddly named file, made once for all who open it."""
-        now = path.stat()
-        key = path, now.st_mtime_ns, now.st_size
+    def again(self, key: str, encoding: str | None = None) -> dict[str, Any]:
+        """Return a table that was let in as its file is now, read in another encoding if asked."""
+        source = self.source(key)
+        encoding = encoding or source.encoding
+        if not source.is_current or encoding != source.encoding:
+            self.let_in(source.origin, source.name, encoding, key)
+        return self._opened[key]
+
+    def built_in(self, name: str) -> dict[str, Any]:
+        """Let in a table that comes with the library."""
+        from tabweave import datasets
+
+        if name not in BUILT_IN:
+            raise Refused(f"expected a table, one of {', '.join(BUILT_IN)}, got {name!r}")
+        path = self.folder / f"{name}.csv"
+        if not path.exists():
+            data = getattr(datasets, name)()
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow([*data.columns, BUILT_IN[name]])
+                writer.writerows(zip(*data.columns.values(), data.y, strict=True))
+        return self.let_in(path, f"{name}.csv") | {"target": BUILT_IN[name]}
+
+    def _own_copy(self, path: Path, encoding: str | None) -> tuple[Path, str]:
+        """Return the copy of a packed or otherwise odd file, made once for all who open it."""
+        key = path, stamp_of(path), encoding
         with self._copying:
             if key not in self._copies:
-                self._copies[key] = own_copy(path, self.folder, self.limit)
+                self._copies[key] = own_copy(path, self.folder, self.limit, encoding)
             return self._copies[key]
 
-    def _drop(self, own: Path) -> None:
+    def _drop(self, own: Path, path: Path) -> None:
         """Remove the copy of a file that is refused, unless it was let in before."""
         with self._copying:
-            if own not in self._copies.values() or any(
-                s.path == own for s in self.sources.values()
-            ):
+            let_in = {source.path for source in self.sources.values()}
+            if own in let_in:
                 return
-            self._copies = {key: path for key, path in self._copies.items() if path != own}
-            if own.is_relative_to(self.folder) and own.name.startswith("table"):
+            self._copies = {key: copy for key, copy in self._copies.items() if copy[0] != own}
+            if own != path:
                 shutil.rmtree(own.parent, ignore_errors=True)
 
     async def take(self, request: Any, name: str) -> dict[str, Any]:
@@ -98,10 +128,7 @@ class Studio:
         path = folder / f"table{suffix}"
         try:
             await self._receive(request, path)
-            found = await run_in_threadpool(self.let_in, path, name)
-            if self.sources[found["source"]].path != path:
-                path.unlink()  # what it was packed in
-            return found
+            return await run_in_threadpool(self.let_in, path, name)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -128,6 +155,7 @@ class Studio:
         job.look()
         if job.state != "done":
             raise Refused(f"this job is {job.state}; there is nothing to show")
+        job.source.check_current()
         return job
 
 
@@ -144,5 +172,6 @@ def first_rows(path: Path) -> dict[str, Any]:
     shown = range(min(N_PREVIEW, table.n_rows))
     return {
         "columns": list(table.schema.names),
+        "kinds": [column.kind for column in table.schema.columns],
         "preview": [[cell(data, row) for _, data in itertools.islice(table, 40)] for row in shown],
     }

@@ -55,7 +55,7 @@ tabweave.value = (value) =>
 /* -- parts ----------------------------------------------------------------------------------- */
 
 /* A table that scrolls by itself, by keyboard too, where it is wider than the page. */
-tabweave.rows.table = (caption, heads, rows, options) => {
+tabweave.table = (caption, heads, rows, options) => {
   const { classes = "", visible = false } = options || {};
   const kind = (i) => (heads[i].number ? "num" : null);
   const body = rows.map((cells) =>

@@ -25,9 +25,9 @@ tabweave.sections.push({
       column.kind,
       column.missing ? [tabweave.percent(column.missing / d.rows), tabweave.bar(column.missing / d.rows)] : "none",
       tabweave.whole(column.distinct),
-      column.kind === "numeric" ? tabweave.distribution(column) : tabweave.frequencies(column, d.rows),
+      column.kind === "numeric" || column.kind === "datetime" ? tabweave.distribution(column) : tabweave.frequencies(column, d.rows),
     ]);
-    return [tabweave.rows.table("The columns: kind, missing and distinct values, most frequent values", heads, rows,
+    return [tabweave.table("The columns: kind, missing and distinct values, most frequent values", heads, rows,
       { classes: "cards columns" })];
   },
 });
@@ -52,7 +52,7 @@ tabweave.distribution = (column) => {
   if (!column.summary) return tabweave.el("span", { class: "missing" }, "nothing");
   const s = column.summary;
   const words = [["min", s.min], ["median", s.median], ["max", s.max], ["mean", s.mean]].map(([name, x]) =>
-    tabweave.el("span", { class: "word" }, tabweave.el("span", { class: "quiet" }, name), " ", tabweave.number(x, name === "mean" ? 4 : 6)));
+    tabweave.el("span", { class: "word" }, tabweave.el("span", { class: "quiet" }, name), " ", typeof x === "string" ? x : tabweave.number(x, name === "mean" ? 4 : 6)));
   if (!column.bars) return tabweave.el("div", { class: "holds" }, tabweave.el("div", { class: "words" }, words));
   const top = Math.max(...column.bars);
   const bars = column.bars.map((count, i) => {

@@ -19,10 +19,10 @@ tabweave.sections.push({
     const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true }];
     const line = (p) => [tabweave.value(p.a), tabweave.value(p.b),
       [p.strength.toFixed(3), tabweave.bar(p.strength / c.pairs[0].strength)]];
-    const first = tabweave.rows.table("The strongest couplings", heads, c.pairs.slice(0, 12).map(line), { classes: "pairs" });
+    const first = tabweave.table("The strongest couplings", heads, c.pairs.slice(0, 12).map(line), { classes: "pairs" });
     const all = c.pairs.length > 12
       ? tabweave.more(`All ${c.pairs.length} couplings listed`, () =>
-        tabweave.rows.table("Couplings, strongest first", heads, c.pairs.map(line), { classes: "pairs" })) : null;
+        tabweave.table("Couplings, strongest first", heads, c.pairs.map(line), { classes: "pairs" })) : null;
     return [intro, tabweave.el("div", { class: "two" }, tabweave.el("div", {}, stage, drawn), tabweave.el("div", {}, first, all))];
   },
 });

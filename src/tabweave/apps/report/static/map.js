@@ -232,6 +232,6 @@ tabweave.mapTable = (m, state, name) => {
       const spread = Math.sqrt(own.reduce((sum, p) => sum + (p[0] - middle[0]) ** 2 + (p[1] - middle[1]) ** 2, 0) / own.length);
       return [label, tabweave.whole(own.length), tabweave.number(middle[0]), tabweave.number(middle[1]), tabweave.number(spread)];
     });
-  return tabweave.rows.table(`Where the rows of each value of ${name} lie`, [{ name }, { name: "marks", number: true },
+  return tabweave.table(`Where the rows of each value of ${name} lie`, [{ name }, { name: "marks", number: true },
     { name: "centre across", number: true }, { name: "centre up", number: true }, { name: "spread", number: true }], rows);
 };

@@ -68,7 +68,7 @@ tabweave.joins = (column) => {
     members.push([...members[a], ...members[b]]);
     return [tabweave.value(name(members[a])), tabweave.value(name(members[b])), height.toFixed(3)];
   });
-  return tabweave.rows.table(`How the values of ${column.column} join`,
+  return tabweave.table(`How the values of ${column.column} join`,
     [{ name: "these" }, { name: "join these" }, { name: "at height", number: true }], rows);
 };
 

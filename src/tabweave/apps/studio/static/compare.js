@@ -221,7 +221,7 @@ studio.nearTable = (found, others) => {
     return [apart.slice(0, 6).map((name, i) => [i ? "; " : "", tabweave.el("span", { class: "quiet" }, tabweave.value(name), " "), tabweave.value(other.cells[name])]),
       apart.length > 6 ? `; and ${apart.length - 6} more` : ""];
   };
-  return tabweave.rows.table(`Rows nearest to row ${found.row}`, [{ name: "row" }, { name: "distance", number: true }, { name: "what differs" }],
+  return tabweave.table(`Rows nearest to row ${found.row}`, [{ name: "row" }, { name: "distance", number: true }, { name: "what differs" }],
     found.near.map((other) => [
       [tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${other.row}: see why it is apart from row ${found.row}`,
         onclick: () => { studio.picked = [found.row, other.row]; studio.picks(); } }, tabweave.whole(other.row)),
@@ -246,7 +246,7 @@ studio.whyTable = (found) => {
   const heads = [{ name: "column" }, { name: `row ${found.a}` }, { name: `row ${found.b}` }, { name: "share" }];
   const line = (c) => [tabweave.value(c.column), tabweave.value(c.a), tabweave.value(c.b),
     [tabweave.el("span", { title: `adds ${tabweave.number(c.adds)}` }, c.share < 0 ? `−${tabweave.percent(-c.share)}` : tabweave.percent(c.share)), tabweave.bar(c.share)]];
-  const table = (part) => tabweave.rows.table(`Why rows ${found.a} and ${found.b} are apart`, heads, part.map(line), { classes: "apart" });
+  const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} are apart`, heads, part.map(line), { classes: "apart" });
   return [
     tabweave.el("p", {}, `Rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} are `, tabweave.el("b", {}, tabweave.number(found.distance)), " apart",
       top && top.share > 0 ? [", most of all by ", tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; no column keeps them apart."),

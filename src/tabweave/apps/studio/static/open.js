@@ -11,7 +11,7 @@ studio.opened = (table) => {
   studio.offer();
   const heads = table.columns.slice(0, 40).map((name) => ({ name }));
   tabweave.fill(byId("preview"), tabweave.el("summary", {}, "First rows"),
-    tabweave.rows.table(`First rows of ${table.name}`, heads, table.preview.map((row) => row.map(tabweave.value))));
+    tabweave.table(`First rows of ${table.name}`, heads, table.preview.map((row) => row.map(tabweave.value))));
   byId("preview").open = true;
   studio.say(`${table.name} is open.`);
   byId("choose").scrollIntoView({ block: "nearest" });

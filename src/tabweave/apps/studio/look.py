@@ -165,8 +165,9 @@ def made(job: Job, kind: str) -> Path | bytes:
     if kind == "report.html":
         return page_of(job).encode()
     path = job.folder / kind
-    if not path.exists():
-        _make(job, path)
+    with job.making:  # who asks for what another is waiting for waits, too
+        if not path.exists():
+            _make(job, path)
     return path
 
 

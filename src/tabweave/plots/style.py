@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from tabweave._compat import require
+
 # Shape and dash tell series apart where colour does not.
 MARKERS = "os^DvPX*<>"
 HATCHES = ["", "///", "...", "xxx", "\\\\\\", "ooo"]
@@ -15,15 +17,14 @@ def axes(ax: Any, size: tuple[float, float]) -> Any:
     """Return the given Axes, or those of a new figure that pyplot does not know of."""
     if ax is not None:
         return ax
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=size, layout="constrained").subplots()
+    return (
+        require("matplotlib.figure", "plots").Figure(figsize=size, layout="constrained").subplots()
+    )
 
 
 def colours(n: int) -> list:
     """Return colours that differ in lightness, from dark to light."""
-    from matplotlib import colormaps
-
+    colormaps = require("matplotlib", "plots").colormaps
     # Its lightness rises evenly; the palest end is left out, it vanishes on paper.
     return [colormaps["viridis"](shade) for shade in np.linspace(0, 0.85, max(n, 1))][:n]
 

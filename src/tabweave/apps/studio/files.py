@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tabweave._compat import require
 from tabweave.io.text import csv_header
 
 KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson")
@@ -146,8 +147,7 @@ def check_width(width: int) -> None:
 
 
 def _parquet_width(path: Path) -> int:
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     query = (
         "SELECT num_columns, num_rows, total FROM (SELECT count(DISTINCT path_in_schema) AS "
         "num_columns, coalesce(sum(total_uncompressed_size), 0) AS total FROM parquet_metadata($p))"

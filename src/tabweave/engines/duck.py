@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tabweave._compat import require
 from tabweave.engines.source import Source, errors_naming, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 
@@ -121,8 +122,7 @@ def in_brackets(query: str) -> str:
 
 def connect() -> Any:
     """Return a fresh connection in memory: a query sees files, never the user's variables."""
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     return duckdb.connect(config={"python_enable_replacements": False})
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from tabweave._compat import require
 from tabweave.io.files import csv_header
 
 fcntl: Any
@@ -387,8 +388,7 @@ def check_width(width: int) -> None:
 
 
 def _parquet_width(path: Path) -> int:
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     query = (
         "SELECT num_columns, num_rows, total, cells FROM (SELECT count(DISTINCT path_in_schema) AS "
         "num_columns, coalesce(sum(total_uncompressed_size), 0) AS total, "

@@ -1,7 +1,8 @@
 """Clusters of rows, at rest and on streams."""
 
 from tabweave.cluster.baselines import CCDSDC, CCTED, DCD
+from tabweave.cluster.describe import describe_clusters
 from tabweave.cluster.kmodes import KModes
 from tabweave.cluster.stream import StreamClusterer
 
-__all__ = ["CCDSDC", "CCTED", "DCD", "KModes", "StreamClusterer"]
+__all__ = ["CCDSDC", "CCTED", "DCD", "KModes", "StreamClusterer", "describe_clusters"]

@@ -266,6 +266,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     """Tell at a glance that a column is what its type says, so that no rule need be asked."""
     if isinstance(data, Sets) or column.kind in ("ordinal", "datetime"):
         return True
+    if column.name.startswith("__index"):
+        return False
     if isinstance(data, Numbers):
         x = np.unique(data.values[:_SEEN])
         few = 2 < len(x) < min(len(data.values[:_SEEN]), _SEEN)

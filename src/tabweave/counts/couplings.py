@@ -305,6 +305,15 @@ def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree
     return inner**degree
 
 
+@storable
+def bounded_polynomial(
+    inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int
+) -> Any:
+    """Return ``(x·y / |x||y|)^p`` from x·y, |x|² and |y|²: a polynomial that is 1 at most."""
+    size = np.sqrt(np.multiply(left, right))
+    return np.divide(inner, size, out=np.zeros_like(inner), where=size > 0) ** degree
+
+
 def kernel_family(
     widths: Sequence[float] = WIDTHS, degrees: Sequence[int] = DEGREES
 ) -> dict[str, Kernel]:

@@ -2,6 +2,15 @@
 
 from tabweave.cluster.baselines import CCDSDC, CCTED, DCD
 from tabweave.cluster.kmodes import KModes
+from tabweave.cluster.number import NumberOfClusters, number_of_clusters
 from tabweave.cluster.stream import StreamClusterer
 
-__all__ = ["CCDSDC", "CCTED", "DCD", "KModes", "StreamClusterer"]
+__all__ = [
+    "CCDSDC",
+    "CCTED",
+    "DCD",
+    "KModes",
+    "NumberOfClusters",
+    "StreamClusterer",
+    "number_of_clusters",
+]

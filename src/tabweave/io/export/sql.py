@@ -82,8 +82,9 @@ def sql(
     Notes
     -----
     A value not seen in fit gets the unknown row, NULL the row of missing values, as in
-    ``transform``. Where the embedder would raise (``unknown="error"``, ``missing="error"``) the
-    dimensions are NULL.
+    ``transform``. In a column that is compared by spelling an unknown string makes the vector NULL:
+    where it lies depends on all the others. Where the embedder would raise (``unknown="error"``,
+    ``missing="error"``) the dimensions are NULL.
 
     Examples
     --------

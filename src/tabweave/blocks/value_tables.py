@@ -117,7 +117,7 @@ class ValueTables(OfVocabulary, Block):
             tables.append(np.vstack([rows, share @ rows]))
         spelled = dict(spelling or {})
         out = cls(counts.vocabulary, tables, combine, np.zeros(len(tables)), own, spelled)
-        return out.with_unknown_elements(counts) if combine == "concat" else out
+        return out.with_unknown_elements(counts) if compact and combine == "concat" else out
 
     def with_unknown_elements(self, counts: Counts) -> ValueTables:
         """Return tables in which unknown elements of sets lie apart from the centroid.
@@ -478,6 +478,8 @@ class ValueTables(OfVocabulary, Block):
             )
         odd = None if unknown == "error" else rows[-1]
         missing = rows[labels.index(None)] if None in labels else self.empty.get(name, odd)
+        if name in self.spelling:  # where an unknown string lies, no lookup can say
+            odd = None
         if rule is not None:  # as in transform: what is not named is in the bucket
             odd = rows[labels.index(Bucket())]
         named = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]

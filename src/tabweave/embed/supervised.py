@@ -270,12 +270,9 @@ class SupervisedWeave(Derived, Weave):
             size = mean_squared_rows(coupled, linear)
             factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
             found[""] = (float(factor), penalty)
-        tables = ValueTables.from_features(
-            features,
-            coupled.select(self._valued()),
-            compact=False,
-            spelling=self._spelling(coupled),
-        )
+        own, spelling = coupled.select(self._valued()), self._spelling(coupled)
+        tables = ValueTables.from_features(features, own, compact=False, spelling=spelling)
+        tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
         return Taught(tables, numbers, *self._lines(coupled, found[""][0] * linear), found)
 

@@ -40,7 +40,7 @@ from tabweave.counts.couplings import Factors, corrected_uncertainty, informatio
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
-from tabweave.rows.spelling import Spelling, spelling_of
+from tabweave.rows.spelling import MANY, Spelling, spelling_of
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
@@ -71,7 +71,8 @@ class Weave(ValueEmbedder):
         What the learned weight of a column is multiplied by; 0 leaves it out of distances, columns
         not named have 1.
     max_landmarks : int, default=512
-        Columns with more values are seen through this many of their most frequent ones.
+        The couplings of columns with more values are seen through this many of the most frequent
+        ones.
     n_bins : int, default=16
         Number of quantile bins through which a numeric column is coupled to the others, and by
         which its ranks are known; they stay those of the first rows.
@@ -105,6 +106,14 @@ class Weave(ValueEmbedder):
     ``max(√(t_a s_a), 0.1)^¼``, ``s_a = Σ_b SU⁺_ab`` with SU⁺ bias-corrected symmetric uncertainty,
     numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
     else 1 (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
+
+    A column of more than 129 values takes 128 dimensions: 64 in which rows differ most, and 64 for
+    a code word of what each value has of its own. Distances, index and explanations are exact in
+    the latter; those of vectors are off by at most a quarter of it between any two of 4,096 values,
+    and by nothing between the 64 most frequent ones. If more than half of its values are strings
+    with letters, half of the mismatch is one of spelling, by character n-grams, and a string that
+    was not seen lies between those that are spelled like it (:class:`~tabweave.Column` has the
+    switch, :mod:`tabweave.rows.spelling` the formulas).
 
     Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
     report gives the figures of the other half, and what else was tried.
@@ -353,12 +362,13 @@ class Weave(ValueEmbedder):
 
     def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
         """Return how the values of columns of many strings are spelled."""
-        found = {
-            name: spelling_of(coupled.labels[coupled.vocabulary.index(name)], column.spelling)
-            for name in self._valued()
-            if (column := self.schema_[name])
-        }
-        return {name: spelling for name, spelling in found.items() if spelling is not None}
+        found: dict[str, Spelling] = {}
+        for name in self._valued():
+            labels, asked = coupled.labels[coupled.vocabulary.index(name)], self.schema_[name]
+            if asked.spelling is not None or len(labels) > MANY:
+                spelling = spelling_of(labels, asked.spelling)
+                found |= {} if spelling is None else {name: spelling}
+        return found
 
     def _couplings(
         self, coupled: Counts, name: str, share: float, spelling: Spelling | None
@@ -381,8 +391,8 @@ class Weave(ValueEmbedder):
         if share > 0:
             gram, diagonal, mismatch = coupling_gram(coupled, a, marks, kernels, self._smoothing)
             gram, diagonal, identity = share * gram, share * diagonal, identity + share * mismatch
-        factors = Factors.of(gram, diagonal, identity, marks)
-        return (factors if spelled is None else factors.beside(spelled)).bounded(f)
+        factors = Factors.of(gram, diagonal, identity, marks).bounded(f)
+        return factors if spelled is None else factors.beside(spelled).bounded(f)
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
         return curve_of(coupled, name, self._numbering, self.counts_).with_gaps().scaled(weight)

@@ -174,6 +174,18 @@ def test_any_table(parts, n_clusters):
 # -- types --------------------------------------------------------------------------------------
 
 
+def test_many_values_and_strings_that_fit_has_not_seen():
+    names = [f"name {i}" for i in range(200)]
+    rows = {"name": names * 2, "x": list("abcd") * 100}
+    model = Weave(schema={"name": "nominal"}).fit(rows)
+    asked = {"name": [*names[::20], None], "x": ["a"] * 11}
+    for run in (in_duckdb, in_sqlite):
+        agrees(run(model, asked), model, asked)
+        new = run(model, {"name": ["Name 7", "name 7"], "x": ["a", "a"]})
+        assert np.isnan(new[0, :128]).all() and not np.isnan(new[0, 128:]).any()
+        assert not np.isnan(new[1]).any()
+
+
 def test_enums_and_identifiers_are_text():
     rows = {"mood": ["ok", "bad", "ok", None]}
     model = Weave().fit(rows)

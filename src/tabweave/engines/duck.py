@@ -2,9 +2,9 @@
 
 A CSV file starts with its names. Its columns are whole numbers, numbers or text as *all* of its
 cells allow, unless they are given a type: nothing else is guessed, so a date stays the text it is,
-and yes and no stay words. Cells that only DuckDB takes for numbers (``0x1F``, ``0b1``, a blank before
-some), and whole numbers that a float would round, leave a column text: two cells that differ are
-never one label. In JSON text is text, numbers are numbers, as in memory.
+and yes and no stay words. Cells that only DuckDB takes for numbers (``0x1F``, ``0b1``, a blank
+before some), and whole numbers that a float would round, leave a column text: two cells that differ
+are never one label. In JSON text is text, numbers are numbers, as in memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
 _ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
-# What DuckDB takes for more than text in JSON, which has no such types; and what holds several types.
+# Types that DuckDB sees in the text of JSON, which has none of them.
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
 
 

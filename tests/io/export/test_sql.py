@@ -352,9 +352,20 @@ def test_parts_names_and_replacing():
             connection.execute(tabweave.export.sql(model, prefix=("main", "m")))
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "bigquery"])
+def test_columns_equal_but_for_case_are_refused_where_case_is_ignored(dialect):
+    model = OneHot().fit({"Size": ["a", "b"], "size": ["c", "d"], "other": ["e", "f"]})
+    with pytest.raises(ValueError, match=f"'Size' and 'size' are one name to {dialect}"):
+        tabweave.export.sql(model, dialect)
+    assert tabweave.export.sql(model, "postgres")
+    tabweave.export.sql(
+        OneHot().fit({"Ä": ["a", "b"], "ä": ["c", "d"]}), "sqlite"
+    )  # ASCII is ignored only
+
+
 def test_output_names_do_not_meet():
     model = OneHot().fit({"a": ["X", "x"], "A": ["x", "X"]})
-    script = tabweave.export.sql(model, keep=["a_x"])
+    script = tabweave.export.sql(model, "postgres", keep=["a_x"])
     names = [line.rpartition(" AS ")[2].strip(',"') for line in script.select.splitlines()[2:6]]
     assert len({name.lower() for name in [*names, "a_x"]}) == 5
 

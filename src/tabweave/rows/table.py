@@ -36,6 +36,7 @@ from tabweave.rows.kinds import (
     judge,
     numbers_written,
 )
+from tabweave.rows.spelling import is_spelled, is_text
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
 __all__ = ["KINDS", "Codes", "Column", "Datetimes", "Kind", "Numbers", "Schema", "Sets", "Table"]
@@ -205,8 +206,21 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         return Finding(column.name, "datetime", DATETIMES)
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
-        return Finding(column.name, column.kind, column.why or column.kind)
+        why = _said_of_strings(column, data) or column.why or column.kind
+        return Finding(column.name, column.kind, why)
     return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
+
+
+def _said_of_strings(column: Column, data: Any) -> str:
+    """Return what is to be said of a column of many strings; nothing of others."""
+    spelled = column.kind in ("nominal", "set") and column.spelling is not False
+    if not spelled or not is_spelled(data.labels):
+        return ""
+    return (
+        "sentences: compared by spelling"
+        if is_text(data.labels)
+        else "many strings: spelling counts"
+    )
 
 
 def is_constant(data: Codes | Numbers | Sets) -> bool:

@@ -143,7 +143,8 @@ KMODES_NOTES = (
 READ_LOW = {f"{name} Σd²": name for name in ("cKML-intra", "cKML-inter", "cKML")}
 KNN_NOTES = (
     "The thesis's protocol: 1-NN, random splits 90/10, not stratified (20 in the thesis; 100 on "
-    "sets of up to 1,500 rows, 5 above 10,000); the first neighbour counts; macro F over the classes that occur in truth or "
+    "sets of up to 1,500 rows, 5 above 10,000); the first neighbour counts; macro F over the "
+    "classes that occur in truth or "
     "prediction, as scikit-learn counts them.",
 )
 

@@ -70,6 +70,7 @@ class GBC(TabularInput, Estimator):
 
     _loss: ClassVar[Loss]
     _smoother: ClassVar[Smoother]
+    _params: ClassVar[dict[str, Any]] = PARAMS
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
         "consensus": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -138,7 +139,7 @@ class GBC(TabularInput, Estimator):
         metric = given.pop("metric", "logloss")
         if metric not in ("logloss", "error"):
             raise ValueError(f"params: expected metric 'logloss' or 'error', got {metric!r}")
-        params = {**PARAMS, **given, **FIXED, "seed": int(rng.integers(2**31))}
+        params = {**self._params, **given, **FIXED, "seed": int(rng.integers(2**31))}
         binned = Binned(sources, params, targets.shape[1])
         loss, smoother = self._loss, self._smoother
         problem = Problem(binned, loss, smoother, labeled, targets, strata, weights, metric)

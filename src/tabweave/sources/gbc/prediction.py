@@ -193,7 +193,7 @@ class Held(NamedTuple):
     def improves(self, other: Held, errors: float = 1.0) -> bool:
         """Return whether losses are lower by some standard errors, and not for more wrong rows."""
         lower = better(self.losses, other.losses, errors)
-        return lower and self.errors.mean() <= other.errors.mean()
+        return lower and bool(self.errors.mean() <= other.errors.mean())
 
 
 class Smoothing(NamedTuple):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from tabweave import CKML, Counts, OneHot, Table, WeightedKNN, published
+from tabweave import CKML, Counts, OneHot, Table, ValueMetric, WeightedKNN, published
 from tabweave.counts import couplings
 from tabweave.datasets import led24, three_of_9
 from tabweave.evaluate import intra_coupling_heterogeneity, macro_f, monte_carlo_splits
@@ -55,6 +55,42 @@ def test_after_4_5_the_distance_leaves_its_range():
 
 
 # -- baselines, chapter 2 -----------------------------------------------------------------------
+
+
+def test_2_22_conditions_on_the_context_value():
+    """A context value that is split in two at random says nothing new; in print, it does."""
+
+    def printed(block):  # (2.22) with P(q|v): rows are the values compared
+        p = block / block.sum(axis=1, keepdims=True)
+        return math.sqrt(((p[0] - p[1]) ** 2).sum() / block.shape[1])
+
+    def ours(block):
+        cells = [(v, q) for v, row in enumerate(block) for q, c in enumerate(row) for _ in range(c)]
+        rows = {"x": [f"v{v}" for v, _ in cells], "context": [f"q{q}" for _, q in cells]}
+        return ValueMetric("dilca").fit(rows).value_distances("x").loc["v0", "v1"]
+
+    whole = np.array([[6, 2, 4], [2, 10, 8]])
+    halves = np.repeat(whole // 2, 2, axis=1)
+    assert ours(halves) == pytest.approx(ours(whole))
+    assert printed(halves) == pytest.approx(printed(whole) / 2)
+    apart = np.array([[3, 3, 0, 0], [0, 0, 3, 3]])  # no company in common: as far as it goes
+    assert ours(apart) == pytest.approx(1)
+    assert printed(apart) == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize("measure", ["rough", "cos_intra"])
+def test_2_5_and_2_7_leave_a_row_at_a_distance_from_itself(measure):
+    rows = {"x": list("aaab")}
+    printed = published.ValueMetric(measure).fit(rows).pairwise_distances(rows)
+    count = np.array([3, 3, 3, 1])
+    same = np.equal.outer(list("aaab"), list("aaab"))
+    if measure == "rough":
+        s = same / count
+    else:
+        s = np.outer(count, count) / (count[:, None] + count + np.outer(count, count))
+    np.testing.assert_allclose(printed, 1 - s)
+    assert printed[0, 0] > 0
+    assert ValueMetric(measure).fit(rows).pairwise_distances(rows)[0, 0] == 0
 
 
 def test_2_10_the_maximum_over_subsets_is_half_the_l1_distance():

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.factors import FAMD as FAMD
     from tabweave.embed.factors import MCA as MCA
     from tabweave.embed.factors import MFA as MFA
-    from tabweave.embed.helic.helic import HELIC as HELIC
+    from tabweave.embed.helic import HELIC as HELIC
     from tabweave.embed.hierarchy import DRDH as DRDH
     from tabweave.embed.hierarchy import DistanceHierarchy as DistanceHierarchy
     from tabweave.embed.mixed import MixedEmbedder as MixedEmbedder

@@ -116,10 +116,10 @@ def published_context(rows, a):
 
 
 def published_dilca(rows, a, v, w):
-    """Eq. (2.22)."""
+    """Eq. (2.22), with the conditioning of Ienco et al.: p(value given context value)."""
     kept = published_context(rows, a)
     met = [(b, q) for b in kept for q in values(rows, b)]
-    square = sum((p(rows, b, q, a, v) - p(rows, b, q, a, w)) ** 2 for b, q in met)
+    square = sum((p(rows, a, v, b, q) - p(rows, a, w, b, q)) ** 2 for b, q in met)
     size = sum(len(values(rows, b)) for b in kept)
     return math.sqrt(square / size) if size else 0
 

@@ -142,3 +142,12 @@ def test_scikit_learn_accepts_it():
         expected_failed_checks=dict.fromkeys(names, why),
         on_skip=None,
     )
+
+
+def test_adam_moves_a_weight_by_a_thousandth_a_step():
+    """While the gradient stays the same, Adam's step is its rate, whatever the gradient's size."""
+    counts, columns, edges, _ = prepared(1)
+    slopes = gradient(counts, columns, np.ones(edges[-1]), edges, 2)
+    omegas, _ = descend(counts, columns, 2, 1)
+    moved = 1 - np.concatenate(omegas)
+    np.testing.assert_allclose(moved[slopes > 1e-3], 20 * 1e-3, rtol=1e-4)

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import Estimator, TabularInput, ValueEmbedder, seed_of
+from tabweave.base import Estimator, TabularInput, ValueEmbedder, exclusive, seed_of
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
@@ -250,21 +250,24 @@ class KModes(
         """Return the nearest centre of each row; an unknown value is as far as the metric says."""
         from tabweave.cluster.kernels import nearest
 
-        indices, inverse = self._distinct(X)
-        return nearest(indices, self._reach)[0][inverse]
+        layout, reach = self._clusters()
+        indices, _, inverse = layout.distinct(read_rows(self, X))
+        return nearest(indices, reach)[0][inverse]
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the distance of each row to each centre."""
         from tabweave.cluster.kernels import all_distances
 
-        indices, inverse = self._distinct(X)
-        distances = all_distances(indices, self._reach)
-        return (np.sqrt(np.maximum(distances, 0)) if self._layout.root else distances)[inverse]
+        layout, reach = self._clusters()
+        indices, _, inverse = layout.distinct(read_rows(self, X))
+        distances = all_distances(indices, reach)
+        return (np.sqrt(np.maximum(distances, 0)) if layout.root else distances)[inverse]
 
-    def _distinct(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    @exclusive
+    def _clusters(self) -> tuple[Layout, np.ndarray]:
+        """Return what rows are compared with, both of the same batch."""
         check_is_fitted(self, "cluster_centers_")
-        indices, _, inverse = self._layout.distinct(read_rows(self, X))
-        return indices, inverse
+        return self._layout, self._reach
 
 
 @storable

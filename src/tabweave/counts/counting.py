@@ -1,4 +1,4 @@
-"""Counting: coded columns in, the V×V matrix of pair counts out. Importing this module loads numba.
+"""Counting: coded columns in, the V×V matrix of pair counts out.
 
 Counting all pairs of columns is bound by increments, not by reading. So small columns are packed
 into groups whose joint codes stay below ``GROUP`` values: one increment into the histogram of two
@@ -16,9 +16,9 @@ from itertools import combinations, combinations_with_replacement, pairwise, pro
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from tabweave._compat import njit
 from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets
 from tabweave.rows.vocabulary import Label, Vocabulary, identity, order
@@ -26,7 +26,7 @@ from tabweave.rows.vocabulary import Label, Vocabulary, identity, order
 _DENSE_CELLS = 1 << 22
 Block = tuple[int, int, Any]
 F = TypeVar("F", bound=Callable[..., Any])
-compiled: Callable[[F], F] = njit(nogil=True, cache=True)
+compiled: Callable[[F], F] = njit(nogil=True, cache=True)  # for what has no plain twin
 GROUP = 128  # joint codes of a group; a histogram of two groups (64 KB) stays in the caches
 _PACKED_BYTES = 1 << 19
 _HISTOGRAM_CELLS = 1 << 24
@@ -194,19 +194,36 @@ def _assemble_sparse(
 # -- small columns, several at a time --------------------------------------------------------
 
 
-@compiled
+def _pack_plain(codes: np.ndarray, radix: int, packed: np.ndarray) -> None:
+    np.multiply(packed, radix, out=packed, casting="unsafe")
+    np.add(packed, codes, out=packed, casting="unsafe")
+
+
+@njit(nogil=True, cache=True, plain=_pack_plain)
 def _pack(codes: np.ndarray, radix: int, packed: np.ndarray) -> None:
     for i in range(len(codes)):
         packed[i] = packed[i] * radix + codes[i]
 
 
-@compiled
+def _count_plain(left: np.ndarray, right: np.ndarray, n_right: int, histogram: np.ndarray) -> None:
+    where = left.astype(np.intp) * n_right + right.astype(np.intp)
+    np.add(histogram, np.bincount(where, minlength=len(histogram)), histogram, casting="unsafe")
+
+
+@njit(nogil=True, cache=True, plain=_count_plain)
 def _count(left: np.ndarray, right: np.ndarray, n_right: int, histogram: np.ndarray) -> None:
     for i in range(len(left)):
         histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
 
 
-@compiled
+def _count_weighted_plain(
+    left: np.ndarray, right: np.ndarray, n_right: int, weight: np.ndarray, histogram: np.ndarray
+) -> None:
+    # One after the other, as the loop adds: a sum of floats depends on the order.
+    np.add.at(histogram, left.astype(np.intp) * n_right + right.astype(np.intp), weight)
+
+
+@njit(nogil=True, cache=True, plain=_count_weighted_plain)
 def _count_weighted(
     left: np.ndarray, right: np.ndarray, n_right: int, weight: np.ndarray, histogram: np.ndarray
 ) -> None:
@@ -214,7 +231,14 @@ def _count_weighted(
         histogram[np.intp(left[i]) * n_right + right[i]] += weight[i]
 
 
-@compiled
+def _count_groups_plain(
+    packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
+) -> None:
+    for (a, b), start, stop in zip(pairs, starts, starts[1:], strict=False):
+        _count_plain(packed[a], packed[b], int(sizes[b]), out[start:stop])
+
+
+@njit(nogil=True, cache=True, plain=_count_groups_plain)
 def _count_groups(
     packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
 ) -> None:
@@ -225,7 +249,14 @@ def _count_groups(
             histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
 
 
-@compiled
+def _count_groups_weighted_plain(
+    packed: Any, sizes: Any, pairs: Any, starts: Any, weight: np.ndarray, out: np.ndarray
+) -> None:
+    for (a, b), start, stop in zip(pairs, starts, starts[1:], strict=False):
+        _count_weighted_plain(packed[a], packed[b], int(sizes[b]), weight, out[start:stop])
+
+
+@njit(nogil=True, cache=True, plain=_count_groups_weighted_plain)
 def _count_groups_weighted(
     packed: np.ndarray,
     sizes: np.ndarray,
@@ -384,7 +415,17 @@ def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: boo
     return total
 
 
-@compiled
+def _add_pairs_plain(places: np.ndarray, pairs: np.ndarray) -> None:
+    size = len(pairs)
+    for a in range(len(places)):
+        below = places[a].astype(np.intp) * size
+        for later in places[a:]:
+            pairs += np.bincount(below + later, minlength=size * size).reshape(size, size)
+    lower = np.tril_indices(size, -1)
+    pairs[lower] = pairs.T[lower]
+
+
+@njit(nogil=True, cache=True, plain=_add_pairs_plain)
 def add_pairs(places: np.ndarray, pairs: np.ndarray) -> None:
     """Count every pair of values of every row into the upper triangle, then mirror it.
 
@@ -421,7 +462,35 @@ def _add(digits: np.ndarray, part: int, exponent: int, sign: int, weight: Any) -
     digits[k + 2] += sign * weight * (high >> 32)
 
 
-@compiled
+def _accumulate_plain(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+    present = ~np.isnan(values)
+    x = values[present]
+    w = weights[present] if len(weights) else np.ones(len(x), out.dtype)
+    _add_plain(out[0], np.ones(len(x), np.int64), np.zeros(len(x), np.int64), w)
+    fraction, power = np.frexp(np.abs(x))
+    mantissa = (fraction * 9007199254740992.0).astype(np.int64)
+    power = power.astype(np.int64) - 53
+    kept = mantissa != 0
+    mantissa, power, w = mantissa[kept], power[kept], w[kept]
+    _add_plain(out[1], mantissa, power, np.where(x[kept] > 0, 1, -1) * w)
+    low, high = mantissa & ((1 << _HALF) - 1), mantissa >> _HALF
+    parts = np.stack([low * low, low * high, high * high], axis=1)
+    powers = 2 * power[:, None] + np.array([0, _HALF + 1, 2 * _HALF])
+    _add_plain(out[2], parts.reshape(-1), powers.reshape(-1), np.repeat(w, 3))
+
+
+def _add_plain(
+    digits: np.ndarray, part: np.ndarray, exponent: np.ndarray, weight: np.ndarray
+) -> None:
+    """Add ``weight * part * 2**exponent`` of each, one after the other."""
+    k, shift = np.divmod(exponent - _LOWEST, 32)
+    low, high = (part & 0xFFFFFFFF) << shift, (part >> 32) << shift
+    pieces = [low & 0xFFFFFFFF, (low >> 32) + (high & 0xFFFFFFFF), high >> 32]
+    added = weight[:, None] * np.stack(pieces, axis=1)
+    np.add.at(digits, (k[:, None] + np.arange(3)).reshape(-1), added.reshape(-1))
+
+
+@njit(nogil=True, cache=True, plain=_accumulate_plain)
 def accumulate(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
     """Add count, sum and sum of squares of the values that are not NaN into three digit rows."""
     one = np.ones(1, out.dtype)[0]

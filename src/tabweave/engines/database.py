@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require
-from tabweave.engines.duck import describe, query_batches, row_batches
+from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
 from tabweave.engines.source import Source, errors_naming, n_rows_of
-from tabweave.io.text import sql_name
+from tabweave.io.files import sql_name
 
 _DRIVERS = {
     "sqlite": "adbc_driver_sqlite.dbapi",
@@ -29,7 +29,7 @@ class DatabaseSource(Source):
 
     def __init__(self, source: tuple[Any, str]) -> None:
         self.where, self.query = _address(source[0]), source[1]
-        self.inner = f"({self.query.strip().rstrip(';')}) AS tabweave_source"
+        self.inner = f"{in_brackets(self.query)} AS tabweave_source"
         self.shared = not isinstance(self.where, str)
         name = f"{_shown(self.where)}, {' '.join(self.query.split())!r}"
         with errors_naming(name), _connected(self.where) as connection:
@@ -95,8 +95,7 @@ def _connected(where: Any) -> Iterator[Any]:
         return
     scheme, _, rest = where.partition("://")
     if scheme == "duckdb":
-        import duckdb
-
+        duckdb = require("duckdb", "files")
         connection = duckdb.connect(rest.removeprefix("/") or ":memory:", read_only=bool(rest))
     elif scheme in _DRIVERS:
         if scheme == "sqlite":

@@ -8,11 +8,13 @@ and yes and no stay words.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tabweave._compat import require
 from tabweave.engines.source import Source, errors_naming, has_arrow
-from tabweave.io.text import csv_header, sql_name, sql_path, sql_text
+from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
@@ -55,7 +57,7 @@ class CsvSource(Source):
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
-        return query_batches(self.connection, query, batch_rows)
+        return own_batches(self.connection, query, batch_rows)
 
     def _table(self) -> str:
         columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())
@@ -104,40 +106,47 @@ class DuckSource(Source):
             for name in columns
         ]
         query = f"SELECT {', '.join(parts)} FROM {self.table}"
-        return query_batches(self.connection, query, batch_rows)
+        return own_batches(self.connection, query, batch_rows)
 
 
 def open_sql(query: str) -> DuckSource:
     """Open SQL text, run by DuckDB over files."""
     name = f"SQL {' '.join(query.split())!r}"
-    return DuckSource.open(name, f"({query.strip().rstrip(';')})")
+    return DuckSource.open(name, in_brackets(query))
+
+
+def in_brackets(query: str) -> str:
+    """Return a query as a table; a comment at its end ends before the bracket."""
+    return f"({query.strip().rstrip(';')}\n)"
 
 
 def connect() -> Any:
     """Return a fresh connection in memory: a query sees files, never the user's variables."""
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     return duckdb.connect(config={"python_enable_replacements": False})
 
 
 def describe(connection: Any, query: str) -> dict[str, str]:
-    """Return the columns of a query and their types."""
-    cursor = connection.cursor()
-    rows = cursor.execute(f"DESCRIBE ({query})").fetchall()
-    return {row[0]: str(row[1]) for row in rows}
+    """Return the columns of a query and their types, as this very connection sees them."""
+    relation = connection.sql(query)
+    return dict(zip(relation.columns, map(str, relation.types), strict=True))
 
 
 def query_batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]:
-    """Yield the result of a query in batches, without ever holding all of it."""
-    cursor = connection.cursor()
-    try:
-        if has_arrow():
-            yield from relation_batches(cursor.sql(query), batch_rows)
-        else:
-            cursor.execute(query)
-            yield from row_batches(cursor, batch_rows)
-    finally:
-        cursor.close()
+    """Yield the result of a query in batches, run by this very connection.
+
+    A cursor would be a session of its own, which sees neither what is not yet committed nor
+    temporary tables nor frames that were registered.
+    """
+    if has_arrow():
+        return relation_batches(connection.sql(query), batch_rows)
+    return row_batches(connection.execute(query), batch_rows)
+
+
+def own_batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]:
+    """Yield the result of a query on a connection of ours, which several threads may share."""
+    with closing(connection.cursor()) as cursor:
+        yield from query_batches(cursor, query, batch_rows)
 
 
 def relation_batches(relation: Any, batch_rows: int) -> Iterator[Any]:

@@ -78,17 +78,18 @@ def ahmad(counts: Counts) -> list[np.ndarray]:
 
 @measure(
     "dilca",
-    "difference of what two values occur with, in the columns that matter to theirs",
+    "how differently two values follow from those of the columns that matter to theirs",
     "Ienco, Pensa & Meo 2012; Zhu 2019, Eqs. (2.19)-(2.22)",
     metric=True,
 )
 def dilca(counts: Counts) -> list[np.ndarray]:
-    """Eq. (2.22): ``d² = Σ_{k∈context} Σ_{q∈V_k} (p(q|v) - p(q|w))² / Σ_{k∈context} |V_k|``.
+    """Eq. (2.22): ``d² = Σ_{k∈context} Σ_{q∈V_k} (p(v|q) - p(w|q))² / Σ_{k∈context} |V_k|``.
 
     The context is that of the column, chosen by symmetric uncertainty
-    (:func:`tabweave.counts.couplings.context`) once, not per value. As the thesis has it,
-    probabilities are conditioned on the compared value; Ienco et al. condition on the context's
-    value. A column without context has distance 0.
+    (:func:`tabweave.counts.couplings.context`) once, not per value. Erratum: (2.22) conditions on
+    the compared value, p(q|v); the mean over context values that it takes is one of p(v|q), as
+    Ienco et al. have it, and is then blind to a context value that is split in two. A column
+    without context has distance 0.
     """
     chosen = context(symmetric_uncertainty(counts))
     out = []
@@ -96,7 +97,7 @@ def dilca(counts: Counts) -> list[np.ndarray]:
         square = np.zeros((size, size))
         for b, block in partners(counts, a):
             if chosen[a, b]:
-                p = shares(block)
+                p = shares(block.T).T
                 square += cdist(p, p, "sqeuclidean")
         out.append(np.sqrt(square / max(counts.sizes[chosen[a]].sum(), 1)))
     return out

@@ -19,7 +19,7 @@ from tabweave.counts.couplings import (
     symmetric_uncertainty,
 )
 from tabweave.measures.context import ahmad
-from tabweave.measures.frequency import occurrences
+from tabweave.measures.frequency import occurrences, on_match
 from tabweave.measures.register import measure
 
 Variant = Literal["object", "intra", "inter"]
@@ -29,15 +29,23 @@ Variant = Literal["object", "intra", "inter"]
     "cos",
     "coupled: similar frequency and similar company, multiplied",
     "Wang, Dong, Zhou, Cao & Chi 2015; Zhu 2019, Eqs. (2.7), (2.11)",
-    metric=True,
 )
 def cos(counts: Counts) -> list[np.ndarray]:
-    """Eqs. (2.7), (2.11): ``d = 1 - s_Ia s_Ie`` for different values, 0 for equal ones.
+    """Eqs. (2.7), (2.11): ``d = (1/s_Ia - 1)(1 - s_Ie)``, as Wang et al. join the two.
 
-    With a = 1 - s_Ia and b = 1 - s_Ie, d = a + b - ab; both are metrics of at most 1, so d is one.
+    ``1/s_Ia - 1 = 1/|O_v| + 1/|O_w|``: company counts for more the rarer the values are. A product
+    of metrics is none.
     """
-    pairs = zip(cos_intra(counts), cos_inter(counts), strict=True)
-    return [a + b - a * b for a, b in pairs]
+    pairs = zip(cos_intra_similarity(counts), cos_inter(counts), strict=True)
+    return [(1 / s - 1) * d for s, d in pairs]
+
+
+def cos_intra_similarity(counts: Counts) -> list[np.ndarray]:
+    """Eq. (2.7): ``s = |O_v||O_w| / (|O_v| + |O_w| + |O_v||O_w|)``, for equal values too.
+
+    As published, a term of the denominator is missing.
+    """
+    return [1 / (1 + 1 / c[:, None] + 1 / c) for c in occurrences(counts)]
 
 
 @measure(
@@ -47,17 +55,12 @@ def cos(counts: Counts) -> list[np.ndarray]:
     metric=True,
 )
 def cos_intra(counts: Counts) -> list[np.ndarray]:
-    """Eq. (2.7): ``d = 1 - |O_v||O_w| / (|O_v| + |O_w| + |O_v||O_w|)``, and 0 for equal values.
+    """Eq. (2.7): ``d = 1 - s``, s as in :func:`cos_intra_similarity`, and 0 for equal values.
 
-    As published, a term of the denominator is missing. ``d = x / (1 + x)`` with ``x = 1/|O_v| +
-    1/|O_w|``, which is the distance of two leaves of a star, and so a metric.
+    ``d = x / (1 + x)`` with ``x = 1/|O_v| + 1/|O_w|``, which is the distance of two leaves of a
+    star, and so a metric.
     """
-    out = []
-    for count in occurrences(counts):
-        x = 1 / count[:, None] + 1 / count
-        np.fill_diagonal(x, 0)
-        out.append(x / (1 + x))
-    return out
+    return [on_match(0.0, 1 - s) for s in cos_intra_similarity(counts)]
 
 
 @measure(
@@ -194,9 +197,12 @@ def published_squares(counts: Counts, variant: Variant = "object") -> list[np.nd
 def published_roots(counts: Counts, variant: Variant = "object") -> list[np.ndarray]:
     """Return the distances of (4.5) per column, as published: the other reading, a sum of roots.
 
-    (4.5) takes the root of the sum over columns; k-modes of the thesis may have summed per-column
-    roots, which matches some of its cells better.
+    (4.5) takes the root of the sum over columns. Its k-modes tables are met best by a sum of roots,
+    those of frequency alone without β.
     """
+    if variant == "intra":
+        kernels = [intra_kernel(f) for f in counts.frequencies]
+        return [np.sqrt(squared_distance(kernel)) for kernel in kernels]
     return [np.sqrt(square) for square in published_squares(counts, variant)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from tabweave.io.register import Register, storable
@@ -47,6 +48,12 @@ class Measure:
     metric: bool = False
     needs_y: bool = False
     form: Form = "table"
+
+    @property
+    def similarity(self) -> Callable[..., Any] | None:
+        """The similarity that was published, ``<name>_similarity`` beside the function, if any."""
+        home = getattr(self.function, "__module__", None)
+        return getattr(import_module(home), f"{self.name}_similarity", None) if home else None
 
 
 MEASURES: Register[Measure] = Register("measure", "tabweave.measures")

@@ -17,6 +17,7 @@ _HOMES = {
     "HELIC": "helic",
     "HeMap": "hemap",
     "NonBEND": "nonbend",
+    "ValueMetric": "measures",
 }
 __all__ = [
     "CKML",
@@ -28,6 +29,7 @@ __all__ = [
     "GBCRegressor",
     "HeMap",
     "NonBEND",
+    "ValueMetric",
 ]
 
 

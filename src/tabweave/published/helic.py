@@ -14,11 +14,10 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
-from tabweave.embed.helic import helic
-from tabweave.embed.helic.helic import ValuePairs, coupling_spaces
-from tabweave.embed.helic.pairs import Pairs
+from tabweave.embed import helic
+from tabweave.embed.helic import Pairs, ValuePairs, coupling_spaces
 from tabweave.io.register import storable
-from tabweave.published.optimizer import Adam
+from tabweave.published.untie import Adam
 
 BATCH = 20  # pairs of a step, Section 6.4.1
 LOOK = 50  # steps between two looks at the objective over all pairs

@@ -8,7 +8,7 @@ import numpy as np
 
 from tabweave.embed import nonbend
 from tabweave.embed.nonbend import VI, Gibbs
-from tabweave.embed.nonbend.model import Fit, Prior
+from tabweave.embed.nonbend.gibbs import Fit, Prior
 from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
 from tabweave.io.register import storable
 

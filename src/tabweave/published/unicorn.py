@@ -25,8 +25,7 @@ from tabweave.counts.merging import expand
 from tabweave.embed import unicorn
 from tabweave.embed.windowed import Memory
 from tabweave.io.register import storable
-from tabweave.published.optimizer import Adam
-from tabweave.published.untie import Features, features, weights_of
+from tabweave.published.untie import Adam, Features, features, weights_of
 from tabweave.rows.vocabulary import positions
 
 STEPS = 250  # Section 8.4.2
@@ -92,6 +91,7 @@ class UNICORN(unicorn.UNICORN):
         "kernels": [Mapping, None],
     }
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"objective": ("paper",), "n_clusters": ()}
+    align = False  # the printed objective has a term of its own for what came before
 
     def __init__(
         self,

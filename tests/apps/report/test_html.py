@@ -86,6 +86,24 @@ def test_every_static_file_is_used():
     assert folder == {*_page.SCRIPTS, *_page.STYLES, "page.html"}
 
 
+@pytest.mark.parametrize("room", ["report", "studio"])
+def test_scripts_use_what_they_define(room):
+    """A name that no script defines stops the page; seen without a browser."""
+    folders = [_page.files(f"tabweave.apps.{name}") / "static" for name in {"report", room}]
+    code = "\n".join(
+        p.read_text("utf-8") for folder in folders for p in folder.iterdir() if p.suffix == ".js"
+    )
+    for owner in {"tabweave", room} & {"tabweave", "studio"}:
+        first = re.search(rf"const {owner} = \{{(.*?)\}};", code, re.S).group(1)
+        known = set(re.findall(r"^\s*(\w+):|[ {,](\w+): ", first, re.M))
+        known = {a or b for a, b in known} | set(re.findall(rf"\b{owner}\.(\w+) = ", code))
+        known |= set(re.findall(r"Object\.assign\(studio, \{ ([\w, :\[\]]+) \}", code)) and set(
+            re.findall(r"\w+", " ".join(re.findall(r"Object\.assign\(studio, \{([^}]*)\}", code)))
+        )
+        used = set(re.findall(rf"\b{owner}\.(\w+)", code))
+        assert used <= known, used - known
+
+
 def luminance(colour):
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     lin = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
@@ -102,7 +120,7 @@ def test_text_stands_out_in_both_themes(theme):
     style = _page._read("style.css")
     blocks = [
         dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6})", b))
-        for b in re.findall(r":root \{(.*?)\}", style, re.S)
+        for b in re.findall(r":root, :host \{(.*?)\}", style, re.S)
     ]
     colours = blocks[theme]
     for text in ("ink", "quiet", "accent", "alert"):

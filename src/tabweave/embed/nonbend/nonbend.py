@@ -20,8 +20,7 @@ from tabweave.base import ValueEmbedder, require_rows
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import check_table_size
-from tabweave.embed.nonbend.gibbs import Gibbs
-from tabweave.embed.nonbend.model import Fit, Prior, Rows, locate, total_inertia
+from tabweave.embed.nonbend.gibbs import Fit, Gibbs, Prior, Rows, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
 from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter, read_with_classes
@@ -261,7 +260,7 @@ class NonBEND(ValueEmbedder):
         return self._judge(X)[1]
 
     def _judge(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        from tabweave.embed.nonbend.kernels import assign
+        from tabweave.embed.kernels import assign
 
         table = self._read_fitted(X)
         self.learn()

@@ -18,13 +18,15 @@ from scipy.special import betaln, digamma, gammaln
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import remember_names
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.gibbs import expanded, is_whole, sampled_fit
-from tabweave.embed.nonbend.model import (
+from tabweave.embed.nonbend.gibbs import (
     Fit,
     Prior,
     Rows,
+    expanded,
+    is_whole,
     locate,
     log_prior_normaliser,
+    sampled_fit,
     value_evidence,
 )
 from tabweave.engines.progress import ProgressCallback, progress_reporter
@@ -119,7 +121,7 @@ class VI:
 
 def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> Fit:
     """Return a first guess: rows in random subspaces, or with the nearest of some rows."""
-    from tabweave.embed.nonbend.kernels import add_assigned, expect
+    from tabweave.embed.kernels import add_assigned, expect
 
     if kind == "sweeps":
         return sampled_fit(rows, prior, rng)
@@ -144,7 +146,7 @@ def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> 
 
 def step(passes: Passes, fit: Fit, prior: Prior) -> Fit:
     """Eqs. (5.18)–(5.25): update sticks and values, then the rows' subspaces, in one pass."""
-    from tabweave.embed.nonbend.kernels import expect
+    from tabweave.embed.kernels import expect
 
     log_stick, stick_gap = stick_expectations(fit.sizes, prior.alpha)
     log_value, value_gap = value_expectations(fit.counts, fit.sizes, prior)

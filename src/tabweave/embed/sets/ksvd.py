@@ -446,7 +446,7 @@ class _Error:
 
     def transposed(self, g: np.ndarray) -> np.ndarray:
         """``Eᵀg = X_Iᵀg − Σ_{l≠k} (γ_l·g) d_l``."""
-        from tabweave.embed.sets import kernels
+        from tabweave.embed import kernels
 
         shared = np.zeros(len(self.atoms))
         kernels.weigh_sparse(*self.codes, self.rows, g, shared)
@@ -460,7 +460,7 @@ class _Error:
 
     def times(self, d: np.ndarray) -> np.ndarray:
         """``E d = X_I d − Σ_{l≠k} γ_l (d_l·d)``."""
-        from tabweave.embed.sets import kernels
+        from tabweave.embed import kernels
 
         along = self.atoms @ d
         along[self.k] = 0

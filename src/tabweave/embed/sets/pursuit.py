@@ -146,7 +146,7 @@ def pursue(
     gram: np.ndarray | None = None,
 ) -> tuple[sparse.csr_array, np.ndarray]:
     """Return the codes of checked signals and the squared error of each."""
-    from tabweave.embed.sets import kernels
+    from tabweave.embed import kernels
 
     if gram is None and pursuit == "batch":
         gram = _gram(atoms)
@@ -178,7 +178,7 @@ def pursue(
 
 def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
     """Return the squared error ``‖x − γD‖²`` of each signal under given codes."""
-    from tabweave.embed.sets import kernels
+    from tabweave.embed import kernels
 
     gram, energy = _gram(atoms), energies(X)
     out = np.empty(len(energy))
@@ -219,7 +219,7 @@ def _chunks(n_rows: int, limit: int) -> Iterator[slice]:
 def _packed(
     support: np.ndarray, coefficients: np.ndarray, size: np.ndarray, n_atoms: int
 ) -> sparse.csr_array:
-    from tabweave.embed.sets import kernels
+    from tabweave.embed import kernels
 
     starts = np.concatenate([[0], np.cumsum(size)])
     indices, data = np.empty(starts[-1], np.int32), np.empty(starts[-1])

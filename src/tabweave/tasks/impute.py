@@ -291,7 +291,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             out = X.copy()
             for name, (rows, values) in filled.items():
                 at = out.columns.get_loc(self._given_name(X, name))
-                if self.schema_[name].kind == "datetime":
+                if self._is_dated(name):
                     out.isetitem(at, _dated(X.iloc[:, at], rows, values))
                 else:
                     out.isetitem(at, _put(X.iloc[:, at].to_numpy(), rows, values))
@@ -314,8 +314,13 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         if filled is None:
             return cells
         rows, values = filled
-        dated = self.schema_[name].kind == "datetime"
-        return _put(cells, rows, _stamps(values) if dated else values)
+        if self._is_dated(name):
+            cells, values = _stamps(table[name].values), _stamps(values)
+        return _put(cells, rows, values)
+
+    def _is_dated(self, name: str) -> bool:
+        column = self.schema_[name]
+        return column.kind == "datetime" or (column.kind == "numeric" and column.why == "datetimes")
 
     @staticmethod
     def _given_name(X: Any, name: str) -> Any:

@@ -20,7 +20,7 @@ from scipy.special import ndtr, ndtri
 from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, added, label_column
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
+from tabweave.rows.table import Codes, Column, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations

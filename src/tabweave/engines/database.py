@@ -95,8 +95,7 @@ def _connected(where: Any) -> Iterator[Any]:
         return
     scheme, _, rest = where.partition("://")
     if scheme == "duckdb":
-        import duckdb
-
+        duckdb = require("duckdb", "files")
         connection = duckdb.connect(rest.removeprefix("/") or ":memory:", read_only=bool(rest))
     elif scheme in _DRIVERS:
         if scheme == "sqlite":

@@ -58,7 +58,9 @@ class LazySource(Source):
     """A polars lazy frame, collected in batches."""
 
     def __init__(self, frame: Any) -> None:
-        super().__init__("polars lazy frame", dict.fromkeys(frame.collect_schema().names(), ""))
+        found = frame.collect_schema().items()
+        nested = {name: "struct" * str(kind).startswith("Struct") for name, kind in found}
+        super().__init__("polars lazy frame", nested)
         self.frame = frame
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:

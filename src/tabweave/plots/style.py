@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tabweave._compat import require
+
 QUALITATIVE = (
     "#2d5f8f", "#d36a18", "#689d6d", "#751a65", "#a48d48", "#1f9dc8", "#a13343", "#4a3710",
 )  # fmt: skip
@@ -33,9 +35,8 @@ def axes(ax: Any, size: tuple[float, float]) -> Any:
     """
     if ax is not None:
         return ax
-    from matplotlib.figure import Figure
-
-    ax = Figure(figsize=size, layout="constrained").subplots()
+    figure = require("matplotlib.figure", "plots").Figure(figsize=size, layout="constrained")
+    ax = figure.subplots()
     ax._repr_png_ = partial(as_png, ax)
     return ax
 

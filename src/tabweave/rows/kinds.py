@@ -84,7 +84,8 @@ class Kinds(tuple[Finding, ...]):
     --------
     >>> from tabweave import Table
     >>> days = [f"2024-03-{day:02}" for day in range(1, 25)]
-    >>> kinds = Table.of({"row": range(24), "day": days, "price": ["$1,200.50", "$80"] * 12}).kinds()
+    >>> rows = {"row": range(24), "day": days, "price": ["$1,200.50", "$80"] * 12}
+    >>> kinds = Table.of(rows).kinds()
     >>> kinds
     column  kind      kept  why
     row     numeric   no    counts the rows

@@ -289,6 +289,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     """Tell at a glance that a column is what its type says, so that no rule need be asked."""
     if isinstance(data, Sets) or column.kind in ("ordinal", "datetime"):
         return True
+    if column.name.startswith("__index"):
+        return False
     if isinstance(data, Numbers):
         x = np.unique(data.values[:_SEEN])
         few = 2 < len(x) < min(len(data.values[:_SEEN]), _SEEN)
@@ -491,6 +493,10 @@ class Column:
         The decimal mark of numbers that are written as text.
     why : str
         What made the column what it is; see :meth:`Table.kinds`.
+    spelling : bool, callable or object with ``transform``, optional
+        Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
+        where more than 129 values are strings. An encoder of your own (a list of strings in, an
+        array with a row for each out) takes the place of n-grams, e.g. for sentences.
     """
 
     name: str
@@ -502,6 +508,7 @@ class Column:
     why: str = field(default="", compare=False)
     judged: bool = field(default=False, compare=False, repr=False)  # whether rules were asked
     position: int | None = field(default=None, compare=False, repr=False)  # where it was set aside
+    spelling: Any = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -513,10 +520,24 @@ class Column:
                 raise ValueError(f"column {self.name!r}: a delimiter belongs to the kind 'set'")
             if not isinstance(self.delimiter, str) or not self.delimiter:
                 raise ValueError(f"column {self.name!r}: delimiter {self.delimiter!r} is no text")
+        check_spelling(self.name, self.kind, self.spelling)
         if self.levels is not None:
             if self.kind != "ordinal":
                 raise ValueError(f"column {self.name!r}: levels belong to the kind 'ordinal'")
             object.__setattr__(self, "levels", _checked_levels(self.name, self.levels))
+
+
+def check_spelling(name: str, kind: str, spelling: Any) -> None:
+    """Raise for a spelling that says nothing, or of a column that has none."""
+    if spelling is None or spelling is False:
+        return
+    if kind not in ("nominal", "set"):
+        raise ValueError(f"column {name!r}: a spelling belongs to the kinds 'nominal' and 'set'")
+    if spelling is not True and not callable(spelling) and not hasattr(spelling, "transform"):
+        raise TypeError(
+            f"column {name!r}: expected spelling to be True, False or an encoder of strings (a "
+            f"callable, or an object with transform), got {spelling!r}"
+        )
 
 
 def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from tabweave._compat import require
 from tabweave.apps.methods import build, find
-from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
+from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.columns import (
     describe_columns,
     describe_couplings,
@@ -167,7 +167,8 @@ def _look_at_rows(
         axes = Axes.of(vectors, copies)
         points = axes.project(vectors)
     tell("finding clusters", 0.7)
-    centers, silhouette = find_centers(points, copies, random_state)
+    number = how_many(reading.features(), random_state)
+    centers, silhouette = find_centers(points, copies, number, random_state)
     chosen = choose_rows(seen, wishes.rows, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
     asked_about = seen.vectors(model, queries)

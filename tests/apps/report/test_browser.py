@@ -342,7 +342,10 @@ def test_many_columns_fold_search_and_sort(driver, tmp_path):
     rows = {f"c{i}": rng.integers(0, 2 + i % 5, 80).astype(float) for i in range(60)}
     report(rows, tmp_path / "wide.html")
     opened(driver, tmp_path / "wide.html")
-    shown = "return [...document.querySelectorAll('#columns .columns tbody tr')].filter((r) => !r.hidden).length"
+    shown = (
+        "return [...document.querySelectorAll('#columns .columns tbody tr')]"
+        ".filter((row) => !row.hidden).length"
+    )
     assert driver.execute_script(shown) == 25
     assert len(driver.find_elements(By.CSS_SELECTOR, "#couplings .heat tbody tr")) == 60
     field = driver.find_element(By.CSS_SELECTOR, "#columns .find")

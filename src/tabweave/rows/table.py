@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tabweave._compat import html_table
 from tabweave.io.register import storable
 from tabweave.rows.frames import (
     categories,
@@ -195,6 +196,28 @@ class Table:
         kinds = ", ".join(f"{c.name}: {c.kind}" for c in self.schema.columns[:8])
         more = ", ..." if len(self.schema) > 8 else ""
         return f"Table({self.n_rows} rows; {kinds}{more})"
+
+    def _repr_html_(self) -> str:
+        found = take_rows(self, np.arange(min(self.n_rows, 6)))
+        names = self.schema.names[:20]
+        cells = [[_shown(found[name], row) for name in names] for row in range(found.n_rows)]
+        kinds = [self.schema[name].kind for name in names]
+        more = "" if len(names) == len(self.schema) else f", {len(names)} of them shown"
+        caption = f"{self.n_rows:,} rows, {len(self.schema):,} columns{more}"
+        return html_table(caption, names, [kinds, *cells])
+
+
+def _shown(data: Codes | Numbers | Sets, row: int) -> Any:
+    """Return a cell as a notebook shows it."""
+    if isinstance(data, Datetimes):
+        return None if np.isnan(data.values[row]) else data.text(data.values[row])
+    if isinstance(data, Numbers):
+        return None if np.isnan(data.values[row]) else float(data.values[row])
+    if isinstance(data, Codes):
+        return data.labels[data.codes[row]]
+    return ", ".join(
+        str(data.labels[c]) for c in data.codes[data.starts[row] : data.starts[row + 1]]
+    )
 
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
@@ -577,6 +600,10 @@ class Schema:
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
     aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
+
+    def _repr_html_(self) -> str:
+        rows = [[c.name, c.kind, ", ".join(map(str, c.levels or ()))] for c in self.columns]
+        return html_table(f"{len(self.columns):,} columns", ["column", "kind", "levels"], rows)
 
     def __post_init__(self) -> None:
         given: Any = self.columns

@@ -243,9 +243,9 @@ def _as_utf8(path: Path, target: Path, encoding: str | None) -> tuple[Path, str]
     if seen == "utf-8":
         return path, seen
     try:
-        with path.open(encoding=seen, newline="") as text, target.open("w", encoding="utf-8",
-                                                                     newline="") as out:  # fmt: skip
-            shutil.copyfileobj(text, out, 2**20)
+        with path.open(encoding=seen, newline="") as text:
+            with target.open("w", encoding="utf-8", newline="") as out:
+                shutil.copyfileobj(text, out, 2**20)
     except UnicodeError as error:
         raise Refused(f"expected text in {seen}, got {error}; choose another encoding") from None
     return target, seen

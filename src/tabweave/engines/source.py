@@ -20,7 +20,7 @@ from tabweave.engines.progress import ProgressCallback, progress_reporter
 
 BATCH_ROWS = 1 << 19
 _LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "polars", "adbc_driver_manager", "sqlite3"}
-_LIBRARIES |= {"sqlalchemy"}
+_LIBRARIES |= {"sqlalchemy", "chdb", "datafusion", "ibis", "daft"}
 _FAMILIES = {
     "text": ("string", "large_string", "varchar", "utf8", "large_utf8", "enum", "dictionary"),
     "number": (
@@ -128,6 +128,13 @@ class Source:
         raise ValueError(
             f"columns gives {next(iter(types))!r} a type, which is for files of text; cast it "
             "in the query or in the frame"
+        )
+
+    def place(self) -> Any:
+        """Return where SQL can count the rows, as :class:`tabweave.engines.pushdown.Place`."""
+        raise ValueError(
+            f"{self.name}: its rows can only be read; engine='pushdown' is for databases, SQL, "
+            "DuckDB relations, single files, and tables of Ibis and DataFusion"
         )
 
     def choose(self, columns: Any = None, y: str | None = None) -> list[str]:

@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, added, label_column
+from tabweave.blocks.block import (
+    Block,
+    Line,
+    Lookup,
+    Points,
+    Step,
+    Turn,
+    Writer,
+    added,
+    label_column,
+)
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Column, Numbers, Sets, Table
@@ -258,6 +268,24 @@ class Curves(NumberColumns):
     def widths(self) -> list[int]:
         """Number of coordinates of each column."""
         return [rows.shape[1] for rows in self.rows]
+
+    def shared_points(self, before: Curves) -> list[Points]:
+        """Return the curves at their knots, now and then; one piece a curve."""
+        known = {(n, before._cycle(i)): i for i, n in enumerate(before.names)}
+        pieces = []
+        for j, (name, x, rows) in enumerate(zip(self.names, self.knots, self.rows, strict=True)):
+            i = known.get((name, self._cycle(j)))
+            then = np.zeros((len(x), 0))
+            if i is not None:
+                then = np.stack([np.interp(x, before.knots[i], y) for y in before.rows[i].T], 1)
+            pieces.append((rows, then, np.ones(len(x))))
+        return pieces
+
+    def turned(self, turns: Sequence[Turn]) -> Curves:
+        """Return curves that are turned, in the order of :meth:`shared_points`."""
+        pairs = list(zip(turns, self.rows, self.missing, strict=True))
+        rows = [np.ascontiguousarray(turn(own)) for turn, own, _ in pairs]
+        return replace(self, rows=rows, missing=[turn(gap) for turn, _, gap in pairs])
 
     def feature_names(self) -> list[str]:
         """Return the column, its cycle if it is one, and a number for each coordinate."""

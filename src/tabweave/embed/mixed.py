@@ -272,8 +272,7 @@ class MixedEmbedder(Embedder):
             inertia = table_inertia(tables, self.counts_.select(valued))
             factor = self._factor("categorical", len(valued), inertia)
             own = np.sqrt([self._of_columns().get(name, 1.0) for name in valued])
-            scaled = [factor * w * rows for w, rows in zip(own, tables.tables, strict=True)]
-            self.tables_ = replace(tables, tables=scaled)
+            self.tables_ = tables.scaled(factor * own)
         if "numeric_" not in vars(self):  # else a transformer, which was fitted on rows
             self.numeric_ = self._of_counts(numbered) if numbered else None
         inertia = 0.0 if self.numeric_ is None else self.numeric_.inertia
@@ -468,5 +467,8 @@ def table_inertia(tables: ValueTables, counts: Counts) -> float:
     for a, table in enumerate(rows):
         share = counts.value_counts[counts.span(a)]
         share = share / share.sum()
+        if (own := tables.own.get(tables.names[a])) is not None:
+            table = table[:, : -own.width]
+            total += float(share @ own.squares[:-1] - own.squares[-1])
         total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
     return total

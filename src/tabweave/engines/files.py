@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from tabweave._compat import require
-from tabweave.engines.duck import CsvSource, DuckSource
+from tabweave.engines.duck import CsvSource, DuckSource, JsonSource
 from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of, with_fields
 from tabweave.rows.table import Table
 
@@ -67,9 +67,7 @@ def open_file(path: Path, engine: str = "auto") -> Source:
         if kind == "csv":
             return CsvSource.open(path)
         if kind == "json":
-            return DuckSource.of_file(
-                path, "read_json({}, sample_size=-1, hive_partitioning=false)", is_text=True
-            )
+            return JsonSource.open(path)
         if kind == "arrow":
             return IpcSource(path)
         if engine != "duckdb" and has_arrow():

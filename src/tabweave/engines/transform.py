@@ -17,7 +17,7 @@ from tabweave._compat import require
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import Source, has_arrow, n_rows_of
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.rows.frames import columns_of
 
 _ROWS = 1 << 17

@@ -6,6 +6,7 @@ computes.
 
 from tabweave.evaluate.indicators import (
     class_margins,
+    data_factors,
     davies_bouldin,
     dunn,
     epsilon_gamma,
@@ -14,7 +15,13 @@ from tabweave.evaluate.indicators import (
     relative_distance,
     sd_index,
 )
-from tabweave.evaluate.protocol import best_of, monte_carlo_splits, stream_windows
+from tabweave.evaluate.protocol import (
+    PROTOCOLS,
+    Protocol,
+    best_of,
+    monte_carlo_splits,
+    stream_windows,
+)
 from tabweave.evaluate.ranks import (
     FriedmanTest,
     RankComparison,
@@ -40,7 +47,9 @@ from tabweave.evaluate.scores import (
 )
 
 __all__ = [
+    "PROTOCOLS",
     "FriedmanTest",
+    "Protocol",
     "RankComparison",
     "adjusted_rand",
     "average_ranks",
@@ -50,6 +59,7 @@ __all__ = [
     "clustering_accuracy",
     "clustering_f",
     "critical_difference",
+    "data_factors",
     "davies_bouldin",
     "dunn",
     "epsilon_gamma",

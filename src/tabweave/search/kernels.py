@@ -1,4 +1,4 @@
-"""Compiled loops of the search. Importing this module loads numba.
+"""Compiled loops of the search.
 
 Queries are compared with *nodes*, distinct rows that each stand for one row or more. A distance is
 a sum over groups of columns, one lookup each, and over coordinates; the order of adding is the same
@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from tabweave._compat import njit
 
 _TILE = 4096  # nodes compared at a time: their distances (32 KB) stay in the caches
 NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found
@@ -455,3 +456,27 @@ def share_votes(votes):
             total += votes[i, c]
         for c in range(votes.shape[1]):
             votes[i, c] /= total
+
+
+# -- rows of codes, compared by tables -----------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def nearest_codes(asked, stored, tables, starts, widths, out, rows):
+    """Find the nearest stored rows of each row asked; a distance is a sum of table entries.
+
+    Codes lie column by column; entry (v, w) of column a is at ``starts[a] + v * widths[a] + w``.
+    """
+    n_columns, n_rows = stored.shape
+    total = np.empty(n_rows, np.float32)
+    for i in range(asked.shape[1]):
+        total[:] = 0
+        for a in range(n_columns):
+            line = starts[a] + asked[a, i] * widths[a]
+            codes = stored[a]
+            for j in range(n_rows):
+                total[j] += tables[line + codes[j]]
+        _clear(out[i], rows[i])
+        for j in range(n_rows):
+            _offer(out[i], rows[i], total[j], j)
+        _in_order(out[i], rows[i])

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from tabweave.apps.methods import described
-from tabweave.io.text import csv_header
+from tabweave.io.files import csv_header
 
 FAILED, MISUSED, STOPPED = 1, 2, 130
 _LONGEST = 600  # characters of an error message

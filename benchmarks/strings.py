@@ -7,8 +7,8 @@ replaced, words abbreviated, case and punctuation changed. Each encoder sees the
 fit does); a misspelled name is to be found among them: share of first hits (precision@1) and mean
 reciprocal rank. Encoders of skrub are compared by cosine or Euclid, whichever does better for them.
 Seconds are those of the processor, on one thread, for fit and for encoding both lists: the best of
-three runs, of one if it takes over a second. Even seeds and lists were used to choose the weights of n-grams, the odd ones are
-reported. ``--growth`` fits ``Weave`` to ever more strings instead.
+three runs, of one if it takes over a second. Even seeds and lists were used to choose the weights
+of n-grams, the odd ones are reported. ``--growth`` fits ``Weave`` to ever more strings instead.
 
 ``--peers`` is the site-packages folder of an environment that has skrub.
 """

@@ -265,16 +265,15 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
         if verdict is not None and verdict.aside and rules == "all":
             verdict = None
         elif column.name in asked:
-            column = replace(column, judged=True)
+            column = replace(column, found=(column.why, True, None))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, decimal=column.decimal)
         if verdict is not None:
             column = replace(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
-                why=verdict.why,
                 decimal=verdict.decimal,
-                position=position if verdict.aside else None,
+                found=(verdict.why, column.judged, position if verdict.aside else None),
             )
             if verdict.aside:
                 aside.append(column)
@@ -384,9 +383,10 @@ def _completed(
             why = _in_words(kind, cells)
             if rules is not None and why == DATETIMES:
                 kind = "datetime"
-            column = Column(name, numbers if kind == "numeric" else kind, why=why)  # type: ignore[arg-type]
+            kind = numbers if kind == "numeric" else kind
+            column = Column(name, kind, found=(why, False, None))  # type: ignore[arg-type]
         else:
-            column = replace(_with_decimal(column, cells), why="declared")
+            column = replace(_with_decimal(column, cells), found=("declared", False, None))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
         columns.append(_with_zone(column, cells))
@@ -505,12 +505,12 @@ class Column:
         takes each by its own offset. None: they have none.
     decimal : {".", ","}, optional
         The decimal mark of numbers that are written as text.
-    why : str
-        What made the column what it is; see :meth:`Table.kinds`.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
         array with a row for each out) takes the place of n-grams, e.g. for sentences.
+    found : tuple
+        What was found when the column was read: see :attr:`why`, :attr:`judged`, :attr:`position`.
     """
 
     name: str
@@ -519,10 +519,31 @@ class Column:
     delimiter: str | None = None
     zone: str | None = None
     decimal: str | None = None
-    why: str = field(default="", compare=False)
-    judged: bool = field(default=False, compare=False, repr=False)  # whether rules were asked
-    position: int | None = field(default=None, compare=False, repr=False)  # where it was set aside
     spelling: Any = None
+    found: tuple[str, bool, int | None] = field(default=("", False, None), compare=False)
+
+    @property
+    def why(self) -> str:
+        """What made the column what it is; see :meth:`Table.kinds`."""
+        return self.found[0]
+
+    @property
+    def judged(self) -> bool:
+        """Whether rules were asked what it is."""
+        return self.found[1]
+
+    @property
+    def position(self) -> int | None:
+        """Where among the columns it was, if it was set aside."""
+        return self.found[2]
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of a file in which what was found stood in three parts."""
+        if "why" in state:
+            parts = (state.pop(name) for name in ("why", "judged", "position"))
+            state["found"] = tuple(parts)
+        return state
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -508,6 +508,8 @@ class Column:
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
         array with a row for each out) takes the place of n-grams, e.g. for sentences.
+    found : tuple
+        What was found when the column was read: see :attr:`why`, :attr:`judged`, :attr:`position`.
     """
 
     name: str

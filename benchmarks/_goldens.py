@@ -167,7 +167,7 @@ EMBEDDERS: dict[str, Callable[[Any], Any]] = {
     "onehot": lambda tw: tw.OneHot().fit(table(tw)),
     "weave": lambda tw: tw.Weave().fit(table(tw)),
     "weave: projected": lambda tw: tw.Weave(3).fit(table(tw)),
-    "weave: landmarks": lambda tw: tw.Weave(max_landmarks=3, smoothing=1.0).fit(table(tw)),
+    "weave: landmarks": lambda tw: tw.Weave(max_landmarks=3).fit(table(tw)),
     "weave: in windows": lambda tw: streamed(tw, tw.Weave()),
     "weave: weighted": lambda tw: tw.Weave().fit(table(tw), sample_weight=np.arange(N) % 4),
     "ckml": lambda tw: tw.CKML().fit(table(tw)),

@@ -102,6 +102,7 @@ LOST: dict[str, str] = {
     "GBCRegressor.taught_": "self_trained_, what it is",
     "HeMap(selection)": "source rows are always selected: no constructor has nine parameters",
     "Sources.places": "Sources.index, what it gives",
+    "SimilarityIndex(breadth)": '"auto": the index measures which breadth it needs',
     "engines.is_spread": "is_distributed: spread meant five things",
     "engines.known_columns": "fitted_columns: the columns of fit, with the types they had then",
     "engines.in_memory": "read_with_classes: it reads; rows.frames.in_memory tells",

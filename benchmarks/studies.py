@@ -91,7 +91,7 @@ def parameters(report: Report, n: int) -> None:
         report,
         "Weave, smoothing s",
         (0.0, 1.0, 5.0, 20.0),
-        lambda s: cluster_f(woven, Weave(6, smoothing=s)),
+        lambda s: cluster_f(woven, smoothed(s)),
     )
     study(
         report,
@@ -134,6 +134,13 @@ def cluster_f(data: Any, embedder: Any) -> float:
     k = len(set(data.y))
     labels = KMeans(k, n_init=20, random_state=SEED).fit_predict(vectors)
     return 100 * clustering_f(data.y, labels)
+
+
+def smoothed(pseudo_counts: float) -> Weave:
+    """Return a Weave with other pseudo-counts."""
+    model = Weave(6)
+    model._smoothing = pseudo_counts
+    return model
 
 
 def nearest_f(data: Any, metric: Any) -> float:

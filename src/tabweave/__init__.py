@@ -34,6 +34,10 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.embed.cde import CDE as CDE
     from tabweave.embed.ckml import CKML as CKML
     from tabweave.embed.coupled_numeric import CoupledNumeric as CoupledNumeric
+    from tabweave.embed.factors import CA as CA
+    from tabweave.embed.factors import FAMD as FAMD
+    from tabweave.embed.factors import MCA as MCA
+    from tabweave.embed.factors import MFA as MFA
     from tabweave.embed.helic import HELIC as HELIC
     from tabweave.embed.hierarchy import DRDH as DRDH
     from tabweave.embed.hierarchy import DistanceHierarchy as DistanceHierarchy
@@ -66,6 +70,9 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.sources import GBCRegressor as GBCRegressor
     from tabweave.sources import HeMap as HeMap
     from tabweave.sources import Sources as Sources
+    from tabweave.tasks.associations import associations as associations
+    from tabweave.tasks.impute import Imputer as Imputer
+    from tabweave.tasks.oddities import Oddities as Oddities
 
 # Names of the package beside the embedders, which the register finds.
 _NAMES = {
@@ -80,6 +87,9 @@ _NAMES = {
     "search.knn": "WeightedKNN",
     "search.neighbors": "WeaveClassifier WeaveRegressor",
     "sources": "CoCA GBCClassifier GBCRegressor HeMap Sources",
+    "tasks.associations": "associations",
+    "tasks.impute": "Imputer",
+    "tasks.oddities": "Oddities",
 }
 # Rooms that are reached by a shorter way than they lie.
 _SHORT = {"export": "io.export", "report": "apps.report", "studio": "apps.studio"}

@@ -1,10 +1,15 @@
-"""Other packages: optional ones imported where they are used, and scikit-learn's private parts."""
+"""Other packages: optional ones and numba when used, scikit-learn's private parts, notebooks."""
 
 from __future__ import annotations
 
+import html
+import warnings
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
 from importlib import import_module
+from threading import RLock
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from sklearn.utils._param_validation import (
@@ -20,9 +25,17 @@ __all__ = [
     "Interval",
     "Options",
     "StrOptions",
+    "html_table",
+    "njit",
     "require",
     "validate_parameter_constraints",
 ]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_PLAIN_WORK = 1 << 21  # elements that a plain function is trusted with before numba is loaded
+_CALL_WORK = 1 << 10  # what a call costs, in elements
+_LOADING = RLock()
+_told = False
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -32,6 +45,145 @@ def require(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(f"this needs {package}: pip install 'tabweave[{extra}]'") from error
+
+
+def html_table(
+    caption: str, heads: Sequence[Any], rows: Sequence[Sequence[Any]], shade: Any = None
+) -> str:
+    """Return a table as notebooks show it: what an object's ``_repr_html_`` returns.
+
+    Parameters
+    ----------
+    caption : str
+        A line above.
+    heads, rows : sequence, sequence of sequences
+        Names of the columns, and cells; shown as text, whatever they hold.
+    shade : callable, optional
+        From the numbers of a row and a column to how dark the cell is, from 0 to 1, or None.
+    """
+
+    def cell(value: Any, i: int, j: int) -> str:
+        number = isinstance(value, float)
+        text = html.escape(f"{value:.4g}" if number else "–" if value is None else str(value))
+        style = "text-align:right;" if number or isinstance(value, int) else "text-align:left;"
+        dark = shade(i, j) if shade is not None else None
+        if dark is not None:
+            ink = "#fff" if dark > 0.6 else "#111"
+            style += f"color:{ink};background:color-mix(in oklab,#2d5f8f {dark:.0%},#f6f9fc)"
+        return f'<td style="{style}">{text}</td>'
+
+    head = "".join(f'<th style="text-align:left">{html.escape(str(h))}</th>' for h in heads)
+    body = "".join(
+        f"<tr>{''.join(cell(value, i, j) for j, value in enumerate(row))}</tr>"
+        for i, row in enumerate(rows)
+    )
+    return (
+        f'<table><caption style="text-align:left">{html.escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def njit(*, plain: Callable[..., None] | None = None, **options: Any) -> Callable[[F], F]:
+    """Return numba's decorator, which loads numba and compiles when there is work for it.
+
+    Parameters
+    ----------
+    plain : callable, optional
+        The same function in NumPy, with the same results to the last bit. It does the work while
+        there is little of it: loading numba takes longer than counting some thousand rows.
+    **options
+        As in ``numba.njit``. With ``cache=True`` a function works, and is compiled anew in every
+        process, where no cache can be written or read.
+    """
+
+    def decorate(function: F) -> F:
+        return _Compiled(function, plain, options)  # type: ignore[return-value]
+
+    return decorate
+
+
+class _Compiled:
+    """A function that is compiled when it is worth it."""
+
+    def __init__(
+        self, function: Callable[..., Any], plain: Callable[..., None] | None, options: Any
+    ) -> None:
+        update_wrapper(self, function)
+        self.function, self.plain, self.options = function, plain, options
+        self.work = 0
+        self.compiled: Any = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self.compiled is None:
+            if self.plain is not None and self.work < _PLAIN_WORK:
+                largest = max((arg.size for arg in args if hasattr(arg, "size")), default=0)
+                self.work += largest + _CALL_WORK
+                if self.work < _PLAIN_WORK:
+                    return self.plain(*args)
+            self._load()
+        return self.compiled(*args)
+
+    def _load(self) -> None:
+        """Hand all functions of the module to numba, which wants to see those that are called."""
+        names = self.function.__globals__
+        with _LOADING:
+            ours = {name: own for name, own in names.items() if isinstance(own, _Compiled)}
+            for name, own in {**ours, self.function.__name__: self}.items():
+                if own.compiled is None:
+                    own.compiled = _compiled(own.function, own.options)
+                names[name] = own.compiled
+
+
+def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    import numba
+
+    try:
+        made = numba.njit(**options)(function)
+    except RuntimeError:  # nowhere to write a cache: neither beside the package nor at home
+        return numba.njit(**(options | {"cache": False}))(function)
+    if options.get("cache") and hasattr(made, "_cache"):
+        made._cache = _Cache(made._cache)
+    return made
+
+
+class _Cache:
+    """A cache of numba's that is dropped where it is damaged, and not needed where it fails."""
+
+    def __init__(self, cache: Any) -> None:
+        self.cache = cache
+
+    def load_overload(self, *args: Any) -> Any:
+        """Return what was compiled before, if it can be read."""
+        try:
+            return self.cache.load_overload(*args)
+        except Exception as error:
+            self._drop(error)
+            return None
+
+    def save_overload(self, *args: Any) -> None:
+        """Keep what was compiled, if it can be written."""
+        try:
+            self.cache.save_overload(*args)
+        except Exception as error:
+            self._drop(error)
+
+    def _drop(self, error: Exception) -> None:
+        global _told
+        try:
+            self.cache.flush()
+        except Exception:
+            self.cache.disable()
+        if not _told:
+            _told = True
+            warnings.warn(
+                f"a file of numba's cache in {self.cache.cache_path} is damaged or cannot be "
+                f"written ({type(error).__name__}: {error}); it is dropped and compiled anew",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cache, name)
 
 
 def __getattr__(name: str) -> Any:

@@ -153,3 +153,51 @@ def test_an_address_nobody_knows_names_sqlalchemy(monkeypatch):
         ValueError, match=r"mysql://me:\*\*\*@host/db: expected .*install sqlalchemy"
     ):
         count(("mysql://me:secret@host/db", "SELECT 1"))
+
+
+def duckdb_session():
+    """A connection with what no other session sees."""
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    import pyarrow as pa
+
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TEMP TABLE short AS SELECT * FROM (VALUES ('x', 1), ('y', 2)) t(a, b)"
+    )
+    connection.register("frame", pa.table({"a": ["x", "y"], "b": [1, 2]}))
+    connection.execute("CREATE TABLE kept (a VARCHAR, b INTEGER)")
+    connection.execute("BEGIN; INSERT INTO kept VALUES ('x', 1), ('y', 2)")
+    return connection
+
+
+@pytest.mark.parametrize("table", ["short", "frame", "kept"])
+@pytest.mark.parametrize("arrow", [True, False])
+def test_a_query_on_a_connection_sees_what_its_session_sees(table, arrow, monkeypatch):
+    """Temporary tables, registered frames, rows that are not committed yet."""
+    from tabweave.engines import duck
+
+    monkeypatch.setattr(duck, "has_arrow", lambda: arrow)
+    connection = duckdb_session()
+    source = (connection, f"SELECT * FROM {table} -- of this session")
+    wanted = Counts.of(Table.of({"a": ["x", "y"], "b": [1, 2]}, numbers="nominal"))
+    assert count(source, numbers="nominal") == wanted
+    assert UNTIE(n_clusters=2).fit(source).counts_ == wanted
+    assert connection.execute("SELECT count(*) FROM kept").fetchone() == (2,)  # still its own
+    connection.execute("ROLLBACK")
+    assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+    connection.close()
+
+
+def test_rows_that_are_not_committed_count_on_every_connection(tmp_path, postgres):
+    driver = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="no ADBC driver")
+    wanted = Counts.of(Table.of({"a": ["x"]}))
+    with driver.connect(postgres) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE mine AS SELECT 'x'::text AS a")
+        assert count((connection, "SELECT * FROM mine")) == wanted
+        connection.rollback()
+    light = sqlite3.connect(tmp_path / "t.db")
+    light.execute("CREATE TABLE t (a TEXT)")
+    light.execute("INSERT INTO t VALUES ('x')")
+    assert light.in_transaction and count((light, "SELECT * FROM t")) == wanted
+    light.rollback()
+    light.close()

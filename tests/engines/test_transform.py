@@ -60,8 +60,8 @@ def test_a_file_is_not_replaced_unless_asked(files, untie, tmp_path):
         transform(untie, files / "all.csv", tmp_path / "out.xlsx")
     with pytest.raises(FileNotFoundError, match="no folder"):
         transform(untie, files / "all.csv", tmp_path / "nowhere" / "out.csv")
-    with pytest.raises(ValueError, match="say which file"):
-        transform(untie, files / "all.csv")
+    with pytest.raises(ValueError, match="CSV file has no column of vectors"):
+        transform(untie, files / "all.csv", tmp_path / "new.csv", vector="vector")
 
 
 def test_an_interrupted_run_leaves_the_old_file(files, untie, tmp_path):
@@ -178,3 +178,41 @@ def test_the_core_alone_reads_files(files, tmp_path):
         env={**os.environ, "PYTHONWARNINGS": "error"},
     )
     assert done.stdout.strip() == "done", done.stderr
+
+
+@pytest.mark.parametrize("vector", [None, "vector"])
+def test_without_a_file_vectors_are_a_stream_of_arrow_batches(rows, untie, vector):
+    """Any library that knows Arrow's protocol takes it; here pyarrow and polars."""
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    import pyarrow as pa
+
+    plain = rows.drop_columns(["class"])
+    stream = transform(untie, plain, vector=vector, batch_rows=700)
+    assert isinstance(stream, pa.RecordBatchReader)
+    wanted = untie.transform(plain)
+    frame = polars.DataFrame(stream)
+    found = frame["vector"].to_numpy() if vector else frame.to_numpy()
+    np.testing.assert_array_equal(np.stack(list(found)), wanted)
+    with pytest.raises(ValueError, match="there are no rows"):
+        transform(untie, plain.slice(0, 0))
+
+
+def test_vectors_can_be_one_column_of_lists_of_a_fixed_size(files, rows, untie, tmp_path):
+    import duckdb
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "vectors.parquet"
+    assert transform(untie, files / "all.csv", path, keep=["class"], vector="vector") == 3000
+    found = parquet.read_table(path)
+    wanted = untie.transform(rows.drop_columns(["class"]))
+    assert found.column_names == ["class", "vector"]
+    assert found.schema.field("vector").type == pa.list_(pa.float64(), wanted.shape[1])
+    np.testing.assert_array_equal(np.array(found["vector"].to_pylist()), wanted)
+    nearest = duckdb.sql(
+        f"SELECT list_distance(vector, (SELECT vector FROM '{path}' LIMIT 1)) FROM '{path}'"
+    )
+    plain = np.linalg.norm(wanted - wanted[0], axis=1)
+    np.testing.assert_allclose(np.ravel(nearest.fetchall()), plain, atol=1e-7)
+    with pytest.raises(ValueError, match="keep names 'class'"):
+        transform(untie, files / "all.csv", tmp_path / "x.parquet", keep=["class"], vector="class")

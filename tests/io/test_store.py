@@ -410,7 +410,7 @@ class TestRefusal:
         with pytest.raises(TypeError, match=r"cannot save measure: .*mine is code of your own"):
             model.save(tmp_path / "m")
         with pytest.raises(TypeError, match=r"cannot save kernels\['k'\]: .*lambda"):
-            Weave(kernels={"k": lambda *_: 1}).save(tmp_path / "m")
+            UNTIE(2, kernels={"k": lambda *_: 1}).save(tmp_path / "m")
         assert not list(tmp_path.iterdir())
 
     def test_classes_of_others(self, tmp_path):
@@ -646,8 +646,13 @@ def test_parts_of_another_scikit_learn_are_reported(tmp_path, monkeypatch):
 
 
 def test_parameters_that_came_later_take_their_defaults(tmp_path):
-    forged(tmp_path / "m", lambda header, state, arrays: state.pop("smoothing"))
-    assert tabweave.load(tmp_path / "m").smoothing == Weave().smoothing
+    forged(tmp_path / "m", lambda header, state, arrays: state.pop("max_landmarks"))
+    assert tabweave.load(tmp_path / "m").max_landmarks == Weave().max_landmarks
+
+
+def test_parameters_that_went_keep_their_effect(tmp_path):
+    forged(tmp_path / "m", lambda header, state, arrays: state.update(smoothing=1.0, kernels=None))
+    assert tabweave.load(tmp_path / "m")._smoothing == 1.0
 
 
 # -- released formats ---------------------------------------------------------------------------

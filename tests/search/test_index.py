@@ -23,7 +23,11 @@ from tabweave import (
     between,
 )
 from tabweave.datasets import make_coupled
+from tabweave.rows.table import take_rows
+from tabweave.search import graph as graph_module
 from tabweave.search import index as index_module
+from tabweave.search.graph import Walker
+from tabweave.search.scan import nearest_nodes
 
 FAISS = "faiss is not installed"
 
@@ -537,6 +541,96 @@ def test_auto_takes_a_graph_when_there_are_many_rows(large, monkeypatch):
     monkeypatch.setattr(index_module, "_AUTO", 300)
     assert index.backend_ == "faiss-hnsw"
     assert index.query(part(large, [0]), 1).distances[0, 0] == 0
+
+
+# -- the breadth ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Count how often a breadth is chosen; graphs are built anew for any growth."""
+    calls, choose = [], Walker.choose_breadth
+    monkeypatch.setattr(index_module, "_FEW", 0)
+    monkeypatch.setattr(Walker, "choose_breadth", lambda *args: calls.append(1) or choose(*args))
+    return calls
+
+
+def test_the_index_chooses_the_least_breadth_that_finds_enough(large, measured):
+    pytest.importorskip("faiss", reason=FAISS)
+    rows, asked = part(large, range(6000)), part(large, range(6000, 6100))
+    embedder = Weave().fit(rows)
+    index = SimilarityIndex(embedder, backend="faiss-hnsw", links=4).fit(rows)
+    ladder = graph_module._LADDER
+    assert index.breadth_ in ladder[1:-1] and 0.95 < index.recall_ < 0.99
+    exact = SimilarityIndex(embedder).fit(rows).query(asked, 10).distances[:, -1:]
+    new = (index.query(asked, 10).distances <= exact * (1 + 1e-9)).mean()
+    assert abs(new - index.recall_) < 0.03  # rows that are not there are found as often
+    narrower = ladder[ladder.index(index.breadth_) - 1]
+    walker = index._ready()._walker
+    own, view = walker.sample(), index._ready()._view()
+    queries = view.queries(take_rows(view.table, view.copies.heads[own]))
+    truth = nearest_nodes(view.nodes, queries, 11)[0][:, -1:]
+    shares = (walker.nearest(queries, 10, view.copies.heads, narrower, own)[0] <= truth).mean(1)
+    assert shares.mean() - 2 * shares.std() / np.sqrt(len(shares)) < 0.95
+    again = SimilarityIndex(embedder, backend="faiss-hnsw", links=4).fit(rows)
+    assert (again.breadth_, again.recall_) == (index.breadth_, index.recall_)
+    assert len(measured) == 2
+
+
+def test_a_row_is_looked_for_as_if_it_were_not_there(large):
+    pytest.importorskip("faiss", reason=FAISS)
+    index = SimilarityIndex(Weave(), backend="faiss-hnsw").fit(part(large, range(900)))
+    view, walker = index._ready()._view(), index._ready()._walker
+    nodes = np.arange(len(view.nodes))
+    queries = view.queries(take_rows(view.table, view.copies.heads))
+    others = np.delete(nodes, walker.graph.order[walker.graph.entry])
+    found = walker.nearest(queries.take(others), 5, nodes, 1024, others)
+    for i, own in enumerate(others[:50]):
+        alone = np.where(nodes == own, -1, nodes)
+        expected = nearest_nodes(view.nodes, queries.take(others[i : i + 1]), 5, alone)
+        np.testing.assert_array_equal(found[1][i], expected[1][0])
+    assert not (found[1] == others[:, None]).any()
+
+
+def test_rows_without_structure_take_more_breadth(large):
+    pytest.importorskip("faiss", reason=FAISS)
+    codes = np.random.default_rng(0).integers(0, 12, (6000, 12)).astype(str)
+    hard = SimilarityIndex(OneHot(), backend="faiss-hnsw", links=8).fit(codes)
+    easy = SimilarityIndex(OneHot(), backend="faiss-hnsw", links=8).fit(part(large, range(6000)))
+    assert hard.breadth_ > 2 * easy.breadth_
+
+
+def test_a_breadth_is_kept_until_the_graph_is_built_anew(large, measured, tmp_path):
+    pytest.importorskip("faiss", reason=FAISS)
+    index = SimilarityIndex(Weave(), backend="faiss-hnsw", links=4).fit(part(large, range(2000)))
+    chosen = index.breadth_, index.recall_
+    index.save(tmp_path / "rows.index")
+    back = SimilarityIndex.load(tmp_path / "rows.index")
+    asked = part(large, range(6000, 6100))
+    back.add(part(large, range(2000, 2400))).query(asked, 3)
+    assert (back.breadth_, back.recall_) == chosen and len(measured) == 1
+    back.add(part(large, range(2400, 6000))).query(asked, 3)
+    assert back.recall_ != chosen[1] and len(measured) == 2
+    assert back.set_params(breadth=200).breadth_ == 200
+    with pytest.raises(AttributeError, match="recall_ is measured where"):
+        _ = back.recall_
+
+
+def test_an_index_of_before_keeps_its_breadth(large, tmp_path):
+    pytest.importorskip("faiss", reason=FAISS)
+    index = SimilarityIndex(Weave(), backend="faiss-hnsw", breadth=144).fit(part(large, range(500)))
+    del vars(index)["_measured"]  # as files were written before it was there
+    index.save(tmp_path / "rows.index")
+    back = SimilarityIndex.load(tmp_path / "rows.index")
+    asked = part(large, range(3))
+    assert back.breadth_ == 144 and not hasattr(back, "recall_")
+    np.testing.assert_array_equal(back.query(asked, 5).ids, index.query(asked, 5).ids)
+    assert not hasattr(SimilarityIndex().fit(asked), "breadth_")  # it has no graph
+    for forged in ((10**12, 1.0), (96, 7.0), ("96", 1.0)):
+        back._measured = forged
+        back.save(tmp_path / "forged.index")
+        with pytest.raises(ValueError, match="damaged"):
+            SimilarityIndex.load(tmp_path / "forged.index")
 
 
 # -- files --------------------------------------------------------------------------------------

@@ -72,7 +72,13 @@ def check(method: str, target: str | None, where: Where = "shell") -> None:
 
 
 def build(
-    method: str, *, mixed: bool, kinds: Any, n_clusters: int | None = None, seed: int = 0
+    method: str,
+    *,
+    mixed: bool,
+    kinds: Any,
+    n_clusters: int | None = None,
+    n_components: int | None = None,
+    seed: int = 0,
 ) -> Any:
     """Return the embedder of a name, not fitted.
 
@@ -87,23 +93,32 @@ def build(
         Kinds of columns, as declared.
     n_clusters, seed : int
         Passed to the embedders that have such a parameter.
+    n_components : int, optional
+        Number of dimensions; embedders that have no such parameter serve inside
+        :class:`~tabweave.MixedEmbedder`.
     """
     tabweave = import_module("tabweave")
     declared = find(method)
     reads = declared.flags.get("reads", "categories")
-    if method == FIRST or reads == "numbers":
+    if method == FIRST:
+        return tabweave.Weave(n_clusters, n_components=n_components, schema=kinds)
+    if reads == "numbers":
         inner: Any = tabweave.Weave(n_clusters) if n_clusters else "auto"
-        numeric = "auto" if method == FIRST else _numeric(method)
-        return tabweave.MixedEmbedder(inner, numeric, schema=kinds)
+        return tabweave.MixedEmbedder(
+            inner, _numeric(method), n_components=n_components, schema=kinds
+        )
     if declared.decorator == "measure":
         chosen = tabweave.ValueMetric(method, schema=kinds)
     else:
         maker = declared.load()
         given = {"schema": kinds, "n_clusters": n_clusters, "random_state": seed}
+        given["n_components"] = n_components
         known = maker().get_params(deep=False)
         chosen = maker(**{k: v for k, v in given.items() if k in known and v is not None})
-    if mixed and reads == "categories":
-        return tabweave.MixedEmbedder(chosen.set_params(schema=None), schema=kinds)
+    projects = n_components is not None and "n_components" not in chosen.get_params(deep=False)
+    if reads == "categories" and (mixed or projects):
+        inner = chosen.set_params(schema=None)
+        return tabweave.MixedEmbedder(inner, n_components=n_components, schema=kinds)
     return chosen
 
 

@@ -1,4 +1,4 @@
-"""Compiled loops behind the blocks. Importing this module loads numba."""
+"""Compiled loops behind the blocks, each with a plain twin where rows are looked up."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from itertools import product
 
 import numpy as np
 
+from tabweave._compat import njit
 from tabweave.blocks.block import blocks_of_rows, in_threads
 from tabweave.counts.counting import compiled, group_columns
 
 _ROWS = 1 << 12
 
 
-@compiled
+def _put_rows_plain(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    out[:] = table[codes]
+
+
+@njit(nogil=True, cache=True, plain=_put_rows_plain)
 def put_rows(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Set ``out[i] = table[codes[i]]``."""
     for i in range(len(codes)):
@@ -23,7 +28,11 @@ def put_rows(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
             out[i, j] = table[code, j]
 
 
-@compiled
+def _add_rows_plain(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    out += table[codes]
+
+
+@njit(nogil=True, cache=True, plain=_add_rows_plain)
 def add_rows(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
     """Add ``table[codes[i]]`` to ``out[i]``."""
     for i in range(len(codes)):
@@ -47,7 +56,17 @@ def add_means(
                 out[i, j] += table[codes[k], j] / size
 
 
-@compiled
+def _put_curves_plain(
+    values: np.ndarray, mean: float, factor: float, lowest: float, rows: np.ndarray, out: np.ndarray
+) -> None:
+    z = (values - mean) * factor
+    z[np.isnan(z)] = 0.0
+    cell = np.minimum(np.maximum(np.floor(z - lowest), 0.0), len(rows) - 2.0).astype(np.int64)
+    step = (z - lowest - cell)[:, None]
+    out[:] = rows[cell] + step * (rows[cell + 1] - rows[cell])
+
+
+@njit(nogil=True, cache=True, plain=_put_curves_plain)
 def put_curves(
     values: np.ndarray,
     mean: float,
@@ -71,7 +90,17 @@ def put_curves(
             out[i, d] = rows[cell, d] + step * (rows[cell + 1, d] - rows[cell, d])
 
 
-@compiled
+def _put_pieces_plain(
+    values: np.ndarray, knots: np.ndarray, rows: np.ndarray, missing: np.ndarray, out: np.ndarray
+) -> None:
+    low = np.maximum(np.searchsorted(knots[:-1], values, "right") - 1, 0)
+    low = np.minimum(low, len(knots) - 2)  # NaN is sorted last
+    step = ((values - knots[low]) / (knots[low + 1] - knots[low]))[:, None]
+    out[:] = rows[low] + step * (rows[low + 1] - rows[low])
+    out[np.isnan(values)] = missing
+
+
+@njit(nogil=True, cache=True, plain=_put_pieces_plain)
 def put_pieces(
     values: np.ndarray, knots: np.ndarray, rows: np.ndarray, missing: np.ndarray, out: np.ndarray
 ) -> None:

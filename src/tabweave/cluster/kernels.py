@@ -1,4 +1,4 @@
-"""Compiled loops behind :class:`tabweave.cluster.KModes`. Importing this module loads numba.
+"""Compiled loops behind :class:`tabweave.cluster.KModes`.
 
 The values of all columns (an unknown one last in each) are numbered in one sequence; a row is its
 ``indices`` in it. ``reach[v, c]`` is what a row pays for value v if it belongs to centre c, so a
@@ -8,8 +8,8 @@ row's distances to all centres are one vector sum per column.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tabweave._compat import njit
 from tabweave.blocks.block import in_threads
 
 MODE, MEDOID, DISTRIBUTION = 0, 1, 2

@@ -9,12 +9,16 @@ single-valued columns; a set-valued cell enters with all its elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
 from tabweave.counts.counts import Counts
+from tabweave.io.register import storable
+from tabweave.rows.table import Codes, Numbers, Table
+from tabweave.rows.vocabulary import Vocabulary
 
 
 def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:
@@ -99,3 +103,139 @@ def projected(tables: Sequence[np.ndarray], axes: np.ndarray) -> list[np.ndarray
         table @ axes[start:stop]
         for table, start, stop in zip(tables, edges[:-1], edges[1:], strict=True)
     ]
+
+
+# -- numbers beside values ------------------------------------------------------------------------
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class CrossMoments:
+    """Sums of numbers, of their products, and of numbers over the rows of each value: they add up.
+
+    Counts hold mean and variance of each numeric column; this holds what two columns have in
+    common. Numbers are measured from ``origin`` in steps of ``unit``, those of the first rows, so
+    that no digit is lost; a missing number counts nowhere.
+
+    Attributes
+    ----------
+    vocabulary : Vocabulary
+        The categorical columns and their values.
+    names : tuple of str
+        The numeric columns.
+    origin, unit : ndarray of shape (numbers,)
+        What numbers are measured from, and in.
+    products : ndarray of shape (4, numbers, numbers)
+        Over the rows that have both: sum of products, sum of the first, number of rows, sum of the
+        first's squares.
+    by_value : ndarray of shape (2, V, numbers)
+        Over the rows that have a value and a number: sum of the numbers, number of rows.
+
+    Examples
+    --------
+    >>> from tabweave import Table
+    >>> moments = CrossMoments.of(Table.of({"job": ["a", "b", "a"], "age": [30.0, 50.0, 40.0]}))
+    >>> moments.means()[0].tolist(), moments.value_means()[:, 0].tolist()
+    ([40.0], [35.0, 50.0])
+    """
+
+    vocabulary: Vocabulary
+    names: tuple[str, ...]
+    origin: np.ndarray
+    unit: np.ndarray
+    products: np.ndarray
+    by_value: np.ndarray
+
+    @classmethod
+    def of(cls, table: Table, like: CrossMoments | None = None) -> CrossMoments:
+        """Add up the rows of a table, numbers measured as in ``like``."""
+        numbers = [data.values for _, data in table if isinstance(data, Numbers)]
+        named = tuple(c.name for c in table.schema.numeric)
+        valued = [(c.name, data) for c, data in table if isinstance(data, Codes)]
+        words = Vocabulary(tuple(n for n, _ in valued), tuple(tuple(d.labels) for _, d in valued))
+        origin, unit = _measure(numbers) if like is None else (like.origin, like.unit)
+        products = np.zeros((4, len(named), len(named)))
+        by_value = np.zeros((2, words.n_values, len(named)))
+        for start in range(0, table.n_rows if numbers else 0, _ROWS):
+            rows = slice(start, start + _ROWS)
+            x = np.array([values[rows] for values in numbers]).T
+            here = ~np.isnan(x)
+            x = np.where(here, (x - origin) / unit, 0.0)
+            here = here.astype(float)
+            products += np.stack([x.T @ x, x.T @ here, here.T @ here, (x * x).T @ here])
+            for a, (_, data) in enumerate(valued):
+                span = slice(*words.offsets[a : a + 2])
+                by_value[:, span] += _summed(data.codes[rows], words.sizes[a], x, here)
+        return cls(words, named, origin, unit, products, by_value)
+
+    def __add__(self, other: CrossMoments) -> CrossMoments:
+        return self._with(other, 1)
+
+    def __sub__(self, other: CrossMoments) -> CrossMoments:
+        return self._with(other, -1)
+
+    def _with(self, other: CrossMoments, sign: int) -> CrossMoments:
+        words = self.vocabulary.union(other.vocabulary)
+        by_value = np.zeros((2, words.n_values, len(self.names)))
+        by_value[:, self.vocabulary.reindex(words)] += self.by_value
+        by_value[:, other.vocabulary.reindex(words)] += sign * other.by_value
+        products = self.products + sign * other.products
+        return replace(self, vocabulary=words, products=products, by_value=by_value)
+
+    def means(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of each column's numbers, and how many there are."""
+        n = np.diagonal(self.products[2])
+        total = np.diagonal(self.products[1])
+        return self.origin + self.unit * total / np.where(n > 0, n, 1), n
+
+    def centred(self) -> np.ndarray:
+        """Return ``Σ (x - x̄)(y - ȳ)`` over the rows that have both numbers."""
+        product, total, n, _ = self.products
+        mean = np.diagonal(total) / np.where(np.diagonal(n) > 0, np.diagonal(n), 1)
+        out = product - total * mean - (total * mean).T + np.outer(mean, mean) * n
+        return out * np.outer(self.unit, self.unit)
+
+    def correlations(self) -> np.ndarray:
+        """Return Pearson's correlation of every two columns, over the rows that have both."""
+        product, total, n, square = self.products
+        n = np.where(n > 0, n, 1)
+        spread = np.maximum(square - total**2 / n, 0)
+        length = np.sqrt(spread * spread.T)
+        out = np.full(product.shape, np.nan)
+        np.divide(product - total * total.T / n, length, out=out, where=length > 0)
+        return np.clip(out, -1, 1)
+
+    def value_sums(self) -> np.ndarray:
+        """Return ``Σ (x - x̄)`` over the rows of each value, x̄ the mean of the column."""
+        n = np.diagonal(self.products[2])
+        mean = np.diagonal(self.products[1]) / np.where(n > 0, n, 1)
+        return (self.by_value[0] - self.by_value[1] * mean) * self.unit
+
+    def value_means(self) -> np.ndarray:
+        """Return the mean of each column's numbers over the rows of each value."""
+        total, n = self.by_value
+        return self.origin + self.unit * total / np.where(n > 0, n, 1)
+
+
+_ROWS = 1 << 16  # rows at a time: sums do not depend on how many threads there are
+
+
+def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return a middle and a scale of each column: whole powers of two, which lose no digit."""
+    origin, unit = np.zeros(len(numbers)), np.ones(len(numbers))
+    for j, values in enumerate(numbers):
+        present = values[~np.isnan(values)][:_ROWS]
+        if len(present):
+            origin[j] = np.median(present)
+            largest = np.abs(present - origin[j]).max()
+            unit[j] = 2.0 ** np.ceil(np.log2(largest)) if 0 < largest < np.inf else 1.0
+    return origin, unit
+
+
+def _summed(codes: np.ndarray, size: int, x: np.ndarray, here: np.ndarray) -> np.ndarray:
+    """Return sums and numbers of rows over the rows of each value."""
+    one_hot = sparse.csr_array(
+        (np.ones(len(codes)), codes.astype(np.int32), np.arange(len(codes) + 1)),
+        shape=(len(codes), size),
+    )
+    return np.stack([one_hot.T @ x, one_hot.T @ here])

@@ -1,4 +1,4 @@
-"""Compiled loops of the embedders. Importing this module loads numba.
+"""Compiled loops of the embedders.
 
 Pursuits and K-SVD: both pursuits pick atoms in the same order and stop by the same rules; they
 differ in what they keep. OMP keeps the residual and compares it with every atom at each step (K·d
@@ -13,8 +13,8 @@ rows × subspaces matrix of responsibilities.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from tabweave._compat import njit
 from tabweave.blocks.block import in_threads
 
 _TIE = 1.0 - 1e-10  # products this close are equal: the first atom wins, however they were rounded

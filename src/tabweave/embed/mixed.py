@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,8 +25,7 @@ from tabweave.blocks.numbers import (
     Numbering,
     Standard,
     Transformed,
-    knots_of,
-    ladder,
+    column_parts,
     moments_of,
     ordered,
 )
@@ -36,10 +35,21 @@ from tabweave.counts.spectra import centred_product
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.register import embedder
 from tabweave.embed.supervised import class_ties
-from tabweave.embed.weave import N_BINS, Curve, Weave, joined
+from tabweave.embed.weave import (
+    N_BINS,
+    Curve,
+    Weave,
+    checked_weights,
+    curve_of,
+    joined,
+    principal,
+    projected,
+    summed,
+)
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
+_BLOCKS = {"categorical", "numeric"}
 _NUMERIC: dict[str, type[Standard]] = {"standard": Standard, "absolute": Absolute}
 
 
@@ -67,7 +77,10 @@ class MixedEmbedder(Embedder):
         transformer.
     weights : "inertia" or mapping, default="inertia"
         How blocks are balanced: each is scaled to as much inertia as it has columns, times
-        ``weights["categorical"]`` or ``weights["numeric"]``, 1 if not given.
+        ``weights["categorical"]`` or ``weights["numeric"]``, 1 if not given. Or what the squared
+        distances of single columns are multiplied by, by their names.
+    n_components : int, optional
+        Project on this many principal components of the rows, as :class:`~tabweave.Weave` does.
     n_bins : int, default=16
         Number of quantile bins of a numeric column; 1 leaves numbers out of the couplings.
     schema : Schema or mapping of column to kind, optional
@@ -120,6 +133,7 @@ class MixedEmbedder(Embedder):
             HasMethods(["fit", "transform"]),
         ],
         "weights": [StrOptions({"inertia"}), Mapping],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "n_bins": [Interval(Integral, 1, 1000, closed="both")],
     }
 
@@ -129,6 +143,7 @@ class MixedEmbedder(Embedder):
         numeric: Any = "auto",
         *,
         weights: Any = "inertia",
+        n_components: int | None = None,
         n_bins: int = N_BINS,
         schema: Any = None,
         unknown: str = "centroid",
@@ -137,6 +152,7 @@ class MixedEmbedder(Embedder):
         self.categorical = categorical
         self.numeric = numeric
         self.weights = weights
+        self.n_components = n_components
         self.n_bins = n_bins
         self.schema = schema
         self.unknown = unknown
@@ -144,6 +160,7 @@ class MixedEmbedder(Embedder):
 
     # -- learning --------------------------------------------------------------------------
 
+    _rules = True
     categorical_: ValueEmbedder | None
     tables_: ValueTables | None
     numeric_: Standard | Curves | Transformed | None
@@ -170,17 +187,21 @@ class MixedEmbedder(Embedder):
             Classes, for the categorical embedders that use them.
         """
         self.__dict__.pop("counts_", None)
-        return self.partial_fit(X, y).learn()
+        return self._add(X, y, whole=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to what was seen so far; bins stay those of the first batch.
 
         Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
         """
+        return self._add(X, y)
+
+    def _add(self, X: Any, y: Any, *, whole: bool = False) -> Self:
         self._check()
         self._require_classes(y)
         first = "counts_" not in vars(self)
-        table = self._read(X, Schema.of(self.schema)) if first else self._read_fitted(X)
+        schema = Schema.of(self.schema)
+        table = self._read(X, schema, whole=whole) if first else self._read_fitted(X)
         require_rows(table)
         numbering = Numbering.of(table, int(self.n_bins)) if first else self._numbering
         expanded = numbering.expand(table)
@@ -228,6 +249,9 @@ class MixedEmbedder(Embedder):
         if self._valued() or self._whole:
             auto = isinstance(self.categorical, str)
             self.categorical_ = Weave() if auto else clone(self.categorical)
+        if self._whole:
+            given = {"weights": self._of_columns(), "n_components": self.n_components}
+            self.categorical_.set_params(**{k: v for k, v in given.items() if v})  # type: ignore[union-attr]
 
     def _learn_all(self) -> None:
         """Learn both blocks, and scale each to as much inertia as it has columns."""
@@ -247,29 +271,65 @@ class MixedEmbedder(Embedder):
             tables = self.categorical_.learn().tables_.select(valued)
             inertia = table_inertia(tables, self.counts_.select(valued))
             factor = self._factor("categorical", len(valued), inertia)
-            self.tables_ = replace(tables, tables=[factor * rows for rows in tables.tables])
+            own = np.sqrt([self._of_columns().get(name, 1.0) for name in valued])
+            self.tables_ = tables.scaled(factor * own)
         if "numeric_" not in vars(self):  # else a transformer, which was fitted on rows
             self.numeric_ = self._of_counts(numbered) if numbered else None
         inertia = 0.0 if self.numeric_ is None else self.numeric_.inertia
         self.numeric_scale_ = self._factor("numeric", len(numbered), inertia)
+        if self.n_components is not None:
+            self._project(int(self.n_components))
+
+    def _project(self, n_components: int) -> None:
+        """Turn both blocks into one, along the principal components of the rows."""
+        valued, numbered = self._valued(), self._numbered()
+        if numbered and not isinstance(self.numeric_, Curves):
+            raise ValueError(
+                f"expected numeric='auto' with n_components, got {self.numeric!r}: numbers are "
+                "then known by their bins; or use a PCA after this embedder"
+            )
+        if self.tables_ is not None and self.tables_.combine == "sum":
+            raise ValueError(
+                f"expected vectors that are not projected yet, got those of {self.categorical!r}; "
+                "leave n_components out"
+            )
+        rows = [] if self.tables_ is None else [table[:-1] for table in self.tables_.tables]
+        curves = [curve.scaled(self.numeric_scale_**2) for curve in self._curves(numbered)]
+        coupled = self.counts_.select(self._coupled())
+        self.tables_, self.numeric_ = projected(
+            coupled,
+            dict(zip(valued, rows, strict=True)),
+            curves,
+            self._numbering.levels,
+            lambda counts, tables: principal(counts, tables, n_components),
+        )
+        self.numeric_scale_ = 1.0
 
     def _of_counts(self, numbered: list[str]) -> Standard | Curves:
         """Return the block of numbers that counts and moments give."""
-        levels = self._numbering.levels
-        moments = [moments_of(self.counts_, name, levels) for name in numbered]
-        weights = class_weights(self.counts_, numbered)
+        weights = self._number_weights(numbered)
         kind = self._resolved()
         if kind != "auto":
+            moments = [moments_of(self.counts_, n, self._numbering.levels) for n in numbered]
             return _NUMERIC[kind].of(moments, numbered, weights)
-        curves = []
-        for name, (n, mean, variance), weight in zip(numbered, moments, weights, strict=True):
-            knots = knots_of(self.counts_, name, self._numbering)
-            rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
-            curve = Curve(name, knots, rows, np.zeros(rows.shape[1])).with_gaps()
-            curves.append(curve.scaled(2 * weight))  # a ladder has an inertia of ½
-        found = joined(curves, levels)
+        found = joined(self._curves(numbered), self._numbering.levels)
         assert found is not None
-        return replace(found, inertia=float(weights.sum()))
+        return replace(found, inertia=float(class_weights(self.counts_, numbered).sum()))
+
+    def _number_weights(self, numbered: list[str]) -> np.ndarray:
+        """Return how much each column of numbers counts: by the classes, and as was asked for."""
+        given = [self._of_columns().get(name, 1.0) for name in numbered]
+        return class_weights(self.counts_, numbered) * given
+
+    def _curves(self, numbered: list[str]) -> list[Curve]:
+        """Return the curves of the columns of numbers."""
+        curves = []
+        for name, weight in zip(numbered, self._number_weights(numbered), strict=True):
+            parts = [part for part, column in self._parts().items() if column == name]
+            for part in parts:
+                curve = curve_of(self.counts_, part, self._numbering, self.counts_).with_gaps()
+                curves.append(curve.scaled(2 * weight / len(parts)))  # a curve has an inertia of ½
+        return curves
 
     @property
     def blocks_(self) -> Block:
@@ -277,6 +337,8 @@ class MixedEmbedder(Embedder):
         tables, numeric = self.tables_, self.numeric_
         if self._whole:
             return self.categorical_.blocks_  # type: ignore[union-attr]
+        if self.n_components is not None:
+            return summed(tables, numeric)  # type: ignore[arg-type]
         if isinstance(numeric, Curves):
             numeric = numeric.scaled(self.numeric_scale_)
         elif numeric is not None:
@@ -289,16 +351,23 @@ class MixedEmbedder(Embedder):
         return float(np.sqrt(weight * n_columns / inertia)) if inertia > 0 else 1.0
 
     def _valued(self) -> list[str]:
-        return [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
+        return [c.name for c in self._own_columns() if c.kind in ("nominal", "set")]
 
     def _numbered(self) -> list[str]:
-        return [c.name for c in self.schema_.columns if c.kind in ("numeric", "ordinal")]
+        kinds = ("numeric", "ordinal", "datetime")
+        return [c.name for c in self._own_columns() if c.kind in kinds]
 
     def _coupled(self) -> list[str]:
         """Return the columns that the categorical embedder sees."""
         assert self.counts_.schema is not None
-        bins = self.n_bins > 1
-        return [c.name for c in self.counts_.schema.categorical] if bins else self._valued()
+        counted = [c.name for c in self.counts_.schema.categorical]
+        parts = self._parts()
+        own = [n for n in counted if n in parts or n.removesuffix(BINNED) in parts]
+        return own if self.n_bins > 1 else self._valued()
+
+    def _parts(self) -> dict[str, str]:
+        """Return what there is of each column, and whose it is."""
+        return column_parts(self._own_columns(), self.counts_)
 
     # -- numbers ---------------------------------------------------------------------------
 
@@ -306,7 +375,8 @@ class MixedEmbedder(Embedder):
         """Tell whether a Weave is to embed all columns."""
         woven = isinstance(self.categorical, Weave) or isinstance(self.categorical, str)
         plain = isinstance(self.numeric, str) and self.numeric == "auto"
-        return woven and plain and isinstance(self.weights, str) and self.n_bins > 1
+        balanced = not isinstance(self.weights, str) and _BLOCKS & self.weights.keys()
+        return woven and plain and not balanced and self.n_bins > 1
 
     def _resolved(self) -> Any:
         """Return "auto", "standard", "absolute", or a transformer."""
@@ -327,7 +397,7 @@ class MixedEmbedder(Embedder):
 
     def _check_adds_up(self, schema: Schema, method: str) -> None:
         """Raise where numbers go through a transformer, which wants all rows at once."""
-        numbers = any(column.kind in ("numeric", "ordinal") for column in schema.columns)
+        numbers = any(column.kind not in ("nominal", "set") for column in schema.columns)
         if numbers and not (isinstance(self.numeric, str) and self.numeric != "coupled"):
             raise ValueError(
                 f"numeric={self.numeric!r} learns from all rows at once, so there is no {method}; "
@@ -340,13 +410,14 @@ class MixedEmbedder(Embedder):
         self._validate_params()
         if not self._has_vectors:
             raise ValueError(f"{self.categorical!r} gives rows no vectors; use another embedder")
-        for block, weight in {} if isinstance(self.weights, str) else self.weights.items():
-            expected = block in ("categorical", "numeric")
-            if not expected or not isinstance(weight, Real) or not float(weight) >= 0:
-                raise ValueError(
-                    "expected weights of 'categorical' and 'numeric' to be numbers >= 0, got "
-                    f"{block!r}: {weight!r}"
-                )
+        if isinstance(self.weights, Mapping):
+            checked_weights(self.weights, list(self.weights))
+
+    def _of_columns(self) -> dict[str, float]:
+        """Return the weights that were given to single columns."""
+        given = {} if isinstance(self.weights, str) else self.weights
+        own = {name: weight for name, weight in given.items() if name not in _BLOCKS}
+        return checked_weights(own, self.schema_.names)
 
     def _labels(self, column: str) -> tuple[Label, ...]:
         levels = self._numbering.levels
@@ -396,5 +467,8 @@ def table_inertia(tables: ValueTables, counts: Counts) -> float:
     for a, table in enumerate(rows):
         share = counts.value_counts[counts.span(a)]
         share = share / share.sum()
+        if (own := tables.own.get(tables.names[a])) is not None:
+            table = table[:, : -own.width]
+            total += float(share @ own.squares[:-1] - own.squares[-1])
         total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
     return total

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -16,9 +17,11 @@ import numpy as np
 from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback
+from tabweave.engines.pushdown import count_there
 from tabweave.engines.sizes import Estimate, check_counts_fit, estimated
 from tabweave.engines.source import Source, family
 from tabweave.rows.frames import columns_of, objects
+from tabweave.rows.kinds import Rules
 from tabweave.rows.table import Codes, Column, Schema, Sets, Table, joined_column
 from tabweave.rows.vocabulary import Label, Rule, fold, identity
 
@@ -55,7 +58,8 @@ def count(
     ----------
     source : frame, array, path, glob, list of paths, SQL text, relation or (connection, query)
         A pandas, polars or Arrow frame, a NumPy array, a lazy polars frame, a DuckDB relation, a
-        Dask or Spark frame; files that end in ``.parquet``, ``.csv``, ``.tsv``, ``.json``,
+        Dask or Spark frame, anything that speaks Arrow's stream protocol (Ibis, DataFusion, Daft,
+        LanceDB ...); files that end in ``.parquet``, ``.csv``, ``.tsv``, ``.json``,
         ``.jsonl`` (also with ``.gz``) or ``.arrow``; SQL over files, run by DuckDB; or a query on
         a database: ``("postgresql://...", query)``, ``("sqlite:///file.db", query)``, or a
         connection of ADBC, DuckDB or Python's DB-API in place of the address.
@@ -64,8 +68,10 @@ def count(
         ``"VARCHAR"`` says how to read a column (None: as its cells look).
     y : str or array-like, optional
         The column with the classes; for rows in memory also the classes themselves.
-    engine : {"auto", "memory", "arrow", "duckdb", "database", "dask", "spark"}
-        What reads the rows; ``"memory"`` reads all of them first.
+    engine : {"auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark"}
+        What reads the rows; ``"memory"`` reads all of them first. ``"pushdown"`` reads none: a
+        database, DuckDB, Ibis or DataFusion counts where the rows are, by SQL, and only counts
+        travel (of a column of numbers, its distinct numbers).
     schema : Schema or mapping, optional
         Kinds of some columns, as in :meth:`tabweave.Table.of`.
     numbers : {"numeric", "nominal"}
@@ -109,10 +115,20 @@ def count(
         raise ValueError(f"other={other!r}: use 'frequency' or 'hash'")
     opened = open_source(source, columns, engine)
     reading, names = reading_of(opened, columns, y, schema, numbers)
+    if engine == "pushdown":
+        limits = {} if max_values is None else limits_of(max_values, reading.columns or names)
+        return count_there(
+            opened.place(),
+            names,
+            reading.y,
+            reading.schema,
+            numbers,
+            lambda tally: bucket_rules(tally, limits, other),
+        )
     if max_values is not None:
         limits = limits_of(max_values, reading.columns or names)
         rules = _rules(opened, reading, names, limits, other, progress)
-        reading = replace(reading, rules=rules)
+        reading = replace(reading, buckets=rules)
     return opened.run(CountRows(reading, opened.n_rows), names, progress, "counting")
 
 
@@ -124,20 +140,28 @@ def count_for(
     *,
     numbers: str = "nominal",
     expand: Expand | None = None,
+    rules: Rules | None = None,
 ) -> Counts:
     """Count a source as an embedder reads it; buckets are those of fit.
+
+    ``rules`` are those of :meth:`tabweave.Table.of`; what they say of the first rows holds for all.
 
     ``expand`` turns rows and classes into those that are counted. It sees the first rows first, in
     this process: what it learns from them holds for all.
     """
     opened, _ = open_fitted(source, fitted, [y] if y else [])
     columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
-    reading, names = reading_of(opened, columns, y, schema, numbers)
-    reading = replace(reading, rules=fitted.vocabulary.buckets)
+    reading, names = reading_of(opened, columns, y, schema, numbers, rules)
+    reading = replace(reading, buckets=fitted.vocabulary.buckets)
     if expand is not None:
-        for batch in opened.batches(names) if opened.repeats else ():
-            expand(*reading.table(batch))
-            break
+        first = list(islice(opened.batches(names), 2)) if opened.repeats else []
+        if rules is not None and len(first) != 1:
+            reading = replace(reading, rules="first")  # more rows follow
+        for batch in first[:1]:
+            table, classes = reading.table(batch)
+            if rules is not None:
+                reading = replace(reading, schema=table.schema)
+            expand(table, classes)
         reading = replace(reading, expand=expand)
     counts = opened.run(CountRows(reading, opened.n_rows), names)
     if counts.schema is None:
@@ -195,8 +219,9 @@ class Reading:
     columns: tuple[str, ...] | None = None
     y: str | None = None
     classes: Any = None
-    rules: Mapping[str, Any] = field(default_factory=dict)
+    buckets: Mapping[str, Any] = field(default_factory=dict)
     expand: Expand | None = None
+    rules: Rules | None = None
 
     def table(self, batch: Any, schema: Schema | None = None) -> tuple[Table, Any]:
         """Return the rows of a batch, and their classes."""
@@ -207,12 +232,18 @@ class Reading:
             by_name = dict(zip(names, cells, strict=True))
             y = self.classes if self.y is None else by_name[self.y]
             batch = {name: by_name[name] for name in self.columns}
-        table = Table.of(batch, schema or self.schema, numbers=self.numbers)  # type: ignore[arg-type]
-        return fold(table, self.rules), y
+        schema = schema or self.schema
+        table = Table.of(batch, schema, numbers=self.numbers, rules=self.rules)  # type: ignore[arg-type]
+        return fold(table, self.buckets), y
 
 
 def reading_of(
-    source: Source, columns: Any, y: Any, schema: Any, numbers: str
+    source: Source,
+    columns: Any,
+    y: Any,
+    schema: Any,
+    numbers: str,
+    rules: Rules | None = None,
 ) -> tuple[Reading, list[str]]:
     """Return how batches are to be read, and which columns they need."""
     name = y if isinstance(y, str) else None
@@ -225,9 +256,12 @@ def reading_of(
     if not wanted:
         raise ValueError(f"{source.name}: there is no column left to count beside y")
     whole = name is None and names == list(source.types)
-    completed = _completed(schema, source.types, wanted, numbers)
+    # Rules read the first rows themselves, whose types are those of all.
+    given = Schema.of(schema)
+    completed = _completed(given, source.types, wanted, numbers) if rules is None else given
     classes = None if name is not None else y
-    return Reading(completed, numbers, None if whole else tuple(wanted), name, classes), names
+    chosen = None if whole else tuple(wanted)
+    return Reading(completed, numbers, chosen, name, classes, rules=rules), names
 
 
 def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers: str) -> Schema:

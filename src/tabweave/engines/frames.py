@@ -1,15 +1,19 @@
-"""Frames: rows in memory, lazy frames, DuckDB relations, Arrow readers and iterators of frames."""
+"""Frames: rows in memory, lazy frames, DuckDB relations, iterators, and all that speaks Arrow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
+from tabweave._compat import require
 from tabweave.engines.duck import relation_batches
-from tabweave.engines.source import Source
-from tabweave.io.text import sql_name
+from tabweave.engines.pushdown import NAME, Place
+from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
+from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
+
+_PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
 
 class FrameSource(Source):
@@ -55,7 +59,9 @@ class LazySource(Source):
     """A polars lazy frame, collected in batches."""
 
     def __init__(self, frame: Any) -> None:
-        super().__init__("polars lazy frame", dict.fromkeys(frame.collect_schema().names(), ""))
+        found = frame.collect_schema().items()
+        nested = {name: "struct" * str(kind).startswith("Struct") for name, kind in found}
+        super().__init__("polars lazy frame", nested)
         self.frame = frame
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
@@ -76,22 +82,122 @@ class RelationSource(Source):
         super().__init__("DuckDB relation", types)
         self.relation = relation
 
+    def place(self) -> Place:
+        """Return where SQL can count the rows."""
+        relation = self.relation
+        run = lambda query: relation_batches(relation.query(NAME, query), BATCH_ROWS)  # noqa: E731
+        return Place("duckdb", NAME, run)
+
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         part = self.relation.project(", ".join(map(sql_name, columns)))
         return relation_batches(part, batch_rows)
 
 
-class ReaderSource(Source):
-    """An Arrow dataset, or a reader, to be read once."""
+class ArrowSource(Source):
+    """What speaks the Arrow stream protocol: its batches are taken as they lie, without a copy.
 
-    def __init__(self, reader: Any) -> None:
-        super().__init__("Arrow reader", {field.name: str(field.type) for field in reader.schema})
-        self.reader = reader
-        self.repeats = hasattr(reader, "to_batches")
-        self.shared = not self.repeats
+    Any object with ``__arrow_c_stream__``, ``__arrow_c_array__`` or ``__dataframe__`` will do. A
+    library that can select columns, or give batches where the protocol gives all rows at once, is
+    asked in its own words. What can be read once only is found out when it is read again.
+    """
+
+    def __init__(self, rows: Any) -> None:
+        self.arrow = require("pyarrow", "frames")
+        self.rows, self.library = rows, library_of(rows)
+        name = f"{self.library} {type(rows).__name__}"
+        self.repeats = not hasattr(rows, "__next__")
+        self.shared = self.library not in ("pyarrow", "datafusion", "daft") or not self.repeats
+        self.first: Any = None
+        with errors_naming(name):
+            schema = self._schema()
+            super().__init__(name, {field.name: str(field.type) for field in schema})
+        self.seen: int | None = None
+
+    def _schema(self) -> Any:
+        """Return the columns, without reading a row where that can be helped."""
+        if hasattr(self.rows, "__arrow_c_schema__"):
+            return self.arrow.schema(self.rows)
+        found: Any = getattr(self.rows, "schema", None)
+        found = found() if callable(found) else found
+        found = found.to_pyarrow() if hasattr(found, "to_pyarrow") else found
+        if isinstance(found, self.arrow.Schema):
+            return found
+        self.first = self._reader(None, BATCH_ROWS)
+        return self.first.schema
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        if self.repeats:
-            yield from self.reader.to_batches(columns=list(columns), batch_size=batch_rows)
-        else:
-            yield from (batch.select(list(columns)) for batch in self.reader)
+        first, self.first = self.first, None
+        done = 0
+        names = list(columns)
+        for batch in gathered(first or self._reader(names, batch_rows), batch_rows):
+            done += batch.num_rows
+            yield batch.select(names)
+        if self.seen not in (None, done):
+            raise ValueError(
+                f"{self.name}: it gave {self.seen} rows, and now {done}: it can be read once only; "
+                "pass what makes it, or its rows in memory"
+            )
+        self.seen = done
+
+    def place(self) -> Place:
+        """Return where SQL can count the rows: the backend of Ibis, or DataFusion."""
+        rows = self.rows
+        if self.library == "ibis":
+            named = rows.alias(NAME)
+            return Place("duckdb", NAME, lambda q: [named.sql(q, dialect="duckdb").to_pyarrow()])
+        if self.library == "datafusion":
+            context = require("datafusion", "frames").SessionContext()
+            context.register_table(NAME, rows.into_view())
+            return Place("datafusion", NAME, lambda q: [context.sql(q).to_arrow_table()])
+        return super().place()
+
+    def _reader(self, columns: list[str] | None, batch_rows: int) -> Any:
+        """Return the batches, of some columns only if the library can select them."""
+        rows, library = self.rows, self.library
+        if columns is not None and library in ("ibis", "daft"):
+            rows = rows.select(*columns)
+        elif columns is not None and library == "datafusion":
+            rows = rows.select(*map(sql_name, columns))
+        if library == "ibis":
+            return rows.to_pyarrow_batches(chunk_size=batch_rows)
+        if library == "daft":
+            return rows.to_arrow_iter()
+        if library == "lancedb":
+            query = rows.search() if hasattr(rows, "search") else rows
+            return (query if columns is None else query.select(columns)).to_batches(batch_rows)
+        if library == "pyarrow" and hasattr(rows, "scanner"):
+            return rows.scanner(columns=columns, batch_size=batch_rows).to_reader()
+        if hasattr(rows, "__arrow_c_stream__"):
+            return self.arrow.RecordBatchReader.from_stream(rows)
+        if hasattr(rows, "__arrow_c_array__"):
+            return self.arrow.table(self.arrow.record_batch(rows)).to_reader(batch_rows)
+        exchange = require("pyarrow.interchange", "frames")
+        return exchange.from_dataframe(rows).to_reader(batch_rows)
+
+
+def speaks_arrow(X: Any) -> bool:
+    """Tell whether rows can be had from an object as a stream of Arrow batches."""
+    if library_of(X) == "lancedb":  # tables and queries
+        return hasattr(X, "search") or hasattr(X, "to_batches")
+    return any(hasattr(type(X), name) for name in _PROTOCOLS)
+
+
+def library_of(X: Any) -> str:
+    """Return the package that an object comes from."""
+    return type(X).__module__.partition(".")[0]
+
+
+def gathered(batches: Iterable[Any], batch_rows: int = BATCH_ROWS) -> Iterator[Any]:
+    """Put small Arrow batches together, without a copy, to such as are worth counting."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    total = 0
+    for batch in batches:
+        held.append(batch)
+        total += len(batch)
+        if total >= batch_rows:
+            yield pa.Table.from_batches(held)
+            held, total = [], 0
+    if held:
+        yield pa.Table.from_batches(held)

@@ -12,17 +12,20 @@ from tabweave.engines.database import DatabaseSource, is_database
 from tabweave.engines.duck import open_sql
 from tabweave.engines.files import looks_like_file, open_files
 from tabweave.engines.frames import (
+    ArrowSource,
     FrameSource,
     IteratorSource,
     LazySource,
-    ReaderSource,
     RelationSource,
+    library_of,
+    speaks_arrow,
 )
-from tabweave.engines.source import BATCH_ROWS, Source, declared_types, family
+from tabweave.engines.source import BATCH_ROWS, Source, declared_types, family, with_fields
 from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.vocabulary import Bucket
 
-ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "dask", "spark")
+_EAGER = ("pandas", "polars", "modin", "cudf", "narwhals", "numpy", "tabweave")  # in memory
+ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark")
 _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)\s", re.I)
 
 
@@ -37,7 +40,7 @@ def is_distributed(X: Any) -> bool:
 
 
 def kind_of(X: Any) -> str:
-    """Return what a source is: memory, files, sql, database, relation, lazy, dask, spark ..."""
+    """Return what a source is: memory, files, sql, database, relation, arrow, dask, spark ..."""
     if isinstance(X, Source):
         return "source"
     if isinstance(X, str):
@@ -48,15 +51,17 @@ def kind_of(X: Any) -> str:
         return "database"
     if isinstance(X, list | tuple):
         return "files" if X and all(map(looks_like_file, X)) else "memory"
-    library, kind = type(X).__module__.partition(".")[0], type(X).__name__
+    library, kind = library_of(X), type(X).__name__
     if library in ("dask", "dask_expr"):
         return "dask"
     if library == "pyspark":
         return "spark"
     if kind in ("DuckDBPyRelation", "LazyFrame"):
         return "lazy" if kind == "LazyFrame" else "relation"
-    if library == "pyarrow" and (kind.endswith("Dataset") or kind.endswith("Reader")):
-        return "reader"
+    if library == "pyarrow":
+        return "arrow" if kind.endswith(("Dataset", "Reader")) else "memory"
+    if library not in _EAGER and speaks_arrow(X):
+        return "arrow"
     return "iterator" if isinstance(X, Iterator) else "memory"
 
 
@@ -87,8 +92,9 @@ def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
     kind = kind_of(X)
     check_engine(kind, engine)
     if kind == "files":
+        engine = "duckdb" if engine == "pushdown" else engine
         return open_files(X, types, None if columns is None else list(columns), engine)
-    source = X if kind == "source" else _opened(X, kind)
+    source = X if kind == "source" else with_fields(_opened(X, kind))
     if kind in ("dask", "spark") and engine == "memory":
         source = FrameSource(source.collect(list(source.types)))
     return source.retyped(types) if types else source
@@ -110,7 +116,7 @@ def _opened(X: Any, kind: str) -> Source:
         "sql": open_sql,
         "relation": RelationSource,
         "lazy": LazySource,
-        "reader": ReaderSource,
+        "arrow": ArrowSource,
         "iterator": IteratorSource,
     }
     return openers.get(kind, FrameSource)(X)
@@ -163,10 +169,12 @@ def check_engine(kind: str, engine: str) -> None:
     if engine not in ENGINES:
         raise ValueError(f"engine: expected one of {', '.join(map(repr, ENGINES))}, got {engine!r}")
     fits = {
-        "files": ("memory", "arrow", "duckdb"),
-        "sql": ("memory", "duckdb"),
-        "relation": ("memory", "duckdb"),
-        "database": ("memory", "database"),
+        "files": ("memory", "arrow", "duckdb", "pushdown"),
+        "sql": ("memory", "duckdb", "pushdown"),
+        "relation": ("memory", "duckdb", "pushdown"),
+        "database": ("memory", "database", "pushdown"),
+        "arrow": ("memory", "arrow", "pushdown"),
+        "source": ("memory", "pushdown"),
         "dask": ("dask", "memory"),
         "spark": ("spark", "memory"),
     }.get(kind, ("memory",))

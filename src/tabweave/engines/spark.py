@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tabweave._compat import require
-from tabweave.engines.frames import FrameSource
+from tabweave.engines.frames import FrameSource, gathered
 from tabweave.engines.progress import progress_reporter
-from tabweave.engines.source import BATCH_ROWS, Source
-from tabweave.io.text import sql_name
+from tabweave.engines.source import Source
+from tabweave.io.files import sql_name
 
 _BRANCHES = 16
 
@@ -46,7 +46,7 @@ class SparkSource(Source):
         report = progress_reporter(progress, "partitions", n_parts)
         parts = []
         for row in results.toLocalIterator():
-            parts.append(pickle.loads(row.result))
+            parts.append(pickle.loads(row.result))  # noqa: S301
             report(step, len(parts))
         return work.merge(parts)
 
@@ -58,7 +58,7 @@ class _Partition:
     work: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        yield _row(self.work(_gathered(batches)))
+        yield _row(self.work(gathered(batches)))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class _Merge:
     work: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        parts = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]
+        parts = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]  # noqa: S301
         yield _row(self.work.merge(parts))
 
 
@@ -76,20 +76,6 @@ def _row(result: Any) -> Any:
     import pyarrow as pa
 
     return pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
-
-
-def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
-    """Put Spark's small batches together to such as are worth counting."""
-    import pyarrow as pa
-
-    held: list[Any] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(map(len, held)) >= BATCH_ROWS:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def _partitions(frame: Any) -> int:

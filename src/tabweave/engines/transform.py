@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tabweave._compat import require
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import Source, has_arrow, n_rows_of
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.rows.frames import columns_of
 
 _ROWS = 1 << 17
@@ -39,9 +40,10 @@ def transform(
     batch_rows: int = _ROWS,
     overwrite: bool = False,
     format: str | None = None,
+    vector: str | None = None,
     progress: ProgressCallback | None = None,
 ) -> Any:
-    """Write the vectors of a source to a file, or give those of a Dask or Spark frame as another.
+    """Write the vectors of a source to a file, or give them as a stream of Arrow batches.
 
     Rows are read, looked up and written in batches, so memory does not grow with their number.
     The file appears under its name when it is complete.
@@ -53,8 +55,9 @@ def transform(
     source
         Where the rows are; see :func:`tabweave.count`.
     target : path
-        A file ending in ``.parquet``, ``.csv``, ``.arrow`` or ``.feather``; None for a Dask or
-        Spark frame, which stays where it is and is returned as one of vectors.
+        A file ending in ``.parquet``, ``.csv``, ``.arrow`` or ``.feather``. None gives an Arrow
+        stream, to be read once, which any library takes that knows Arrow's protocol; of a Dask or
+        Spark frame it gives another, of vectors, which stays where it is.
     columns : list of names, or mapping of name to type, optional
         The columns to read, if not all; in files of text also their types.
     keep : list of str, optional
@@ -66,13 +69,16 @@ def transform(
         Whether a file of that name may be replaced.
     format : {"parquet", "csv", "arrow"}, optional
         Format of the file; by default what its name says.
+    vector : str, optional
+        Name of one column that holds whole vectors, lists of a fixed size, as LanceDB, pgvector
+        and Embedding Atlas take them. By default each dimension is a column.
     progress : callable, optional
         As in :func:`tabweave.count`.
 
     Returns
     -------
-    int or frame
-        How many rows were written, or the frame of vectors.
+    int, pyarrow.RecordBatchReader or frame
+        How many rows were written, or the vectors.
 
     Examples
     --------
@@ -86,32 +92,53 @@ def transform(
     ...     n_rows = transform(embedder, rows, path, keep=["id"])
     ...     print(n_rows, read(path).column_names)
     3 ['id', 'letter_v0', 'letter_v1']
+    >>> transform(embedder, rows, keep=["id"], vector="vector").read_all().to_pylist()[1]
+    {'id': 1, 'vector': [0.0, 1.0]}
     """
     if isinstance(keep, str):
         raise TypeError(f"keep={keep!r}: give a list of names, as in keep=[{keep!r}]")
-    kind = kind_of(source)
-    if target is None:
-        if kind not in ("dask", "spark"):
-            raise ValueError("target: say which file to write")
+    if target is None and kind_of(source) in ("dask", "spark"):
         return vectors_of(embedder, source, keep)
-    path, form = _target(Path(target), format, overwrite)
+    path, form = (None, "arrow") if target is None else _target(Path(target), format, overwrite)
+    if form == "csv" and vector is not None:
+        raise ValueError("a CSV file has no column of vectors; write .parquet, or leave vector out")
     if columns is None and "counts_" in vars(embedder):
         opened, columns = open_fitted(source, embedder.counts_.select(embedder.schema_.names), keep)
     else:
         opened = open_source(source, columns)
-    if path.resolve() in [read.resolve() for read in opened.paths]:
-        raise ValueError(f"{path} is one of the files to read; write to another")
+    names = _names(embedder, keep, vector)
     wanted = _wanted(embedder, opened, columns, keep)
-    names = _names(embedder, keep)
     report = progress_reporter(progress, "rows", opened.n_rows)
-    done = 0
-    with replacing(path) as part, _Writer(part, form) as file:
+
+    def vectors() -> Iterator[Any]:
+        done = 0
         for batch in opened.batches_ahead(wanted, batch_rows):
-            file.write(vector_batch(embedder, batch, keep, names))
-            done += n_rows_of(batch)
-            report("transforming", done)
+            if n := n_rows_of(batch):
+                yield vector_batch(embedder, batch, keep, names, vector)
+                done += n
+                report("transforming", done)
         if not done:
             raise ValueError(f"{opened.name}: there are no rows")
+
+    return _stream(vectors()) if path is None else _written(vectors(), opened, path, form)
+
+
+def _stream(batches: Iterator[Any]) -> Any:
+    """Return batches as an Arrow reader, the first of them being made at once."""
+    arrow = require("pyarrow", "frames")
+    first = next(batches)
+    return arrow.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+
+
+def _written(batches: Iterator[Any], source: Source, path: Path, form: str) -> int:
+    """Write batches to a file and return their number of rows."""
+    if path.resolve() in [read.resolve() for read in source.paths]:
+        raise ValueError(f"{path} is one of the files to read; write to another")
+    done = 0
+    with replacing(path) as part, _Writer(part, form) as file:
+        for batch in batches:
+            file.write(batch)
+            done += n_rows_of(batch)
     return done
 
 
@@ -123,14 +150,21 @@ def vectors_of(embedder: Any, frame: Any, keep: Sequence[str] = ()) -> Any:
     return there.transformed(embedder, frame, list(keep))
 
 
-def vector_batch(embedder: Any, batch: Any, keep: Sequence[str], names: Sequence[str]) -> Any:
+def vector_batch(
+    embedder: Any, batch: Any, keep: Sequence[str], names: Sequence[str], vector: str | None = None
+) -> Any:
     """Return the kept columns and the vectors of a batch: as Arrow, or else as a mapping."""
     found, cells, _ = columns_of(batch)
     by_name = dict(zip(found or [], cells, strict=True))
-    wanted = getattr(embedder, "feature_names_in_", [n for n in by_name if n not in keep])
+    wanted = fitted_names(embedder) or [n for n in by_name if n not in keep]
     vectors = np.asarray(embedder.transform({name: by_name[name] for name in wanted}))
     out = {name: by_name[name] for name in keep}
-    out |= {name: np.ascontiguousarray(vectors[:, i]) for i, name in enumerate(names)}
+    if vector is None:
+        out |= {name: np.ascontiguousarray(vectors[:, i]) for i, name in enumerate(names)}
+    else:
+        arrow = require("pyarrow", "frames")
+        flat = arrow.array(np.ascontiguousarray(vectors).reshape(-1))
+        out[vector] = arrow.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
     if not has_arrow():
         return out
     import pyarrow as pa
@@ -148,10 +182,17 @@ def _arrow_column(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _names(embedder: Any, keep: Sequence[str]) -> list[str]:
+def fitted_names(embedder: Any) -> list[str] | None:
+    """Return the columns that an embedder reads, None if they have no names; none set aside."""
+    names = getattr(embedder, "feature_names_in_", None)
+    aside = {column.name for column in getattr(getattr(embedder, "schema_", None), "aside", ())}
+    return None if names is None else [str(name) for name in names if name not in aside]
+
+
+def _names(embedder: Any, keep: Sequence[str], vector: str | None) -> list[str]:
     names = [str(name) for name in embedder.get_feature_names_out()]
     for name in keep:
-        if name in names:
+        if name in (names if vector is None else [vector]):
             raise ValueError(f"keep names {name!r}, which is also a dimension; rename the column")
     if not names and not keep:
         raise ValueError("no column varies, so vectors have no dimension and there is no file")
@@ -160,8 +201,8 @@ def _names(embedder: Any, keep: Sequence[str]) -> list[str]:
 
 def _wanted(embedder: Any, source: Source, columns: Any, keep: Sequence[str]) -> list[str]:
     """Return the columns to read: those of fit, and those to keep."""
-    fitted = getattr(embedder, "feature_names_in_", None)
-    names = source.choose(columns) if fitted is None else list(fitted)
+    fitted = fitted_names(embedder)
+    names = source.choose(columns) if fitted is None else fitted
     return source.choose(list(dict.fromkeys([*names, *keep])))
 
 

@@ -30,6 +30,8 @@ _FORMER = {
     "tabweave.embed.helic.pairs": "embed.helic",
     "tabweave.embed.mixed": "blocks.numbers embed.mixed",
     "tabweave.embed.nonbend.model": "embed.nonbend.gibbs",
+    "tabweave.sources.coca.coca": "sources.coca",
+    "tabweave.sources.coca.views": "sources.coca",
     "weft._absolute": "blocks.numbers",
     "weft._index_graph": "search.graph",
     "weft._index_rows": "search.index",
@@ -64,8 +66,8 @@ _FORMER = {
     "weft.numeric._powers": "embed.coupled_numeric",
     "weft.onehot": "embed.onehot",
     "weft.recommend": "tasks.recommend",
-    "weft.sources": "sources.coca.coca sources.container sources.gbc.gbc sources.hemap.hemap",
-    "weft.sources._coca_views": "sources.coca.views",
+    "weft.sources": "sources.coca sources.container sources.gbc.gbc sources.hemap.hemap",
+    "weft.sources._coca_views": "sources.coca",
     "weft.sources._gbc_fusion": "sources.gbc.prediction",
     "weft.sources._graphs": "sources.graphs",
     "weft.sources._hemap_projection": "sources.hemap.transfer",
@@ -268,8 +270,8 @@ def _check(value: Any) -> None:
     if not hasattr(own.get("counts_", Counts()), "schema"):
         raise ValueError(f"counts_ is a {type(own['counts_']).__name__}")
     schema, width = own.get("schema_"), own.get("n_features_in_")
-    if schema is not None and width is not None and len(schema) != width:
-        raise ValueError(f"{len(schema)} columns where {width} were fitted")
+    if schema is not None and width is not None and len(schema.given) != width:
+        raise ValueError(f"{len(schema.given)} columns where {width} were fitted")
 
 
 def _sklearn_version() -> str:

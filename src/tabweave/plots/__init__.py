@@ -16,17 +16,22 @@ from tabweave.plots.comparisons import (
     time_cost,
 )
 from tabweave.plots.structure import (
+    association_heatmap,
+    biplot,
     column_weights,
     coupling_graph,
     dendrogram,
     drift,
     overlap,
     scatter_map,
+    scree,
     value_heatmap,
     weights_heatmap,
 )
 
 __all__ = [
+    "association_heatmap",
+    "biplot",
     "cd_diagram",
     "column_weights",
     "convergence",
@@ -39,6 +44,7 @@ __all__ = [
     "precision_curve",
     "scatter_map",
     "score_bars",
+    "scree",
     "sensitivity",
     "time_cost",
     "value_heatmap",

@@ -36,7 +36,32 @@ _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
 _SMALL = 16  # nodes of a group that is compared whole
-_BUILD = 80  # breadth of the search for the links of a new node
+_BUILD = 200  # breadth of the search for the links of a new node; 80 links poorly among a million
+_LADDER = (
+    32,
+    48,
+    64,
+    80,
+    96,
+    112,
+    128,
+    144,
+    160,
+    192,
+    224,
+    256,
+    320,
+    384,
+    448,
+    512,
+    640,
+    768,
+    1024,
+)
+WIDEST = _LADDER[-1]
+_RECALL = 0.95  # what the breadth of a walk is chosen for, of so many neighbours
+_NEIGHBOURS = 10
+_MEASURED = 1024  # nodes that the choice is measured by
 
 Vectors = Callable[[int], Iterator[np.ndarray]]  # those of every so many nodes, some at a time
 
@@ -128,21 +153,69 @@ class Walker:
         self._arrays = replace(nodes, codes=codes, line=line).arrays()
         self._named = np.zeros(0), np.zeros(0)  # as in the last search: the same until rows change
 
-    def nearest(self, queries: Queries, k: int, first: np.ndarray, breadth: int) -> Found:
-        """Return the k nearest nodes of each query as :func:`nearest_nodes` does, nearly."""
+    def nearest(
+        self,
+        queries: Queries,
+        k: int,
+        first: np.ndarray,
+        breadth: int,
+        own: np.ndarray | None = None,
+    ) -> Found:
+        """Return the k nearest nodes of each query as :func:`nearest_nodes` does, nearly.
+
+        ``own`` says which node of the graph each query is: the walk goes as if it were not there.
+        """
         from tabweave.search.kernels import walk
 
         graph, arrays = self.graph, self._arrays
         way = graph.links, graph.offsets, graph.levels, graph.entry, graph.top, breadth
-        if self._named[0] is not first:
-            self._named = first, first[graph.order]
-        mine = self._named[1]
+        named = self._named
+        if named[0] is not first:
+            named = self._named = first, first[graph.order]
+        mine = named[1]  # not self's: another thread may ask by another filter
+        own = np.full(len(queries), -1) if own is None else np.argsort(graph.order)[own]
         found = queries.search(
-            k, lambda _, asked, *to: walk(asked, arrays, mine, way, *to), _QUERIES
+            k, lambda some, asked, *to: walk(asked, arrays, mine, way, own[some], *to), _QUERIES
         )
         if graph.n_nodes == len(first):
             return found
         return merge(found, nearest_nodes(self.nodes, queries, k, first, graph.n_nodes), k)
+
+    def sample(self) -> np.ndarray:
+        """Return the nodes that :meth:`choose_breadth` asks about, always the same ones."""
+        others = np.delete(np.arange(self.graph.n_nodes), self.graph.order[self.graph.entry])
+        n = min(len(others), _MEASURED)
+        return np.sort(np.random.default_rng(0).choice(others, n, replace=False))
+
+    def choose_breadth(self, queries: Queries, own: np.ndarray) -> tuple[int, float]:
+        """Return the smallest breadth whose walks find enough, and the recall they have.
+
+        Nodes of the graph are looked for as if they were not in it: an answer counts if it is no
+        farther than the 10th true neighbour. Recall is to be 0.95 by two standard errors; where no
+        breadth of the ladder reaches that, the widest is returned. Costs a scan and at
+        most six walks for each of at most 1,024 nodes.
+        """
+        k = min(_NEIGHBOURS, len(own))
+        if not k:
+            return _LADDER[0], 1.0
+        inside = np.arange(len(self.nodes))
+        inside[self.graph.n_nodes :] = -1  # those that came later are compared one by one
+        summed, found = nearest_nodes(self.nodes, queries, k + 1, inside)
+        summed[found == own[:, None]] = np.inf
+        farthest = np.sort(summed, axis=1)[:, k - 1 : k] * (1 + 1e-9)
+
+        def measure(breadth: int) -> tuple[bool, float]:
+            hits = self.nearest(queries, k, inside, breadth, own)[0] <= farthest
+            shares = hits.mean(axis=1)
+            recall, error = float(shares.mean()), float(shares.std() / np.sqrt(len(shares)))
+            return recall - 2 * error >= _RECALL, recall
+
+        low, high, recalls = 0, len(_LADDER) - 1, {}  # the answer lies between low and high
+        while low < high:
+            middle = (low + high) // 2
+            enough, recalls[middle] = measure(_LADDER[middle])
+            low, high = (low, middle) if enough else (middle + 1, high)
+        return _LADDER[low], recalls[low] if low in recalls else measure(_LADDER[low])[1]
 
 
 class Flat:

@@ -1,4 +1,4 @@
-"""Compiled loops of the search. Importing this module loads numba.
+"""Compiled loops of the search.
 
 Queries are compared with *nodes*, distinct rows that each stand for one row or more. A distance is
 a sum over groups of columns, one lookup each, and over coordinates; the order of adding is the same
@@ -17,7 +17,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from tabweave._compat import njit
 
 _TILE = 4096  # nodes compared at a time: their distances (32 KB) stay in the caches
 NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found
@@ -235,8 +236,8 @@ def _distance(joint, starts, code, point, line, power):
 
 
 @njit(nogil=True, cache=True)
-def _descend(joint, starts, codes, point, line, power, links, offsets, levels, entry, top):
-    """Walk to the nearest node on each coarse level; return it and its distance."""
+def _descend(joint, starts, codes, point, line, power, links, offsets, levels, entry, top, own):
+    """Walk to the nearest node on each coarse level but ``own``; return it and its distance."""
     best = entry
     nearest = _distance(joint, starts, codes[best], point, line[best], power)
     for level in range(top, 0, -1):
@@ -248,6 +249,8 @@ def _descend(joint, starts, codes, point, line, power, links, offsets, levels, e
                 j = links[p]
                 if j < 0:
                     break
+                if j == own:
+                    continue
                 distance = _distance(joint, starts, codes[j], point, line[j], power)
                 if distance < nearest or (distance == nearest and j < best):
                     best, nearest, moved = j, distance, True
@@ -284,14 +287,30 @@ def _unseen(links, begin, end, seen, near):
 
 @njit(nogil=True, cache=True)
 def _wander(
-    joint, starts, codes, point, line, power, first, graph, pool, nodes, open_, seen, found, rows
+    joint,
+    starts,
+    codes,
+    point,
+    line,
+    power,
+    first,
+    graph,
+    own,
+    pool,
+    nodes,
+    open_,
+    seen,
+    found,
+    rows,
 ):
     """Walk for one query: always on from the nearest node in sight that was not left yet."""
     links, begins, levels, entry, top, breadth = graph
     near, distance = np.empty(levels[1], np.int64), np.empty(levels[1])
     j, nearest = _descend(
-        joint, starts, codes, point, line, power, links, begins, levels, entry, top
+        joint, starts, codes, point, line, power, links, begins, levels, entry, top, own
     )
+    if own >= 0:
+        seen[own >> 6] |= np.uint64(1) << np.uint64(own & 63)
     seen[j >> 6] |= np.uint64(1) << np.uint64(j & 63)
     at, size = _insert(pool, nodes, open_, 0, nearest, j)
     _offer(found, rows, nearest, first[j])
@@ -314,12 +333,13 @@ def _wander(
 
 
 @njit(nogil=True, cache=True)
-def walk(asked, nodes, first, graph, out, rows):
+def walk(asked, nodes, first, graph, own, out, rows):
     """Find the k nearest nodes of each query as far as a walk of some breadth meets them.
 
     As :func:`scan`, but ``codes`` and ``line`` have a row for each node, and sums are compared.
     ``graph`` is (links, offsets, levels, entry, top, breadth): node i links to ``links[offsets[i] +
-    levels[l] : offsets[i] + levels[l + 1]]`` on level l, -1 after the last.
+    levels[l] : offsets[i] + levels[l + 1]]`` on level l, -1 after the last. ``own`` is the node
+    that each query is, neither found nor passed, as if it were not there; -1 if it is none.
     """
     values, points = asked
     groups, offsets, widths, starts, codes, line, power, _ = nodes
@@ -333,7 +353,7 @@ def walk(asked, nodes, first, graph, out, rows):
         seen[:] = 0
         _clear(out[i], rows[i])
         space = joint, starts, codes, points[i], line, power
-        _wander(*space, first, graph, pool, kept, open_, seen, out[i], rows[i])
+        _wander(*space, first, graph, own[i], pool, kept, open_, seen, out[i], rows[i])
         _in_order(out[i], rows[i])
 
 
@@ -436,3 +456,27 @@ def share_votes(votes):
             total += votes[i, c]
         for c in range(votes.shape[1]):
             votes[i, c] /= total
+
+
+# -- rows of codes, compared by tables -----------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def nearest_codes(asked, stored, tables, starts, widths, out, rows):
+    """Find the nearest stored rows of each row asked; a distance is a sum of table entries.
+
+    Codes lie column by column; entry (v, w) of column a is at ``starts[a] + v * widths[a] + w``.
+    """
+    n_columns, n_rows = stored.shape
+    total = np.empty(n_rows, np.float32)
+    for i in range(asked.shape[1]):
+        total[:] = 0
+        for a in range(n_columns):
+            line = starts[a] + asked[a, i] * widths[a]
+            codes = stored[a]
+            for j in range(n_rows):
+                total[j] += tables[line + codes[j]]
+        _clear(out[i], rows[i])
+        for j in range(n_rows):
+            _offer(out[i], rows[i], total[j], j)
+        _in_order(out[i], rows[i])

@@ -1,6 +1,6 @@
 """Many sources: tables and graphs about the same things, learned from together."""
 
-from tabweave.sources.coca.coca import CoCA
+from tabweave.sources.coca import CoCA
 from tabweave.sources.container import Sources
 from tabweave.sources.gbc.gbc import GBCClassifier, GBCRegressor
 from tabweave.sources.hemap.hemap import HeMap

@@ -127,6 +127,18 @@ def test_principal_axes_keep_what_varies_most(folder):
     np.testing.assert_allclose(np.cov(found.T), np.diag(values[:2]), atol=1e-9)
 
 
+@pytest.mark.parametrize("method", ["auto", "onehot", "ckml"])
+def test_principal_axes_are_saved_with_the_model(folder, method):
+    told = ("embed", "titanic.csv", "-m", method, "--dims", "2", "--save", "m", "-o", "v.csv")
+    assert called(*told, cwd=folder).code == 0
+    few = called("embed", "even.csv", "--model", "m", "-o", "w.csv", "--keep", "fate", cwd=folder)
+    assert few.code == 0, few.err
+    assert tabweave.load(folder / "m").transform(read(str(folder / "even.csv"))).shape[1] == 2
+    sql = called("export", "m", "--sql", cwd=folder)
+    assert sql.code == 0 and sql.out.count(" AS ") >= 2
+    assert called("embed", "odd.csv", "--model", "m", "--dims", "2", cwd=folder).code == 2
+
+
 def test_columns_are_read_as_declared(folder):
     (folder / "zip.csv").write_text(
         "zip,grade,tags,n\n007,low,a b,1\n7,high,b,2\n007,mid,a,3\n08,low,c a,4\n"

@@ -83,7 +83,25 @@ def test_policy_allows_just_what_is_on_the_page(description):
 
 def test_every_static_file_is_used():
     folder = {p.name for p in (_page.files("tabweave.apps.report") / "static").iterdir()}
-    assert folder == {*_page.SCRIPTS, *_page.STYLES, "page.html"}
+    assert folder == {*_page.SCRIPTS, *_page.STYLES, "page.html", "widget.js"}
+
+
+@pytest.mark.parametrize("room", ["report", "studio"])
+def test_scripts_use_what_they_define(room):
+    """A name that no script defines stops the page; seen without a browser."""
+    folders = [_page.files(f"tabweave.apps.{name}") / "static" for name in {"report", room}]
+    code = "\n".join(
+        p.read_text("utf-8") for folder in folders for p in folder.iterdir() if p.suffix == ".js"
+    )
+    for owner in {"tabweave", room} & {"tabweave", "studio"}:
+        first = re.search(rf"const {owner} = \{{(.*?)\}};", code, re.S).group(1)
+        known = set(re.findall(r"^\s*(\w+):|[ {,](\w+): ", first, re.M))
+        known = {a or b for a, b in known} | set(re.findall(rf"\b{owner}\.(\w+) = ", code))
+        known |= set(re.findall(r"Object\.assign\(studio, \{ ([\w, :\[\]]+) \}", code)) and set(
+            re.findall(r"\w+", " ".join(re.findall(r"Object\.assign\(studio, \{([^}]*)\}", code)))
+        )
+        used = set(re.findall(rf"\b{owner}\.(\w+)", code))
+        assert used <= known, used - known
 
 
 def luminance(colour):
@@ -102,7 +120,7 @@ def test_text_stands_out_in_both_themes(theme):
     style = _page._read("style.css")
     blocks = [
         dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6})", b))
-        for b in re.findall(r":root \{(.*?)\}", style, re.S)
+        for b in re.findall(r":root, :host \{(.*?)\}", style, re.S)
     ]
     colours = blocks[theme]
     for text in ("ink", "quiet", "accent", "alert"):
@@ -140,8 +158,8 @@ def test_text_no_encoding_knows_is_still_written(tmp_path):
     assert "\\ud800" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-def test_room_has_three_doors():
-    assert room.__all__ == ["describe", "page", "report"]
+def test_room_has_four_doors():
+    assert room.__all__ == ["describe", "map_widget", "page", "report"]
 
 
 # -- values as people read them ------------------------------------------------------------------

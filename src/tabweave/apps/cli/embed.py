@@ -12,11 +12,11 @@ import typer
 from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, note
 from tabweave.apps.cli.app import columns as app_columns
 from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
-from tabweave.apps.cli.job import Job, listed, load_model, projected, takes_job
-from tabweave.apps.cli.show import as_json, emit, number, say
+from tabweave.apps.cli.job import Job, listed, load_model, takes_job
+from tabweave.apps.cli.show import as_json, emit, number, plural, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.methods import offered
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 
 _PREVIEW = 8  # rows and dimensions shown where nothing was asked to be written
 
@@ -40,7 +40,14 @@ def embed(
     save: Annotated[
         Path | None, typer.Option(help="Save what was learned, for --model and 'tabweave export'.")
     ] = None,
-    dims: Annotated[int | None, typer.Option(min=1, help="Keep this many principal axes.")] = None,
+    dims: Annotated[
+        int | None,
+        typer.Option(min=1, help="Keep this many principal components, also in what is saved."),
+    ] = None,
+    vector: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Write whole vectors as one column of this name."),
+    ] = None,
     form: Format = None,
     force: Force = False,
     json: Json = False,
@@ -49,17 +56,19 @@ def embed(
     piped = is_stdout(output)
     if json and piped:
         raise Misuse("--json prints a summary; give the vectors a file with --output")
-    output_format(output, form)
+    if output_format(output, form) in ("csv", "tsv") and vector is not None:
+        raise Misuse("--vector is for files that hold lists: .parquet, .arrow, .json or .jsonl")
     check_output(output, force)
     check_output(save, force)
-    with replace(job, keep=listed(keep)).opened() as job:
-        embedder, n_rows, n_dims = _embedded(job, output, form, dims)
+    with replace(job, keep=listed(keep), n_components=dims).opened() as job:
+        embedder, n_rows, n_dims = _embedded(job, output, form, vector)
         if save is not None:
             embedder.save(save)
     result = {
         "rows": n_rows,
         "columns": len(embedder.schema_),
         "dimensions": n_dims,
+        "aside": {column.name: column.why for column in embedder.schema_.aside},
         "method": job.method if job.model is None else str(job.model),
         "output": None if piped else str(output),
         "model": None if save is None else str(save),
@@ -68,30 +77,32 @@ def embed(
         as_json(result)
     elif not piped:
         say(
-            "{rows:,} rows × {columns} columns → {dimensions} dimensions by {method}, written to "
+            "{n} × {wide} → {dims} by {method}, written to "
             "[bold]{output}[/]" + ("; model in [bold]{model}[/]" if save else ""),
+            n=plural(n_rows, "row"),
+            wide=plural(len(embedder.schema_), "column"),
+            dims=plural(n_dims, "dimension"),
             **result,
         )
 
 
 def _embedded(
-    job: Job, output: Path | None, form: str | None, dims: int | None
+    job: Job, output: Path | None, form: str | None, vector: str | None
 ) -> tuple[Any, int, int]:
     """Learn and write; return the embedder, and how many rows and dimensions there are."""
     shown = output is None and sys.stdout.isatty()
-    embedder = None if shown or dims is not None else job.learned_from_counts()
-    whole: Any = embedder
+    embedder = None if shown else job.learned_from_counts()
     if embedder is None:
         embedder, _, table = job.learned(keep_map=True)
-        whole = embedder if dims is None else projected(embedder, table, dims, "axis")
-    n_dims = len(whole.get_feature_names_out())
-    if dims is not None and n_dims < dims:
-        note(f"warning: the rows vary along {n_dims} axes only, fewer than {dims}")
+    n_dims = len(embedder.get_feature_names_out())
+    if job.n_components is not None and n_dims < job.n_components:
+        note(f"warning: the rows vary along {n_dims} axes only, fewer than {job.n_components}")
     if shown:
-        _preview(whole, table)
+        _preview(embedder, table)
         return embedder, table.n_rows, n_dims
     beside = dict.fromkeys([*job.keep, *filter(None, [job.target])])
-    n_rows = write_rows(whole, job.to_write(), output, keep=list(beside), form=form)
+    kept = list(beside)
+    n_rows = write_rows(embedder, job.to_write(), output, keep=kept, form=form, vector=vector)
     return embedder, n_rows, n_dims
 
 

@@ -11,10 +11,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from tabweave._compat import require
 from tabweave.apps.cli.app import FORMATS, Misuse
 from tabweave.apps.cli.show import progress
-from tabweave.io.atomic import replacing
-from tabweave.io.text import sql_text
+from tabweave.io.files import replacing, sql_text
 
 _QUERIES = ("select", "with", "from", "values", "pivot", "unpivot", "describe", "summarize")
 _SUFFIXES = {".ndjson": "jsonl", ".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}
@@ -119,6 +119,7 @@ def write_rows(
     *,
     keep: Sequence[str],
     form: str | None,
+    vector: str | None = None,
 ) -> int:
     """Transform a source into a file or, if there is none or it is -, standard output.
 
@@ -129,7 +130,7 @@ def write_rows(
     kind = output_format(output, form)
     direct = ("csv", "arrow", "parquet") if has_arrow() else ("arrow", "csv")
     with _target(output) as path, progress() as show:
-        options: dict[str, Any] = {"keep": list(keep), "progress": show}
+        options: dict[str, Any] = {"keep": list(keep), "vector": vector, "progress": show}
         if kind in direct:
             return transform(embedder, source, path, format=kind, **options)
         with tempfile.TemporaryDirectory(prefix=".tabweave-", dir=path.parent) as folder:
@@ -156,8 +157,7 @@ def _target(output: Path | None) -> Iterator[Path]:
 
 def _convert(rows: Path, path: Path, kind: str) -> None:
     """Write a file anew in another format, through DuckDB."""
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     how = {
         "tsv": "FORMAT csv, DELIMITER '\t', HEADER",
         "json": "FORMAT json, ARRAY true",

@@ -11,9 +11,9 @@ import typer
 from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, note
 from tabweave.apps.cli.files import check_output, is_stdout, located
 from tabweave.apps.cli.job import Job, Rows, listed, takes_job
-from tabweave.apps.cli.show import as_json, cell, emit, progress, say
+from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say
 from tabweave.apps.cli.show import table as show_table
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 
 CHANGED = 3  # exit code under --check
 
@@ -35,7 +35,7 @@ def report(
     if not json:
         check_output(output, force)
     with job.opened() as job, progress() as show:
-        table = job.table(job.rows(), with_target=True)
+        table = job.table(job.rows(), with_target=True, rules="all")
         found = describe(
             table, target=job.target, method=job.method, random_state=job.seed, progress=show
         )
@@ -49,9 +49,9 @@ def report(
     with replacing(output) as part:
         part.write_text(text, encoding="utf-8")
     say(
-        "{rows:,} rows × {columns} columns described in [bold]{output}[/]",
-        rows=table.n_rows,
-        columns=len(table.schema),
+        "{rows} × {columns} described in [bold]{output}[/]",
+        rows=plural(table.n_rows, "row"),
+        columns=plural(len(table.schema), "column"),
         output=str(output),
     )
 

@@ -18,7 +18,7 @@ tabweave.sections.push({
         group.target.length ? tabweave.el("p", { class: "small" }, tabweave.el("b", {}, tabweave.value(d.target)), ": ",
           group.target.map((v, j) => [j ? ", " : "", tabweave.value(v.value), ` ${tabweave.percent(v.share)} (${v.lift.toFixed(1)}×)`])) : null,
         group.values.length
-          ? tabweave.rows.table(`Values over-represented in cluster ${tabweave.letter(i)}`, heads, group.values.map((v) => [
+          ? tabweave.table(`Values over-represented in cluster ${tabweave.letter(i)}`, heads, group.values.map((v) => [
             [tabweave.el("span", { class: "quiet" }, tabweave.value(v.column)), " ", tabweave.value(v.value)],
             [tabweave.el("span", { title: tabweave.plural(v.count, "row") }, tabweave.percent(v.share)), tabweave.bar(v.share, v.overall)],
             tabweave.percent(v.overall), `${v.lift.toFixed(v.lift < 10 ? 1 : 0)}×`]), { classes: "over" })
@@ -62,7 +62,7 @@ tabweave.neighbours = (d, row) => {
       tabweave.el("h3", {}, `Row ${tabweave.whole(other.row)} `,
         tabweave.el("span", { class: "quiet" }, `distance ${tabweave.number(other.distance)}`), copies(other.copies, "like it")),
       target(other),
-      apart.length ? tabweave.rows.table(`Why row ${other.row} is not nearer`, heads, apart.slice(0, 8).map((i) => [
+      apart.length ? tabweave.table(`Why row ${other.row} is not nearer`, heads, apart.slice(0, 8).map((i) => [
         tabweave.value(names[i]), tabweave.value(row.cells[i]), tabweave.value(other.cells[i]),
         [tabweave.percent(Math.max(0, other.shares[i])), tabweave.bar(other.shares[i])]]), { classes: "why" }) : null,
       tabweave.el("p", { class: "quiet small" }, apart.length > 8 ? `And ${apart.length - 8} more columns, each a smaller part. ` : null, same));

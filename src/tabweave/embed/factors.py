@@ -1,0 +1,826 @@
+"""MCA, CA, FAMD, MFA: the factorial maps of categories, of mixed tables and of groups of columns.
+
+The pair counts of a table are its Burt matrix, so what other packages find by decomposing the n × V
+indicator matrix follows from V × V counts: exactly, at a cost that does not depend on the number of
+rows, in chunks, and with rows taken away again. A row is the sum of its values' coordinates.
+
+[Benzécri 1973, 1979; Greenacre 1984, 1993; Pagès 2004 (FAMD); Escofier and Pagès 1994 (MFA)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+
+from tabweave._compat import Interval, StrOptions, require
+from tabweave.base import Embedder, Estimator, ValueEmbedder, require_rows
+from tabweave.blocks.block import Block, Summed
+from tabweave.blocks.numbers import Curves
+from tabweave.blocks.value_tables import ValueTables
+from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import check_no_sets
+from tabweave.counts.spectra import CrossMoments, fix_signs
+from tabweave.embed.register import embedder
+from tabweave.io.register import storable
+from tabweave.rows.table import Codes, Numbers, Schema, Table
+from tabweave.rows.vocabulary import Label
+
+_DENSE = 2048  # features up to which all eigenvalues are found at once
+_FLAT = 1e-12  # share of the largest eigenvalue below which an axis is rounding
+
+
+class Factorial:
+    """What MCA, FAMD and MFA have in common: axes, and what columns and rows are on them."""
+
+    axes_: Axes
+    _principal: ClassVar[bool] = False  # whether values are scaled as rows are, or lie among them
+
+    @property
+    def eigenvalues_(self) -> np.ndarray:
+        """The variance of the rows along each axis."""
+        return self.axes_.eigenvalues
+
+    @property
+    def total_inertia_(self) -> float:
+        """The variance of the rows in all directions together."""
+        return self.axes_.total
+
+    @property
+    def explained_inertia_ratio_(self) -> np.ndarray:
+        """The share of each axis in the inertia, by the correction that was asked for."""
+        return self.axes_.ratio
+
+    def column_coordinates(self) -> Any:
+        """Return where values and numeric columns lie on the axes, as a pandas frame.
+
+        A number's coordinate is its correlation with the axis. A value's is the mean of the rows
+        that have it; in MCA divided by the root of the eigenvalue (principal coordinates).
+        """
+        axes = self._axes()
+        return self._framed(axes.labels, axes.coordinates(self._principal))
+
+    def column_contributions(self) -> Any:
+        """Return the share of each value and numeric column in the variance of each axis."""
+        axes = self._axes()
+        return self._framed(axes.labels, axes.vectors**2)
+
+    def column_cosines(self) -> Any:
+        """Return cos²: how much of what is known of a value or number the axis shows."""
+        axes = self._axes()
+        return self._framed(axes.labels, axes.cosines(self._principal))
+
+    def row_contributions(self, X: Any) -> np.ndarray:
+        """Return the share of each row of X in the variance of each axis, one of n of fit."""
+        f = self.transform(X)  # type: ignore[attr-defined]
+        return f**2 / (self.eigenvalues_ * float(self.counts_.n))  # type: ignore[attr-defined]
+
+    def row_cosines(self, X: Any) -> np.ndarray:
+        """Return cos²: how much of a row's distance from the centre each axis shows."""
+        f = self.transform(X)  # type: ignore[attr-defined]
+        length = self._lengths(self._read_fitted(X))  # type: ignore[attr-defined]
+        return f**2 / np.where(length > 0, length, 1)[:, None]
+
+    def supplementary(self, X: Any, columns: Any) -> Any:
+        """Return where columns that took no part lie on the axes, as a pandas frame.
+
+        Parameters
+        ----------
+        X : what ``transform`` takes
+            The rows.
+        columns : frame, array or mapping of columns
+            Other columns of the same rows; numbers by correlation, values as in
+            :meth:`column_coordinates`.
+
+        Examples
+        --------
+        >>> from tabweave import MCA
+        >>> rows = {"sky": ["sun", "sun", "rain", "rain"], "hat": ["yes", "no", "no", "no"]}
+        >>> more = {"mood": ["good", "good", "bad", "bad"]}
+        >>> MCA(1).fit(rows).supplementary(rows, more)["dim0"].round(2).to_dict()
+        {('mood', 'bad'): -0.89, ('mood', 'good'): 0.89}
+        """
+        f = self.transform(X)  # type: ignore[attr-defined]
+        more = Table.of(columns)
+        if more.n_rows != len(f):
+            raise ValueError(f"expected columns of {len(f)} rows as in X, got {more.n_rows}")
+        labels, found = [], [np.zeros((0, f.shape[1]))]
+        scale = np.sqrt(self.eigenvalues_) if self._principal else 1.0
+        for column, data in more:
+            if isinstance(data, Numbers):
+                labels.append((column.name, None))
+                found.append(_correlations(data.values, f)[None, :])
+            elif isinstance(data, Codes):
+                met = np.bincount(data.codes, minlength=len(data.labels))
+                kept = np.flatnonzero(met)
+                sums = np.stack([np.bincount(data.codes, own, len(met)) for own in f.T], axis=1)
+                labels += [(column.name, data.labels[i]) for i in kept]
+                found.append(sums[kept] / met[kept, None] / scale)
+            else:
+                raise ValueError(f"column {column.name!r} holds sets; give single values")
+        return self._framed(labels, np.vstack(found)).sort_index(level=0, sort_remaining=True)
+
+    def _lengths(self, table: Table) -> np.ndarray:
+        """Return the squared distance of each row from the centre, in all directions."""
+        axes, counts = self.axes_, self.counts_  # type: ignore[attr-defined]
+        valued = ~np.isnan(axes.share)
+        square = axes.scale[valued] ** 2 * (1 / axes.share[valued] - 1)
+        out = np.zeros(table.n_rows)
+        for a, codes in enumerate(counts.vocabulary.codes(table)):
+            out += np.append(square[counts.span(a)], 0.0)[codes]
+        moments = vars(self).get("moments_")
+        if moments is not None and moments.names:
+            mean, deviation = standard(moments, counts.n)
+            for j, name in enumerate(moments.names):
+                if deviation[j] > 0:
+                    z = axes.scale[~valued][j] * (table[name].values - mean[j]) / deviation[j]
+                    out += np.where(np.isnan(z), 0, z) ** 2
+        return out
+
+    def _axes(self) -> Axes:
+        self.learn()  # type: ignore[attr-defined]
+        return self.axes_
+
+    def _framed(self, labels: Sequence[tuple[str, Label]], values: np.ndarray) -> Any:
+        pandas = require("pandas", "frames")
+        index = pandas.MultiIndex.from_tuples(labels, names=["column", "value"])
+        names = [f"dim{k}" for k in range(values.shape[1])]
+        return pandas.DataFrame(values, index=index, columns=names)
+
+
+@embedder(
+    "mca",
+    "multiple correspondence analysis: the axes in which rows of categories differ most",
+    "Benzécri 1973; Greenacre 1984",
+    page="factors",
+)
+class MCA(Factorial, ValueEmbedder):
+    """Multiple correspondence analysis, from pair counts: exact at any number of rows.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of axes; fewer if the table has fewer.
+    correction : {"benzecri", "greenacre"}, optional
+        How eigenvalues and their shares are corrected for the trivial part of the Burt matrix;
+        coordinates are as without it.
+    schema, unknown, dtype
+        As in :class:`~tabweave.OneHot`.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray
+        The variance of the rows along each axis.
+    corrected_eigenvalues_ : ndarray
+        The same, corrected; 0 for axes at or below 1/K, K the number of columns.
+    total_inertia_, explained_inertia_ratio_ : float, ndarray
+        The inertia of all axes, and the share of each kept one in it (corrected, if asked for).
+    tables_ : ValueTables
+        The coordinates of the values; a row is their sum.
+    counts_ : Counts
+        The Burt matrix, which is all that was kept.
+
+    Notes
+    -----
+    With pair counts C, value counts c and K columns, axes are eigenvectors u of
+    ``(C_vw - c_v c_w / n) / (K √(c_v c_w))``. A row lies at the sum of ``u_v √(n / (K c_v))`` over
+    its values, a value at ``u_v √(λ K n / c_v)``. Benzécri: ``(K/(K-1))² (λ - 1/K)²`` for λ > 1/K,
+    as shares of their sum; Greenacre: as shares of ``K/(K-1) (Σλ² - (V - K)/K²)``. Missing is a
+    value of its own; an unknown value lies at the centre. With more than 2,048 values the leading
+    axes are found by Lanczos iteration on the sparse counts.
+
+    Examples
+    --------
+    >>> from tabweave import MCA
+    >>> rows = {"sky": ["sun", "sun", "rain", "rain"], "hat": ["yes", "no", "no", "no"]}
+    >>> model = MCA(1).fit(rows)
+    >>> model.eigenvalues_.round(3).tolist(), model.transform(rows).round(2).ravel().tolist()
+    ([0.789], [1.37, 0.21, -0.79, -0.79])
+    >>> model.column_coordinates().round(2)["dim0"].to_dict()[("hat", "yes")]
+    1.54
+    """
+
+    _principal: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ValueEmbedder._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "correction": [StrOptions({"benzecri", "greenacre"}), None],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        correction: str | None = None,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+        self.correction = correction
+        self.n_components = n_components
+
+    def forget(self, X: Any) -> Self:
+        """Take rows away, as if they had never been counted."""
+        table = self._read_fitted(X)
+        return self._hold(self.counts_ - Counts.of(table))
+
+    def _learn(self, counts: Counts) -> ValueTables:
+        check_no_sets(counts, "MCA")
+        k = max(len(counts.names), 1)
+        features = Features.of(counts, None, np.full(len(counts.names), 1 / np.sqrt(k)))
+        axes = features.axes(int(self.n_components))
+        self.corrected_eigenvalues_ = benzecri(axes.eigenvalues, k)
+        if self.correction == "benzecri":
+            every = features.eigenvalues()
+            ratio = _share(self.corrected_eigenvalues_, benzecri(every, k).sum())
+            axes = replace(axes, ratio=ratio)
+        elif self.correction == "greenacre":
+            total = greenacre_total(features.frobenius(), k, counts.vocabulary.n_values)
+            axes = replace(axes, ratio=_share(self.corrected_eigenvalues_, total))
+        self.axes_ = axes
+        return ValueTables.from_features(axes.tables(counts), counts, combine="sum")
+
+
+@embedder(
+    "famd",
+    "factor analysis of mixed data: MCA and PCA in one, a column counting as a column",
+    "Pagès 2004",
+    reads="mixed",
+    page="factors",
+)
+class FAMD(Factorial, Embedder):
+    """Factor analysis of mixed data, from counts and moments.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of axes; fewer if the table has fewer.
+    schema, unknown, dtype
+        As in :class:`~tabweave.Weave`.
+
+    Attributes
+    ----------
+    eigenvalues_, total_inertia_, explained_inertia_ratio_
+        The variance of the rows along each axis and in all, and the share of each axis.
+    counts_, moments_ : Counts, CrossMoments
+        What was seen: pair counts, and sums of numbers and of their products.
+
+    Notes
+    -----
+    The principal components of standardised numbers and of indicators divided by the root of their
+    share. A missing number lies at the mean of its column, a missing category is a value of its
+    own. Ordinal columns are read as categories.
+
+    Examples
+    --------
+    >>> from tabweave import FAMD
+    >>> rows = {"job": ["cook", "clerk", "clerk", "judge"], "age": [25.0, 61.0, 44.0, 60.0]}
+    >>> model = FAMD(2).fit(rows)
+    >>> model.transform(rows).shape, model.explained_inertia_ratio_.round(2).tolist()
+    ((4, 2), [0.64, 0.33])
+    >>> model.column_coordinates().loc["age"].round(2).values.tolist()
+    [[0.98, 0.0]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Embedder._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+        self.n_components = n_components
+
+    moments_: CrossMoments
+    tables_: ValueTables
+    numbers_: Curves | None
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from rows; ``y`` is ignored, a source is read into memory."""
+        self.__dict__.pop("counts_", None)
+        return self.partial_fit(X).learn()
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add rows to what was seen so far; nothing is learned yet."""
+        self._validate_params()
+        if "counts_" not in vars(self):
+            table = self._read(X, Schema.of(self.schema))
+            require_rows(table)
+            self.moments_ = CrossMoments.of(table)
+            return self._start(Counts.of(table), table.schema)
+        table = self._read_fitted(X)
+        self.moments_ = self.moments_ + CrossMoments.of(table, self.moments_)
+        return self._hold(self.counts_ + Counts.of(table))
+
+    def forget(self, X: Any) -> Self:
+        """Take rows away, as if they had never been counted."""
+        table = self._read_fitted(X)
+        self.moments_ = self.moments_ - CrossMoments.of(table, self.moments_)
+        return self._hold(self.counts_ - Counts.of(table))
+
+    def _learn_all(self) -> None:
+        counts = self.counts_
+        check_no_sets(counts, type(self).__name__)
+        features = self._weighted(Features.of(counts, self.moments_))
+        self.axes_ = features.axes(int(self.n_components))
+        valued = counts.select([c.name for c in self.schema_.categorical])
+        tables = self.axes_.tables(valued)
+        self.tables_ = ValueTables.from_features(tables, valued, combine="sum")
+        self.numbers_ = self.axes_.curves(self.moments_, counts.n)
+
+    def _weighted(self, features: Features) -> Features:
+        """Return the features with the weights of their columns."""
+        return features
+
+    @property
+    def blocks_(self) -> Block:
+        """Tables and numbers, summed."""
+        if self.numbers_ is None:
+            return self.tables_
+        parts: list[Block] = [self.tables_] if self.tables_.tables else []
+        return Summed([*parts, *self.numbers_.parts()])
+
+
+@embedder(
+    "mfa",
+    "multiple factor analysis: groups of columns that count alike",
+    "Escofier and Pagès 1994",
+    reads="mixed",
+    offered="python",
+    page="factors",
+)
+class MFA(FAMD):
+    """Multiple factor analysis: groups of columns, each divided by its own first eigenvalue.
+
+    Parameters
+    ----------
+    groups : mapping of name to list of columns, optional
+        The groups, of categories, numbers or both; each column in one of them. By default the
+        numbers are one and the categories another.
+    n_components : int, default=2
+        Number of axes; fewer if the table has fewer.
+    schema, unknown, dtype
+        As in :class:`~tabweave.Weave`.
+
+    Attributes
+    ----------
+    group_eigenvalues_ : dict of str to float
+        The first eigenvalue of each group on its own.
+    eigenvalues_, total_inertia_, explained_inertia_ratio_
+        As in :class:`FAMD`.
+
+    Examples
+    --------
+    >>> from tabweave import MFA
+    >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, 60.0],
+    ...         "pay": [20.0, 24.0, 30.0, 80.0]}
+    >>> model = MFA({"who": ["job", "age"], "pay": ["pay"]}).fit(rows)
+    >>> {name: round(value, 2) for name, value in model.group_eigenvalues_.items()}
+    {'who': 1.99, 'pay': 1.0}
+    >>> model.group_coordinates(rows)["pay"].shape
+    (4, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **FAMD._parameter_constraints,
+        "groups": [Mapping, None],
+    }
+
+    def __init__(
+        self,
+        groups: Any = None,
+        n_components: int = 2,
+        *,
+        schema: Any = None,
+        unknown: str = "centroid",
+        dtype: str = "float64",
+    ) -> None:
+        super().__init__(n_components, schema=schema, unknown=unknown, dtype=dtype)
+        self.groups = groups
+
+    def group_coordinates(self, X: Any) -> dict[str, np.ndarray]:
+        """Return the rows as each group alone sees them; their mean is ``transform``."""
+        self.learn()
+        own, groups = self._split(X), self._groups()
+        return {name: len(groups) * sum(own[c] for c in group) for name, group in groups.items()}
+
+    def _split(self, X: Any) -> dict[str, np.ndarray]:
+        """Return what each column adds to the rows."""
+        table = self._read_asked(X)
+        parts = self.tables_.split(table) if self.tables_.tables else {}
+        return parts | ({} if self.numbers_ is None else self.numbers_.split(table))
+
+    def _groups(self) -> dict[str, list[str]]:
+        names = self.schema_.names
+        if self.groups is None:
+            numbers = [c.name for c in self.schema_.numeric]
+            others = [name for name in names if name not in numbers]
+            both = {"categories": others, "numbers": numbers}
+            return {name: group for name, group in both.items() if group}
+        groups = {str(name): list(group) for name, group in self.groups.items()}
+        listed = [column for group in groups.values() for column in group]
+        if sorted(listed) != sorted(names) or not all(groups.values()):
+            raise ValueError(
+                f"expected groups that have each of the columns {names} once, got {groups}"
+            )
+        return groups
+
+    def _weighted(self, features: Features) -> Features:
+        scale = np.ones(len(features.columns))
+        self.group_eigenvalues_: dict[str, float] = {}
+        for name, group in self._groups().items():
+            own = np.isin(features.columns, group)
+            first = features.only(own).eigenvalues(1).max(initial=0.0)
+            self.group_eigenvalues_[name] = float(first)
+            scale[own] = 1 / np.sqrt(first) if first > 0 else 0.0
+        return features.scaled(scale)
+
+
+@embedder(
+    "ca",
+    "correspondence analysis of a table of counts",
+    "Benzécri 1973; Greenacre 1984",
+    reads="numbers",
+    offered="python",
+    page="factors",
+)
+class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Correspondence analysis of a two-way table of counts.
+
+    Rows of the table are seen once and add up, so a table may be longer than memory.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of axes; fewer if the table has fewer.
+
+    Attributes
+    ----------
+    eigenvalues_, total_inertia_, explained_inertia_ratio_
+        The principal inertias, their sum over all axes, and the share of each. The sum times the
+        total of the table is its chi-square.
+    column_masses_ : ndarray
+        The share of each column in the total.
+
+    Examples
+    --------
+    >>> from tabweave import CA
+    >>> smokers = [[4, 2, 3, 2], [4, 3, 7, 4], [25, 10, 12, 4], [18, 24, 33, 13], [10, 6, 7, 2]]
+    >>> model = CA(2).fit(smokers)
+    >>> model.eigenvalues_.round(4).tolist()
+    [0.0748, 0.01]
+    >>> model.transform(smokers).round(3).tolist()[2]
+    [0.381, 0.011]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(self, n_components: int = 2) -> None:
+        self.n_components = n_components
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from a table of counts (or other numbers of at least 0)."""
+        self.__dict__.pop("_sums", None)
+        return self.partial_fit(X)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add rows to the table."""
+        self._validate_params()
+        return self._add(self._checked(X, reset="_sums" not in vars(self)), 1)
+
+    def forget(self, X: Any) -> Self:
+        """Take rows away, as if they had never been there."""
+        check_is_fitted(self, "_sums")
+        return self._add(self._checked(X, reset=False), -1)
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Learn from the counts of two columns: the values of the first against the second's."""
+        if len(counts.names) != 2:
+            raise ValueError(f"expected counts of two columns, got {counts.names}")
+        pandas = require("pandas", "frames")
+        first, second = (list(map(str, labels)) for labels in counts.labels)
+        return self.fit(pandas.DataFrame(counts.block(0, 1), index=first, columns=second))
+
+    def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
+        X = validate_data(self, X, dtype=np.float64, reset=reset)
+        check_non_negative(X, "CA")
+        return X
+
+    def _add(self, X: np.ndarray, sign: int) -> Self:
+        total = X.sum(axis=1)
+        profile = X / np.where(total > 0, total, 1)[:, None]
+        more = np.vstack([X.T @ profile, X.sum(axis=0)])
+        self._sums = sign * more + vars(self).get("_sums", 0.0)
+        self._learn()
+        return self
+
+    def _learn(self) -> None:
+        product, columns = self._sums[:-1], self._sums[-1]
+        n = columns.sum()
+        if not n > 0:
+            raise ValueError(f"expected a table with counts above 0, got a total of {n}")
+        share = columns / n
+        root = np.sqrt(np.where(share > 0, share, 1))
+        scatter = (product / n - np.outer(share, share)) / np.outer(root, root)
+        values, vectors = leading(scatter, int(self.n_components))
+        self.column_masses_ = share
+        self.eigenvalues_, self._vectors = values, vectors
+        self.total_inertia_ = float(np.trace(scatter))
+        self.explained_inertia_ratio_ = _share(values, self.total_inertia_)
+        self._standard = np.where(share > 0, 1 / root, 0)[:, None] * vectors
+        self._n_features_out = len(values)
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the principal coordinates of the rows of a table; an empty row is the centre."""
+        check_is_fitted(self, "_sums")
+        X = self._checked(X, reset=False)
+        total = X.sum(axis=1, keepdims=True)
+        centred = X / np.where(total > 0, total, 1) - self.column_masses_ * (total > 0)
+        return centred @ self._standard
+
+    def column_coordinates(self) -> np.ndarray:
+        """Return the principal coordinates of the columns."""
+        return self._standard * np.sqrt(self.eigenvalues_)
+
+    def column_contributions(self) -> np.ndarray:
+        """Return the share of each column in the inertia of each axis."""
+        return self._vectors**2
+
+    def column_cosines(self) -> np.ndarray:
+        """Return cos²: how much of a column's distance from the centre each axis shows."""
+        total = self._inertia_of_columns()
+        return self._vectors**2 * self.eigenvalues_ / np.where(total > 0, total, 1)[:, None]
+
+    def _inertia_of_columns(self) -> np.ndarray:
+        product, columns = self._sums[:-1], self._sums[-1]
+        share = columns / columns.sum()
+        own = np.diagonal(product) / columns.sum() - share**2
+        return own / np.where(share > 0, share, 1)
+
+    def row_contributions(self, X: Any) -> np.ndarray:
+        """Return the share of each row in the inertia of each axis."""
+        mass = self._checked(X, reset=False).sum(axis=1) / self._sums[-1].sum()
+        return mass[:, None] * self.transform(X) ** 2 / self.eigenvalues_
+
+    def row_cosines(self, X: Any) -> np.ndarray:
+        """Return cos²: how much of a row's distance from the centre each axis shows."""
+        f, X = self.transform(X), self._checked(X, reset=False)
+        share = np.where(self.column_masses_ > 0, self.column_masses_, 1)
+        total = X.sum(axis=1, keepdims=True)
+        apart = X / np.where(total > 0, total, 1) - self.column_masses_
+        length = (apart**2 / share).sum(axis=1)
+        return f**2 / np.where(length > 0, length, 1)[:, None]
+
+    def supplementary(self, X: Any, columns: Any) -> np.ndarray:
+        """Return the principal coordinates of other columns of counts of the same rows."""
+        f, more = self.transform(X), np.asarray(columns, dtype=np.float64)
+        check_non_negative(more, "CA")
+        total = more.sum(axis=0)
+        return (more / np.where(total > 0, total, 1)).T @ f / np.sqrt(self.eigenvalues_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+# -- what is decomposed ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """One feature for each value and each number, and their covariances ``Q - wwᵀ``.
+
+    A value's feature is its indicator divided by the root of its share, a number's is standardised.
+    """
+
+    labels: list[tuple[str, Label]]
+    columns: np.ndarray  # the column of each feature
+    share: np.ndarray  # of the rows that have a value; NaN for a number
+    scale: np.ndarray  # what each feature is multiplied by
+    matrix: Any  # Q
+    root: np.ndarray  # w
+
+    @classmethod
+    def of(
+        cls, counts: Counts, moments: CrossMoments | None, scale: np.ndarray | None = None
+    ) -> Features:
+        """Return the features of counts and moments, each column times ``scale``."""
+        share = counts.value_counts / counts.n
+        inverse = 1 / np.sqrt(share * counts.n)
+        if sparse.issparse(counts.pairs):
+            diagonal = sparse.diags_array(inverse)
+            matrix = sparse.csr_array(diagonal @ counts.pairs @ diagonal)
+        else:
+            matrix = counts.pairs * np.outer(inverse, inverse)
+        labels = [
+            (name, label)
+            for name, own in zip(counts.names, counts.labels, strict=True)
+            for label in own
+        ]
+        columns = [name for name, _ in labels]
+        root = np.sqrt(share)
+        if moments is not None and moments.names:
+            matrix = _beside(matrix, counts, moments)
+            labels += [(name, None) for name in moments.names]
+            columns += moments.names
+            share = np.append(share, np.full(len(moments.names), np.nan))
+            root = np.append(root, np.zeros(len(moments.names)))
+        out = cls(labels, np.array(columns, object), share, np.ones(len(root)), matrix, root)
+        return out if scale is None else out.scaled(np.repeat(scale, counts.sizes))
+
+    def scaled(self, by: np.ndarray) -> Features:
+        """Return the features multiplied."""
+        if sparse.issparse(self.matrix):
+            matrix = sparse.diags_array(by) @ self.matrix @ sparse.diags_array(by)
+        else:
+            matrix = self.matrix * np.outer(by, by)
+        return replace(self, scale=self.scale * by, matrix=matrix, root=self.root * by)
+
+    def only(self, own: np.ndarray) -> Features:
+        """Return some of the features."""
+        at = np.flatnonzero(own)
+        parts = {name: getattr(self, name)[at] for name in ("columns", "share", "scale", "root")}
+        labels = [self.labels[i] for i in at]
+        return replace(self, labels=labels, matrix=self.matrix[at][:, at], **parts)
+
+    def eigenvalues(self, n_axes: int | None = None) -> np.ndarray:
+        """Return the largest eigenvalues, or all."""
+        if n_axes is None and len(self.root) > _DENSE:
+            raise ValueError(
+                f"Benzécri's shares need all eigenvalues of {len(self.root)} values, more than "
+                f"{_DENSE}; use correction='greenacre', which needs their sum alone"
+            )
+        return leading(self.covariance(), len(self.root) if n_axes is None else n_axes)[0]
+
+    def covariance(self) -> Any:
+        """Return the covariances, as an array or, of many values, as an operator."""
+        if not sparse.issparse(self.matrix):
+            return self.matrix - np.outer(self.root, self.root)
+
+        def product(x: np.ndarray) -> np.ndarray:
+            return self.matrix @ x - self.root * (self.root @ x)
+
+        return LinearOperator(self.matrix.shape, matvec=product, dtype=np.float64)
+
+    def squares(self) -> np.ndarray:
+        """Return the sum of squares of each feature's covariances with all."""
+        q, w = self.matrix, self.root
+        own = np.asarray((q * q).sum(axis=1)).ravel()
+        return own - 2 * w * np.asarray(q @ w).ravel() + w**2 * (w @ w)
+
+    def frobenius(self) -> float:
+        """Return the sum of the squares of all eigenvalues."""
+        return float(self.squares().sum())
+
+    def axes(self, n_axes: int) -> Axes:
+        """Return the leading axes."""
+        values, vectors = leading(self.covariance(), n_axes)
+        variances = np.maximum(np.asarray(self.matrix.diagonal()) - self.root**2, 0)
+        total = float(variances.sum())
+        return Axes(
+            labels=self.labels,
+            columns=self.columns,
+            share=self.share,
+            scale=self.scale,
+            eigenvalues=values,
+            vectors=vectors,
+            total=total,
+            ratio=_share(values, total),
+            squares=np.maximum(self.squares(), 0),
+            variances=variances,
+        )
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """The axes of a factorial map, and what they are made of."""
+
+    labels: list[tuple[str, Label]]
+    columns: np.ndarray
+    share: np.ndarray
+    scale: np.ndarray
+    eigenvalues: np.ndarray
+    vectors: np.ndarray
+    total: float
+    ratio: np.ndarray
+    squares: np.ndarray
+    variances: np.ndarray
+
+    def coordinates(self, principal: bool) -> np.ndarray:
+        """Return values at the mean of their rows (principal: over √λ), numbers as correlations."""
+        number = np.isnan(self.share)
+        scale = self.scale * np.where(number, 1.0, np.sqrt(np.where(number, 1.0, self.share)))
+        out = self.vectors * np.sqrt(self.eigenvalues) / np.where(scale > 0, scale, 1)[:, None]
+        return out if principal else out * np.where(number[:, None], 1, np.sqrt(self.eigenvalues))
+
+    def cosines(self, principal: bool) -> np.ndarray:
+        """Return the share of each axis in a feature's variance, or in the mean of its rows."""
+        own = np.isnan(self.share) | principal
+        met = self.vectors**2 * np.where(own[:, None], self.eigenvalues, self.eigenvalues**2)
+        total = np.where(own, self.variances, self.squares)
+        return met / np.where(total > 0, total, 1)[:, None]
+
+    def tables(self, counts: Counts) -> list[np.ndarray]:
+        """Return what each value adds to the coordinates of a row, per column."""
+        valued = ~np.isnan(self.share)
+        factor = self.scale[valued] / np.sqrt(self.share[valued])
+        rows = self.vectors[valued] * factor[:, None]
+        return np.split(rows, counts.offsets[1:-1]) if len(counts.names) else []
+
+    def curves(self, moments: CrossMoments, n: float) -> Curves | None:
+        """Return what numbers add to the coordinates of a row: straight lines through the mean."""
+        if not moments.names:
+            return None
+        number = np.isnan(self.share)
+        slope = self.vectors[number] * self.scale[number][:, None]
+        mean, deviation = standard(moments, n)
+        width = np.where(deviation > 0, deviation, 1.0)
+        none = np.zeros(slope.shape[1])
+        return Curves(
+            names=list(moments.names),
+            knots=[np.array([m, m + w]) for m, w in zip(mean, width, strict=True)],
+            rows=[np.stack([none, own]) for own in slope],
+            missing=[none for _ in slope],
+        )
+
+
+def leading(matrix: Any, n_axes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the largest eigenvalues and their eigenvectors, without those that are rounding."""
+    size = matrix.shape[0]
+    n_axes = min(n_axes, size)
+    if not n_axes:
+        return np.zeros(0), np.zeros((size, 0))
+    if isinstance(matrix, LinearOperator):
+        start = np.cos(np.arange(size))  # any fixed vector, so that results repeat
+        values, vectors = eigsh(matrix, min(n_axes, size - 1), which="LA", v0=start, tol=1e-12)
+    else:
+        values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=(size - n_axes, size - 1))
+    order = np.argsort(-values, kind="stable")
+    values, vectors = values[order], vectors[:, order]
+    kept = values > _FLAT * max(values.max(), 1.0)
+    return values[kept], fix_signs(vectors[:, kept])
+
+
+def benzecri(eigenvalues: np.ndarray, n_columns: int) -> np.ndarray:
+    """Benzécri 1979: ``(K/(K-1))² (λ - 1/K)²`` for λ > 1/K, else 0."""
+    k = n_columns
+    if k < 2:
+        return np.zeros(len(eigenvalues))
+    above = np.maximum(eigenvalues - 1 / k, 0)
+    return (k / (k - 1) * np.where(above > _FLAT, above, 0)) ** 2
+
+
+def greenacre_total(squares: float, n_columns: int, n_values: int) -> float:
+    """Greenacre 1993: ``K/(K-1) (Σλ² - (V - K)/K²)``, the mean inertia off the Burt diagonal."""
+    k = n_columns
+    return k / (k - 1) * (squares - (n_values - k) / k**2) if k > 1 else 0.0
+
+
+def standard(moments: CrossMoments, n: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and deviation of numbers over n rows, missing ones taken as the mean."""
+    return moments.means()[0], np.sqrt(np.maximum(np.diagonal(moments.centred()), 0) / n)
+
+
+def _beside(matrix: Any, counts: Counts, moments: CrossMoments) -> Any:
+    """Return the products of values, and beside them those with and of standardised numbers."""
+    deviation = standard(moments, counts.n)[1]
+    per = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0)
+    sums = moments.value_sums()[counts.vocabulary.reindex(moments.vocabulary)]
+    across = sums * per / (counts.n * np.sqrt(counts.value_counts / counts.n))[:, None]
+    own = moments.centred() * np.outer(per, per) / counts.n
+    if sparse.issparse(matrix):
+        return sparse.csr_array(sparse.block_array([[matrix, across], [across.T, own]]))
+    return np.block([[matrix, across], [across.T, own]])
+
+
+def _share(values: np.ndarray, total: float) -> np.ndarray:
+    return values / total if total > 0 else np.zeros(len(values))
+
+
+def _correlations(values: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """Return the correlation of numbers with each axis, over the rows that have one."""
+    here = ~np.isnan(values)
+    x, f = values[here] - values[here].mean(), f[here] - f[here].mean(axis=0)
+    length = np.sqrt((x @ x) * (f**2).sum(axis=0))
+    return (x @ f) / np.where(length > 0, length, 1)

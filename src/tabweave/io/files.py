@@ -1,0 +1,124 @@
+"""Files: written whole or not at all; the names in the first line of CSV; names and text in SQL."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+import time
+import uuid
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+_DELIMITERS = (",", ";", "\t", "|")
+_STALE = 24 * 60 * 60  # seconds after which nobody writes to a temporary file any more
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+    """Give a temporary name beside a file, which takes the file's name when the block ends well.
+
+    Readers see the old file or the new one, never a part of it. What was written is on the disk
+    before it is renamed; if the block fails, it is removed and the old file stays.
+    """
+    path = Path(path)
+    remove_leftovers(path, older_than=_STALE)
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def remove_leftovers(path: str | PathLike[str], older_than: float = 0.0) -> None:
+    """Remove the temporary files of a target whose writer was killed.
+
+    No other may be writing to it, or ``older_than`` says for how many seconds a file must have been
+    left alone.
+    """
+    path = Path(path)
+    for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
+        with suppress(OSError):  # another may have removed it
+            if not older_than or time.time() - part.stat().st_mtime > older_than:
+                part.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    file = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def csv_header(
+    path: Path, delimiter: str | None = None, *, longest: int | None = None
+) -> tuple[list[str], str]:
+    """Return the names in the first line of a CSV file, and what separates them.
+
+    Parameters
+    ----------
+    path : Path
+        The file, in UTF-8; compressed if its name ends in ``.gz``.
+    delimiter : str, optional
+        What separates the names; by default the one of ``, ; | TAB`` that is there most often.
+    longest : int, optional
+        Refuse a first line of more characters.
+    """
+    line = _first_record(path, longest)
+    if not line.strip():
+        raise ValueError(f"{path}: the first line is empty; it must hold the names of the columns")
+    if delimiter is None:
+        bare = "".join(line.split('"')[::2])  # what stands in quotes separates nothing
+        delimiter = max(_DELIMITERS, key=bare.count)
+    try:
+        return next(csv.reader(line.splitlines(keepends=True), delimiter=delimiter)), delimiter
+    except csv.Error as error:
+        raise ValueError(f"{path}: the first line cannot be read: {error}") from None
+
+
+def _first_record(path: Path, longest: int | None) -> str:
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    limit = -1 if longest is None else longest + 1
+    try:
+        with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+            line = file.readline(limit)
+            while line.count('"') % 2 and (more := file.readline(limit)):  # a name of several lines
+                line += more
+                if longest is not None and len(line) > longest:
+                    break
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path}: expected UTF-8, got byte {error.object[error.start]:#04x}; write the file as "
+            "UTF-8, e.g. by iconv -f latin1 -t utf-8"
+        ) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path}: expected a gzip file, got another or a part: {error}") from None
+    if longest is not None and len(line) > longest:
+        raise ValueError(f"{path}: the first line is longer than {longest:,} characters")
+    if "\0" in line:
+        raise ValueError(f"{path}: expected text in UTF-8, got NUL characters")
+    return line.rstrip("\r\n")
+
+
+def sql_name(name: str, mark: str = '"') -> str:
+    """Return a name as SQL writes it."""
+    return mark + name.replace(mark, 2 * mark) + mark
+
+
+def sql_path(path: Path) -> str:
+    """Return a file's name for SQL: DuckDB takes ``*``, ``?`` and ``[`` in it for a pattern."""
+    return sql_text(glob.escape(str(path)))
+
+
+def sql_text(text: str) -> str:
+    """Return text as SQL writes it."""
+    return sql_name(text, "'")

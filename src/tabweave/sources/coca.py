@@ -1,0 +1,880 @@
+"""CoCA: one space for things that several tables and graphs describe [Shi 2013, ch. 4].
+
+Collective component analysis finds directions in every source at once: of large variance, agreeing
+between sources, similar for things that a graph connects. Comes in: `Sources`, or a plain table.
+Goes out: a few coordinates per id. The (Σd)² matrix of the paper is only ever an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import Estimator
+from tabweave.counts.spectra import fix_signs
+from tabweave.io.register import storable
+from tabweave.sources.container import Sources
+from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels
+
+DENSE = 512  # up to this size the matrix is written out: cheaper than iterating
+_CELLS = 1 << 24  # numbers held at once while it is written out
+_CONSTANT = 1e-24  # variance that is only rounding, relative to the squared mean
+_EDGES = 10  # between labels, from which on these judge a graph
+_LABELLED = 20  # rows, from which on their neighbours do, too
+_JUDGED = 1_000  # of them at most
+_LIKENESS = 0.1  # of rows joined by edges, where 0 is chance and 1 means equal rows
+_RANK = 10  # principal components by which a source is judged: fixed, so that fits are nested
+
+
+@storable
+class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+    """Embed ids of many sources by collective component analysis.
+
+    The coordinates are projections on the top eigenvectors of ``X + X̃``, Eqs. (4.8) and (4.14):
+    variance within each table, agreement between tables, similarity along graphs. Each table is
+    centred and scaled to unit trace, each graph to ``D^{-½} M D^{-½}``. Any row may be missing
+    anywhere, and any table or graph may be absent from :meth:`transform`. A graph that does not
+    join like with like is refused.
+
+    Parameters
+    ----------
+    n_components : int, default=10
+        Number of coordinates; fewer if the sources have fewer columns (``n_components_``). Those
+        of a smaller fit are the first ones of a larger fit.
+    weights : {"learned", "equal"}, default="learned"
+        ``"learned"``: weights ω by Eq. (4.19) from labels or links, equal ones without any; √ω is
+        applied to the data.
+    alpha : float or "auto", default="auto"
+        How much tables have to agree. ``"auto"`` is 1/p for p tables: with equal weights and no
+        graph CoCA is then PCA on the joined, scaled tables.
+    solver : {"auto", "dense", "lanczos"}, default="auto"
+        Write the matrix out, or only multiply by it; auto writes out up to 512 columns.
+    graph_share : float or "auto", default="auto"
+        How much neighbours count beside a row itself; 0 is CoCA without graphs. ``"auto"`` is 1
+        for graphs that help and refuses the others (``refused_``). With labels: edges must join
+        equal ones more often than by chance, and coordinates with the neighbours' share must not
+        have worse nearest neighbours. Without: edges must join rows that are alike. A number is
+        believed as it is.
+    unit_trace, normalized_graphs : bool, default=True
+        Whether each table is scaled to unit trace, and each graph M to ``D^{-½} M D^{-½}``; if
+        not, units and densities decide what counts.
+
+    Attributes
+    ----------
+    n_components_, alpha_ : int, float
+        What was used.
+    weights_, graph_weights_ : dict of str to float
+        The weight of each table and of each graph; each kind sums up to 1, graphs to 0 if all are
+        refused. A table that does not vary (empty, one row) has weight 0.
+    refused_ : dict of str to str
+        The tables and graphs of weight 0, and why.
+    eigenvalues_ : ndarray of shape (n_components_,)
+        Of ``X + X̃`` over the number of ids.
+    components_ : dict of str to ndarray of shape (n_components_, n_columns)
+        The directions in each table.
+    columns_ : dict of str to list of str
+        Their columns; a category has one for each label.
+    ids_ : ndarray
+        The ids of fit.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Number and names of the columns, after fit on a plain table.
+
+    Notes
+    -----
+    A row's coordinates are the mean of its projections over the tables, Eq. (4.2), plus that of
+    its neighbours in the graphs. What tables without the row would add is predicted from the
+    others, each coordinate by itself. A row without any table has the coordinates of its
+    neighbours, and those of the centre if there are none. Without tables the coordinates are the
+    eigenvectors of the graphs, Eq. (4.11), times their eigenvalues; new ids are projected by those
+    of their neighbours that were in fit. There the mean degree is added to each of D, or every
+    small piece of a graph would come first.
+
+    A single multiplier in (4.9) normalises the directions jointly, not in each source. The
+    published α = 60 is for unscaled data, and drowns weights that touch the diagonal blocks only:
+    hence √ω. :class:`tabweave.published.CoCA` has them there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave import CoCA, Sources
+    >>> rng = np.random.default_rng(0)
+    >>> kind = np.repeat([0, 1], 20)
+    >>> good = kind[:, None] + 0.3 * rng.normal(size=(40, 5))
+    >>> noise = rng.normal(size=(40, 5))
+    >>> sources = Sources({"good": (range(40), good), "noise": (range(40), noise)})
+    >>> model = CoCA(2).fit(sources, {0: "a", 1: "a", 2: "a", 20: "b", 21: "b", 22: "b"})
+    >>> {name: round(w, 2) for name, w in model.weights_.items()}
+    {'good': 1.0, 'noise': 0.0}
+    >>> model.transform(sources).shape
+    (40, 2)
+    >>> new = Sources({"good": (["x", "y"], [[0.0] * 5, [1.0] * 5])})
+    >>> first = model.transform(new)[:, 0]
+    >>> bool(first[0] * first[1] < 0)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "weights": [StrOptions({"learned", "equal"})],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"auto", "dense", "lanczos"})],
+        "graph_share": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "unit_trace": ["boolean"],
+        "normalized_graphs": ["boolean"],
+    }
+    _renamed: ClassVar[dict[str, str]] = {"_known": "_coordinates"}
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        weights: str = "learned",
+        alpha: float | str = "auto",
+        solver: str = "auto",
+        graph_share: float | str = "auto",
+        unit_trace: bool = True,
+        normalized_graphs: bool = True,
+    ) -> None:
+        self.n_components = n_components
+        self.weights = weights
+        self.alpha = alpha
+        self.solver = solver
+        self.graph_share = graph_share
+        self.unit_trace = unit_trace
+        self.normalized_graphs = normalized_graphs
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        if state.get("weights") != "printed":
+            return super()._upgraded(state)
+        # A file of the time when a parameter chose the published algorithm.
+        kept = {k: v for k, v in state.items() if k not in ("weights",)}
+        return import_module("tabweave.published").CoCA._upgraded(kept)
+
+    # -- learning --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> Self:
+        """Find the directions, and the weights if there are labels or links of some ids.
+
+        Parameters
+        ----------
+        X : Sources, or array, sparse matrix or numeric frame
+            The sources; a plain table is one source whose ids are the row numbers.
+        y : mapping or pandas series of id to label, or array-like in the order of ``X.ids``
+            Labels: equal ones are must-links, different ones cannot-links. None or NaN where
+            there is none. If weights are equal, labels judge graphs only.
+        must_link, cannot_link : sequences of pairs of ids, optional
+            Things that belong together, and things that do not.
+        """
+        self._validate_params()
+        sources = self._read(X, reset=True)
+        if y is not None:
+            y = _labels_in(sources, X, y)
+        views = {name: learned_view(sources, name, self.unit_trace) for name in sources.names}
+        views = {name: view for name, view in views.items() if view.scale > 0}
+        self._learn_weights(sources, views, (y, must_link, cannot_link))
+        graph = self._blend(sources, alone=not views)
+        self.alpha_ = 1 / max(len(views), 1) if self.alpha == "auto" else float(self.alpha)
+        self.components_: dict[str, np.ndarray] = {}
+        self.columns_ = {name: column_names(sources, name) for name in views}
+        self._means = {name: view.mean for name, view in views.items()}
+        self._scales = {
+            name: view.scale * self._root_weight(name, len(views)) for name, view in views.items()
+        }
+        self._format = sources.select(sources.ids[:0])  # columns and codes, no rows
+        self.ids_ = sources.ids
+        self._coordinates: np.ndarray | None = None
+        if views:
+            scaled = [replace(view, scale=self._scales[name]) for name, view in views.items()]
+            self._fit_tables(sources, scaled, graph)
+        else:
+            self._fit_graphs(sources, graph)
+        self._n_features_out = self.n_components_
+        return self
+
+    def _learn_weights(
+        self, sources: Sources, views: dict[str, View], given: tuple[Any, ...]
+    ) -> None:
+        """Algorithm 2, lines 13-25, after graphs that do not join like with like are refused."""
+        learned = self._learns_weights()
+        if not learned and any(links is not None for links in given[1:]):
+            raise ValueError("expected weights='learned' with links, got 'equal'")
+        graphs = {name: g for name in sources.graph_names if (g := sources.graph(name)).nnz}
+        links = read_links(sources, *given)
+        phis = [self._principal(view) for view in views.values()] if links or graphs else []
+        omega = np.full(len(views), 1 / max(len(views), 1))
+        if learned and links and len(views) > 1:
+            omega = on_simplex(*vector_terms(phis, links))
+        weighted = [np.sqrt(w) * phi for w, phi in zip(omega, phis, strict=bool(phis))]
+        refused = self._refused_graphs(graphs, weighted, links)
+        graphs = {name: graph for name, graph in graphs.items() if name not in refused}
+        tilde = np.full(len(graphs), 1 / max(len(graphs), 1))
+        if learned and links and len(graphs) > 1:
+            tilde = on_simplex(*graph_terms([*graphs.values()], links))
+        self.weights_ = dict.fromkeys(sources.names, 0.0)
+        self.weights_ |= zip(views, omega.tolist(), strict=True)
+        self.graph_weights_ = dict.fromkeys(sources.graph_names, 0.0)
+        self.graph_weights_ |= zip(graphs, tilde.tolist(), strict=True)
+        weights = {**self.weights_, **self.graph_weights_}
+        nothing = dict.fromkeys(set(sources.names) - {*views}, "no column varies")
+        nothing |= {n: "no edges" for n in sources.graph_names if not sources.graph(n).nnz}
+        why = "weight 0 by Eq. (4.19)"
+        self.refused_ = {
+            name: (refused | nothing).get(name, why) for name, w in weights.items() if w < 1e-12
+        }
+
+    def _refused_graphs(
+        self, graphs: dict[str, sp.csr_array], phis: Sequence[np.ndarray], links: Links
+    ) -> dict[str, str]:
+        """Return the graphs that do not join like with like, and why."""
+        asked = self._graph_share()
+        if asked != "auto":
+            return dict.fromkeys(graphs, "graph_share is 0") if asked == 0 else {}
+        verdicts = {name: mismatch(graph, phis, links) for name, graph in graphs.items()}
+        return {name: why for name, why in verdicts.items() if why}
+
+    def _graph_share(self) -> float | str:
+        return self.graph_share
+
+    def _learns_weights(self) -> bool:
+        return self.weights == "learned"
+
+    def _principal(self, view: View) -> np.ndarray:
+        operator = collective([view], np.ones(1), 1.0, None)
+        k = min(_RANK, view.width)
+        return view.forward(leading(operator, k, view.n, self.solver)[1])
+
+    def _root_weight(self, name: str, n_tables: int) -> float:
+        """Return √ω for the data of a table, 1 where weights are equal."""
+        return float(np.sqrt(n_tables * self.weights_[name]))
+
+    def _block_weights(self) -> np.ndarray:
+        """Return the weights of the diagonal blocks of (4.8): equal, as the data has √ω."""
+        return np.full(len(self._means), 1 / len(self._means))
+
+    def _fit_tables(
+        self, sources: Sources, views: Sequence[View], graph: sp.csr_array | None
+    ) -> None:
+        names, p = list(self._means), len(views)
+        omega = self._block_weights()
+        operator = collective(views, omega, self.alpha_, graph)
+        self.n_components_ = min(self.n_components, operator.shape[0])
+        self.eigenvalues_, u = leading(operator, self.n_components_, p * len(sources), self.solver)
+        blocks = np.split(u, np.cumsum([view.width for view in views])[:-1])
+        self.components_ = {name: block.T for name, block in zip(names, blocks, strict=True)}
+        parts = [view.forward(block) for view, block in zip(views, blocks, strict=True)]
+        present = sources.present[:, [sources.names.index(name) for name in names]]
+        self._shares = shares(parts, present)
+        if graph is not None:  # someone's neighbours may be asked for without their tables
+            self._coordinates = np.sum(parts, axis=0) * factors(self._shares, present) / p
+
+    def _fit_graphs(self, sources: Sources, graph: sp.csr_array | None) -> None:
+        if graph is None:
+            raise ValueError(
+                "expected a table that varies or a graph with an edge, got neither: no table "
+                "varies (each is empty, constant or has one row)"
+            )
+        n = len(sources)
+        self.n_components_ = min(self.n_components, n)
+        self.eigenvalues_, phi = leading(within(graph), self.n_components_, n, self.solver)
+        self._coordinates = np.sqrt(n) * phi
+        self._center = (graph @ self._coordinates).mean(axis=0)
+
+    # -- using -----------------------------------------------------------------------------
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the coordinates of ids, in the order of ``X.ids``; learns nothing.
+
+        Parameters
+        ----------
+        X : Sources, or a plain table if fit was given one
+            Some or all of the tables and graphs of fit, of the same or of other ids.
+        """
+        check_is_fitted(self)
+        sources = self._read(X, reset=False)
+        fitted = [*self._format.names, *self._format.graph_names]
+        given = [*sources.names, *sources.graph_names]
+        if not {*given} & {*fitted}:
+            raise ValueError(f"expected some of the sources of fit, {fitted}, got {given}")
+        sources = sources.like(self._format)
+        base = self._projected(sources)
+        graph = self._blend(sources, alone=not self.components_)
+        around = np.zeros_like(base) if graph is None else graph @ base
+        out = base + around if self.components_ else around - self._center
+        return out[sources.index(X.ids)] if isinstance(X, Sources) else out
+
+    def _blend(self, sources: Sources, alone: bool) -> sp.csr_array | None:
+        graphs = [sources.graph(name) for name in sources.graph_names]
+        asked = self._graph_share()
+        share = 1.0 if asked == "auto" else float(asked)
+        weights = [share * self.graph_weights_[name] for name in sources.graph_names]
+        return blended(graphs, weights, alone=alone, normal=self._normalized())
+
+    def _normalized(self) -> bool:
+        return self.normalized_graphs
+
+    def _projected(self, sources: Sources) -> np.ndarray:
+        """Eq. (4.2): mean projection of each id; as in fit for an id that has no table here."""
+        total = np.zeros((len(sources), self.n_components_))
+        present = np.zeros((len(sources), len(self.components_)), dtype=bool)
+        for j, (name, basis) in enumerate(self.components_.items()):
+            if name in sources.names:
+                view = fitted_view(sources, name, self._means[name], self._scales[name])
+                total += view.forward(basis.T)
+                present[view.rows, j] = True
+        if self.components_:
+            total *= factors(self._shares, present) / len(self.components_)
+        if self._coordinates is not None:
+            index = IdIndex(self.ids_)(sources.ids)
+            recall = (index >= 0) & ~present.any(axis=1)
+            total[recall] = self._coordinates[index[recall]]
+        return total
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def _read(self, X: Any, *, reset: bool) -> Sources:
+        if isinstance(X, Sources):
+            if reset:
+                for name in {"n_features_in_", "feature_names_in_"} & {*vars(self)}:
+                    delattr(self, name)
+            elif hasattr(self, "n_features_in_"):
+                raise TypeError("expected a plain table as in fit, got Sources")
+            if not len(X):
+                raise ValueError("expected at least one id, got empty sources")
+            return X.surroundings
+        if not reset and not hasattr(self, "n_features_in_"):
+            raise TypeError(f"expected Sources as in fit, got {type(X).__name__}")
+        return plain_source(self, X, reset)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+
+# -- views: tables as centred, scaled vectors; sparse ones are never centred ----------------------
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class View:
+    """X⁽ʲ⁾ᵀ of one source over all n ids: ``scale · (matrix − mean)``, zero where a row is absent.
+
+    Dense cells are centred once. Sparse ones keep their zeros; the mean is taken off the products.
+    """
+
+    n: int
+    rows: np.ndarray
+    matrix: Any
+    mean: np.ndarray
+    scale: float
+
+    @property
+    def width(self) -> int:
+        """Number of columns."""
+        return int(self.matrix.shape[1])
+
+    def forward(self, basis: np.ndarray) -> np.ndarray:
+        """Return the projections of every id on some directions, ``n × k``."""
+        out = np.zeros((self.n, basis.shape[1]))
+        shift = self.mean @ basis if sp.issparse(self.matrix) else 0.0
+        out[self.rows] = self.scale * (self.matrix @ basis - shift)
+        return out
+
+    def backward(self, values: np.ndarray) -> np.ndarray:
+        """Return the transposed product, ``columns × k``."""
+        values = values[self.rows]
+        out = self.matrix.T @ values
+        if sp.issparse(self.matrix):
+            out = out - np.outer(self.mean, values.sum(axis=0))
+        return self.scale * out
+
+
+def plain_source(estimator: Any, X: Any, reset: bool) -> Sources:
+    """Return a table of numbers as the only source; its ids are the row numbers."""
+    if isinstance(X, Mapping) and not sp.issparse(X):
+        raise TypeError("expected tabweave.Sources(...), got a mapping of tables")
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=np.float64,
+        ensure_all_finite="allow-nan",
+        ensure_min_samples=2 if reset else 1,
+    )
+    return Sources({"X": (np.arange(X.shape[0]), X)})
+
+
+def learned_view(sources: Sources, name: str, unit_trace: bool = True) -> View:
+    """Return a source with its own mean, scaled to unit trace; scale 0 if it never varies."""
+    matrix = cells(sources, name)
+    mean = column_means(matrix)
+    matrix = centred(matrix, mean)
+    n_rows = max(matrix.shape[0], 1)
+    if sp.issparse(matrix):
+        at_zero = matrix.shape[0] - np.bincount(matrix.indices, minlength=matrix.shape[1])
+        total = ((matrix.data - mean[matrix.indices]) ** 2).sum() + at_zero @ mean**2
+    else:
+        total = (matrix**2).sum()
+    variance = total / n_rows
+    varies = variance > _CONSTANT * (mean @ mean) and n_rows > 1
+    scale = float(1 / np.sqrt(variance)) if unit_trace and varies else float(varies)
+    return View(len(sources), sources.rows(name), matrix, mean, scale)
+
+
+def fitted_view(sources: Sources, name: str, mean: np.ndarray, scale: float) -> View:
+    """Return a source as seen by a fitted model."""
+    matrix = centred(cells(sources, name), mean)
+    return View(len(sources), sources.rows(name), matrix, mean, scale)
+
+
+def cells(sources: Sources, name: str) -> Any:
+    """Return a table as numbers: a category becomes one column for each of its labels."""
+    matrix: Any = sources.matrix(name)
+    if sp.issparse(matrix):
+        if np.isnan(matrix.data).any():
+            raise ValueError(
+                f"table {name!r}: expected a sparse matrix of numbers, got NaN; drop these entries "
+                "(they count as 0) or pass it dense"
+            )
+        return sp.csr_array(matrix)
+    parts = []
+    for i, labels in enumerate(sources.labels(name)):
+        column = matrix[:, i : i + 1]
+        if labels is not None:  # missing: none of the labels
+            column = (column == np.arange(len(labels))).astype(float)
+        parts.append(column)
+    return matrix if not sources.categorical(name).any() else np.hstack(parts)
+
+
+def column_names(sources: Sources, name: str) -> list[str]:
+    """Return the names of the columns of :func:`cells`."""
+    out: list[str] = []
+    for column, labels in zip(sources.columns(name), sources.labels(name), strict=True):
+        out += [column] if labels is None else [f"{column}={label!s}" for label in labels]
+    return out
+
+
+def column_means(matrix: Any) -> np.ndarray:
+    """Return the mean of each column's cells that are not missing, 0 if all are."""
+    if sp.issparse(matrix):
+        return np.asarray(matrix.sum(axis=0)).ravel() / max(matrix.shape[0], 1)
+    present = ~np.isnan(matrix)
+    return np.where(present, matrix, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+
+
+def centred(matrix: Any, mean: np.ndarray) -> Any:
+    """Return dense cells around their means, a missing one at its mean; sparse ones as they are."""
+    if sp.issparse(matrix):
+        return matrix
+    out = matrix - mean
+    out[np.isnan(out)] = 0.0
+    return out
+
+
+# -- the collective matrix and its eigenvectors -------------------------------------------------
+
+
+def collective(
+    views: Sequence[View], weights: np.ndarray, alpha: float, graph: sp.csr_array | None
+) -> LinearOperator:
+    """Eqs. (4.8), (4.14): X + X̃ over n, as the map u ↦ (X + X̃)u / n; never a (Σd)² matrix.
+
+    With T = [X⁽¹⁾ᵀu⁽¹⁾ … X⁽ᵖ⁾ᵀu⁽ᵖ⁾], block j of the result is
+    ``X⁽ʲ⁾ ((ω_j − α) T_j + α Σ_h T_h + M T_j) / n``.
+    """
+    ends = np.cumsum([view.width for view in views])
+    starts, size, n = ends - [view.width for view in views], int(ends[-1]), views[0].n
+
+    def apply(u: np.ndarray) -> np.ndarray:
+        u = u.reshape(size, -1)
+        parts = [v.forward(u[a:b]) for v, a, b in zip(views, starts, ends, strict=True)]
+        pull = alpha * np.sum(parts, axis=0)
+        if graph is None:
+            near = [0.0] * len(parts)
+        else:  # all parts in one pass over the edges
+            near = np.hsplit(graph @ np.hstack(parts), len(parts))
+        out = np.empty_like(u)
+        for j, view in enumerate(views):
+            values = (weights[j] - alpha) * parts[j] + pull + near[j]
+            out[starts[j] : ends[j]] = view.backward(values) / n
+        return out
+
+    return LinearOperator(
+        (size, size), matvec=lambda u: apply(u).ravel(), matmat=apply, dtype=np.float64
+    )
+
+
+def within(graph: sp.csr_array) -> LinearOperator:
+    """Eq. (4.11) for zero-mean Φ: HMH with H the centring matrix."""
+
+    def apply(phi: np.ndarray) -> np.ndarray:
+        out = graph @ (phi - phi.mean(axis=0))
+        return out - out.mean(axis=0)
+
+    return LinearOperator(graph.shape, matvec=apply, matmat=apply, dtype=np.float64)
+
+
+def leading(operator: LinearOperator, k: int, rows: int, solver: str) -> tuple[np.ndarray, ...]:
+    """Return the k largest eigenvalues and their eigenvectors; ``rows`` sizes the batches."""
+    size = operator.shape[0]
+    if solver == "dense" or k >= size - 1 or (solver == "auto" and size <= DENSE):
+        step = max(1, _CELLS // max(rows, 1))
+        unit = np.eye(size)
+        matrix = np.hstack([operator.matmat(unit[:, i : i + step]) for i in range(0, size, step)])
+        values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=[size - k, size - 1])
+    else:
+        values, vectors = _lanczos(operator, k)
+    order = np.argsort(-values, kind="stable")
+    return values[order], fix_signs(vectors[:, order])
+
+
+def _lanczos(operator: LinearOperator, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return k leading eigenpairs, also where eigenvalues coincide: in graphs of many pieces, say.
+
+    Lanczos from one start can miss copies of an eigenvalue. So the largest one without the vectors
+    found is looked at, and as long as it belongs among them, what is left is searched as well.
+    """
+    # Fixed starts: the same sources give the same coordinates. New ones, for a start has but one
+    # vector in common with the space of an eigenvalue, and that is found first.
+    starts = np.random.default_rng(0)
+    values, vectors = _search(operator, k, starts, 0.0)
+    while True:
+        rest = _without(operator, vectors)
+        if _search(rest, 1, starts, 1e-6)[0][0] <= values.min() + 1e-9 * np.abs(values).max():
+            return values, vectors
+        more, others = _search(rest, k, starts, 0.0)
+        best = np.argsort(-np.append(values, more), kind="stable")[:k]
+        values, vectors = np.append(values, more)[best], np.hstack([vectors, others])[:, best]
+
+
+def _search(
+    operator: LinearOperator, k: int, starts: np.random.Generator, tol: float
+) -> tuple[np.ndarray, np.ndarray]:
+    size = operator.shape[0]
+    start = starts.standard_normal(size)
+    basis = min(size, max(2 * k + 20, 40))
+    return eigsh(operator, k=k, which="LA", v0=start, ncv=basis, tol=tol)
+
+
+def _without(operator: LinearOperator, vectors: np.ndarray) -> LinearOperator:
+    """Return the operator on what is orthogonal to some eigenvectors, far below zero on them."""
+
+    def apply(u: np.ndarray) -> np.ndarray:
+        shares = vectors.T @ u
+        u = u - vectors @ shares
+        out = operator.matvec(u)
+        return out - vectors @ (vectors.T @ out) - vectors @ shares
+
+    return LinearOperator(operator.shape, matvec=apply, dtype=np.float64)
+
+
+def normalised(graph: sp.csr_array, alone: bool) -> sp.csr_array:
+    """Return D^{-½} M D^{-½}: spectrum within [−1, 1], whatever the weights and density.
+
+    In a graph alone every piece would have eigenvalue 1, and the many small ones come first: there
+    the mean degree is added to each, so that pieces count by their size.
+    """
+    degree = np.asarray(graph.sum(axis=1)).ravel()
+    degree = degree + degree.mean() if alone else degree
+    root = sp.diags_array(1 / np.sqrt(np.where(degree > 0, degree, 1.0)))
+    return sp.csr_array(root @ graph @ root)
+
+
+def blended(
+    graphs: Sequence[sp.csr_array],
+    weights: Sequence[float],
+    *,
+    alone: bool = False,
+    normal: bool = True,
+) -> sp.csr_array | None:
+    """Return Σ ω̃_t M⁽ᵗ⁾ of Eq. (4.14) over normalised graphs, None if there is none."""
+    used = [(g, w) for g, w in zip(graphs, weights, strict=True) if w > 0]
+    parts = [w * (normalised(g, alone) if normal else g) for g, w in used]
+    return sp.csr_array(sum(parts[1:], start=parts[0])) if parts else None
+
+
+# -- graphs that do not join like with like ------------------------------------------------------
+
+
+def mismatch(graph: sp.csr_array, phis: Sequence[np.ndarray], links: Links) -> str:
+    """Return why a graph is refused, nothing if it is used.
+
+    Its edges have to join ids of one class more often than ids drawn by their degree (or must-links
+    more often than all links), by two standard errors; and where twenty rows have labels, these
+    must not have worse neighbours after the share of the graph is added. Without labels the rows
+    at the ends of edges have to be alike. Without tables, too, every graph is as good as any.
+    """
+    edges = sp.triu(graph, format="coo")
+    for judged in (_by_classes(edges, links), _by_links(graph, links)):
+        if judged is not None:
+            values, chance, what = judged
+            why = _verdict(values, chance, 0.0, what)
+            return why or (_by_neighbors(graph, np.hstack(phis), links) if len(phis) else "")
+    return _verdict(*_by_rows(edges, np.hstack(phis))) if len(phis) else ""
+
+
+def _verdict(values: np.ndarray, chance: float, least: float, what: str) -> str:
+    gain, error = values.mean() - chance, values.std() / np.sqrt(max(len(values), 1))
+    enough = gain > 2 * error and gain >= least * (1 - chance)
+    return "" if enough else f"{what}, by chance {chance:.2f}"
+
+
+def _by_classes(edges: sp.coo_array, links: Links) -> tuple[np.ndarray, float, str] | None:
+    """Return which edges between labels join one class, None if there are too few."""
+    codes = np.full(edges.shape[0], -1)
+    codes[links.labelled] = links.classes
+    a, b = (codes[ends] for ends in edges.coords)
+    seen = (a >= 0) & (b >= 0)
+    if seen.sum() < _EDGES:
+        return None
+    share = np.bincount(np.append(a[seen], b[seen])) / (2 * seen.sum())
+    same = (a[seen] == b[seen]).astype(float)
+    what = f"the share of edges that join one class is {same.mean():.2f}"
+    return same, float((share**2).sum()), what
+
+
+def _by_links(graph: sp.csr_array, links: Links) -> tuple[np.ndarray, float, str] | None:
+    """Return which links that are edges are must-links, None if there are too few."""
+    linked, must = _connected(graph, links), (links.sign > 0).astype(float)
+    if linked.sum() < _EDGES:
+        return None
+    what = f"the share of must-links among linked edges is {must[linked].mean():.2f}"
+    return must[linked], float(must.mean()), what
+
+
+def _by_rows(edges: sp.coo_array, phi: np.ndarray) -> tuple[np.ndarray, float, float, str]:
+    """Return the cosines of the rows at the ends of edges."""
+    size = np.linalg.norm(phi, axis=1)
+    here = (size[edges.coords[0]] > 0) & (size[edges.coords[1]] > 0)
+    unit = phi / np.where(size > 0, size, 1.0)[:, None]
+    a, b = (unit[ends[here]] for ends in edges.coords)
+    alike = (a * b).sum(axis=1) if here.any() else np.zeros(1)
+    chance = float(a.mean(axis=0) @ b.mean(axis=0)) if here.any() else 0.0
+    return alike, chance, _LIKENESS, f"rows joined by edges have correlation {alike.mean():.2f}"
+
+
+def _by_neighbors(graph: sp.csr_array, phi: np.ndarray, links: Links) -> str:
+    """Return why labelled rows do better without the graph, nothing if they do not."""
+    some = np.linspace(0, len(links.labelled) - 1, min(len(links.labelled), _JUDGED)).astype(int)
+    rows, classes = links.labelled[some], links.classes[some]
+    if len(rows) < _LABELLED:
+        return ""
+    around = normalised(graph, alone=False)[rows] @ phi
+    without, with_it = (_neighbor_errors(z, classes) for z in (phi[rows], phi[rows] + around))
+    if with_it <= without:
+        return ""
+    return f"five neighbours of labelled rows err in {with_it:.0%} with it, {without:.0%} without"
+
+
+def _neighbor_errors(rows: np.ndarray, classes: np.ndarray, k: int = 5) -> float:
+    """Return the error of the k nearest neighbours' votes, each row left out of its own."""
+    squares = (rows**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * rows @ rows.T
+    np.fill_diagonal(distances, np.inf)
+    near = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    votes = np.eye(classes.max() + 1)[classes[near]].sum(axis=1)
+    return float((votes.argmax(axis=1) != classes).mean())
+
+
+# -- weights from links -------------------------------------------------------------------------
+
+
+class Links(NamedTuple):
+    """C of Eq. (4.15): labelled ids (by index) with their classes, single pairs with signs."""
+
+    labelled: np.ndarray
+    classes: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    sign: np.ndarray
+
+    def __bool__(self) -> bool:
+        return bool(len(self.labelled) > 1 or len(self.left))
+
+
+def read_links(sources: Sources, y: Any, must_link: Any, cannot_link: Any) -> Links:
+    """Return what labels and pairs of ids say."""
+    labelled, classes = _read_labels(sources, y)
+    pairs = [
+        _read_pairs(sources, given, name)
+        for given, name in ((must_link, "must_link"), (cannot_link, "cannot_link"))
+    ]
+    sign = np.repeat([1.0, -1.0], [len(p) for p in pairs])
+    left, right = np.concatenate(pairs).T
+    return Links(labelled, classes, left, right, sign)
+
+
+def _labels_in(sources: Sources, X: Any, y: Any) -> Any:
+    """Return labels in the order of the sources, of which X may be some ids or plain rows."""
+    if not isinstance(X, Sources):
+        return labels_of_rows(X, y)
+    index, labels = read_labels(X.ids, y)
+    out = np.full(len(sources), None, dtype=object)
+    out[sources.index(X.ids)[index]] = labels.tolist()
+    return out
+
+
+def _read_labels(sources: Sources, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    if y is None:
+        return np.zeros(0, np.intp), np.zeros(0, np.intp)
+    index, labels = read_labels(sources.ids, y)
+    return index, np.unique(labels, return_inverse=True)[1]
+
+
+def _read_pairs(sources: Sources, pairs: Any, name: str) -> np.ndarray:
+    pairs = [] if pairs is None else [tuple(pair) for pair in pairs]
+    for pair in pairs:
+        if len(pair) != 2:
+            raise ValueError(f"{name}: expected pairs of ids, got {pair}")
+    if not pairs:
+        return np.zeros((0, 2), np.intp)
+    return _index(sources, [v for pair in pairs for v in pair], name).reshape(-1, 2)
+
+
+def _index(sources: Sources, ids: list[Any], name: str) -> np.ndarray:
+    return sources._index_of_all(ids, name) if ids else np.zeros(0, np.intp)
+
+
+def vector_terms(phis: Sequence[np.ndarray], links: Links) -> tuple[np.ndarray, np.ndarray]:
+    """Eq. (4.19): K and v of projections Φ⁽ᵏ⁾ (n × r each), E⁽ᵏ⁾(i, j) = Φ(i)·Φ(j) where linked.
+
+    Each Φ is brought to mean square 1 over its rows first: E is compared with ±1.
+    """
+    phis = [phi / _root_mean_square(phi) for phi in phis]
+    own = [phi[links.labelled] for phi in phis]
+    K = np.array([[((a.T @ b) ** 2).sum() for b in own] for a in own])
+    v = np.array([2 * _same(a, links.classes) - (a.sum(axis=0) ** 2).sum() for a in own])
+    E = np.column_stack([(phi[links.left] * phi[links.right]).sum(axis=1) for phi in phis])
+    return K + 2 * E.T @ E, v + 2 * E.T @ links.sign  # C is symmetric: a pair stands twice
+
+
+def _root_mean_square(phi: np.ndarray) -> float:
+    squares = (phi**2).sum(axis=1)
+    return float(np.sqrt(squares.sum() / max(np.count_nonzero(squares), 1)))  # absent rows are 0
+
+
+def _same(rows: np.ndarray, classes: np.ndarray) -> float:
+    """Return the sum of the inner products of all pairs of a class."""
+    member = sp.csr_array(
+        (np.ones(len(classes)), (classes, np.arange(len(classes)))),
+        shape=(int(classes.max(initial=-1)) + 1, len(classes)),
+    )
+    return float(((member @ rows) ** 2).sum())
+
+
+def graph_terms(graphs: Sequence[sp.csr_array], links: Links) -> tuple[np.ndarray, np.ndarray]:
+    """Eq. (4.19) for graphs: E⁽ᵏ⁾ is 1 where linked ids are connected, −1 where they are not."""
+    at, classes = links.labelled, links.classes
+    own = [sp.csr_array(g[at][:, at] > 0, dtype=float) for g in graphs]
+    m2 = float(len(at)) ** 2
+    edges = np.array([g.nnz for g in own], dtype=float)
+    both = np.array([[a.multiply(b).sum() for b in own] for a in own]).reshape(len(own), -1)
+    K = 4 * both - 2 * edges - 2 * edges[:, None] + m2
+    total = 2.0 * (np.bincount(classes).astype(float) ** 2).sum() - m2 if len(at) else 0.0
+    signed = [2.0 * _agreeing(g, classes) - g.nnz for g in own]
+    v = 2 * np.array(signed) - total
+    E = np.column_stack([np.where(_connected(g, links), 1.0, -1.0) for g in graphs])
+    return K + 2 * E.T @ E, v + 2 * E.T @ links.sign  # C is symmetric: a pair stands twice
+
+
+def _connected(graph: sp.csr_array, links: Links) -> np.ndarray:
+    n, edges = graph.shape[0], graph.tocoo()
+    return np.isin(
+        links.left * n + links.right, edges.coords[0].astype(np.int64) * n + edges.coords[1]
+    )
+
+
+def _agreeing(graph: sp.csr_array, classes: np.ndarray) -> int:
+    edges = graph.tocoo()
+    return int((classes[edges.coords[0]] == classes[edges.coords[1]]).sum())
+
+
+def on_simplex(K: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Eq. (4.19): minimise ωᵀKω − 2vᵀω over ω ≥ 0, Σω = 1, by an active set.
+
+    A hair of ridge makes the answer unique: two copies of a source share its weight.
+    """
+    size = np.trace(K) / len(v)
+    if not size > 0:
+        return np.full(len(v), 1 / len(v))
+    K, v = K / size + 1e-10 * np.eye(len(v)), v / size
+    first = np.argmin(np.diag(K) - 2 * v)
+    omega = np.eye(len(v))[first]
+    free = omega > 0
+    for _ in range(10 * len(v)):  # a set never comes back, and few are ever seen
+        slope = K @ omega - v
+        outside = np.where(free, np.inf, slope)
+        best = int(np.argmin(outside))
+        if outside[best] >= omega @ slope - 1e-12:
+            break
+        free[best] = True
+        omega, free = _descend(K, v, omega, free)
+    return omega
+
+
+def _descend(
+    K: np.ndarray, v: np.ndarray, omega: np.ndarray, free: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Go to the minimum over the free weights, fixing those that would turn negative on the way."""
+    omega, free = omega.copy(), free.copy()
+    while True:
+        m = int(free.sum())
+        kkt = np.ones((m + 1, m + 1))
+        kkt[:m, :m], kkt[m, m] = K[np.ix_(free, free)], 0.0
+        goal = np.zeros(len(v))
+        goal[free] = np.linalg.solve(kkt, np.append(v[free], 1.0))[:m]
+        low = free & (goal <= 0)
+        if not low.any():
+            return goal, free
+        step = (omega[low] / (omega[low] - goal[low])).min()
+        omega += step * (goal - omega)
+        free &= omega > 1e-15
+        omega = np.where(free, omega, 0.0)
+
+
+# -- rows that some sources miss: what those would add to a coordinate --------------------------
+
+
+def shares(parts: Sequence[np.ndarray], present: np.ndarray) -> np.ndarray:
+    """Return the mean products of two sources' projections, d × p × p, over the rows of both."""
+    p, d = len(parts), parts[0].shape[1]
+    rows = present.astype(float)
+    together = np.maximum(rows.T @ rows, 1.0)
+    out = np.empty((d, p, p))
+    for j in range(p):
+        for h in range(j, p):
+            out[:, j, h] = (parts[j] * parts[h]).sum(axis=0) / together[j, h]
+            out[:, h, j] = out[:, j, h]
+    return out
+
+
+def factors(products: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Return by how much the sum over present sources is multiplied to estimate that over all.
+
+    The regression of the full sum on the sum at hand, through zero, each coordinate by itself: 1
+    for a complete row, 1 where sources have nothing in common, more where they agree.
+    """
+    patterns, which = np.unique(present, axis=0, return_inverse=True)
+    mask = patterns.astype(float)
+    with_all = mask @ products.sum(axis=2).T  # patterns × d
+    among = np.einsum("mj,djh,mh->md", mask, products, mask)
+    total = np.maximum(products.sum(axis=(1, 2)), 0.0)
+    usable = among > 1e-20 * total
+    out = np.where(usable, with_all / np.where(usable, among, 1.0), 1.0)
+    out[patterns.all(axis=1)] = 1.0
+    return out[which.ravel()]

@@ -1,0 +1,428 @@
+"""Associations: how strongly every two columns of a table hang together, from one counting pass.
+
+Categories are compared by what their pair counts say (Cramér's V, mutual information, Theil's U,
+φ_K), numbers by correlation, a number and a category by the correlation ratio; numbers are counted
+in bins as well, so that one measure, ``strength``, compares all pairs. Every pair has a p-value,
+adjusted for the number of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.interpolate import PchipInterpolator
+from scipy.special import ndtr
+
+from tabweave._compat import require
+from tabweave.blocks.numbers import BINNED, Numbering
+from tabweave.counts.counts import Counts
+from tabweave.counts.spectra import CrossMoments
+from tabweave.rows.table import Schema, Table
+
+MEASURES = (
+    "strength",
+    "cramers_v",
+    "cramers_v_corrected",
+    "mutual_information",
+    "symmetric_uncertainty",
+    "theils_u",
+    "theils_u_reversed",
+    "phi_k",
+    "correlation_ratio",
+    "pearson",
+    "spearman",
+    "statistic",
+    "p_value",
+    "adjusted_p_value",
+)
+_STEPS = 48  # correlations at which the chi-square of two normal numbers is known
+_NODES = 8  # of each piece of an integral over a bin
+_MOST_BINS = 100  # for which φ_K is computed
+_ROUNDING = 1e-12  # information below is none
+_REACH = 5.0  # bins of φ_K end here, in standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Associations:
+    """What :func:`associations` found: one entry for each pair of columns.
+
+    Attributes
+    ----------
+    names : list of str
+        The columns.
+    kinds : dict of str to str
+        "category", "number" or "set".
+    pairs : list of tuple of str
+        The pairs, in the order of the columns.
+    values : dict of str to ndarray
+        Each measure of each pair; NaN where it does not apply.
+    """
+
+    names: list[str]
+    kinds: dict[str, str]
+    pairs: list[tuple[str, str]]
+    values: dict[str, np.ndarray]
+
+    def frame(self, level: float = 1.0) -> Any:
+        """Return the pairs as a pandas frame, strongest first.
+
+        Parameters
+        ----------
+        level : float, default=1.0
+            Leave out pairs whose adjusted p-value is above.
+        """
+        pandas = require("pandas", "frames")
+        left, right = ([pair[i] for pair in self.pairs] for i in (0, 1))
+        frame = pandas.DataFrame({"left": left, "right": right, **self.values})
+        kept = frame[~(frame["adjusted_p_value"] > level)]
+        return kept.sort_values("strength", ascending=False, kind="stable", ignore_index=True)
+
+    def matrix(self, measure: str = "strength") -> Any:
+        """Return one measure of all pairs as a pandas frame.
+
+        Theil's U is ``U(row | column)``, how much of the row's column the other one tells.
+        """
+        if measure not in self.values:
+            raise ValueError(f"expected one of {', '.join(MEASURES)}, got {measure!r}")
+        pandas = require("pandas", "frames")
+        at = {name: i for i, name in enumerate(self.names)}
+        out = np.full((len(at), len(at)), np.nan)
+        same = 0.0 if measure.endswith("p_value") else 1.0
+        np.fill_diagonal(out, np.nan if measure in ("statistic", "mutual_information") else same)
+        other = {"theils_u": "theils_u_reversed", "theils_u_reversed": "theils_u"}
+        back = self.values[other.get(measure, measure)]
+        for p, (a, b) in enumerate(self.pairs):
+            out[at[a], at[b]], out[at[b], at[a]] = self.values[measure][p], back[p]
+        return pandas.DataFrame(out, index=self.names, columns=self.names)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __repr__(self) -> str:
+        return f"Associations({len(self.names)} columns, {len(self.pairs)} pairs)"
+
+
+def associations(
+    X: Any, *, schema: Any = None, n_bins: int = 10, missing: str = "value"
+) -> Associations:
+    """Measure how strongly every two columns of a table are associated.
+
+    Parameters
+    ----------
+    X : frame, array, mapping of columns, list of dicts, Table or Counts
+        The rows; of counts the categorical columns.
+    schema : Schema or mapping of column to kind, optional
+        What the columns are; numbers are numeric unless declared otherwise.
+    n_bins : int, default=10
+        Quantile bins in which numbers are compared with categories, and by ``strength``.
+    missing : {"value", "drop"}, default="value"
+        Whether a missing category is a value of its own, or its rows are left out of the pair; a
+        missing number is left out of correlations, and in bins is like a missing category.
+
+    Returns
+    -------
+    Associations
+        ``frame()`` lists the pairs, ``matrix(measure)`` lays one measure out.
+
+    Notes
+    -----
+    ``cramers_v`` is the root of χ²/(n (min(r, k) - 1)), ``cramers_v_corrected`` that of Bergsma
+    (2013), without the part that chance brings; ``mutual_information`` is in nats,
+    ``symmetric_uncertainty`` is 2I/(H + H), ``theils_u`` is U(left | right) = I/H(left) and
+    ``theils_u_reversed`` the other way; ``phi_k`` is the correlation of two normal numbers, cut
+    into as many bins, that would have this χ² beyond its noise [Baak et al. 2020]; it is NaN for
+    columns of more than 100 values. Numbers take part in these by their bins.
+    ``correlation_ratio`` is η, the root of the share of a number's variance that lies between the
+    values of a category. ``strength`` is the corrected V for all pairs. The p-value is that of
+    Pearson's chi-square for two categories, of the F test of η for a
+    number and a category, of Spearman's correlation for two numbers; ``adjusted_p_value`` controls
+    the rate of false discoveries [Benjamini and Hochberg 1995]. An element of a set counts as a
+    row of its own.
+
+    Examples
+    --------
+    >>> from tabweave import associations
+    >>> rows = {"crop": list("aabb") * 9, "soil": list("xxyy") * 9, "luck": list("pqpq") * 9}
+    >>> found = associations(rows)
+    >>> found.frame()[["left", "right", "cramers_v"]].values.tolist()[0]
+    ['crop', 'soil', 1.0]
+    >>> found.matrix("theils_u").loc["crop", "luck"].item()
+    0.0
+    """
+    if missing not in ("value", "drop"):
+        raise ValueError(f"expected missing to be 'value' or 'drop', got {missing!r}")
+    if n_bins < 2:
+        raise ValueError(f"expected n_bins of at least 2, got {n_bins}")
+    table = None if isinstance(X, Counts) else _read(X, schema)
+    counts = X if table is None else Counts.of(_binned(table, n_bins))
+    if counts.schema is None:
+        raise ValueError("expected rows, got none")
+    names = counts.names if table is None else table.schema.names
+    kinds = {name: _kind(counts, name) for name in names}
+    pairs = list(combinations(names, 2))
+    values = {measure: np.full(len(pairs), np.nan) for measure in MEASURES}
+    _count_measures(counts, pairs, kinds, missing == "drop", values)
+    if table is not None:
+        _number_measures(table, pairs, kinds, values)
+    values["adjusted_p_value"] = false_discovery(values["p_value"])
+    return Associations(list(names), kinds, pairs, values)
+
+
+def _read(X: Any, schema: Any) -> Table:
+    table = Table.of(X, Schema.of(schema), numbers="numeric")
+    if not table.n_rows:
+        raise ValueError("expected rows, got none")
+    return table
+
+
+def _binned(table: Table, n_bins: int) -> Table:
+    """Return the table with bins beside numbers; grades stay the categories they are."""
+    return Numbering(Numbering.of(table, n_bins).edges, {}).expand(_ungraded(table))
+
+
+def _ungraded(table: Table) -> Table:
+    kinds = {c.name: "nominal" if c.kind == "ordinal" else c for c in table.schema.columns}
+    return Table(Schema.of(kinds), table.columns, table.n_rows)
+
+
+def _kind(counts: Counts, name: str) -> str:
+    kind = counts.schema[name].kind  # type: ignore[index]
+    return {"numeric": "number", "datetime": "number", "set": "set"}.get(kind, "category")
+
+
+# -- from counts ----------------------------------------------------------------------------------
+
+
+def _count_measures(
+    counts: Counts,
+    pairs: Sequence[tuple[str, str]],
+    kinds: dict[str, str],
+    drop: bool,
+    values: dict[str, np.ndarray],
+) -> None:
+    """Fill in what the table of two columns says."""
+    where = {name: name + BINNED if kind == "number" else name for name, kind in kinds.items()}
+    for p, (a, b) in enumerate(pairs):
+        block = counts.block(where[a], where[b])
+        if drop:
+            block = _without_gaps(counts, where[a], where[b], block)
+        for measure, value in of_block(block).items():
+            values[measure][p] = value
+        if "set" in (kinds[a], kinds[b]):  # elements of one row are no independent rows
+            values["p_value"][p] = np.nan
+
+
+def _without_gaps(counts: Counts, a: str, b: str, block: np.ndarray) -> np.ndarray:
+    kept = [
+        np.array(
+            [label is not None for label in counts.labels[counts.vocabulary.index(name)]], bool
+        )
+        for name in (a, b)
+    ]
+    return block[kept[0]][:, kept[1]]
+
+
+def of_block(block: np.ndarray) -> dict[str, float]:
+    """Return the measures of one contingency table."""
+    n = float(block.sum())
+    block = block[block.sum(axis=1) > 0][:, block.sum(axis=0) > 0].astype(float)
+    r, k = block.shape
+    if not n or min(r, k) < 2:
+        return {"strength": 0.0, "cramers_v": np.nan, "p_value": np.nan, "mutual_information": 0.0}
+    rows, columns = block.sum(axis=1), block.sum(axis=0)
+    chi2 = n * max(float((block**2 / np.outer(rows, columns)).sum()) - 1, 0.0)
+    freedom = (r - 1) * (k - 1)
+    mutual, h_rows, h_columns = _entropies(block, rows, columns, n)
+    mutual = mutual if mutual > _ROUNDING else 0.0
+    corrected = bergsma(chi2, n, r, k)
+    return {
+        "strength": corrected,
+        "cramers_v": float(np.sqrt(chi2 / n / (min(r, k) - 1))),
+        "cramers_v_corrected": corrected,
+        "mutual_information": mutual,
+        "symmetric_uncertainty": 2 * mutual / (h_rows + h_columns),
+        "theils_u": mutual / h_rows,
+        "theils_u_reversed": mutual / h_columns,
+        "phi_k": phi_k(chi2, n, r, k),
+        "statistic": chi2,
+        "p_value": float(stats.chi2.sf(chi2, freedom)),
+    }
+
+
+def _entropies(
+    block: np.ndarray, rows: np.ndarray, columns: np.ndarray, n: float
+) -> tuple[float, float, float]:
+    """Return mutual information and both entropies, in nats."""
+    h_rows, h_columns, joint = (
+        float(np.log(n) - (x[x > 0] * np.log(x[x > 0])).sum() / n) for x in (rows, columns, block)
+    )
+    return min(max(h_rows + h_columns - joint, 0.0), h_rows, h_columns), h_rows, h_columns
+
+
+def bergsma(chi2: float, n: float, r: int, k: int) -> float:
+    """Bergsma 2013: Cramér's V without what chance brings, in n rows, to an r × k table."""
+    if n <= 1:
+        return 0.0
+    square = max(chi2 / n - (r - 1) * (k - 1) / (n - 1), 0.0)
+    rows, columns = r - (r - 1) ** 2 / (n - 1), k - (k - 1) ** 2 / (n - 1)
+    most = min(rows, columns) - 1
+    return float(min(np.sqrt(square / most), 1.0)) if most > 0 else 0.0
+
+
+def phi_k(chi2: float, n: float, r: int, k: int) -> float:
+    """Baak et al. 2020: the correlation of normal numbers in r × k bins that have this χ².
+
+    χ² is that of the normal distribution, stretched from the noise of independent columns up to
+    the largest that a table can have; below the noise the correlation is 0. NaN for columns of more
+    than 100 values.
+    """
+    if max(r, k) > _MOST_BINS:
+        return float("nan")
+    noise = (r - 1) * (k - 1)
+    largest = n * (min(r, k) - 1)
+    if chi2 <= noise or largest <= noise:
+        return 0.0
+    rho, per_row = normal_chi2(min(r, k), max(r, k))
+    share = min((chi2 - noise) / (largest - noise), 1.0) * per_row[-1]
+    return float(PchipInterpolator(np.sqrt(per_row), rho)(np.sqrt(share)))
+
+
+@lru_cache(maxsize=4096)
+def normal_chi2(r: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return correlations, and χ²/n of normal numbers so correlated in r × k even bins."""
+    rho = np.sin(np.linspace(0, np.pi / 2, _STEPS + 1))
+    x, y = (np.linspace(-_REACH, _REACH, size + 1) for size in (r, k))
+    p, q = np.diff(ndtr(x)), np.diff(ndtr(y))
+    node, weight = np.polynomial.legendre.leggauss(_NODES)
+    found = []
+    for correlation in rho:
+        joint = _bivariate(x, y, correlation, node, weight)
+        expected = np.outer(p, q)
+        found.append(((joint - expected) ** 2 / expected).sum())
+    return rho, np.array(found)
+
+
+def _bivariate(
+    x: np.ndarray, y: np.ndarray, rho: float, node: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Return the share of normal numbers in each bin: an integral over x of a difference in y."""
+    if rho > 1 - 1e-9:
+        low, high = (np.maximum.outer(x[:-1], y[:-1]), np.minimum.outer(x[1:], y[1:]))
+        return np.where(high > low, ndtr(high) - ndtr(low), 0.0)
+    rest = np.sqrt(1 - rho**2)
+    # Where y's edges cross, the integrand falls within `rest`: cut the bins there.
+    falls = (y / max(rho, 1e-9) + step * rest for step in (-4, -1, 0, 1, 4))
+    cuts = np.unique(np.clip(np.concatenate([x, *falls]), x[0], x[-1]))
+    half = np.diff(cuts)[:, None] / 2
+    at = (cuts[:-1, None] + half) + half * node
+    density = np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi) * weight * half
+    below = ndtr((y[:, None, None] - rho * at) / rest)
+    pieces = (np.diff(below, axis=0) * density).sum(axis=2)
+    owner = np.clip(np.searchsorted(x, (cuts[:-1] + cuts[1:]) / 2, side="right") - 1, 0, len(x) - 2)
+    out = np.zeros((len(x) - 1, len(y) - 1))
+    np.add.at(out, owner, pieces.T)
+    return out
+
+
+# -- from numbers ---------------------------------------------------------------------------------
+
+
+def _number_measures(
+    table: Table,
+    pairs: Sequence[tuple[str, str]],
+    kinds: dict[str, str],
+    values: dict[str, np.ndarray],
+) -> None:
+    """Fill in correlations of numbers, and what categories say of them."""
+    moments = CrossMoments.of(_ungraded(table))
+    at = {name: j for j, name in enumerate(moments.names)}
+    if not at:
+        return
+    ranks = {name: _ranks(table[name].values) for name in at}
+    of_ranks = CrossMoments.of(Table.of(ranks, dict.fromkeys(at, "numeric")))
+    pearson, spearman = moments.correlations(), of_ranks.correlations()
+    for p, (a, b) in enumerate(pairs):
+        if kinds[a] == kinds[b] == "number":
+            n = int(moments.products[2][at[a], at[b]])
+            values["pearson"][p] = pearson[at[a], at[b]]
+            rho = spearman[at[a], at[b]]
+            if _gaps(table, a) or _gaps(table, b):
+                rho = _paired_spearman(table[a].values, table[b].values)
+            values["spearman"][p] = rho
+            values["statistic"][p], values["p_value"][p] = _t_test(rho, n)
+        elif {kinds[a], kinds[b]} == {"number", "category"}:
+            number, category = (a, b) if kinds[a] == "number" else (b, a)
+            eta, f, p_value = correlation_ratio(moments, category, at[number])
+            values["correlation_ratio"][p] = eta
+            values["statistic"][p], values["p_value"][p] = f, p_value
+
+
+def correlation_ratio(
+    moments: CrossMoments, category: str, number: int
+) -> tuple[float, float, float]:
+    """Return η of a number given a category, and F and p of the test that it is 0."""
+    span = moments.vocabulary.span(category)
+    total, n = moments.by_value[0][span, number], moments.by_value[1][span, number]
+    total, n = total[n > 0], n[n > 0]
+    count, size = float(n.sum()), len(n)
+    if size < 2:
+        return 0.0, np.nan, np.nan
+    within = float(moments.products[0][number, number])
+    between = float((total**2 / n).sum()) - total.sum() ** 2 / count
+    whole = within - total.sum() ** 2 / count
+    if whole <= 0:
+        return 0.0, np.nan, np.nan
+    share = min(max(between / whole, 0.0), 1.0)
+    rest = count - size
+    if rest <= 0 or share >= 1:
+        return float(np.sqrt(share)), np.inf, 0.0 if rest > 0 else np.nan
+    f = share / (size - 1) / ((1 - share) / rest)
+    return float(np.sqrt(share)), f, float(stats.f.sf(f, size - 1, rest))
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Return mean ranks of the numbers that are there."""
+    out = np.full(len(values), np.nan)
+    here = ~np.isnan(values)
+    out[here] = stats.rankdata(values[here])
+    return out
+
+
+def _gaps(table: Table, name: str) -> bool:
+    return bool(np.isnan(table[name].values).any())
+
+
+def _paired_spearman(a: np.ndarray, b: np.ndarray) -> float:
+    """Return Spearman's correlation over the rows that have both numbers."""
+    both = ~np.isnan(a) & ~np.isnan(b)
+    if both.sum() < 2:
+        return np.nan
+    x, y = stats.rankdata(a[both]), stats.rankdata(b[both])
+    x, y = x - x.mean(), y - y.mean()
+    length = np.sqrt((x @ x) * (y @ y))
+    return float(np.clip(x @ y / length, -1, 1)) if length > 0 else np.nan
+
+
+def _t_test(rho: float, n: int) -> tuple[float, float]:
+    if n < 3 or np.isnan(rho):
+        return np.nan, np.nan
+    if abs(rho) >= 1:
+        return float(np.copysign(np.inf, rho)), 0.0
+    t = rho * np.sqrt((n - 2) / (1 - rho**2))
+    return float(t), float(2 * stats.t.sf(abs(t), n - 2))
+
+
+def false_discovery(p_values: np.ndarray) -> np.ndarray:
+    """Benjamini and Hochberg 1995: p-values adjusted for how many there are; NaN stays."""
+    out = np.full(len(p_values), np.nan)
+    here = np.flatnonzero(~np.isnan(p_values))
+    order = here[np.argsort(-p_values[here], kind="stable")]
+    rank = np.arange(len(order), 0, -1)
+    out[order] = np.minimum(np.minimum.accumulate(p_values[order] * len(order) / rank), 1)
+    return out

@@ -1,0 +1,159 @@
+"""Associations against scipy, scikit-learn and plain formulas."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.stats.contingency import association
+from sklearn.metrics import mutual_info_score
+
+from tabweave import Counts, associations
+from tabweave.tasks.associations import (
+    MEASURES,
+    bergsma,
+    false_discovery,
+    normal_chi2,
+    of_block,
+    phi_k,
+)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.choice(list("abc"), 400), "b": rng.choice(list("pqrst"), 400)})
+    frame["c"] = np.where(rng.random(400) < 0.6, frame["a"], frame["b"])
+    frame["x"] = rng.normal(size=400) + (frame["a"] == "a")
+    frame["y"] = frame["x"] + rng.normal(size=400)
+    frame.loc[::9, "y"] = np.nan
+    frame["z"] = rng.exponential(size=400)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def found(rows):
+    return associations(rows)
+
+
+def entry(found, left, right):
+    at = found.pairs.index((left, right))
+    return {measure: values[at] for measure, values in found.values.items()}
+
+
+@pytest.mark.parametrize("pair", [("a", "b"), ("a", "c"), ("b", "c")])
+def test_two_categories(rows, found, pair):
+    table = pd.crosstab(rows[pair[0]], rows[pair[1]]).to_numpy()
+    ours = entry(found, *pair)
+    np.testing.assert_allclose(ours["cramers_v"], association(table, method="cramer"))
+    chi2 = stats.chi2_contingency(table, correction=False)
+    np.testing.assert_allclose([ours["statistic"], ours["p_value"]], [chi2.statistic, chi2.pvalue])
+    mutual = mutual_info_score(rows[pair[0]], rows[pair[1]])
+    entropy = [stats.entropy(rows[name].value_counts()) for name in pair]
+    np.testing.assert_allclose(ours["mutual_information"], mutual, atol=1e-12)
+    np.testing.assert_allclose(ours["theils_u"], mutual / entropy[0], atol=1e-12)
+    np.testing.assert_allclose(ours["theils_u_reversed"], mutual / entropy[1], atol=1e-12)
+    np.testing.assert_allclose(ours["symmetric_uncertainty"], 2 * mutual / sum(entropy), atol=1e-12)
+    assert np.isnan(ours["pearson"]) and np.isnan(ours["correlation_ratio"])
+
+
+def test_a_number_and_a_category(rows, found):
+    groups = [own["x"].to_numpy() for _, own in rows.groupby("a")]
+    f = stats.f_oneway(*groups)
+    ours = entry(found, "a", "x")
+    np.testing.assert_allclose([ours["statistic"], ours["p_value"]], [f.statistic, f.pvalue])
+    between = sum(len(g) * (g.mean() - rows["x"].mean()) ** 2 for g in groups)
+    share = between / ((rows["x"] - rows["x"].mean()) ** 2).sum()
+    np.testing.assert_allclose(ours["correlation_ratio"], np.sqrt(share))
+    bins = pd.qcut(rows["x"], 10, labels=False)
+    table = pd.crosstab(rows["a"], bins).to_numpy()
+    np.testing.assert_allclose(ours["cramers_v"], association(table, method="cramer"))
+
+
+@pytest.mark.parametrize("pair", [("x", "y"), ("x", "z"), ("y", "z")])
+def test_two_numbers(rows, found, pair):
+    both = rows[list(pair)].dropna()
+    ours = entry(found, *pair)
+    np.testing.assert_allclose(ours["pearson"], stats.pearsonr(*both.to_numpy().T).statistic)
+    spearman = stats.spearmanr(*both.to_numpy().T)
+    np.testing.assert_allclose(ours["spearman"], spearman.statistic)
+    np.testing.assert_allclose(ours["p_value"], spearman.pvalue)
+
+
+def test_bergsma_by_hand():
+    n, r, k, chi2 = 50, 3, 4, 20.0
+    square = chi2 / n - 6 / 49
+    assert bergsma(chi2, n, r, k) == pytest.approx(np.sqrt(square / (3 - 4 / 49 - 1)))
+    assert bergsma(1.0, n, r, k) == 0
+
+
+def test_phi_k_is_built_on_the_normal_distribution():
+    """The χ² of normal numbers in bins, against scipy's distribution function."""
+    rhos, per_row = normal_chi2(3, 4)
+    for at in (10, 24, 40):
+        x, y = np.linspace(-5, 5, 4), np.linspace(-5, 5, 5)
+        normal = stats.multivariate_normal([0, 0], [[1, rhos[at]], [rhos[at], 1]])
+        below = np.array([[normal.cdf([a, b]) for b in y] for a in x])
+        joint = np.diff(np.diff(below, axis=0), axis=1)
+        expected = np.outer(np.diff(stats.norm.cdf(x)), np.diff(stats.norm.cdf(y)))
+        chi2 = ((joint - expected) ** 2 / expected).sum()
+        assert per_row[at] == pytest.approx(chi2, rel=1e-4)
+        noise = 6
+        seen = noise + (2e4 - noise) * chi2 / per_row[-1]
+        assert phi_k(seen, 1e4, 3, 4) == pytest.approx(rhos[at], abs=1e-4)
+
+
+def test_phi_k_has_its_ends():
+    perfect = of_block(np.diag([30, 40, 50]))
+    assert perfect["phi_k"] == pytest.approx(1)
+    assert of_block(np.full((3, 4), 20))["phi_k"] == 0
+    assert phi_k(40.0, 100, 3, 5) == phi_k(40.0, 100, 5, 3)
+
+
+def test_false_discoveries_are_those_of_scipy():
+    p = np.random.default_rng(0).random(30) ** 3
+    np.testing.assert_allclose(false_discovery(p), stats.false_discovery_control(p))
+    with_gap = np.insert(p, 4, np.nan)
+    assert np.isnan(false_discovery(with_gap)[4])
+    np.testing.assert_allclose(np.delete(false_discovery(with_gap), 4), false_discovery(p))
+
+
+def test_matrix_and_frame(found):
+    assert [*found.matrix().index] == found.names
+    u = found.matrix("theils_u")
+    assert u.loc["a", "b"] == entry(found, "a", "b")["theils_u"]
+    assert u.loc["b", "a"] == entry(found, "a", "b")["theils_u_reversed"]
+    assert found.frame()["strength"].is_monotonic_decreasing
+    assert len(found.frame(level=1e-9)) < len(found.frame()) == len(found) == 15
+    assert set(MEASURES) <= set(found.frame())
+    with pytest.raises(ValueError, match="expected one of strength"):
+        found.matrix("guess")
+
+
+def test_missing_is_a_value_or_left_out():
+    rows = {"a": ["x", "y", None, "x"] * 5, "b": ["p", "q", "q", None] * 5}
+    as_value = entry(associations(rows), "a", "b")
+    dropped = entry(associations(rows, missing="drop"), "a", "b")
+    frame = pd.DataFrame(rows)
+    table = pd.crosstab(frame["a"].fillna("?"), frame["b"].fillna("?")).to_numpy()
+    np.testing.assert_allclose(as_value["cramers_v"], association(table, method="cramer"))
+    np.testing.assert_allclose(dropped["cramers_v"], 1)
+
+
+def test_counts_say_the_same(rows):
+    columns = ["a", "b", "c"]
+    whole = associations(rows[columns])
+    counted = associations(Counts.of(rows[columns][:100]) + Counts.of(rows[columns][100:]))
+    for measure in MEASURES:
+        np.testing.assert_array_equal(whole.values[measure], counted.values[measure])
+
+
+def test_odd_tables():
+    one = associations({"a": ["x"] * 4, "b": list("pqpq"), "n": [1.0] * 4})
+    assert (one.values["strength"] == 0).all() and np.isnan(one.values["p_value"]).all()
+    sets = associations({"s": [["a"], ["a", "b"], ["b"]] * 4, "t": list("xyy") * 4})
+    assert sets.kinds["s"] == "set" and sets.values["strength"][0] > 0
+    assert np.isnan(sets.values["p_value"][0])
+    with pytest.raises(ValueError, match="'value' or 'drop'"):
+        associations({"a": ["x"]}, missing="guess")
+    with pytest.raises(ValueError, match="n_bins of at least 2"):
+        associations({"a": ["x"]}, n_bins=1)

@@ -1,0 +1,173 @@
+"""Compiled loops: little work is done without them, all of it where no cache can be kept."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import tabweave
+from tabweave import _compat
+from tabweave.blocks import kernels
+from tabweave.counts import counting
+from tabweave.counts.counts import DIGITS
+
+SEEDS = st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+def both(name, module, *args, out):
+    """Run a function as numba compiles it and as NumPy does it; return what each leaves behind."""
+    found = getattr(module, name)
+    if isinstance(found, _compat._Compiled):
+        found._load()
+        found = found.compiled
+    results = []
+    for function in (found, getattr(module, f"_{name.lstrip('_')}_plain")):
+        results.append(out.copy())
+        function(*args, results[-1])
+    return results
+
+
+def codes(rng, n, size):
+    return rng.integers(0, size, n).astype(rng.choice([np.uint8, np.uint16, np.uint32]))
+
+
+@given(SEEDS, st.sampled_from([np.uint32, np.int64, np.float64]))
+def test_counting_is_the_same_to_the_last_bit(rng, kind):
+    n, sizes = int(rng.integers(0, 50)), (int(rng.integers(1, 9)), int(rng.integers(1, 9)))
+    left, right = codes(rng, n, sizes[0]), codes(rng, n, sizes[1])
+    weight = (rng.random(n) * 10.0 ** rng.integers(-9, 9)).astype(kind)
+    out = (rng.random(sizes[0] * sizes[1]) * 5).astype(kind)
+    if kind == np.uint32:
+        pair = both("_count", counting, left, right, sizes[1], out=out)
+    else:
+        pair = both("_count_weighted", counting, left, right, sizes[1], weight, out=out)
+    np.testing.assert_array_equal(*pair)
+    packed = codes(rng, n, 40).astype(np.uint16)
+    np.testing.assert_array_equal(*both("_pack", counting, left, sizes[0], out=packed))
+
+
+@given(SEEDS, st.sampled_from([None, np.int64, np.float64]))
+def test_counting_groups_is_the_same_to_the_last_bit(rng, kind):
+    sizes = rng.integers(1, 9, 3)
+    n = int(rng.integers(0, 50))
+    packed = np.stack([rng.integers(0, size, n) for size in sizes]).astype(np.uint16)
+    pairs = np.array([[0, 1], [0, 2], [1, 2]])
+    starts = np.concatenate([[0], np.cumsum(sizes[pairs[:, 0]] * sizes[pairs[:, 1]])])
+    out = (rng.random(starts[-1]) * 5).astype(kind or np.uint32)
+    more = () if kind is None else ((rng.random(n) * 7).astype(kind),)
+    name = "_count_groups" if kind is None else "_count_groups_weighted"
+    np.testing.assert_array_equal(
+        *both(name, counting, packed, sizes, pairs, starts, *more, out=out)
+    )
+    edges = np.concatenate([[0], np.cumsum(sizes)])
+    places = (packed + edges[:-1, None]).astype(np.int32)
+    square = np.zeros((edges[-1], edges[-1]), np.int64)
+    np.testing.assert_array_equal(*both("add_pairs", counting, places, out=square))
+
+
+@given(
+    arrays(np.float64, st.integers(0, 30), elements=st.floats(allow_infinity=False)),
+    st.sampled_from([None, np.int64, np.float64]),
+)
+def test_exact_moments_are_the_same_to_the_last_bit(values, kind):
+    weight = (
+        np.empty(0, np.int64) if kind is None else (np.arange(len(values)) % 5 / 2).astype(kind)
+    )
+    out = np.zeros((3, DIGITS), kind or np.int64)
+    np.testing.assert_array_equal(*both("accumulate", counting, values, weight, out=out))
+
+
+@given(SEEDS, st.sampled_from([np.float32, np.float64]), st.sampled_from([np.float32, np.float64]))
+def test_looking_up_is_the_same_to_the_last_bit(rng, kind, wide):
+    n, width = int(rng.integers(0, 40)), int(rng.integers(1, 5))
+    table, out = rng.normal(size=(7, width)).astype(wide), rng.normal(size=(n, width)).astype(kind)
+    for name in ("put_rows", "add_rows"):
+        np.testing.assert_array_equal(*both(name, kernels, codes(rng, n, 7), table, out=out))
+    values = np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n) * 9).round(
+        int(rng.integers(4))
+    )
+    table = table.astype(np.float64)
+    curves = both("put_curves", kernels, values, 0.3, 1.7, -3.0, table, out=out)
+    np.testing.assert_array_equal(*curves)
+    knots = np.sort(rng.normal(size=7).round(3)) + np.arange(7)
+    pieces = both("put_pieces", kernels, values, knots, table, rng.normal(size=width), out=out)
+    np.testing.assert_array_equal(*pieces)
+
+
+FIT = """
+import sys
+import numpy as np
+from tabweave import Weave
+rng = np.random.default_rng(0)
+rows = {f"c{i}": rng.integers(0, 4 + i, N).astype(str) for i in range(3)}
+rows |= {"x": rng.normal(size=N), "y": rng.normal(size=N)}
+vectors = Weave().fit(rows).transform(rows)
+print("numba" in sys.modules, float(np.abs(vectors).sum()))
+"""
+
+
+def fitted(n_rows, where=None, **environment):
+    """Fit in a fresh process; return whether numba was loaded, a sum of the vectors, and stderr."""
+    env = {**os.environ, **environment}
+    if where is not None:
+        env["PYTHONPATH"] = str(where)
+    done = subprocess.run(
+        [sys.executable, "-c", FIT.replace("N)", f"{n_rows})").replace("=N", f"={n_rows}")],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert not done.returncode, done.stderr
+    return *done.stdout.split(), done.stderr
+
+
+def test_a_small_table_is_fitted_without_numba():
+    assert fitted(1000)[0] == "False"
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the package with a cache of its own, and what it gives."""
+    folder = tmp_path_factory.mktemp("package")
+    source = Path(tabweave.__file__).parent
+    shutil.copytree(source, folder / "tabweave", ignore=shutil.ignore_patterns("__pycache__"))
+    loaded, total, errors = fitted(300_000, folder)
+    assert loaded == "True" and not errors
+    return folder, total
+
+
+@pytest.mark.slow
+def test_a_damaged_cache_is_dropped_and_reported_once(copy):
+    folder, total = copy
+    files = [*folder.rglob("*.nbi"), *folder.rglob("*.nbc")]
+    assert files
+    for damage in (lambda b: b[: len(b) // 2], lambda b: b[:5], lambda b: b""):
+        for kind in (".nbi", ".nbc"):
+            for file in (file for file in folder.rglob(f"*{kind}")):
+                file.write_bytes(damage(file.read_bytes()))
+            loaded, again, errors = fitted(300_000, folder)
+            assert (loaded, again) == ("True", total)
+            assert errors.count("RuntimeWarning: a file of numba's cache") == 1, errors
+            assert fitted(300_000, folder)[2] == ""  # mended
+
+
+@pytest.mark.slow
+def test_a_read_only_copy_without_a_home_works(copy, tmp_path):
+    """Root may write anywhere, so the folders of a cache are files here."""
+    folder, total = copy
+    shutil.copytree(folder, tmp_path / "p", ignore=shutil.ignore_patterns("__pycache__"))
+    for room in [tmp_path / "p" / "tabweave", *(tmp_path / "p").rglob("*/")]:
+        if room.is_dir() and not (room / "__pycache__").exists():
+            (room / "__pycache__").write_text("in the way")
+    home = tmp_path / "home"
+    home.write_text("not a folder")
+    nowhere = {"HOME": str(home), "XDG_CACHE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    assert fitted(300_000, tmp_path / "p", **nowhere) == ("True", total, "")

@@ -38,7 +38,7 @@ def test_sources_weigh_by_training_loss():
     z = -losses / np.log(weights)
     assert z == pytest.approx(z[0]) and weights.sum() == pytest.approx(1)
     # The erratum: by training loss the noise is taken for knowledge.
-    assert model.source_weights_["noise"] > 0.1
+    assert model.source_weights_["noise"] > 0.05  # held-out rows would give it none
 
 
 def test_an_expected_score_is_a_label_of_its_sign():

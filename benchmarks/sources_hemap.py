@@ -265,7 +265,7 @@ LEARNERS: dict[str, Callable[[], object]] = {
 }
 
 
-def drawn_pair(kind: str, seed: int, n: int = 200) -> tuple:
+def drawn_pair(kind: str, seed: int, n: int = 120) -> tuple:
     """Draw a target of two classes and a source: noise, labels or pairs permuted, true pairs."""
     rng = np.random.default_rng(seed)
     things = rng.normal(size=(n, 3))
@@ -282,7 +282,7 @@ def drawn_pair(kind: str, seed: int, n: int = 200) -> tuple:
 def admission(report: Report, seeds: int) -> None:
     report.section("How often a source is let in, % of runs")
     report.line(
-        f"{seeds} seeds each; 200 target and 200 source rows, two classes that no column tells "
+        f"{seeds} seeds each; 120 target and 120 source rows, two classes that no column tells "
         "alone. The guard states 5 % for the first three kinds.\n"
     )
     report.line("| source | learner | " + " | ".join(f"{n} labels" for n in LABELS) + " |")

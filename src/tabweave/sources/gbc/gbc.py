@@ -611,6 +611,8 @@ def refused(model: Any) -> dict[str, str]:
 def with_joined(sources: Sources, like: Sources | None = None) -> Sources:
     """Return sources with one more table of all columns side by side, as another one has it."""
     names = sources.names if like is None else tuple(n for n in like.names if n != JOINED)
+    if like is None and JOINED in names:
+        raise ValueError(f"expected tables of other names, got {JOINED!r}, which is all of them")
     if len(names) < 2:
         return sources
     shapes = sources if like is None else like
@@ -620,12 +622,12 @@ def with_joined(sources: Sources, like: Sources | None = None) -> Sources:
         )
         sources = sources.like(bare)
     rows = np.flatnonzero(sources.present.any(axis=1))
-    place = np.full(len(sources), -1)
-    place[rows] = np.arange(len(rows))
+    position = np.full(len(sources), -1)
+    position[rows] = np.arange(len(rows))
     widths = [len(shapes.columns(name)) for name in names]
     sparse = any(sp.issparse(shapes.matrix(name)) for name in names)
     blocks = [
-        _expanded(sources, n, w, place, len(rows), sparse)
+        _expanded(sources, n, w, position, len(rows), sparse)
         for n, w in zip(names, widths, strict=True)
     ]
     matrix = sp.csr_array(sp.hstack(blocks)) if sparse else np.hstack(blocks)
@@ -637,12 +639,12 @@ def with_joined(sources: Sources, like: Sources | None = None) -> Sources:
 
 
 def _expanded(
-    sources: Sources, name: str, width: int, place: np.ndarray, n: int, sparse: bool
+    sources: Sources, name: str, width: int, position: np.ndarray, n: int, sparse: bool
 ) -> Any:
     """Return a table over more rows; missing ones are NaN, or empty where a table is sparse."""
     if name not in sources.names:
         return sp.csr_array((n, width)) if sparse else np.full((n, width), np.nan, np.float32)
-    at, matrix = place[sources.rows(name)], sources.matrix(name)
+    at, matrix = position[sources.rows(name)], sources.matrix(name)
     if sparse:
         ones = np.ones(len(at))
         lifted = sp.csr_array((ones, (at, np.arange(len(at)))), shape=(n, len(at)))

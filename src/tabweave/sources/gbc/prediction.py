@@ -93,10 +93,10 @@ def choose_fusion(
     losses = np.where(useful & own, losses, np.nan)
     others = [source_weights(losses, z) for z in SHARPNESS] + alone
     others += [0.5 * usual + 0.5 * alone[-1]] if joined and useful[-1] else []
-    for shares in others:
-        candidate, found = _scaled(judge, start, scores, shares)
-        if better(found, least):
-            best, least = candidate, found
+    trials = [_scaled(judge, start, scores, shares) for shares in others]
+    # Once the plain mean is beaten, whatever does best is believed.
+    if any(better(found, least) for _, found in trials):
+        best, least = min(trials, key=lambda trial: trial[1].mean())
     every = equal_fusion(np.where(own[:, None, None], scores, np.nan)).weights
     candidate, found = _scaled(judge, start, scores, every)
     return candidate if better(found, least, EVIDENCE) else best

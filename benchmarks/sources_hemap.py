@@ -279,7 +279,7 @@ def drawn_pair(kind: str, seed: int, n: int = 120) -> tuple:
     return ours, y, theirs, y, rng.permutation(n) if kind == "permuted pairs" else np.arange(n)
 
 
-def admission(report: Report, seeds: int) -> None:
+def admission(report: Report, seeds: int, learners: list[str]) -> None:
     report.section("How often a source is let in, % of runs")
     report.line(
         f"{seeds} seeds each; 120 target and 120 source rows, two classes that no column tells "
@@ -290,8 +290,8 @@ def admission(report: Report, seeds: int) -> None:
     cells = Cells("hemap-noise")
     worst = 0.0
     for kind in ("noise", "permuted labels", "permuted pairs", "true pairs"):
-        for name, make in LEARNERS.items():
-            rates = []
+        for name in learners:
+            make, rates = LEARNERS[name], []
             for n in LABELS:
                 runs = [
                     cells.get((kind, name, str(n), str(s)), lambda a=(kind, make, n, s): let_in(*a))
@@ -330,11 +330,14 @@ def growth(report: Report) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--noise", type=int, help="number of seeds")
+    parser.add_argument("--learner", choices=list(LEARNERS), nargs="+", default=list(LEARNERS))
     parser.add_argument("--quick", action="store_true", help="few seeds, no report")
     options = parser.parse_args()
     if options.noise:
-        report = Report("HeMap: the rate of its guard", f"{COMMAND} --noise {options.noise}")
-        admission(report, options.noise)
+        named = "" if len(options.learner) > 1 else f" --learner '{options.learner[0]}'"
+        command = f"{COMMAND} --noise {options.noise}{named}"
+        report = Report("HeMap: the rate of its guard", command)
+        admission(report, options.noise, options.learner)
         growth(report)
         report.finish("sources-hemap-noise.md")
         return

@@ -273,5 +273,5 @@ def test_what_is_nearly_all_zeros_is_written_so_that_it_can_be_read(tmp_path, mo
     for _ in range(2):
         _persist.write(tmp_path / "zeros", "estimator", {}, {"a0": zeros})
     assert (tmp_path / "zeros").stat().st_size > zeros.nbytes  # not packed
-    header, arrays = _persist.read(tmp_path / "zeros", "estimator")
+    _, arrays = _persist.read(tmp_path / "zeros", "estimator")
     np.testing.assert_array_equal(arrays["a0"], zeros)

@@ -12,6 +12,7 @@ import pytest
 
 import tabweave
 from tabweave import MixedEmbedder, OneHot, Table, engines
+from tabweave.apps.studio import look
 
 TABLE = "below/few.csv"
 
@@ -239,6 +240,20 @@ def test_nothing_is_left_behind(tmp_path):
     assert held.is_dir() and held.stat().st_mode & 0o077 == 0  # for this user alone
     app.state.studio.close()
     assert not held.exists()
+
+
+def test_many_who_ask_first_for_the_same_download_get_it(client, done):
+    from concurrent.futures import ThreadPoolExecutor
+
+    job = ended(client, start(client).json())["job"]
+    kinds = [k for k in look.DOWNLOADS if k != "model.onnx"] * 4
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda kind: download(client, job, kind), kinds))
+    assert {(kind, len(set(answers[kinds.index(kind) :: len(kinds) // 4]))) for kind in kinds} == {
+        (kind, 1) for kind in kinds
+    }
+    made = [p.name for p in client.app.state.studio.jobs[job].folder.iterdir()]
+    assert not [name for name in made if name.endswith(".part")]
 
 
 # -- a file that is written again ----------------------------------------------------------------

@@ -33,6 +33,8 @@ from tabweave.apps.studio.studio import BUILT_IN, Studio
 # The page draws maps and clusters as the report does, with the same parts.
 _SHARED = ("base.js", "map.js", "clusters.js")
 _OWN = ("studio.js", "open.js", "compare.js", "take.js")
+_PATIENCE = 10.0  # seconds for a request to arrive, and between the parts of a body
+_WAITING = 400  # connections that have not asked anything yet
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -126,7 +128,7 @@ def _is_own(address: str, hosts: Sequence[str]) -> bool:
     name = (name if name and port.isdigit() else address).strip("[]")
     if name in hosts:
         return True
-    if not {"0.0.0.0", "::"} & set(hosts):
+    if not {"0.0.0.0", "::"} & set(hosts):  # noqa: S104
         return False
     try:
         return bool(ipaddress.ip_address(name))
@@ -221,7 +223,7 @@ def _tables(app: Any, studio: Studio) -> None:
         source: str = Body(),
         method: str = Body("auto"),
         target: str | None = Body(None),
-        columns: dict[str, dict[str, Any]] | None = Body(None),
+        columns: dict[str, dict[str, Any]] | None = Body(None),  # noqa: B008, as FastAPI has it
     ) -> dict[str, Any]:
         methods.check(method, target, "pages")
         question = Question.of(method, target or None, columns or {})
@@ -310,9 +312,68 @@ def serve(
             import webbrowser
 
             webbrowser.open(url)
-        config = uvicorn.Config(app, log_level="warning", server_header=False)
+        config = uvicorn.Config(app, log_level="warning", server_header=False, http=impatient())
         with suppress(KeyboardInterrupt):  # how it is meant to end
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def impatient() -> Any:
+    """Return uvicorn's protocol of HTTP, which ends connections that keep it waiting.
+
+    A request must arrive within seconds, and a body must not pause for longer. Of connections that
+    have not asked anything yet the oldest go when there are too many, before the system refuses to
+    open any.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    waiting: dict[Any, None] = {}
+    most = min(_WAITING, _open_files() // 2)
+
+    class Impatient(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._since = self.loop.time()
+            waiting[self] = None
+            while len(waiting) > most:
+                oldest = next(iter(waiting))
+                del waiting[oldest]
+                oldest.transport.abort()
+            self._watch = self.loop.call_later(_PATIENCE, self._look)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                waiting.pop(self, None)  # it has asked
+                self._since = self.loop.time()
+
+        def on_response_complete(self) -> None:
+            self._since = self.loop.time()
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            waiting.pop(self, None)
+            self._watch.cancel()
+            super().connection_lost(exc)
+
+        def _look(self) -> None:
+            asked = self.cycle is not None and not self.cycle.response_complete
+            is_answering = asked and not self.cycle.more_body
+            left = self._since + _PATIENCE - self.loop.time()
+            if left <= 0 and not is_answering:
+                self.transport.abort()
+            else:
+                self._watch = self.loop.call_later(max(left, 1.0), self._look)
+
+    return Impatient
+
+
+def _open_files() -> int:
+    """Return how many files and connections the system lets the process have open."""
+    try:
+        import resource
+    except ImportError:  # Windows sets no such limit
+        return 2 * _WAITING
+    return int(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -13,6 +13,7 @@ import gzip
 import re
 import secrets
 import shutil
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -22,7 +23,14 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from tabweave._compat import require
 from tabweave.io.files import csv_header
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 KINDS = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx")
 ENCODINGS = ("utf-8", "cp1252", "utf-16", "cp1250", "cp1251", "mac-roman", "shift_jis", "gb18030",
@@ -30,6 +38,8 @@ ENCODINGS = ("utf-8", "cp1252", "utf-16", "cp1250", "cp1251", "mac-roman", "shif
 MOST_COLUMNS = 1_000  # what a report shows
 MOST_BYTES = 500 * 2**20  # of an upload, and of what a compressed file unpacks to
 MOST_CELLS = 200_000_000  # of a Parquet file, which may hold far more than its size tells
+MOST_IN_ROW = 100_000  # values of a row on average: a cell may be a list
+_PREFIX, _ALIVE = "tabweave-studio-", "alive"
 _LONGEST = 16 * 2**20  # characters of a first line
 
 
@@ -136,6 +146,47 @@ def listed(root: Path, most: int = 500) -> list[dict[str, Any]]:
     return found
 
 
+@dataclass
+class Holding:
+    """A folder of temporary files that lasts as long as the process that holds it.
+
+    Folders whose holder was killed are removed when the next one is made.
+    """
+
+    folder: Path
+    _alive: Any
+
+    @classmethod
+    def begin(cls) -> Holding:
+        """Make a folder, after those that nobody holds any more were swept away."""
+        for old in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            if _is_abandoned(old):
+                shutil.rmtree(old, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        alive = (folder / _ALIVE).open("wb")
+        if fcntl is not None:
+            fcntl.flock(alive, fcntl.LOCK_EX)
+        return cls(folder, alive)
+
+    def end(self) -> None:
+        """Remove the folder."""
+        self._alive.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Tell whether the process that made a folder is gone: the system drops its hold on a file."""
+    try:
+        if fcntl is None:  # Windows does not remove a file that is open
+            (folder / _ALIVE).unlink()
+            return True
+        with (folder / _ALIVE).open("rb") as alive:
+            fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except OSError:  # it is held, or not ours
+        return False
+
+
 def own_copy(path: Path, folder: Path, most: int, encoding: str | None = None) -> tuple[Path, str]:
     """Return a file that readers take for one table, and the encoding of its text.
 
@@ -192,9 +243,9 @@ def _as_utf8(path: Path, target: Path, encoding: str | None) -> tuple[Path, str]
     if seen == "utf-8":
         return path, seen
     try:
-        with path.open(encoding=seen, newline="") as text, target.open("w", encoding="utf-8",
-                                                                     newline="") as out:  # fmt: skip
-            shutil.copyfileobj(text, out, 2**20)
+        with path.open(encoding=seen, newline="") as text:
+            with target.open("w", encoding="utf-8", newline="") as out:
+                shutil.copyfileobj(text, out, 2**20)
     except UnicodeError as error:
         raise Refused(f"expected text in {seen}, got {error}; choose another encoding") from None
     return target, seen
@@ -252,7 +303,7 @@ def _full(rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
 
 
 def _sheet_rows(sheet: Any, texts: list[str], dates: set[int]) -> Iterator[list[Any]]:
-    for _, element in ElementTree.iterparse(sheet):
+    for _, element in ElementTree.iterparse(sheet):  # noqa: S314
         if element.tag != f"{_SHEET}row":
             continue
         row: list[Any] = []
@@ -294,7 +345,7 @@ def _shared_texts(book: zipfile.ZipFile) -> list[str]:
     if "xl/sharedStrings.xml" not in book.namelist():
         return []
     with book.open("xl/sharedStrings.xml") as file:
-        items = ElementTree.parse(file).getroot().iter(f"{_SHEET}si")
+        items = ElementTree.parse(file).getroot().iter(f"{_SHEET}si")  # noqa: S314
         # What is said in small letters above a text (rPh) is no part of it.
         return ["".join(t.text or "" for r in (item, *item.iter(f"{_SHEET}r"))
                         for t in r.findall(f"{_SHEET}t")) for item in items]  # fmt: skip
@@ -305,7 +356,7 @@ def _date_styles(book: zipfile.ZipFile) -> set[int]:
     if "xl/styles.xml" not in book.namelist():
         return set()
     with book.open("xl/styles.xml") as file:
-        root = ElementTree.parse(file).getroot()
+        root = ElementTree.parse(file).getroot()  # noqa: S314
     known = set(_DATES)
     for form in root.iter(f"{_SHEET}numFmt"):
         code = re.sub(r'"[^"]*"|\[[^\]]*\]|\\.', "", form.get("formatCode", ""))
@@ -337,11 +388,11 @@ def check_width(width: int) -> None:
 
 
 def _parquet_width(path: Path) -> int:
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     query = (
-        "SELECT num_columns, num_rows, total FROM (SELECT count(DISTINCT path_in_schema) AS "
-        "num_columns, coalesce(sum(total_uncompressed_size), 0) AS total FROM parquet_metadata($p))"
+        "SELECT num_columns, num_rows, total, cells FROM (SELECT count(DISTINCT path_in_schema) AS "
+        "num_columns, coalesce(sum(total_uncompressed_size), 0) AS total, "
+        "coalesce(sum(num_values), 0) AS cells FROM parquet_metadata($p))"
         ", (SELECT num_rows FROM parquet_file_metadata($p))"
     )
     with duckdb.connect() as connection:
@@ -349,9 +400,11 @@ def _parquet_width(path: Path) -> int:
             found: Any = connection.execute(query, {"p": str(path)}).fetchone()
         except duckdb.Error as error:
             raise Refused(f"expected a Parquet file: {str(error).splitlines()[0]}") from None
-    width, rows, total = found
-    if total > 8 * MOST_BYTES or rows * max(width, 1) > MOST_CELLS:
+    width, rows, total, cells = found
+    cells = max(cells, rows * max(width, 1))
+    if total > 8 * MOST_BYTES or cells > min(MOST_CELLS, MOST_IN_ROW * max(rows, 1)):
         raise Refused(
-            f"it unpacks to {rows:,} rows, {size_of(total)}: too much for a page; use the library"
+            f"it unpacks to {rows:,} rows of {cells:,} values, {size_of(total)}: too much for a "
+            "page; use the library"
         )
     return int(width)

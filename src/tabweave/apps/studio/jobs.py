@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import secrets
 import shutil
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,8 @@ from tabweave.io.files import replacing
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
+_PREVIEW_MEMORY = 2 << 30  # bytes that the first rows of a file may take
+_PATIENCE = 60.0  # seconds they may take
 MOST_SHOWN = 100_000  # marks on a map
 N_SAMPLE = 3_000  # rows of the first picture
 
@@ -46,7 +51,8 @@ class Question:
     @classmethod
     def of(cls, method: str, target: str | None, columns: Mapping[str, Any]) -> Question:
         """Read the choices of the page: ``{column: {"keep": bool, "kind": str, "weight": x}}``."""
-        kinds, weights = {}, {}
+        kinds: dict[str, str] = {}
+        weights: dict[str, float] = {}
         for name, chosen in columns.items():
             kind, weight = chosen.get("kind"), chosen.get("weight")
             if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):
@@ -84,6 +90,7 @@ class Job:
     started: float = field(default_factory=time.monotonic)
     ended: float = 0.0
     lock: Any = field(default_factory=threading.Lock)
+    making: Any = field(default_factory=threading.RLock)  # of downloads: one at a time
 
     @property
     def method(self) -> str:
@@ -223,6 +230,76 @@ class Jobs:
                 self._spare = None
 
 
+# -- processes of limited memory ----------------------------------------------------------------
+
+
+def begin_worker(memory: int) -> None:
+    """Let a process leave Ctrl-C to the server, end with it, and take no more than some bytes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _job_memory() -> int:
+    """Return three quarters of the machine's memory: a job may fail, the machine may not."""
+    try:
+        return 3 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+
+
+class Apart:
+    """Runs short work on files in a process of its own, which is kept for the next."""
+
+    def __init__(self, memory: int = _PREVIEW_MEMORY) -> None:
+        self.memory = memory
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def call(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Return what the work returns; refuse it if it needs too much memory or time."""
+        with self._lock:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(
+                    1, context, initializer=begin_worker, initargs=(self.memory,)
+                )
+            pool = self._pool
+        try:
+            return pool.submit(work, *args).result(_PATIENCE)
+        except (MemoryError, BrokenProcessPool) as error:
+            if isinstance(error, BrokenProcessPool):
+                self._end(pool)
+            raise Refused("its first rows take too much memory for a page") from None
+        except TimeoutError:
+            self._end(pool)
+            raise Refused("its first rows take too long to read") from None
+
+    def _end(self, pool: ProcessPoolExecutor) -> None:
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+# -- the work -----------------------------------------------------------------------------------
+
+
 def read(path: str, question: Question) -> Any:
     """Return the rows of a file as a report sees them; classes to learn from are values."""
     from tabweave import Table, engines
@@ -248,7 +325,7 @@ def run(pipe: Any) -> None:
 
     Said are ("progress", Progress), ("part", name), and once ("done",) or ("failed", why).
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the server ends this one
+    begin_worker(_job_memory())
     if not pipe.poll():  # nobody waits yet
         _load()
     try:

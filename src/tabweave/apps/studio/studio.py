@@ -6,11 +6,12 @@ import csv
 import itertools
 import secrets
 import shutil
-import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
 from tabweave.apps.studio.files import (
+    Holding,
     Refused,
     Source,
     TooLarge,
@@ -20,13 +21,14 @@ from tabweave.apps.studio.files import (
     stamp_of,
     suffix_of,
 )
-from tabweave.apps.studio.jobs import Job, Jobs
+from tabweave.apps.studio.jobs import Apart, Job, Jobs
 
 N_PREVIEW = 6
 # Tables that come with the library, and what their classes are called.
 BUILT_IN = {"titanic": "survived", "car": "rating", "nursery": "advice", "krkopt": "moves",
             "tictactoe": "x wins"}  # fmt: skip
 _UPLOADS = 4  # times the limit, all uploads together
+_apart = Apart()  # for the first rows of all studios of a process
 
 
 class Studio:
@@ -36,16 +38,19 @@ class Studio:
         self.root = start if start.is_dir() else start.parent
         self.first = None if start.is_dir() else start.name
         self.limit = limit
-        self.folder = Path(tempfile.mkdtemp(prefix="tabweave-studio-"))
+        self._holding = Holding.begin()
+        self.folder = self._holding.folder
         self.jobs = Jobs(self.folder)
         self.sources: dict[str, Source] = {}
+        self._copies: dict[tuple[Any, ...], tuple[Path, str]] = {}
+        self._copying = threading.Lock()
         self._opened: dict[str, dict[str, Any]] = {}  # columns and first rows of each
         self._taken = 0
 
     def close(self) -> None:
         """End all jobs, and leave nothing behind."""
         self.jobs.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._holding.end()
 
     def let_in(
         self, path: Path, name: str, encoding: str | None = None, key: str | None = None
@@ -53,12 +58,11 @@ class Studio:
         """Check a table, remember it, and return its columns and first rows."""
         own, stamp = path, stamp_of(path)
         try:
-            own, seen = own_copy(path, self.folder, self.limit, encoding)
+            own, seen = self._own_copy(path, encoding)
             check(own)
-            found = _first_rows(own)
+            found = _apart.call(first_rows, own)
         except Exception as error:
-            if own != path:
-                shutil.rmtree(own.parent, ignore_errors=True)
+            self._drop(own, path)
             text = str(error).replace(str(own), name).replace(str(path), name).strip()
             text = text.removeprefix(f"{name}: ")
             raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
@@ -89,6 +93,24 @@ class Studio:
                 writer.writerow([*data.columns, BUILT_IN[name]])
                 writer.writerows(zip(*data.columns.values(), data.y, strict=True))
         return self.let_in(path, f"{name}.csv") | {"target": BUILT_IN[name]}
+
+    def _own_copy(self, path: Path, encoding: str | None) -> tuple[Path, str]:
+        """Return the copy of a packed or otherwise odd file, made once for all who open it."""
+        key = path, stamp_of(path), encoding
+        with self._copying:
+            if key not in self._copies:
+                self._copies[key] = own_copy(path, self.folder, self.limit, encoding)
+            return self._copies[key]
+
+    def _drop(self, own: Path, path: Path) -> None:
+        """Remove the copy of a file that is refused, unless it was let in before."""
+        with self._copying:
+            let_in = {source.path for source in self.sources.values()}
+            if own in let_in:
+                return
+            self._copies = {key: copy for key, copy in self._copies.items() if copy[0] != own}
+            if own != path:
+                shutil.rmtree(own.parent, ignore_errors=True)
 
     async def take(self, request: Any, name: str) -> dict[str, Any]:
         """Write an upload to a file of its own, and stop when it gets too large."""
@@ -137,7 +159,7 @@ class Studio:
         return job
 
 
-def _first_rows(path: Path) -> dict[str, Any]:
+def first_rows(path: Path) -> dict[str, Any]:
     """Return the columns of a table and its first rows as text."""
     from tabweave import Table, engines
     from tabweave.apps.report.html import cell

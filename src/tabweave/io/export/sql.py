@@ -84,10 +84,11 @@ def sql(
     Notes
     -----
     A value not seen in fit gets the unknown row, NULL the row of missing values, as in
-    ``transform``. Where the embedder would raise (``unknown="error"``, ``missing="error"``) the
-    dimensions are NULL. Columns of datetimes hold dates or timestamps, or ISO text, with a time
-    zone if they had one in fit; SQLite has no names of time zones, only UTC and offsets. Text that
-    is read as numbers may be text or numbers.
+    ``transform``. In a column that is compared by spelling an unknown string makes the vector NULL:
+    where it lies depends on all the others. Where the embedder would raise (``unknown="error"``,
+    ``missing="error"``) the dimensions are NULL. Columns of datetimes hold dates or timestamps, or
+    ISO text, with a time zone if they had one in fit; SQLite has no names of time zones, only UTC
+    and offsets. Text that is read as numbers may be text or numbers.
 
     Examples
     --------
@@ -114,6 +115,7 @@ def sql(
     kinds = _checked_types(types or {}, plan)
     writer = _Writer(dialect, plan, kinds, prefix)
     _check_limits(plan, len(kept), dialect)
+    _check_case(plan, dialect)
     return Script(writer.tables(replace), writer.select(table, kept))
 
 
@@ -390,6 +392,21 @@ def _check_limits(plan: Plan, n_kept: int, dialect: str) -> None:
             raise ValueError(
                 f"the query has {found} {what}, {dialect} takes {most}; use dialect='duckdb' or "
                 "tabweave.export.parquet, or an embedder with fewer dimensions"
+            )
+
+
+def _check_case(plan: Plan, dialect: str) -> None:
+    """Refuse columns that are one column to a system: each would get the other's values."""
+    if dialect == "postgres":  # names in quotes keep their case
+        return
+    seen: dict[str, str] = {}
+    for column in dict.fromkeys(part.column for part in (*plan.lookups, *plan.lines)):
+        ascii_only = re.sub("[A-Z]+", lambda letters: letters[0].lower(), column)
+        other = seen.setdefault(column.lower() if dialect == "bigquery" else ascii_only, column)
+        if other != column:
+            raise ValueError(
+                f"columns {other!r} and {column!r} are one name to {dialect}, which ignores case; "
+                "rename one and fit again, or use dialect='postgres'"
             )
 
 

@@ -52,7 +52,7 @@ def equality() -> None:
     for name, frame in (("drawn 2,000 × 12, MCA", drawn(2000, 12)),):
         rows.append((name, *mca(prince, MCA, frame)))
     mixed = drawn(2000, 6, 5)
-    theirs = prince.FAMD(3, engine="scipy").fit(mixed)
+    theirs = prince.FAMD(n_components=3, engine="scipy").fit(mixed)
     ours = FAMD(3).fit(mixed)
     values = np.abs(theirs.eigenvalues_ - ours.eigenvalues_).max()
     coordinates = apart(theirs.row_coordinates(mixed).to_numpy(), ours.transform(mixed))
@@ -91,7 +91,7 @@ def one(what: str, rows: int, columns: int) -> None:
     if who == "prince":
         import prince
 
-        model = getattr(prince, kind)(2)
+        model = getattr(prince, kind)(n_components=2)
     else:
         import tabweave
 

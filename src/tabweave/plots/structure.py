@@ -110,7 +110,11 @@ def likeness_order(distances: np.ndarray) -> np.ndarray:
     steps = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
     order = leaves_list(steps)
     # Either way round is as good: the one that is more like the order they came in.
-    return order if order @ np.arange(len(order)) >= order[::-1] @ np.arange(len(order)) else order[::-1]
+    return (
+        order
+        if order @ np.arange(len(order)) >= order[::-1] @ np.arange(len(order))
+        else order[::-1]
+    )
 
 
 def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Axes | None = None) -> Axes:

@@ -195,7 +195,7 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
         yield _note("note", "conflicts", target, text + f" than {percent(best, 1)} of these rows")
 
 
-# -- associations and oddities ----------------------------------------------------------------------
+# -- associations and oddities --------------------------------------------------------------------
 
 _PAIRS = 30  # associations on a page
 _ODD = 15  # cells on a page

@@ -28,7 +28,7 @@ from tabweave.apps.report.notes import (
     describe_oddities,
     describe_warnings,
 )
-from tabweave.apps.report.reading import Reading, read
+from tabweave.apps.report.reading import Reading, read, take
 from tabweave.apps.report.rows import (
     MAP_COLUMNS,
     Axes,
@@ -51,6 +51,7 @@ from tabweave.search.scan import Nearest
 
 __all__ = ["describe", "map_widget", "page", "report"]
 MOST_SHOWN = 20_000  # marks of a map in a notebook
+FEW_ROWS = 400  # that clusters are counted on for a first picture
 FORMAT = 1
 Tell = Callable[..., None]
 
@@ -64,6 +65,7 @@ class Wishes:
     random_state: int = 0
     most_shown: int = 0  # rows on the map; 0: as many as axes and clusters are found from
     by_neighborhood: bool = True  # whether to lay the map out by t-SNE, too
+    at_once: bool = False  # for a first picture: clusters counted on few rows, neighbours of one
     weights: Mapping[str, float] | None = None  # what single columns count
 
 
@@ -174,9 +176,13 @@ def _look_at_rows(
         axes = Axes.of(vectors, copies)
         points = axes.project(vectors)
     tell("finding clusters", 0.7)
-    number = how_many(reading.features(), random_state)
+    counted = reading.features()
+    if wishes.at_once:
+        counted = take(counted, np.arange(0, counted.n_rows, -(-counted.n_rows // FEW_ROWS)))
+    number = how_many(counted, random_state)
     centers, silhouette = find_centers(points, copies, number, random_state)
-    chosen = choose_rows(seen, wishes.rows, points, assign(points, centers), centers)
+    asked = [0] if wishes.at_once else wishes.rows
+    chosen = choose_rows(seen, asked, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
     asked_about = seen.vectors(model, queries)
     near = Nearest(asked_about, queries, wishes.n_neighbors, power=model.blocks_.power)

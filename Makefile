@@ -22,7 +22,7 @@ $(VENV)/pyvenv.cfg:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.core: pyproject.toml | $(VENV)/pyvenv.cfg
-	$(PIP) install -e .
+	$(PIP) install -e '.[cli]'
 	@touch $@
 
 # One stamp for each dependency group of pyproject.toml; groups need pip 25.1.

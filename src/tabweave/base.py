@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import islice
 from threading import Lock, RLock
 from types import FunctionType
@@ -23,13 +23,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from tabweave._compat import StrOptions, require, validate_parameter_constraints
-from tabweave.blocks.block import Block, label_column
+from tabweave._compat import StrOptions, html_table, require, validate_parameter_constraints
+from tabweave.blocks.block import Block, label_column, turns
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
-from tabweave.rows.frames import in_memory
+from tabweave.rows.frames import columns_of, in_memory
 from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
 from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import Label, Vocabulary, types_of
@@ -159,8 +159,10 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
 
 def check_feature_names(estimator: Any, X: Any) -> None:
     """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
-    names = list(getattr(X, "columns", ()))
-    if names != estimator.schema_.names or not names:
+    names, schema = list(getattr(X, "columns", ())), estimator.schema_
+    if names in (schema.names, schema.given) and schema.named:
+        return
+    if not schema.named or columns_of(X)[0] not in (schema.names, schema.given):
         _check_feature_names(estimator, X, reset=False)
 
 
@@ -184,7 +186,8 @@ def tell_unknown(embedder: Any, table: Table) -> None:
 
     A column is refused if its values are of another type than in fit; or if none of at least 20 is
     known, unless fit saw one value only, or mostly values that occur once (new ones are then to be
-    expected [Good 1953]). It is warned of if more than half of at least 20 are unknown.
+    expected [Good 1953]), or the column is compared by spelling. It is warned of if more than half
+    of at least 20 are unknown.
     """
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
@@ -193,14 +196,22 @@ def tell_unknown(embedder: Any, table: Table) -> None:
         given = {value: times for value, times in values.items() if value is not None}
         column = table[name]
         unknown, total = sum(given.values()), _filled(column)
-        if total >= _ENOUGH and unknown == total and _is_closed(embedder.counts_, name):
+        spelled = name in spelled_columns(embedder)
+        closed = not spelled and _is_closed(embedder.counts_, name)
+        if total >= _ENOUGH and unknown == total and closed:
             raise ValueError(
                 f"column {name!r}: none of its {total} values was seen in fit, e.g. "
                 f"{_examples(given)}; fit had e.g. {_examples(known)}. Write them as in fit, or "
                 "fit anew with them"
             )
         if total >= _ENOUGH and unknown > _MOST * total:
-            _warn_once(embedder, name, f"{unknown} of {total}", given)
+            fate = "lie between values spelled like them" if spelled else "count as average"
+            _warn_once(embedder, name, f"{unknown} of {total}", given, fate)
+
+
+def spelled_columns(embedder: Any) -> set[str]:
+    """Return the columns whose unknown values lie between those that are spelled like them."""
+    return set(getattr(vars(embedder).get("tables_"), "spelling", ()))
 
 
 def _check_types(name: str, values: Mapping[Label, int], column: Any, known: Any) -> None:
@@ -229,13 +240,15 @@ def _is_closed(counts: Counts, name: str) -> bool:
     return len(times) > 1 and times[times <= 1].sum() < _MOST * counts.n
 
 
-def _warn_once(embedder: Any, name: str, share: str, values: Mapping[Label, int]) -> None:
+def _warn_once(
+    embedder: Any, name: str, share: str, values: Mapping[Label, int], fate: str
+) -> None:
     told, key = _told.setdefault(embedder, set()), (id(embedder.counts_), name)
     if key not in told:
         told.add(key)
         warnings.warn(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
-            "they count as average (unknown_counts says which, unknown='error' refuses them)",
+            f"they {fate} (unknown_counts says which, unknown='error' refuses them)",
             UserWarning,
             stacklevel=5,
         )
@@ -297,7 +310,12 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
                 self._learn_all()
             finally:
                 self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
+            if vars(self).get("_earlier") is not None:
+                self._align(self._earlier)
         return self
+
+    def _align(self, earlier: Any) -> None:
+        """Turn what was learned towards what was learned before, where that can be done."""
 
     def _learned_blocks(self) -> Block:
         """Return the blocks that were learned from all rows so far, whatever comes meanwhile."""
@@ -319,6 +337,16 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         self._learned = ()
         self.counts_ = counts
         return self
+
+    def _hold_next(self, counts: Counts) -> Self:
+        """Keep the counts after one more window; what is learned will be turned to what was."""
+        if vars(self).get("_learned"):
+            self._earlier = self._learned_parts()
+        return self._hold(counts)
+
+    def _learned_parts(self) -> Any:
+        """Return what :meth:`_align` needs of what was learned; None if nothing can be aligned."""
+        return None
 
     def _require_classes(self, y: Any) -> None:
         if self._uses_classes and y is None:
@@ -363,7 +391,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _read_asked(self, X: Any) -> Table:
         """Read rows that are asked about: what fit has not seen is told, or refused."""
-        table = self._read_fitted(X)
+        table = self.learn()._read_fitted(X)
         if self._policy() == "centroid":
             tell_unknown(self, table)
         return table
@@ -378,7 +406,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         Examples
         --------
         >>> from tabweave import Weave
-        >>> rows = {"id": range(40), "day": ["2024-03-01", "2024-03-02"] * 20, "size": [1.5, 2] * 20}
+        >>> rows = {"id": range(40), "day": ["2024-03-01", "2024-03-02"] * 20}
+        >>> rows["size"] = [1.5, 2] * 20
         >>> model = Weave().fit(rows)
         >>> model.kinds()
         column  kind      kept  why
@@ -437,8 +466,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         A Dask or Spark frame gives another, of vectors; for files larger than memory see
         :func:`tabweave.engines.transform`.
 
-        A value that fit has not seen is the column's centroid. A column of another type than in
-        fit, or of which at least 20 rows hold unknown values and nothing else, is an error; more
+        A value that fit has not seen is the column's centroid, or, of many strings, between those
+        spelled like it (see :class:`~tabweave.Weave`). A column of another type than in fit, or of
+        which at least 20 rows hold unknown values and nothing else, is an error; more
         unknown values than known ones are a warning, once. :meth:`unknown_counts` counts them.
         """
         check_is_fitted(self, "counts_")
@@ -502,7 +532,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         left, right = (self._read_asked(_one_row(row)) for row in (a, b))
         shares = self._learned_blocks().shares(left, right, unknown=self._policy())
         order = [name for name in self.schema_.names if name in shares]
-        return {name: shares[name].item() for name in dict.fromkeys([*order, *shares])}
+        return Explanation({n: shares[n].item() for n in dict.fromkeys([*order, *shares])})
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
@@ -596,6 +626,23 @@ class ValueEmbedder(Embedder):
     def _learn_all(self) -> None:
         self.tables_ = self._learn(self.counts_)
 
+    def _learned_parts(self) -> Any:
+        tables = vars(self).get("tables_")
+        return (tables, vars(self).get("numbers_")) if isinstance(tables, ValueTables) else None
+
+    def _align(self, earlier: tuple[ValueTables, Any]) -> None:
+        tables, numbers = earlier
+        if tables.combine != self.tables_.combine:
+            return
+        pieces, own = self.tables_.shared_points(tables, self.counts_), vars(self).get("numbers_")
+        n_tables = len(pieces)
+        if own is not None and numbers is not None:
+            pieces += own.shared_points(numbers)
+        found = turns(pieces, together=tables.combine == "sum")
+        self.tables_ = self.tables_.turned(found[:n_tables])
+        if own is not None and numbers is not None:
+            self.numbers_ = own.turned(found[n_tables:])
+
     @property
     def blocks_(self) -> Block:
         """The value tables."""
@@ -671,11 +718,49 @@ def counted_schema(counts: Counts) -> Schema:
     return counts.schema
 
 
+class Explanation(dict[str, float]):
+    """Each column's share in a distance: a dict, which notebooks show as bars.
+
+    Examples
+    --------
+    >>> from tabweave import OneHot
+    >>> found = OneHot().fit({"a": list("xy"), "b": list("pp")}).explain(["x", "p"], ["y", "p"])
+    >>> found, "color-mix" in found._repr_html_()
+    ({'a': 2.0, 'b': 0.0}, True)
+    """
+
+    def _repr_html_(self) -> str:
+        total = sum(abs(share) for share in self.values()) or 1.0
+        rows = sorted(self.items(), key=lambda item: -item[1])
+        cells = [[name, share, f"{share / total:.0%}"] for name, share in rows]
+        return html_table(
+            f"What the columns add to the distance: {sum(self.values()):.4g}",
+            ["column", "adds", "share"],
+            cells,
+            lambda i, j: max(0.0, rows[i][1] / total) if j == 2 else None,
+        )
+
+
 def labelled(distances: np.ndarray, name: str, labels: Sequence[Label]) -> Any:
-    """Return distances between values as a pandas frame."""
+    """Return distances between values as a pandas frame, shaded in notebooks."""
     pandas = require("pandas", "frames")
     index = pandas.Index(labels, dtype=object, name=name)
-    return pandas.DataFrame(distances, index=index, columns=index)
+    frame = pandas.DataFrame(distances, index=index, columns=index)
+    object.__setattr__(frame, "_repr_html_", partial(_shaded, frame))  # of this frame, not of parts
+    return frame
+
+
+def _shaded(frame: Any, most: int = 30) -> str:
+    values = frame.to_numpy()[:most, :most]
+    far = max(float(values.max(initial=0.0)), 1e-300)
+    names = [str(label) for label in frame.index[:most]]
+    more = f", the first {most}" if len(frame) > most else ""
+    return html_table(
+        f"Distances between the values of {frame.index.name}{more}; dark is far",
+        ["", *names],
+        [[name, *map(float, row)] for name, row in zip(names, values, strict=True)],
+        lambda i, j: values[i, j - 1] / far if j else None,
+    )
 
 
 def _one_row(row: Any) -> Any:

@@ -192,10 +192,15 @@ class TestSets:
         p, q = SET_FEATURES[0]
         return np.array([(p + q) / 2, q, centre, (p + q) / 2, (centre + p) / 2])
 
+    def unknown(self):
+        """How far an unknown element is from the centre: as p once and q twice on average."""
+        return np.sqrt([0, 0, 0, 0, ((16 + 64) / 9 + 2 * (4 + 16) / 9) / 3])[:, None] / 2
+
     def test_a_set_is_the_mean_of_its_elements(self):
         out = self.build("concat").gather(Table.of(SETS))
-        np.testing.assert_allclose(out[:, :2], self.expected())
-        np.testing.assert_array_equal(out[:, 2:], SET_FEATURES[1][[0, 1, 0, 1, 0]])
+        np.testing.assert_allclose(out[:, :1], self.unknown())
+        np.testing.assert_allclose(out[:, 1:3], self.expected())
+        np.testing.assert_array_equal(out[:, 3:], SET_FEATURES[1][[0, 1, 0, 1, 0]])
 
     def test_summed(self):
         out = self.build("sum").gather(Table.of(SETS))
@@ -203,7 +208,7 @@ class TestSets:
 
     def test_distances(self):
         table = Table.of(SETS)
-        rows = np.hstack([self.expected(), SET_FEATURES[1][[0, 1, 0, 1, 0]]])
+        rows = np.hstack([self.unknown(), self.expected(), SET_FEATURES[1][[0, 1, 0, 1, 0]]])
         np.testing.assert_allclose(self.build("concat").distances(table), cdist(rows, rows))
 
     def test_unknown_elements_may_be_refused(self):

@@ -411,6 +411,18 @@ def test_sets():
         assert len(weave.explain(*({c: X[c][i] for c in X} for i in (0, 1)))) == 2
 
 
+@pytest.mark.parametrize("parameters", [{}, {"n_clusters": 2}, {"n_components": 3}])
+def test_a_set_of_unknown_elements_is_neither_empty_nor_the_mean(parameters):
+    X = {"tags": [{"a", "b"}, {"a"}, {"b", "c"}, {"c"}, set()] * 4, "x": list("uvuvu") * 4}
+    weave = Weave(schema={"tags": "set"}, **parameters).fit(X)
+    asked = {"tags": [{"new"}, set(), {"a", "new"}, {"a"}], "x": ["u"] * 4}
+    apart = weave.pairwise_distances(asked)
+    vectors = weave.transform(asked)
+    assert apart[~np.eye(4, dtype=bool)].min() > 0.01
+    np.testing.assert_allclose(((vectors[0] - vectors[1:]) ** 2).sum(axis=1), apart[0, 1:] ** 2)
+    assert apart[0, 2] < apart[0, 3]
+
+
 def test_landmarks_say_so_and_are_close():
     rng = np.random.default_rng(0)
     hidden = rng.integers(0, 3, 3000)

@@ -17,10 +17,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, added, label_column
+from tabweave.blocks.block import (
+    Block,
+    Line,
+    Lookup,
+    Points,
+    Step,
+    Turn,
+    Writer,
+    added,
+    label_column,
+)
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
+from tabweave.rows.table import Codes, Column, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
@@ -259,6 +269,24 @@ class Curves(NumberColumns):
         """Number of coordinates of each column."""
         return [rows.shape[1] for rows in self.rows]
 
+    def shared_points(self, before: Curves) -> list[Points]:
+        """Return the curves at their knots, now and then; one piece a curve."""
+        known = {(n, before._cycle(i)): i for i, n in enumerate(before.names)}
+        pieces = []
+        for j, (name, x, rows) in enumerate(zip(self.names, self.knots, self.rows, strict=True)):
+            i = known.get((name, self._cycle(j)))
+            then = np.zeros((len(x), 0))
+            if i is not None:
+                then = np.stack([np.interp(x, before.knots[i], y) for y in before.rows[i].T], 1)
+            pieces.append((rows, then, np.ones(len(x))))
+        return pieces
+
+    def turned(self, turns: Sequence[Turn]) -> Curves:
+        """Return curves that are turned, in the order of :meth:`shared_points`."""
+        pairs = list(zip(turns, self.rows, self.missing, strict=True))
+        rows = [np.ascontiguousarray(turn(own)) for turn, own, _ in pairs]
+        return replace(self, rows=rows, missing=[turn(gap) for turn, _, gap in pairs])
+
     def feature_names(self) -> list[str]:
         """Return the column, its cycle if it is one, and a number for each coordinate."""
         titles = [f"{name}{self._title(j)}" for j, name in enumerate(self.names)]
@@ -480,8 +508,7 @@ class Numbering:
             if isinstance(data, Numbers):
                 own = edges[column.name] = quantile_edges(data.values, n_bins, weight)
                 knots[column.name] = bin_knots(data.values, own, weight)
-            if column.kind == "datetime":
-                for name, phase, own in _phases(column.name, data.values):
+                for name, phase, own in _phases(column, data.values):
                     cycles[name] = bin_knots(phase, own, weight)[1:-1]
             elif column.kind == "ordinal" and isinstance(data, Codes):
                 levels[column.name] = column.levels or ordered(data.labels)
@@ -497,10 +524,9 @@ class Numbering:
             if isinstance(data, Numbers):
                 columns += [column, Column(column.name + BINNED)]
                 parts += [data, binned(data.values, self.edges[column.name])]
-                if column.kind == "datetime":
-                    for name, phase, edges in _phases(column.name, data.values):
-                        columns.append(Column(name))
-                        parts.append(binned(phase, edges))
+                for name, phase, edges in _phases(column, data.values):
+                    columns.append(Column(name))
+                    parts.append(binned(phase, edges))
             elif column.kind == "ordinal":
                 ranks = numbers_of(table, column.name, self.levels, "centroid")
                 columns += [Column(column.name, "numeric"), Column(column.name + BINNED)]
@@ -511,12 +537,25 @@ class Numbering:
         return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
 
 
-def _phases(name: str, seconds: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yield each cycle of datetimes: the name it is counted under, phases, and edges of bins."""
     from tabweave.blocks.dates import CYCLES
 
-    for cycle in CYCLES:
-        yield cycle.name(name), cycle.phase(seconds), cycle.edges
+    for cycle in CYCLES if column.kind == "datetime" else ():
+        yield cycle.name(column.name), cycle.phase(x), cycle.edges
+
+
+def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
+    """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
+    out = {}
+    for column in columns:
+        out[column.name] = column.name
+        if column.kind == "datetime":
+            from tabweave.blocks.dates import lasting_cycles
+
+            for cycle in lasting_cycles(counts, column.name):
+                out[cycle.name(column.name)] = column.name
+    return out
 
 
 def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:

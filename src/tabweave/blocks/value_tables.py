@@ -9,7 +9,7 @@ which distances are exact, and written as a code word (see :func:`code_words`) i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
@@ -20,8 +20,10 @@ from tabweave.blocks.block import (
     Block,
     Blocks,
     Lookup,
+    Points,
     Step,
     Sum,
+    Turn,
     Writer,
     cdist_squared,
     inner_products,
@@ -32,9 +34,11 @@ from tabweave.blocks.block import (
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import N_COMMON, WIDEST, Factors
 from tabweave.io.register import storable
+from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import (
     Bucket,
+    Label,
     OfVocabulary,
     Unknown,
     Vocabulary,
@@ -61,6 +65,12 @@ class ValueTables(OfVocabulary, Block):
         How far each column's Gram was from a Gram: minus its lowest eigenvalue, centred, or 0.
     own : dict of str to Own
         For columns of many values, what each has in common with no other.
+    spelling : dict of str to Spelling
+        For columns of many strings, how they are spelled: an unknown value then lies between those
+        that are spelled like it, instead of in the centroid.
+    empty : dict of str to ndarray
+        For columns of sets, the row of an empty set: the centroid, of which the row of an unknown
+        element lies apart.
     """
 
     vocabulary: Vocabulary
@@ -68,6 +78,8 @@ class ValueTables(OfVocabulary, Block):
     combine: Literal["concat", "sum"] = "concat"
     repair: np.ndarray = field(default_factory=lambda: np.zeros(0))
     own: dict[str, Own] = field(default_factory=dict)
+    spelling: dict[str, Spelling] = field(default_factory=dict)
+    empty: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.combine not in ("concat", "sum"):
@@ -85,6 +97,7 @@ class ValueTables(OfVocabulary, Block):
         *,
         combine: Literal["concat", "sum"] = "concat",
         compact: bool = True,
+        spelling: Mapping[str, Spelling] | None = None,
     ) -> ValueTables:
         """Build from one row of features per value, or from factors; distances stay the same."""
         if len(features) != len(counts.names):
@@ -102,7 +115,30 @@ class ValueTables(OfVocabulary, Block):
             elif compact and combine == "concat":
                 rows = compacted(rows)
             tables.append(np.vstack([rows, share @ rows]))
-        return cls(counts.vocabulary, tables, combine, np.zeros(len(tables)), own)
+        spelled = dict(spelling or {})
+        out = cls(counts.vocabulary, tables, combine, np.zeros(len(tables)), own, spelled)
+        return out.with_unknown_elements(counts) if compact and combine == "concat" else out
+
+    def with_unknown_elements(self, counts: Counts) -> ValueTables:
+        """Return tables in which unknown elements of sets lie apart from the centroid.
+
+        As far as the elements of sets do on average: on an axis of their own, or, of rows that are
+        summed, along the last one. Else a set of them would be like an empty set.
+        """
+        kinds = {c.name: c.kind for c in counts.schema.columns} if counts.schema else {}
+        tables, empty = list(self.tables), dict(self.empty)
+        for a, name in enumerate(self.names):
+            if kinds.get(name) != "set" or name in self.empty:
+                continue
+            rows, share = tables[a], counts.value_counts[counts.span(name)]
+            away = ((rows[:-1] - rows[-1]) ** 2).sum(axis=1) @ share / max(share.sum(), 1e-300)
+            if self.combine == "concat":
+                rows = np.hstack([np.zeros((len(rows), 1)), rows])
+            empty[name] = rows[-1].copy()
+            tables[a] = rows = rows.copy()
+            axis = 0 if self.combine == "concat" else rows.shape[1] - 1
+            rows[-1, axis : axis + 1] += np.sqrt(away)
+        return replace(self, tables=tables, empty=empty)
 
     @classmethod
     def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
@@ -131,6 +167,48 @@ class ValueTables(OfVocabulary, Block):
             rows = self.tables[self.vocabulary.index(name)]
             if own.squares.shape != rows.shape[:1] or not 0 < own.width <= rows.shape[1]:
                 raise ValueError(f"column {name!r}: expected what each value has of its own")
+
+    # -- at other times --------------------------------------------------------------------
+
+    def shared_points(self, before: ValueTables, counts: Counts) -> list[Points]:
+        """Return the values that both have, now and then, by how often they were counted.
+
+        One piece a column; two where a code word stands for what a value has of its own.
+        """
+        pieces = []
+        for a, (name, rows) in enumerate(zip(self.names, self.tables, strict=True)):
+            weight = counts.value_counts[counts.span(name)].astype(float)
+            then = np.zeros((len(weight), 0))
+            if name in before.names:
+                b = before.names.index(name)
+                place = positions(before.labels[b], self.labels[a])
+                weight = np.where(place < len(before.labels[b]), weight, 0.0)
+                then = before.tables[b][place]
+            cut = rows.shape[1] - self._own_width(name)
+            cut_then = then.shape[1] - before._own_width(name)
+            pieces.append((rows[:-1, :cut], then[:, :cut_then], weight))
+            if self._own_width(name):
+                words = (
+                    then[:, cut_then:]
+                    if self._own_width(name) == before._own_width(name)
+                    else then[:, :0]
+                )
+                pieces.append((rows[:-1, cut:], words, weight))
+        return pieces
+
+    def turned(self, turns: Sequence[Turn]) -> ValueTables:
+        """Return tables whose pieces are turned, in the order of :meth:`shared_points`."""
+        order, tables = iter(turns), []
+        for name, rows in zip(self.names, self.tables, strict=True):
+            cut = rows.shape[1] - self._own_width(name)
+            parts = [next(order)(rows[:, :cut])]
+            if self._own_width(name):
+                parts.append(next(order)(rows[:, cut:])[:, : rows.shape[1] - cut])
+            tables.append(np.hstack(parts))
+        return replace(self, tables=tables)
+
+    def _own_width(self, name: str) -> int:
+        return self.own[name].width if name in self.own else 0
 
     # -- shape -----------------------------------------------------------------------------
 
@@ -215,7 +293,8 @@ class ValueTables(OfVocabulary, Block):
     def _is_small(self, a: int, pair: Sequence[Codes | Sets]) -> bool:
         """Tell whether a column is compared through a table of all pairs of its values."""
         single = not any(isinstance(column, Sets) for column in pair)
-        return single and self.names[a] not in self.own and len(self.tables[a]) <= _LOOKUP_VALUES
+        plain = self.names[a] not in self.own and self.names[a] not in self.spelling
+        return single and plain and len(self.tables[a]) <= _LOOKUP_VALUES
 
     def _compared(
         self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, entry: Any
@@ -235,9 +314,10 @@ class ValueTables(OfVocabulary, Block):
         if power is not None or len(columns) != 2 or len(self.tables) != 1 or self._has_sets(A, B):
             return super().shares(A, B, power=power, unknown=unknown)
         left, right = (self.locate(column, unknown)[column.codes] for column in columns)
-        apart = ((left[:, :-2] - right[:, :-2]) ** 2).sum(axis=1)
-        alone = (left[:, -2] + right[:, -2]) * (left[:, -1] != right[:, -1])
-        return {self.names[0]: apart + alone}
+        common = ((left[:, :-2] - right[:, :-2]) ** 2).sum(axis=1)
+        same = left[:, -1] == right[:, -1]
+        own = left[:, -2] ** 2 + right[:, -2] ** 2 - 2 * same * left[:, -2] * right[:, -2]
+        return {self.names[0]: common + own}
 
     def _has_sets(self, *tables: Table) -> bool:
         return any(isinstance(c, Sets) for table in tables for c in self.vocabulary.find(table))
@@ -264,7 +344,7 @@ class ValueTables(OfVocabulary, Block):
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the rows of the labels of the one column there is, and the unknown row last."""
         index = value_index(self.vocabulary, column, unknown)
-        return self.tables[0][np.append(index, len(self.tables[0]) - 1)]
+        return self._label_rows(0, column.labels, index)
 
     def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the points of labels; of many values what is common, their own, and which it is.
@@ -275,8 +355,12 @@ class ValueTables(OfVocabulary, Block):
             return super().locate(column, unknown)
         ((_, own),) = self.own.items()
         index = value_index(self.vocabulary, column, unknown)
-        common = self.tables[0][index, : -own.width]
-        return np.column_stack([common, own.squares[index], index])
+        rows = self._label_rows(0, column.labels, index)[:-1, : -own.width]
+        out = np.column_stack([rows, np.sqrt(own.squares[index]), index])
+        new, near, weights = self._spelled(0, column.labels, index)
+        out[new, -2] = weights.sum(axis=1) * np.sqrt(own.squares[near[:, 0]])
+        out[new, -1] = near[:, 0]
+        return out
 
     def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return the squared distances of located labels."""
@@ -295,7 +379,7 @@ class ValueTables(OfVocabulary, Block):
         for name, own in self.own.items():
             a = self.vocabulary.index(name)
             common = self.tables[a][:, : -own.width]
-            located = np.column_stack([common, own.squares, np.arange(len(common))])
+            located = np.column_stack([common, np.sqrt(own.squares), np.arange(len(common))])
             out[a] = squared_with_own(located, located)
         return out
 
@@ -304,15 +388,48 @@ class ValueTables(OfVocabulary, Block):
         by_name = dict(zip(self.names, factors, strict=True))
         own = {n: replace(o, squares=by_name[n] ** 2 * o.squares) for n, o in self.own.items()}
         tables = [factor * rows for factor, rows in zip(factors, self.tables, strict=True)]
-        return replace(self, tables=tables, own=own)
+        empty = {name: by_name[name] * row for name, row in self.empty.items()}
+        return replace(self, tables=tables, own=own, empty=empty)
 
     def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""
-        found = self.vocabulary.positions(table, unknown)
-        return [
-            rows[np.append(index, len(rows) - 1)]
-            for rows, index in zip(self.tables, found, strict=True)
-        ]
+        found = zip(
+            self.vocabulary.find(table), self.vocabulary.positions(table, unknown), strict=True
+        )
+        return [self._label_rows(a, column.labels, i) for a, (column, i) in enumerate(found)]
+
+    def _label_rows(self, a: int, labels: Sequence[Label], index: np.ndarray) -> np.ndarray:
+        """Return the rows of labels that are found at an index, and that of an empty set last.
+
+        An unknown string of a column with spelling lies between those that are spelled like it; of
+        the one most alike it also has the code word, in part.
+        """
+        rows = self.tables[a]
+        out = rows[np.append(index, len(rows) - 1)]
+        out[-1] = self.empty.get(self.names[a], out[-1])
+        new, near, weights = self._spelled(a, labels, index)
+        if not len(new):
+            return out
+        trust = weights.sum(axis=1, keepdims=True)
+        out[new] *= 1 - trust
+        for found, weight in zip(near.T, weights.T, strict=True):
+            out[new] += weight[:, None] * rows[found]
+        if self.names[a] in self.own:
+            width = self.own[self.names[a]].width
+            out[new, -width:] = trust * rows[near[:, 0], -width:]
+        return out
+
+    def _spelled(
+        self, a: int, labels: Sequence[Label], index: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return which labels are unknown strings, and between which values these lie, and how."""
+        new: list[int] = []
+        if self.names[a] in self.spelling:
+            unknown = np.flatnonzero(index == len(self.tables[a]) - 1).tolist()
+            new = [i for i in unknown if isinstance(labels[i], str)]
+        if not new:
+            return np.zeros(0, np.intp), np.zeros((0, 1), np.intp), np.zeros((0, 1))
+        return np.array(new), *self.spelling[self.names[a]].between([labels[i] for i in new])
 
     # -- columns ---------------------------------------------------------------------------
 
@@ -322,7 +439,10 @@ class ValueTables(OfVocabulary, Block):
         repair = self.repair[chosen] if len(self.repair) else self.repair
         tables = [self.tables[a] for a in chosen]
         own = {name: self.own[name] for name in names if name in self.own}
-        return ValueTables(self.vocabulary.select(names), tables, self.combine, repair, own)
+        spelling = {name: self.spelling[name] for name in names if name in self.spelling}
+        empty = {name: self.empty[name] for name in names if name in self.empty}
+        columns = self.vocabulary.select(names)
+        return ValueTables(columns, tables, self.combine, repair, own, spelling, empty)
 
     def only(self, names: Iterable[str]) -> ValueTables | None:
         """Return what is left if some columns count only."""
@@ -357,7 +477,9 @@ class ValueTables(OfVocabulary, Block):
                 "it with other='frequency', or keep the embedder with tabweave.export.save"
             )
         odd = None if unknown == "error" else rows[-1]
-        missing = rows[labels.index(None)] if None in labels else odd
+        missing = rows[labels.index(None)] if None in labels else self.empty.get(name, odd)
+        if name in self.spelling:  # where an unknown string lies, no lookup can say
+            odd = None
         if rule is not None:  # as in transform: what is not named is in the bucket
             odd = rows[labels.index(Bucket())]
         named = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
@@ -514,15 +636,16 @@ def lookup_sum(
 
 def squared_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the squared distances of what :meth:`ValueTables.locate` returns of many values."""
-    alone = left[:, -2, None] + right[None, :, -2]
-    alone[left[:, -1, None] == right[None, :, -1]] = 0
+    ours, theirs = left[:, -2, None], right[None, :, -2]
+    same = left[:, -1, None] == right[None, :, -1]
+    alone = np.where(same, (ours - theirs) ** 2, ours**2 + theirs**2)
     return cdist_squared(left[:, :-2], right[:, :-2]) + alone
 
 
 def products_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Return the inner products of what :meth:`ValueTables.locate` returns of many values."""
     same = left[:, -1, None] == right[None, :, -1]
-    return left[:, :-2] @ right[:, :-2].T + same * left[:, -2, None]
+    return left[:, :-2] @ right[:, :-2].T + same * np.outer(left[:, -2], right[:, -2])
 
 
 def coded(features: np.ndarray | Factors, f: np.ndarray) -> np.ndarray:

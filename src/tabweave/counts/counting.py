@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations, combinations_with_replacement, pairwise, product
+from itertools import combinations, combinations_with_replacement, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,7 +24,8 @@ from tabweave.rows.table import Codes, Sets
 from tabweave.rows.vocabulary import Label, Vocabulary, identity, order
 
 _DENSE_CELLS = 1 << 22
-Block = tuple[int, int, Any]
+_WIDE = 512  # columns that make a table wide
+Block = tuple[np.ndarray, np.ndarray, Any]  # values, values, how often two meet
 F = TypeVar("F", bound=Callable[..., Any])
 compiled: Callable[[F], F] = njit(nogil=True, cache=True)  # for what has no plain twin
 GROUP = 128  # joint codes of a group; a histogram of two groups (64 KB) stays in the caches
@@ -34,13 +35,60 @@ _HISTOGRAM_CELLS = 1 << 24
 
 def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> Any:
     """Return the V×V pair counts of columns, values in the columns' own order."""
-    sizes = [len(column.labels) for column in columns]
+    sizes = np.array([len(column.labels) for column in columns], np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    dtype = np.int64 if weight is None else weight.dtype
-    blocks = _blocks(columns, sizes, weight)
-    if offsets[-1] <= DENSE_VALUES:
-        return _assemble_dense(blocks, columns, offsets, weight, dtype)
-    return _assemble_sparse(blocks, columns, offsets, weight, dtype)
+    dtype = np.dtype(np.int64 if weight is None else weight.dtype)
+    size = int(offsets[-1])
+    cells = most_pairs(sizes, len(_rows_of(columns[0])))
+    dense = size <= DENSE_VALUES or 3 * cells > size**2  # a matrix that is mostly full
+    check_wide(len(columns), size, (8 * size**2 if dense else 48 * cells) + 12 * cells)
+    if _is_product_cheap(columns, sizes, weight):
+        return tidy(_product(columns, offsets))
+    blocks = _blocks(columns, offsets, weight)
+    if dense:
+        return tidy(_assemble_dense(blocks, size, dtype))
+    return _assemble_sparse(blocks, size, dtype)
+
+
+def most_pairs(sizes: np.ndarray, n_rows: int) -> int:
+    """Return the most pairs of values that rows can have: per two columns, one a row or all."""
+    kinds, times = np.unique(sizes, return_counts=True)
+    most = np.minimum(np.outer(kinds, kinds), n_rows)
+    pairs = np.outer(times, times) - np.diag(times)
+    return int((most * pairs).sum() + sizes.sum())
+
+
+def check_wide(n_columns: int, n_values: int, n_bytes: int) -> None:
+    """Raise MemoryError, before anything is counted, for columns too many to count all pairs of."""
+    free = available_memory()
+    if n_columns <= _WIDE or free is None or n_bytes <= free // 8:
+        return
+    raise MemoryError(
+        f"counting all pairs of {n_columns:,} columns with {n_values:,} values would take about "
+        f"{n_bytes / 1e9:,.1f} GB, more than an eighth of the {free / 1e9:,.1f} GB that are free, "
+        "and what is learned from them several times that; choose the columns that matter (a "
+        f"thousand take {n_bytes / 1e9 * (1000 / n_columns) ** 2:,.2f} GB), or put columns that "
+        "say yes or no into one set-valued column"
+    )
+
+
+def available_memory() -> int | None:
+    """Return how many bytes are free, if the system says so."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _rows_of(column: Codes | Sets) -> np.ndarray:
+    return column.starts[1:] if isinstance(column, Sets) else column.codes
 
 
 def tidy(pairs: Any) -> Any:
@@ -48,10 +96,52 @@ def tidy(pairs: Any) -> Any:
     if pairs.shape[0] <= DENSE_VALUES:
         dense = pairs.toarray() if sparse.issparse(pairs) else pairs
         return np.ascontiguousarray(dense)
-    out = sparse.csr_array(pairs)
+    out = sparse.csr_array(pairs) if sparse.issparse(pairs) else _compressed(pairs)
     out.sum_duplicates()
     out.eliminate_zeros()
     return out
+
+
+def _compressed(dense: np.ndarray) -> Any:
+    """Return a large dense matrix as a sparse one, some rows at a time."""
+    step = max(1, _DENSE_CELLS // len(dense))
+    kind = np.int64 if dense.dtype == np.float32 else dense.dtype  # of a product
+    starts = range(0, len(dense), step)
+    parts = [sparse.csr_array(dense[i : i + step].astype(kind, copy=False)) for i in starts]
+    return sparse.vstack(parts, format="csr")
+
+
+def _is_product_cheap(
+    columns: Sequence[Codes | Sets], sizes: np.ndarray, weight: np.ndarray | None
+) -> bool:
+    """Tell whether few rows of many columns are counted sooner as one product of matrices.
+
+    Nanoseconds, roughly: of a product per row and cell, of histograms per pair of groups.
+    """
+    n = len(_rows_of(columns[0]))
+    single = all(isinstance(column, Codes) for column in columns)
+    if weight is not None or not single or not 0 < n < 1 << 24 or not 0 < sizes.max() <= GROUP:
+        return False
+    groups = group_columns(sizes.tolist())
+    joint = np.array([math.prod(sizes[group].tolist()) for group in groups], np.int64)
+    pairs = len(groups) * (len(groups) + 1) // 2
+    histograms = pairs * (30_000 + n) + 2 * int(joint.sum()) ** 2
+    return n * int(sizes.sum()) ** 2 // 10 < histograms
+
+
+def _product(columns: Sequence[Codes | Sets], offsets: np.ndarray) -> np.ndarray:
+    """Return ``ZᵀZ`` of the one-hot rows Z; below 2**24 rows single precision is exact."""
+    n, size = len(columns[0].codes), int(offsets[-1])
+    out = np.zeros((size, size), np.float32)
+    step = max(1, (1 << 24) // size)
+    for start in range(0, n, step):
+        rows = range(start, min(start + step, n))
+        onehot = np.zeros((len(rows), size), np.float32)
+        for column, first in zip(columns, offsets, strict=False):
+            codes = column.codes[rows.start : rows.stop]
+            onehot[np.arange(len(rows)), int(first) + codes.astype(np.intp)] = 1
+        out += onehot.T @ onehot
+    return out.astype(np.int64) if size <= DENSE_VALUES else out
 
 
 def canonical(
@@ -88,27 +178,39 @@ def _check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] 
 
 
 def _blocks(
-    columns: Sequence[Codes | Sets], sizes: Sequence[int], weight: np.ndarray | None
+    columns: Sequence[Codes | Sets], offsets: np.ndarray, weight: np.ndarray | None
 ) -> Iterator[Block]:
-    """Yield (a, b, table) for every pair of columns, and for sets also with themselves."""
+    """Yield (values, values, table) until every pair of values was met once, in either order."""
+    sizes = np.diff(offsets)
+    index = [np.arange(a, b) for a, b in pairwise(offsets)]
     single = [i for i, column in enumerate(columns) if isinstance(column, Codes)]
     small = [i for i in single if 0 < sizes[i] <= GROUP]
     if len(small) > 1:
         chosen = [columns[i].codes for i in small]
-        for a, b, table in small_pairs(chosen, [sizes[i] for i in small], weight):
-            yield small[a], small[b], table
-    large = [p for p in combinations(single, 2) if not {*p} <= {*small}]
+        edges = [index[i] for i in small]
+        yield from small_pairs(chosen, edges, weight)
+    else:
+        small = []
+    for i in single:
+        if i not in small:
+            yield index[i], index[i], _diagonal(columns[i], weight)
+    few = set(small)
+    large = (
+        [p for p in combinations(single, 2) if not {*p} <= few] if len(few) < len(single) else []
+    )
 
     def count(pair: tuple[int, int]) -> Block:
         a, b = pair
-        return a, b, _one_pair(columns[a].codes, columns[b].codes, (sizes[a], sizes[b]), weight)
+        shape = (int(sizes[a]), int(sizes[b]))
+        return index[a], index[b], _one_pair(columns[a].codes, columns[b].codes, shape, weight)
 
     with ThreadPoolExecutor(n_threads()) as pool:
         yield from pool.map(count, large)
     is_set = [isinstance(column, Sets) for column in columns]
-    for a, b in combinations_with_replacement(range(len(columns)), 2):
+    for a, b in combinations_with_replacement(range(len(columns)), 2) if any(is_set) else ():
         if is_set[a] or is_set[b]:
-            yield a, b, _indicator(columns[a], weight).T @ _indicator(columns[b], None)
+            table = _indicator(columns[a], weight).T @ _indicator(columns[b], None)
+            yield index[a], index[b], table
 
 
 def _one_pair(
@@ -132,63 +234,34 @@ def _indicator(column: Codes | Sets, weight: np.ndarray | None) -> Any:
     return sparse.csr_array((data, codes.astype(np.int64), starts), shape=shape)
 
 
-def _value_counts(column: Codes, weight: np.ndarray | None) -> np.ndarray:
+def _diagonal(column: Codes | Sets, weight: np.ndarray | None) -> Any:
+    """Return how often each value occurs, as a diagonal matrix."""
     nothing = np.zeros(len(column.codes), np.uint8)
-    return pair_histogram(column.codes, nothing, (len(column.labels), 1), weight)[:, 0]
+    shape = (len(column.labels), 1)
+    times = pair_histogram(column.codes, nothing, shape, weight)[:, 0]
+    values = np.arange(len(times))
+    return sparse.coo_array((times, (values, values)), shape=(len(times), len(times)))
 
 
-def _margins(
-    a: int, b: int, table: np.ndarray, columns: Sequence[Codes | Sets]
-) -> dict[int, np.ndarray]:
-    """Return the value counts that a table of two columns implies; rows with sets do not sum."""
-    if isinstance(columns[a], Sets) or isinstance(columns[b], Sets):
-        return {}
-    return {a: table.sum(axis=1), b: table.sum(axis=0)}
-
-
-def _assemble_dense(
-    blocks: Iterator[Block],
-    columns: Sequence[Codes | Sets],
-    offsets: np.ndarray,
-    weight: np.ndarray | None,
-    dtype: Any,
-) -> np.ndarray:
-    out = np.zeros((offsets[-1], offsets[-1]), dtype)
-    spans = [slice(a, b) for a, b in pairwise(offsets)]
-    margins: dict[int, np.ndarray] = {}
-    for a, b, table in blocks:
+def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.ndarray:
+    out = np.zeros((size, size), dtype)
+    for left, right, table in blocks:
         table = table.toarray() if sparse.issparse(table) else table
-        out[spans[a], spans[b]] = table
-        out[spans[b], spans[a]] = table.T
-        margins.update(_margins(a, b, table, columns))
-    for i, column in enumerate(columns):
-        if isinstance(column, Codes):
-            counts = margins[i] if i in margins else _value_counts(column, weight)
-            np.fill_diagonal(out[spans[i], spans[i]], counts)
+        out[np.ix_(left, right)] = table
+        out[np.ix_(right, left)] = table.T
     return out
 
 
-def _assemble_sparse(
-    blocks: Iterator[Block],
-    columns: Sequence[Codes | Sets],
-    offsets: np.ndarray,
-    weight: np.ndarray | None,
-    dtype: Any,
-) -> Any:
+def _assemble_sparse(blocks: Iterator[Block], size: int, dtype: np.dtype) -> Any:
     parts = []
-    for a, b, table in blocks:
+    for left, right, table in blocks:
         coo = sparse.coo_array(table)
-        row, col = coo.coords[0] + offsets[a], coo.coords[1] + offsets[b]
+        row, col = left[coo.coords[0]], right[coo.coords[1]]
         parts.append((coo.data, row, col))
-        if a != b:
+        if left is not right:
             parts.append((coo.data, col, row))
-    for i, column in enumerate(columns):
-        if isinstance(column, Codes):
-            values = np.arange(offsets[i], offsets[i + 1])
-            parts.append((_value_counts(column, weight), values, values))
     data, row, col = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    shape = (offsets[-1], offsets[-1])
-    return tidy(sparse.coo_array((data.astype(dtype), (row, col)), shape=shape).tocsr())
+    return tidy(sparse.coo_array((data.astype(dtype), (row, col)), shape=(size, size)).tocsr())
 
 
 # -- small columns, several at a time --------------------------------------------------------
@@ -304,18 +377,21 @@ def group_columns(sizes: Sequence[int], at_most: int = GROUP) -> list[list[int]]
 
 
 def small_pairs(
-    columns: Sequence[np.ndarray], sizes: Sequence[int], weight: np.ndarray | None
-) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Yield (column, column, table) for all pairs of columns with few values.
+    columns: Sequence[np.ndarray], index: Sequence[np.ndarray], weight: np.ndarray | None
+) -> Iterator[Block]:
+    """Yield (values, values, table) for all pairs of columns with few values, groups at a time.
 
-    Pairs come once, in either order; a column with itself is left to the caller.
+    ``index`` are the numbers of each column's values. Each group comes with itself, too: values of
+    one column never meet, so the diagonal says how often each occurs.
     """
+    sizes = [len(own) for own in index]
     groups = group_columns(sizes)
     if len(groups) == 1:  # one group alone: count it against a constant
         groups.append([])
     widths = [[sizes[c] for c in group] for group in groups]
     joint = np.array([int(np.prod(w)) for w in widths], dtype=np.int64)
     members = [_membership(w) for w in widths]
+    values = [np.concatenate([np.zeros(0, np.intp), *(index[c] for c in g)]) for g in groups]
     margins: dict[int, np.ndarray] = {}
     for pairs in _batches(list(combinations(range(len(groups)), 2)), joint):
         histograms = _count_batch(columns, groups, widths, joint, pairs, weight)
@@ -323,13 +399,10 @@ def small_pairs(
             # Sums of integers below 2**53 are exact in float64, and BLAS does them at once.
             table = histogram.reshape(joint[g], joint[h]).astype(np.float64)
             margins |= {g: table.sum(axis=1), h: table.sum(axis=0)}
-            together = _as_counts(members[g].T @ table @ members[h], weight)
-            for (i, a), (j, b) in product(_spans(groups[g], sizes), _spans(groups[h], sizes)):
-                yield i, j, together[a, b]
+            yield values[g], values[h], _as_counts(members[g].T @ table @ members[h], weight)
     for g, margin in margins.items():
-        together = _as_counts(members[g].T @ (margin[:, None] * members[g]), weight)
-        for (i, a), (j, b) in combinations(_spans(groups[g], sizes), 2):
-            yield i, j, together[a, b]
+        together = members[g].T @ (margin[:, None] * members[g])
+        yield values[g], values[g], _as_counts(together, weight)
 
 
 def _membership(widths: Sequence[int]) -> np.ndarray:
@@ -338,12 +411,6 @@ def _membership(widths: Sequence[int]) -> np.ndarray:
         return np.ones((1, 0))
     codes = np.unravel_index(np.arange(int(np.prod(widths))), tuple(widths))
     return np.hstack([np.eye(w)[c] for w, c in zip(widths, codes, strict=True)])
-
-
-def _spans(group: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, slice]]:
-    """Return the columns of a group, each with its places among the group's values."""
-    edges = np.concatenate([[0], np.cumsum([sizes[c] for c in group])]).astype(int)
-    return [(c, slice(a, b)) for c, (a, b) in zip(group, pairwise(edges), strict=True)]
 
 
 def _as_counts(table: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

@@ -30,6 +30,7 @@ DEGREES = (1, 2, 3)
 MAX_LANDMARKS = 512
 WIDEST = 128  # coordinates of a column, however many values it has
 N_COMMON = 64  # of them those that values share, if they do not fit otherwise
+_ROWS = 1 << 13  # values worked on at a time
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 
@@ -305,6 +306,15 @@ def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree
     return inner**degree
 
 
+@storable
+def bounded_polynomial(
+    inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int
+) -> Any:
+    """Return ``(x·y / |x||y|)^p`` from x·y, |x|² and |y|²: a polynomial that is 1 at most."""
+    size = np.sqrt(np.multiply(left, right))
+    return np.divide(inner, size, out=np.zeros_like(inner), where=size > 0) ** degree
+
+
 def kernel_family(
     widths: Sequence[float] = WIDTHS, degrees: Sequence[int] = DEGREES
 ) -> dict[str, Kernel]:
@@ -392,7 +402,8 @@ def summed_kernels(
     total, diagonal, n_kernels = np.zeros((len(f), len(marks))), np.zeros(len(f)), 0
     for block in column_blocks(counts, column, marks, kernels, smoothing):
         inertia = block.inertia(f, marks)
-        total += block.gram / inertia
+        for i in range(0, len(total), _ROWS):  # not all at once: a copy would be as large again
+            total[i : i + _ROWS] += block.gram[i : i + _ROWS] / inertia
         diagonal += block.diagonal / inertia
         n_kernels += 1
     return total, diagonal, n_kernels
@@ -473,12 +484,19 @@ class Factors:
         if not self.common.shape[1]:
             return self
         share = f / max(f.sum(), 1e-300)
-        centred = self.common - share @ self.common
-        _, axes = np.linalg.eigh((centred * share[:, None]).T @ centred)
-        leading = centred @ fix_signs(axes[:, ::-1][:, :N_COMMON])
-        left = ((centred**2).sum(axis=1) - (leading**2).sum(axis=1)).clip(0)
-        gaps = np.zeros((len(share), N_COMMON - leading.shape[1]))
-        return Factors(np.hstack([leading, gaps]), self.own + left)
+        centre, width = share @ self.common, self.common.shape[1]
+        parts = [slice(i, i + _ROWS) for i in range(0, len(share), _ROWS)]
+        scatter = np.zeros((width, width))
+        for part in parts:  # with many values a copy of them all would be the largest array
+            some = self.common[part] - centre
+            scatter += (some * share[part, None]).T @ some
+        axes = fix_signs(np.linalg.eigh(scatter)[1][:, ::-1][:, :N_COMMON])
+        leading, own = np.zeros((len(share), N_COMMON)), self.own.copy()
+        for part in parts:
+            some = self.common[part] - centre
+            leading[part, : axes.shape[1]] = some @ axes
+            own[part] += ((some**2).sum(axis=1) - (leading[part] ** 2).sum(axis=1)).clip(0)
+        return Factors(leading, own)
 
 
 def named_weights(

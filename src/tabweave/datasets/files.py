@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tabweave._compat import require
 from tabweave.datasets import classic
 from tabweave.datasets.dataset import Dataset
 from tabweave.io.files import csv_header, sql_path
@@ -119,8 +120,7 @@ def available(data_dir: str | os.PathLike[str] | None = None) -> list[str]:
 def read(path: Path, name: str) -> Dataset:
     """Read one `.csv.gz` file, with the kinds of the COLUMNS.csv beside it if there is one."""
     # Imported here: a program that only generates data should not pay for a database engine.
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     header = _header(path)
     kinds = _declared_kinds(path.parent / "COLUMNS.csv", name, header)
     # Everything is declared rather than sniffed, so that a column of digits stays one of strings.

@@ -18,7 +18,6 @@ from sklearn.base import clone
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Embedder, ValueEmbedder, counted_schema, require_rows
 from tabweave.blocks.block import Block, Blocks
-from tabweave.blocks.dates import lasting_cycles
 from tabweave.blocks.numbers import (
     BINNED,
     Absolute,
@@ -26,6 +25,7 @@ from tabweave.blocks.numbers import (
     Numbering,
     Standard,
     Transformed,
+    column_parts,
     moments_of,
     ordered,
 )
@@ -325,9 +325,7 @@ class MixedEmbedder(Embedder):
         """Return the curves of the columns of numbers."""
         curves = []
         for name, weight in zip(numbered, self._number_weights(numbered), strict=True):
-            dated = self.schema_[name].kind == "datetime"
-            cycles = lasting_cycles(self.counts_, name) if dated else []
-            parts = [name, *(cycle.name(name) for cycle in cycles)]
+            parts = [part for part, column in self._parts().items() if column == name]
             for part in parts:
                 curve = curve_of(self.counts_, part, self._numbering, self.counts_).with_gaps()
                 curves.append(curve.scaled(2 * weight / len(parts)))  # a curve has an inertia of ½
@@ -362,8 +360,14 @@ class MixedEmbedder(Embedder):
     def _coupled(self) -> list[str]:
         """Return the columns that the categorical embedder sees."""
         assert self.counts_.schema is not None
-        bins = self.n_bins > 1
-        return [c.name for c in self.counts_.schema.categorical] if bins else self._valued()
+        counted = [c.name for c in self.counts_.schema.categorical]
+        parts = self._parts()
+        own = [n for n in counted if n in parts or n.removesuffix(BINNED) in parts]
+        return own if self.n_bins > 1 else self._valued()
+
+    def _parts(self) -> dict[str, str]:
+        """Return what there is of each column, and whose it is."""
+        return column_parts(self._own_columns(), self.counts_)
 
     # -- numbers ---------------------------------------------------------------------------
 

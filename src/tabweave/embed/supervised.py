@@ -232,10 +232,11 @@ class SupervisedWeave(Derived, Weave):
         if vars(self).get("_cache", (None,))[0] is not self.counts_:
             self.landmarks_: dict[str, int] = {}
             trusted = self._by_part(coupled.names, ties(coupled, self._groups(coupled))[1])
-            found = {
-                name: plain(self._couplings(coupled, name, min(trusted[name], _COUPLED)))
-                for name in self._valued()
-            }
+            spelling = self._spelling(coupled)
+            found = {}
+            for name in self._valued():
+                share = min(trusted[name], _COUPLED)
+                found[name] = plain(self._couplings(coupled, name, share, spelling.get(name)))
             self._cache = self.counts_, found, self.landmarks_
         return self._cache[1:]
 
@@ -269,7 +270,9 @@ class SupervisedWeave(Derived, Weave):
             size = mean_squared_rows(coupled, linear)
             factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
             found[""] = (float(factor), penalty)
-        tables = ValueTables.from_features(features, coupled.select(self._valued()), compact=False)
+        own, spelling = coupled.select(self._valued()), self._spelling(coupled)
+        tables = ValueTables.from_features(features, own, compact=False, spelling=spelling)
+        tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
         return Taught(tables, numbers, *self._lines(coupled, found[""][0] * linear), found)
 
@@ -277,7 +280,8 @@ class SupervisedWeave(Derived, Weave):
         """Return a row for each value as tables and curves to be summed."""
         own = coupled.select(self._valued())
         rows = [linear[coupled.span(name)] for name in own.names]
-        summed = ValueTables.from_features(rows, own, combine="sum")
+        spelling = self._spelling(coupled)
+        summed = ValueTables.from_features(rows, own, combine="sum", spelling=spelling)
         curves = []
         for name in self._numbered():
             knots = knots_of(coupled, name, self._numbering)

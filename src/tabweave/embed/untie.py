@@ -25,6 +25,8 @@ from tabweave.counts.spectra import leading_axes, projected, responses
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, mean_one
 
+ANY_CLUSTERS = 8  # that weights bring out where nobody says how many
+
 
 @embedder("untie", "couplings, weights learned without labels", "Zhu 2019, ch. 7")
 class UNTIE(ValueEmbedder):
@@ -32,8 +34,10 @@ class UNTIE(ValueEmbedder):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters that the weights should bring out.
+    n_clusters : int or None, default=8
+        Number of clusters that the weights should bring out; rows are projected on the 2k
+        directions in which they differ most. ``None``, for classifiers and whoever else looks for
+        no clusters, gives the vectors of (7.23) unprojected, with weights that bring out 8.
     temperature : float, default=0.3
         How evenly a column's weight is shared by its kernels; large values give all the same.
     smoothing : float, default=5.0
@@ -81,7 +85,7 @@ class UNTIE(ValueEmbedder):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
-        "n_clusters": [Interval(Integral, 2, None, closed="left")],
+        "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "smoothing": [Interval(Real, 0, None, closed="left")],
         "kernels": [Mapping, None],
@@ -91,7 +95,7 @@ class UNTIE(ValueEmbedder):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | None = 8,
         *,
         temperature: float = 0.3,
         smoothing: float = 5.0,
@@ -118,8 +122,9 @@ class UNTIE(ValueEmbedder):
             if m.fixed is not None
         }
         share = column_weights(counts)
+        n_sought = ANY_CLUSTERS if self.n_clusters is None else self.n_clusters
         betas, self.objective_ = entropic(
-            counts, mixtures, share, self.n_clusters, self.temperature, self.max_iter
+            counts, mixtures, share, n_sought, self.temperature, self.max_iter
         )
         self.n_iter_ = len(self.objective_)
         weights = [w * beta for w, beta in zip(share, betas, strict=True)]

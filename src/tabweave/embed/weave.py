@@ -20,13 +20,14 @@ import numpy as np
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
-from tabweave.blocks.dates import CYCLES, cycle_of, lasting_cycles, ring
+from tabweave.blocks.dates import CYCLES, cycle_of, ring
 from tabweave.blocks.numbers import (
     BINNED,
     Curves,
     Knots,
     Numbering,
     bins_of,
+    column_parts,
     knots_of,
     ladder,
     moments_of,
@@ -39,10 +40,12 @@ from tabweave.counts.couplings import Factors, corrected_uncertainty, informatio
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
+from tabweave.rows.spelling import MANY, Spelling, spelling_of
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
+_SPELLED = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
 
 
@@ -68,7 +71,8 @@ class Weave(ValueEmbedder):
         What the learned weight of a column is multiplied by; 0 leaves it out of distances, columns
         not named have 1.
     max_landmarks : int, default=512
-        Columns with more values are seen through this many of their most frequent ones.
+        The couplings of columns with more values are seen through this many of the most frequent
+        ones.
     n_bins : int, default=16
         Number of quantile bins through which a numeric column is coupled to the others, and by
         which its ranks are known; they stay those of the first rows.
@@ -103,6 +107,14 @@ class Weave(ValueEmbedder):
     numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
     else 1 (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
 
+    A column of more than 129 values takes 128 dimensions: 64 in which rows differ most, and 64 for
+    a code word of what each value has of its own. Distances, index and explanations are exact in
+    the latter; those of vectors are off by at most a quarter of it between any two of 4,096 values,
+    and by nothing between the 64 most frequent ones. If more than half of its values are strings
+    with letters, half of the mismatch is one of spelling, by character n-grams, and a string that
+    was not seen lies between those that are spelled like it (:class:`~tabweave.Column` has the
+    switch, :mod:`tabweave.rows.spelling` the formulas).
+
     Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
     report gives the figures of the other half, and what else was tried.
 
@@ -129,8 +141,8 @@ class Weave(ValueEmbedder):
     """
 
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,), "kernels": (None,)}
     _rules = True
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,), "kernels": (None,)}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
@@ -262,14 +274,8 @@ class Weave(ValueEmbedder):
         return counted if counted in self.schema_.names else counted.removesuffix(BINNED)
 
     def _parts(self) -> dict[str, str]:
-        """Return what is coupled of each column, and whose it is: datetimes have several parts."""
-        out = {}
-        for column in self._own_columns():
-            out[column.name] = column.name
-            if column.kind == "datetime":
-                for cycle in lasting_cycles(self.counts_, column.name):
-                    out[cycle.name(column.name)] = column.name
-        return out
+        """Return what is coupled of each column, and whose it is."""
+        return column_parts(self._own_columns(), self.counts_)
 
     def _valued(self) -> list[str]:
         """Return the columns whose values have tables."""
@@ -286,17 +292,20 @@ class Weave(ValueEmbedder):
         return dict(zip(map(self._part, counted), weights.tolist(), strict=True))
 
     def _shared(self, weights: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the weight of each column, mean 1, and of each part: of its column, its share."""
+        """Return the weight of each column, and of each part: its share of the column.
+
+        They are 1 in the mean, but for the factors that were asked for.
+        """
         parts = self._parts()
         sizes = Counter(parts.values())
-        if len(parts) == len(sizes):
-            return weights, weights
+        asked = checked_weights(self.weights, self.schema_.given)
         shares = {part: weights[part] / sizes[column] for part, column in parts.items()}
+        factor = 1.0 if len(parts) == len(sizes) else len(sizes) / max(sum(shares.values()), 1e-300)
         columns = dict.fromkeys(sizes, 0.0)
         for part, column in parts.items():
+            shares[part] *= factor * asked.get(column, 1.0)
             columns[column] += shares[part]
-        factor = len(columns) / max(sum(columns.values()), 1e-300)
-        return tuple({n: w * factor for n, w in own.items()} for own in (columns, shares))  # type: ignore[return-value]
+        return columns, shares
 
     # -- learning --------------------------------------------------------------------------
 
@@ -324,14 +333,15 @@ class Weave(ValueEmbedder):
         """Learn the tables of values and the curves of numbers."""
         valued = self._valued()
         self.landmarks_: dict[str, int] = {}
+        spelling = self._spelling(coupled)
         features = []
         for name in valued:
-            factors = self._couplings(coupled, name, trusted[name] / 2)
+            factors = self._couplings(coupled, name, trusted[name] / 2, spelling.get(name))
             features.append(factors.scaled(weights[name]))
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
         if self.n_clusters is None and self.n_components is None:
-            self.tables_ = ValueTables.from_features(features, own)
+            self.tables_ = ValueTables.from_features(features, own, spelling=spelling)
             self.numbers_ = joined(curves, self._numbering.levels)
             return
         tables = {
@@ -341,6 +351,8 @@ class Weave(ValueEmbedder):
         self.tables_, self.numbers_ = projected(
             coupled, tables, curves, self._numbering.levels, self._axes
         )
+        spelled = replace(self.tables_, spelling=spelling)
+        self.tables_ = spelled.with_unknown_elements(own)
 
     def _axes(self, coupled: Counts, tables: list[np.ndarray]) -> np.ndarray:
         """Return the directions that vectors are projected on."""
@@ -348,19 +360,39 @@ class Weave(ValueEmbedder):
             return principal(coupled, tables, int(self.n_components))
         return leading_axes(coupled, tables, 2 * int(self.n_clusters))  # type: ignore[arg-type]
 
-    def _couplings(self, coupled: Counts, name: str, share: float) -> Factors:
-        """Return the factors of a column's values: a share of couplings, the rest mismatch."""
+    def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
+        """Return how the values of columns of many strings are spelled."""
+        found: dict[str, Spelling] = {}
+        for name in self._valued():
+            labels, asked = coupled.labels[coupled.vocabulary.index(name)], self.schema_[name]
+            if asked.spelling is not None or len(labels) > MANY:
+                spelling = spelling_of(labels, asked.spelling)
+                found |= {} if spelling is None else {name: spelling}
+        return found
+
+    def _couplings(
+        self, coupled: Counts, name: str, share: float, spelling: Spelling | None
+    ) -> Factors:
+        """Return the factors of a column's values: a share of couplings, the rest mismatch.
+
+        Half of the mismatch is one of spelling, where a column has one.
+        """
         a = coupled.vocabulary.index(name)
+        f = coupled.frequencies[a]
         marks = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(marks) < coupled.sizes[a]:
             self.landmarks_[name] = len(marks)
         kernels = couplings.chosen_kernels(self._kernels)
         gram, diagonal = np.zeros((coupled.sizes[a], len(marks))), np.zeros(coupled.sizes[a])
-        identity = (1 - share) / 2
+        spelled = None
+        if spelling is not None:
+            spelled = np.sqrt((1 - share) * _SPELLED) * spelled_rows(spelling, f)
+        identity = (1 - share) / 2 * (1 if spelled is None else 1 - _SPELLED)
         if share > 0:
             gram, diagonal, mismatch = coupling_gram(coupled, a, marks, kernels, self._smoothing)
             gram, diagonal, identity = share * gram, share * diagonal, identity + share * mismatch
-        return Factors.of(gram, diagonal, identity, marks).bounded(coupled.frequencies[a])
+        factors = Factors.of(gram, diagonal, identity, marks).bounded(f)
+        return factors if spelled is None else factors.beside(spelled).bounded(f)
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
         return curve_of(coupled, name, self._numbering, self.counts_).with_gaps().scaled(weight)
@@ -467,6 +499,14 @@ def coupling_gram(
     return total * scale, diagonal * scale, 0.0 if n_kernels else 0.5
 
 
+def spelled_rows(spelling: Spelling, f: np.ndarray) -> np.ndarray:
+    """Return the values of a column by spelling, at the mean squared distance of mismatches."""
+    rows, share = spelling.sketch(), f / max(f.sum(), 1e-300)
+    centre = share @ rows
+    distance = 2 * float(share @ (rows**2).sum(axis=1) - centre @ centre)
+    return rows * np.sqrt((1 - share @ share) / distance) if distance > 1e-12 else 0 * rows
+
+
 @dataclass(frozen=True, eq=False)
 class Curve:
     """The curves of one column of numbers, at the knots of its bins."""
@@ -532,7 +572,7 @@ def bare_curve(name: str, knots: Knots, rows: np.ndarray, numbering: Numbering) 
 
 
 def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -> Curve:
-    """Return the curves of numbers, ranks or a cycle: the mean squared distance of two rows is 1."""
+    """Return the curves of numbers, ranks or a cycle: two rows are 1 apart, squared, on average."""
     knots = knots_of(coupled, name, numbering)
     if name in numbering.cycles:
         return bare_curve(name, knots, ring(knots, cycle_of(name)[1]), numbering)

@@ -102,6 +102,9 @@ class Windowed(Remembering, TransformerMixin, Estimator):
     refresh : int, default=1
         Learn anew after every so many windows; :meth:`transform` uses what was learned last.
         Counting goes on all the time.
+    align : bool, default=True
+        Turn what is learned towards what was learned before, so that vectors of one row from
+        different windows can be compared. Distances stay as they are.
 
     Attributes
     ----------
@@ -115,6 +118,13 @@ class Windowed(Remembering, TransformerMixin, Estimator):
 
     Notes
     -----
+    Axes are arbitrary up to a rotation, and a rotation is what two windows would differ by most.
+    With ``align``, each column's values (of projected rows all columns together) are turned by
+    orthogonal Procrustes to where the values that both windows know were before, weighted by their
+    counts. A column keeps its dimensions, filled with zeros where fewer are needed, and gets more
+    as values come: compare by the names of :meth:`get_feature_names_out`, or take an embedder with
+    ``n_components``, whose number of dimensions is fixed. What still moves was learned anew.
+
     A window may have new values and missing ones. One without rows changes nothing but the
     position. One with other columns is an error that names the column, and the model stays as it
     was.
@@ -137,6 +147,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         "decay": [Interval(Real, 0, 1, closed="both")],
         "window": [Interval(Integral, 1, None, closed="left"), None],
         "refresh": [Interval(Integral, 1, None, closed="left")],
+        "align": ["boolean"],
     }
     embedder_: ValueEmbedder
 
@@ -147,11 +158,13 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         decay: float = 1.0,
         window: int | None = None,
         refresh: int = 1,
+        align: bool = True,
     ) -> None:
         self.embedder = embedder
         self.decay = decay
         self.window = window
         self.refresh = refresh
+        self.align = align
 
     # -- learning --------------------------------------------------------------------------
 
@@ -171,7 +184,8 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         counted, y = self.embedder_._expand_rows(table, y) if table.n_rows else (table, y)
         memory = self._memory.add(counted, y, sample_weight, decay=self.decay, window=self.window)
         if memory.n_windows % self.refresh == 0 and memory.total is not self.embedder_.counts_:
-            self.embedder_._hold(memory.total)
+            hold = self.embedder_._hold_next if self.align else self.embedder_._hold
+            hold(memory.total)
         self._memory = memory
         return self
 

@@ -17,6 +17,7 @@ import numpy as np
 from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback
+from tabweave.engines.pushdown import count_there
 from tabweave.engines.sizes import Estimate, check_counts_fit, estimated
 from tabweave.engines.source import Source, family
 from tabweave.rows.frames import columns_of, objects
@@ -67,8 +68,10 @@ def count(
         ``"VARCHAR"`` says how to read a column (None: as its cells look).
     y : str or array-like, optional
         The column with the classes; for rows in memory also the classes themselves.
-    engine : {"auto", "memory", "arrow", "duckdb", "database", "dask", "spark"}
-        What reads the rows; ``"memory"`` reads all of them first.
+    engine : {"auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark"}
+        What reads the rows; ``"memory"`` reads all of them first. ``"pushdown"`` reads none: a
+        database, DuckDB, Ibis or DataFusion counts where the rows are, by SQL, and only counts
+        travel (of a column of numbers, its distinct numbers).
     schema : Schema or mapping, optional
         Kinds of some columns, as in :meth:`tabweave.Table.of`.
     numbers : {"numeric", "nominal"}
@@ -112,6 +115,16 @@ def count(
         raise ValueError(f"other={other!r}: use 'frequency' or 'hash'")
     opened = open_source(source, columns, engine)
     reading, names = reading_of(opened, columns, y, schema, numbers)
+    if engine == "pushdown":
+        limits = {} if max_values is None else limits_of(max_values, reading.columns or names)
+        return count_there(
+            opened.place(),
+            names,
+            reading.y,
+            reading.schema,
+            numbers,
+            lambda tally: bucket_rules(tally, limits, other),
+        )
     if max_values is not None:
         limits = limits_of(max_values, reading.columns or names)
         rules = _rules(opened, reading, names, limits, other, progress)

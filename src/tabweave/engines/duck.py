@@ -16,7 +16,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tabweave.engines.source import Source, errors_naming, has_arrow
+from tabweave._compat import require
+from tabweave.engines.pushdown import NAME, Place
+from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
@@ -88,6 +90,10 @@ class CsvSource(Source):
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
         return own_batches(self.connection, query, batch_rows)
+
+    def place(self) -> Place:
+        """Return where SQL can count the rows."""
+        return _place(self.connection, self._table())
 
     def _table(self) -> str:
         columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())
@@ -198,15 +204,28 @@ class DuckSource(Source):
         out.paths, out.is_text = self.paths, self.is_text
         return out
 
+    def place(self) -> Place:
+        """Return where SQL can count the rows."""
+        return _place(self.connection, f"({self._query(list(self.types))})")
+
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        return own_batches(self.connection, self._query(columns), batch_rows)
+
+    def _query(self, columns: Sequence[str]) -> str:
         parts = [
             f"CAST({sql_name(name)} AS {self.casts[name]}) AS {sql_name(name)}"
             if name in self.casts
             else sql_name(name)
             for name in columns
         ]
-        query = f"SELECT {', '.join(parts)} FROM {self.table}"
-        return own_batches(self.connection, query, batch_rows)
+        return f"SELECT {', '.join(parts)} FROM {self.table}"
+
+
+def _place(connection: Any, table: str) -> Place:
+    def run(query: str) -> Iterator[Any]:
+        return own_batches(connection, query, BATCH_ROWS)
+
+    return Place("duckdb", f"{table} AS {NAME}", run)
 
 
 def open_sql(query: str) -> DuckSource:
@@ -222,8 +241,7 @@ def in_brackets(query: str) -> str:
 
 def connect() -> Any:
     """Return a fresh connection in memory: a query sees files, never the user's variables."""
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     return duckdb.connect(config={"python_enable_replacements": False})
 
 

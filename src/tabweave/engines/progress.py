@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from tabweave._compat import require
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -69,17 +71,16 @@ def progress_bar() -> Iterator[ProgressCallback]:
     ...     tabweave.count("SELECT range % 2 AS a FROM range(600)", progress=progress)
     Counts(600 rows, 1 columns, 0 values)
     """
-    from rich import progress as bars
-    from rich.console import Console
-
+    bars, console = require("rich.progress", "cli"), require("rich.console", "cli")
     columns = (
         bars.SpinnerColumn(),
         bars.TextColumn("{task.description}"),
         bars.BarColumn(30),
+        bars.TaskProgressColumn(),
         bars.TextColumn("{task.fields[amount]}"),
         bars.TimeRemainingColumn(),
     )
-    with bars.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with bars.Progress(*columns, console=console.Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, amount="")
 
         def show(now: Progress) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tabweave.counts.counting import available_memory, most_pairs
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets, Table
@@ -17,6 +17,7 @@ from tabweave.rows.table import Codes, Sets, Table
 _PAIR_BYTES = 120  # of a sparse pair while two sums of counts become one
 _LABEL_BYTES = 400  # of a value: its text, and the dictionaries it is looked up in
 _SAMPLE = 50_000
+_MOST_SAMPLED = 512  # columns whose pairs are looked at
 
 
 @dataclass(frozen=True)
@@ -78,27 +79,26 @@ def estimated(
     values = {name: _grown(np.bincount(d.codes), growth, rows) for name, d in valued}
     values = {name: min(v, (limits or {}).get(name, v)) for name, v in values.items()}
     free = available_memory()
-    single = {name for name, d in valued if isinstance(d, Codes)}
-    most = {
-        (a, b): min(values[a] * values[b], rows if {a, b} <= single else values[a] * values[b])
-        for a, b in combinations(values, 2)
-    }
-    pairs = 2 * sum(most.values()) + sum(values.values())
-    needed = _bytes(sum(values.values()), pairs)
-    if free is not None and needed > free:
-        pairs = _sampled_pairs(dict(valued), most, rows) + sum(values.values())
-        needed = _bytes(sum(values.values()), pairs)
+    single = [v for (_, d), v in zip(valued, values.values(), strict=True) if isinstance(d, Codes)]
+    total = sum(values.values())
+    # Elements of sets may all meet in one row.
+    pairs = most_pairs(np.array(single, np.int64), rows) + 2 * total * (total - sum(single))
+    needed = _bytes(total, pairs)
+    if free is not None and needed > free and len(values) <= _MOST_SAMPLED:
+        pairs = _sampled_pairs(dict(valued), values, rows) + total
+        needed = _bytes(total, pairs)
     return Estimate(n_rows, values, int(pairs), int(needed), free)
 
 
-def _sampled_pairs(columns: dict[str, Any], most: dict[tuple[str, str], int], rows: int) -> int:
+def _sampled_pairs(columns: dict[str, Any], values: Mapping[str, int], rows: int) -> int:
     """Return how many pairs to expect from those that few rows have."""
     total = 0
-    for (a, b), limit in most.items():
-        left, right = columns[a], columns[b]
+    for a, b in combinations(columns, 2):
+        left, right, limit = columns[a], columns[b], values[a] * values[b]
         if isinstance(left, Sets) or isinstance(right, Sets):
             total += 2 * limit
             continue
+        limit = min(limit, rows)
         keys = left.codes[:_SAMPLE].astype(np.int64) * len(right.labels) + right.codes[:_SAMPLE]
         _, seen = np.unique(keys, return_counts=True)
         total += 2 * min(limit, _grown(seen, max(rows / max(len(keys), 1), 1.0), rows))
@@ -123,21 +123,6 @@ def check_counts_fit(counts: Counts) -> None:
     sizes = dict(zip(counts.names, counts.sizes.tolist(), strict=True))
     needed = _bytes(int(counts.offsets[-1]), counts.pairs.nnz)
     Estimate(None, sizes, counts.pairs.nnz, needed, available_memory()).check()
-
-
-def available_memory() -> int | None:
-    """Return how many bytes are free, if the system says so."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _shown(n_bytes: int) -> str:

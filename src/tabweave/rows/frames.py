@@ -47,12 +47,50 @@ def columns_of(X: Any) -> Parts:
         parts = _from_array(X)
     else:
         parts = _from_frame(X)
-    _, columns, n_rows = parts
+    names, columns, n_rows = parts
     if not columns:
         raise ValueError(
             f"Found array with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required."
         )
-    return parts
+    if names is None:
+        return parts
+    flat = [
+        pair for name, column in zip(names, columns, strict=True) for pair in _flat(name, column)
+    ]
+    return [name for name, _ in flat], [column for _, column in flat], n_rows
+
+
+def _flat(name: str, column: Any) -> list[tuple[str, Any]]:
+    """Return a column, or those of the fields of its records, as ``record.field``."""
+    fields = _fields(column)
+    if fields is None:
+        return [(name, column)]
+    return [pair for field, cells in fields.items() for pair in _flat(f"{name}.{field}", cells)]
+
+
+def _fields(column: Any) -> dict[str, Any] | None:
+    """Return the fields of a column of records; None if it holds something else."""
+    library, dtype = type(column).__module__.partition(".")[0], getattr(column, "dtype", None)
+    if library == "polars" and str(dtype).startswith("Struct"):
+        return {f: column.struct.field(f) for f in column.struct.fields}
+    if hasattr(getattr(dtype, "pyarrow_dtype", None), "names"):
+        import pyarrow as pa
+
+        column, library = pa.chunked_array([pa.array(column)]), "pyarrow"
+    if library == "pyarrow":
+        if not str(column.type).startswith("struct<"):
+            return None
+        names = [column.type.field(i).name for i in range(column.type.num_fields)]
+        return dict(zip(names, column.flatten(), strict=True))
+    if str(dtype) != "object":
+        return None
+    cells = column.tolist()
+    first = next((cell for cell in cells if cell is not None and cell == cell), None)
+    if not isinstance(first, Mapping):
+        return None
+    records = [cell if isinstance(cell, Mapping) else {} for cell in cells]
+    keys = dict.fromkeys(str(key) for record in records for key in record)
+    return {key: _listed([record.get(key) for record in records], key) for key in keys}
 
 
 def in_memory(X: Any) -> bool:
@@ -253,10 +291,10 @@ def holds_datetimes(column: Any) -> bool:
     import narwhals as nw
 
     if isinstance(column, np.ndarray) and column.dtype != object:
-        return column.dtype.kind == "M"
+        return bool(column.dtype.kind == "M")
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
-        return series.dtype in (nw.Datetime, nw.Date)
+        return bool(series.dtype in (nw.Datetime, nw.Date))
     types = set(map(type, objects(column).tolist())) - {type(None)}
     dates = {t for t in types if issubclass(t, _DATETIMES) and t.__name__ not in _GAPS}
     return bool(dates) and all(t.__name__ in _GAPS for t in types - dates)

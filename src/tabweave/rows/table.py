@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tabweave._compat import html_table
 from tabweave.io.register import storable
 from tabweave.rows.frames import (
     categories,
@@ -36,6 +37,7 @@ from tabweave.rows.kinds import (
     judge,
     numbers_written,
 )
+from tabweave.rows.spelling import is_spelled, is_text
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
 __all__ = ["KINDS", "Codes", "Column", "Datetimes", "Kind", "Numbers", "Schema", "Sets", "Table"]
@@ -195,6 +197,28 @@ class Table:
         more = ", ..." if len(self.schema) > 8 else ""
         return f"Table({self.n_rows} rows; {kinds}{more})"
 
+    def _repr_html_(self) -> str:
+        found = take_rows(self, np.arange(min(self.n_rows, 6)))
+        names = self.schema.names[:20]
+        cells = [[_shown(found[name], row) for name in names] for row in range(found.n_rows)]
+        kinds = [self.schema[name].kind for name in names]
+        more = "" if len(names) == len(self.schema) else f", {len(names)} of them shown"
+        caption = f"{self.n_rows:,} rows, {len(self.schema):,} columns{more}"
+        return html_table(caption, names, [kinds, *cells])
+
+
+def _shown(data: Codes | Numbers | Sets, row: int) -> Any:
+    """Return a cell as a notebook shows it."""
+    if isinstance(data, Datetimes):
+        return None if np.isnan(data.values[row]) else data.text(data.values[row])
+    if isinstance(data, Numbers):
+        return None if np.isnan(data.values[row]) else float(data.values[row])
+    if isinstance(data, Codes):
+        return data.labels[data.codes[row]]
+    return ", ".join(
+        str(data.labels[c]) for c in data.codes[data.starts[row] : data.starts[row + 1]]
+    )
+
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     """Return what a column is, as the rules see it unless it was declared or judged before."""
@@ -205,8 +229,21 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         return Finding(column.name, "datetime", DATETIMES)
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
-        return Finding(column.name, column.kind, column.why or column.kind)
+        why = _said_of_strings(column, data) or column.why or column.kind
+        return Finding(column.name, column.kind, why)
     return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
+
+
+def _said_of_strings(column: Column, data: Any) -> str:
+    """Return what is to be said of a column of many strings; nothing of others."""
+    spelled = column.kind in ("nominal", "set") and column.spelling is not False
+    if not spelled or not is_spelled(data.labels):
+        return ""
+    return (
+        "sentences: compared by spelling"
+        if is_text(data.labels)
+        else "many strings: spelling counts"
+    )
 
 
 def is_constant(data: Codes | Numbers | Sets) -> bool:
@@ -266,6 +303,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     """Tell at a glance that a column is what its type says, so that no rule need be asked."""
     if isinstance(data, Sets) or column.kind in ("ordinal", "datetime"):
         return True
+    if column.name.startswith("__index"):
+        return False
     if isinstance(data, Numbers):
         x = np.unique(data.values[:_SEEN])
         few = 2 < len(x) < min(len(data.values[:_SEEN]), _SEEN)
@@ -468,6 +507,10 @@ class Column:
         The decimal mark of numbers that are written as text.
     why : str
         What made the column what it is; see :meth:`Table.kinds`.
+    spelling : bool, callable or object with ``transform``, optional
+        Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
+        where more than 129 values are strings. An encoder of your own (a list of strings in, an
+        array with a row for each out) takes the place of n-grams, e.g. for sentences.
     """
 
     name: str
@@ -479,6 +522,7 @@ class Column:
     why: str = field(default="", compare=False)
     judged: bool = field(default=False, compare=False, repr=False)  # whether rules were asked
     position: int | None = field(default=None, compare=False, repr=False)  # where it was set aside
+    spelling: Any = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -490,10 +534,24 @@ class Column:
                 raise ValueError(f"column {self.name!r}: a delimiter belongs to the kind 'set'")
             if not isinstance(self.delimiter, str) or not self.delimiter:
                 raise ValueError(f"column {self.name!r}: delimiter {self.delimiter!r} is no text")
+        check_spelling(self.name, self.kind, self.spelling)
         if self.levels is not None:
             if self.kind != "ordinal":
                 raise ValueError(f"column {self.name!r}: levels belong to the kind 'ordinal'")
             object.__setattr__(self, "levels", _checked_levels(self.name, self.levels))
+
+
+def check_spelling(name: str, kind: str, spelling: Any) -> None:
+    """Raise for a spelling that says nothing, or of a column that has none."""
+    if spelling is None or spelling is False:
+        return
+    if kind not in ("nominal", "set"):
+        raise ValueError(f"column {name!r}: a spelling belongs to the kinds 'nominal' and 'set'")
+    if spelling is not True and not callable(spelling) and not hasattr(spelling, "transform"):
+        raise TypeError(
+            f"column {name!r}: expected spelling to be True, False or an encoder of strings (a "
+            f"callable, or an object with transform), got {spelling!r}"
+        )
 
 
 def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
@@ -542,6 +600,10 @@ class Schema:
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
     aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
+
+    def _repr_html_(self) -> str:
+        rows = [[c.name, c.kind, ", ".join(map(str, c.levels or ()))] for c in self.columns]
+        return html_table(f"{len(self.columns):,} columns", ["column", "kind", "levels"], rows)
 
     def __post_init__(self) -> None:
         given: Any = self.columns

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import HasMethods, Interval, StrOptions, require
+from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
 from tabweave.base import (
     Embedder,
     Estimator,
@@ -28,6 +28,7 @@ from tabweave.base import (
     exclusive,
     remember_names,
     require_rows,
+    spelled_columns,
     tell_unknown,
 )
 from tabweave.embed.mixed import MixedEmbedder
@@ -71,6 +72,20 @@ class Matches(NamedTuple):
 
     ids: np.ndarray
     distances: np.ndarray
+
+    def _repr_html_(self) -> str:
+        far = max(float(np.max(self.distances, initial=0.0)), 1e-300)
+        lines = [
+            (f"{asked:,}", near + 1, str(i), float(d))
+            for asked, (ids, found) in enumerate(zip(self.ids[:5], self.distances[:5], strict=True))
+            for near, (i, d) in enumerate(zip(ids[:10], found[:10], strict=True))
+        ]
+        return html_table(
+            f"Nearest rows of {len(self.ids):,} asked about",
+            ["asked", "rank", "id", "distance"],
+            lines,
+            lambda i, j: lines[i][3] / far if j == 3 else None,
+        )
 
 
 class Pairs(NamedTuple):
@@ -924,8 +939,33 @@ def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
                 f"where names column {name!r}, which is not there; "
                 f"there are {', '.join(map(repr, names))}"
             )
-        out &= _passes(name, table[name], wanted)
+        out &= _passes(name, table[name], _in_numbers(table.schema[name], wanted))
     return out
+
+
+def _in_numbers(column: Column, wanted: Any) -> Any:
+    """Return a condition on datetimes, or on numbers written as text, in the column's numbers."""
+    written = column.kind == "datetime" or (column.kind == "numeric" and column.decimal is not None)
+    if not written or (callable(wanted) and not isinstance(wanted, Between)):
+        return wanted
+    if isinstance(wanted, Between):
+        day = 86_399.999999 if _is_date(column, wanted.high) else 0.0  # a day ends in the evening
+        low, high = (_cell_number(column, end) for end in (wanted.low, wanted.high))
+        return Between(low, None if high is None else high + day)
+    return [_cell_number(column, value) for value in _listed(wanted)]
+
+
+def _is_date(column: Column, value: Any) -> bool:
+    text = value if isinstance(value, str) else getattr(value, "isoformat", str)()
+    return column.kind == "datetime" and len(text.strip()) == 10
+
+
+def _cell_number(column: Column, value: Any) -> float | None:
+    """Return the number of a cell of a column; None stays None."""
+    if value is None:
+        return None
+    schema = Schema((column,), complete=True)
+    return float(Table.of({column.name: [value]}, schema)[column.name].values[0])
 
 
 def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
@@ -1108,7 +1148,7 @@ def _tell_unknown(embedder: Embedder, table: Table) -> None:
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
         column = table[name]
-        if isinstance(column, Codes):
+        if isinstance(column, Codes) or name in spelled_columns(embedder):
             continue
         new = np.isin(column.codes, positions(column.labels, values))
         lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]

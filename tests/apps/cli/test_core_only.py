@@ -1,4 +1,4 @@
-"""The command line with the core dependencies alone: no pandas, no polars, no pyarrow."""
+"""The core dependencies alone; and the command line with its own: no pandas, polars, pyarrow."""
 
 import doctest
 import os
@@ -12,19 +12,29 @@ import pytest
 from .conftest import PLAIN
 
 EXTRA = ("pandas", "polars", "_polars", "pyarrow", "uvicorn", "fastapi")
+CLI = ("duckdb", "_duckdb", "matplotlib", "typer", "rich")
 README = Path(__file__).parents[3] / "README.md"
 
 
 @pytest.fixture
 def bare(tmp_path_factory):
-    """A folder with every installed package but the extras, and a way to run tabweave from it."""
-    room = tmp_path_factory.mktemp("bare")
+    """A way to run tabweave with what is installed but the extras, the command line aside."""
+    return without(EXTRA, tmp_path_factory.mktemp("bare"))
+
+
+@pytest.fixture
+def core(tmp_path_factory):
+    """The same without what the command line needs."""
+    return without(EXTRA + CLI, tmp_path_factory.mktemp("core"))
+
+
+def without(packages, room):
     for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
-        if not path.name.startswith(EXTRA) and path.suffix != ".pth":
+        if not path.name.startswith(packages) and path.suffix != ".pth":
             (room / path.name).symlink_to(path)
     source = Path(__import__("tabweave").__file__).parents[1]
     start = f"import sys; sys.path[:0] = [{str(source)!r}, {str(room)!r}]; "
-    command_line = "from tabweave.apps.cli import main; main()"
+    command_line = "from tabweave.apps import main; main()"
 
     def run(*words, cwd, code=command_line):
         return subprocess.run(
@@ -74,3 +84,38 @@ def test_the_lines_of_the_readme_work_or_name_the_extra(bare, folder):
 def examples_with(examples):
     """How many come before the first that shows a frame, or cuts one."""
     return next(i for i, e in enumerate(examples) if "value_distances" in e)
+
+
+CORE = """
+import numpy as np, tabweave
+from tabweave import Counts, SimilarityIndex, Weave, WeaveClassifier
+from tabweave.datasets import titanic
+rows = {name: list(cells) for name, cells in titanic().columns.items()}
+weave = Weave().fit(rows)
+vectors = weave.transform(rows)
+assert weave.explain([c[0] for c in rows.values()], [c[-1] for c in rows.values()])
+assert WeaveClassifier().fit(rows, titanic().y).predict(rows).shape == (len(vectors),)
+print(vectors.shape)
+"""
+NEEDS = {
+    "tabweave.count('rows.csv')": "duckdb: pip install 'tabweave[files]'",
+    "tabweave.count('SELECT 1 AS a')": "duckdb: pip install 'tabweave[files]'",
+    "tabweave.plots.scatter_map([[0, 1]], [0])": "matplotlib: pip install 'tabweave[plots]'",
+    "tabweave.engines.progress_bar().__enter__()": "rich: pip install 'tabweave[cli]'",
+    "tabweave.count('rows.arrow')": "pyarrow: pip install 'tabweave[frames]'",
+}
+
+
+def test_the_core_alone_learns_and_names_what_is_missing(core, tmp_path):
+    done = core(cwd=tmp_path, code=CORE)
+    assert done.returncode == 0 and done.stdout.startswith("(2201, "), done.stderr
+    (tmp_path / "rows.csv").write_text("a,b\n1,x\n2,y\n")
+    (tmp_path / "rows.arrow").write_text("")
+    tries = "".join(
+        f"try:\n    {line}\nexcept ImportError as error:\n    print(error)\n" for line in NEEDS
+    )
+    done = core(cwd=tmp_path, code=f"\nimport tabweave\n{tries}")
+    assert done.stdout.splitlines() == [f"this needs {why}" for why in NEEDS.values()], done.stderr
+    done = core("embed", "rows.csv", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "tabweave: this needs typer: pip install 'tabweave[cli]'\n"

@@ -258,7 +258,8 @@ Kind = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="Read a column as nominal, numeric, ordinal[:LOW<...<HIGH] or set[:DELIMITER]; "
+        help="Read a column as nominal, numeric, datetime, ordinal[:LOW<...<HIGH] or "
+        "set[:DELIMITER]; "
         "'*' is all columns. Repeat as needed.",
         autocompletion=kinds,
         rich_help_panel=ROWS,

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from tabweave._compat import require
 from tabweave.apps.cli.app import Force, Json, Seed
 from tabweave.apps.cli.files import check_output
 from tabweave.apps.cli.show import as_json, emit
@@ -94,12 +95,11 @@ def _text_table(scores: dict[str, dict[str, float]]) -> Any:
 
 def draw(output: Path, maps: dict[str, Any], y: Any, weights: dict[str, float]) -> None:
     """Draw the two maps and the weights of the columns."""
-    from matplotlib.figure import Figure
     from sklearn.decomposition import PCA
 
     from tabweave.plots import scatter_map
 
-    figure = Figure(figsize=(13, 4.4), layout="constrained")
+    figure = require("matplotlib.figure", "plots").Figure(figsize=(13, 4.4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     for axes, (name, vectors) in zip((left, middle), maps.items(), strict=True):
         scatter_map(PCA(2, random_state=0).fit_transform(vectors), y, ax=axes)

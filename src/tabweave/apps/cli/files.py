@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from tabweave._compat import require
 from tabweave.apps.cli.app import FORMATS, Misuse
 from tabweave.apps.cli.show import progress
 from tabweave.io.files import replacing, sql_text
@@ -156,8 +157,7 @@ def _target(output: Path | None) -> Iterator[Path]:
 
 def _convert(rows: Path, path: Path, kind: str) -> None:
     """Write a file anew in another format, through DuckDB."""
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     how = {
         "tsv": "FORMAT csv, DELIMITER '\t', HEADER",
         "json": "FORMAT json, ARRAY true",

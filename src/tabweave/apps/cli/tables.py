@@ -11,7 +11,7 @@ import typer
 from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, note
 from tabweave.apps.cli.files import check_output, is_stdout, located
 from tabweave.apps.cli.job import Job, Rows, listed, takes_job
-from tabweave.apps.cli.show import as_json, cell, emit, progress, say
+from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
 
@@ -49,9 +49,9 @@ def report(
     with replacing(output) as part:
         part.write_text(text, encoding="utf-8")
     say(
-        "{rows:,} rows × {columns} columns described in [bold]{output}[/]",
-        rows=table.n_rows,
-        columns=len(table.schema),
+        "{rows} × {columns} described in [bold]{output}[/]",
+        rows=plural(table.n_rows, "row"),
+        columns=plural(len(table.schema), "column"),
         output=str(output),
     )
 

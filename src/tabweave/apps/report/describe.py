@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -11,10 +12,17 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from tabweave._compat import require
 from tabweave.apps.methods import build, find
-from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
-from tabweave.apps.report.columns import describe_columns, describe_couplings, describe_values
-from tabweave.apps.report.html import page
+from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
+from tabweave.apps.report.columns import (
+    describe_columns,
+    describe_couplings,
+    describe_gaps,
+    describe_rows,
+    describe_values,
+)
+from tabweave.apps.report.html import page, widget_script
 from tabweave.apps.report.notes import describe_warnings
 from tabweave.apps.report.reading import Reading, read
 from tabweave.apps.report.rows import (
@@ -37,7 +45,8 @@ from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Codes, Table
 from tabweave.search.scan import Nearest
 
-__all__ = ["describe", "page", "report"]
+__all__ = ["describe", "map_widget", "page", "report"]
+MOST_SHOWN = 20_000  # marks of a map in a notebook
 FORMAT = 1
 Tell = Callable[..., None]
 
@@ -89,8 +98,8 @@ def describe(
     Returns
     -------
     dict
-        ``columns``, ``warnings``, ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors``
-        and the facts about how they were made.
+        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``couplings``, ``values``, ``map``,
+        ``clusters``, ``neighbors`` and the facts about how they were made.
 
     Examples
     --------
@@ -120,6 +129,8 @@ def look_at(
         "format": FORMAT,
         **_facts(reading),
         "columns": describe_columns(reading),
+        "some": describe_rows(reading),
+        "gaps": describe_gaps(reading),
     }
     tell("counting", 0.1)
     counts = Counts.of(reading.values())
@@ -156,7 +167,8 @@ def _look_at_rows(
         axes = Axes.of(vectors, copies)
         points = axes.project(vectors)
     tell("finding clusters", 0.7)
-    centers, silhouette = find_centers(points, copies, random_state)
+    number = how_many(reading.features(), random_state)
+    centers, silhouette = find_centers(points, copies, number, random_state)
     chosen = choose_rows(seen, wishes.rows, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
     asked_about = seen.vectors(model, queries)
@@ -207,7 +219,7 @@ def _facts(reading: Reading) -> dict[str, Any]:
 
 def report(
     X: Any, path: str | PathLike[str] | None = None, *, title: str | None = None, **options: Any
-) -> str | None:
+) -> Report | None:
     """Describe a table on one self-contained HTML page.
 
     Parameters
@@ -224,8 +236,8 @@ def report(
 
     Returns
     -------
-    str or None
-        The page, if no path is given.
+    Report or None
+        The page, if no path is given: text that notebooks show in a frame of its own.
 
     Examples
     --------
@@ -236,10 +248,73 @@ def report(
     """
     text = page(describe(X, **options), title=title)
     if path is None:
-        return text
+        return Report(text)
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
     return None
+
+
+class Report(str):
+    """A page as text, which a notebook shows in a frame of its own.
+
+    Examples
+    --------
+    >>> from tabweave.apps.report import report
+    >>> report({"a": ["x", "y"]})._repr_html_()[:8]
+    '<iframe '
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        # A frame without the notebook's origin: what runs in it cannot reach the notebook.
+        style = "width:100%;height:40rem;border:1px solid #87857d;border-radius:6px"
+        return (
+            f'<iframe title="Table report" sandbox="allow-scripts allow-downloads" '
+            f'style="{style}" srcdoc="{html.escape(self)}"></iframe>'
+        )
+
+
+def map_widget(X: Any, **options: Any) -> Any:
+    """Return the map of rows for a notebook; what is drawn around can be read from Python.
+
+    Works in Jupyter, marimo, Colab and VS Code; needs the extra ``tabweave[notebook]``.
+
+    Parameters
+    ----------
+    X : frame, array, mapping of columns, list of dicts, or Table
+        The rows.
+    **options
+        ``target``, ``method`` and ``random_state``, as in :func:`describe`.
+
+    Returns
+    -------
+    anywidget.AnyWidget
+        With ``selection``, the numbers of the rows that were drawn around, rows that are equal to
+        them left out, and ``picked``, the number of the row that was chosen last. Both can be
+        observed.
+
+    Examples
+    --------
+    >>> from tabweave.apps.report import map_widget
+    >>> map_widget({"a": list("xyz") * 20}).selection  # doctest: +SKIP
+    []
+    """
+    anywidget, traitlets = require("anywidget", "notebook"), require("traitlets", "notebook")
+    given = {n: options.pop(n) for n in ("target", "method", "random_state") if n in options}
+    if options:
+        raise TypeError(f"expected target, method or random_state, got {', '.join(options)}")
+    reading = read(X, given.get("target"))
+    wishes = Wishes(random_state=given.get("random_state", 0), most_shown=MOST_SHOWN)
+    found, _, _ = look_at(reading, given.get("method", "auto"), wishes, lambda *_: None)
+    traits = {
+        "_esm": widget_script(),
+        "description": traitlets.Dict().tag(sync=True),
+        "selection": traitlets.List(traitlets.Int()).tag(sync=True),
+        "picked": traitlets.Int(None, allow_none=True).tag(sync=True),
+    }
+    shown = {name: found[name] for name in ("map", "clusters", "target")}
+    return type("Map", (anywidget.AnyWidget,), traits)(description=shown)
 
 
 # -- the embedder of a report --------------------------------------------------------------------

@@ -60,6 +60,12 @@ def page(description: dict[str, Any], *, title: str | None = None) -> str:
     return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
 
 
+def widget_script() -> str:
+    """Return the map as a module that notebooks load: in a tree of its own, with its own style."""
+    style = json.dumps(_read("style.css"))
+    return f"{_joined(('base.js', 'map.js'))}\nconst STYLE = {style};\n{_read('widget.js')}"
+
+
 def embedded(description: dict[str, Any]) -> str:
     """Return JSON that no HTML parser takes for the end of the script it stands in."""
     text = json.dumps(description, allow_nan=False, separators=(",", ":"))

@@ -89,8 +89,10 @@ def as_values(data: Codes | Numbers | Sets, n_bins: int = N_BINS) -> Codes | Set
         return data
     edges = quantile_edges(data.values, n_bins)
     bins = binned(data.values, edges)
-    dated = isinstance(data, Datetimes) and len(edges)
-    names = between([str(data.text(edge)) for edge in edges]) if dated else bin_names(edges)
+    if isinstance(data, Datetimes) and len(edges):
+        names = between([str(data.text(edge)) for edge in edges])
+    else:
+        names = bin_names(edges)
     return Codes(
         bins.codes, [None if label is None else names[int(label)] for label in bins.labels]
     )

@@ -223,7 +223,7 @@ def _tables(app: Any, studio: Studio) -> None:
         source: str = Body(),
         method: str = Body("auto"),
         target: str | None = Body(None),
-        columns: dict[str, dict[str, Any]] | None = Body(None),
+        columns: dict[str, dict[str, Any]] | None = Body(None),  # noqa: B008, as FastAPI has it
     ) -> dict[str, Any]:
         methods.check(method, target, "pages")
         question = Question.of(method, target or None, columns or {})

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from tabweave._compat import require
 from tabweave.io.files import csv_header
 
 fcntl: Any
@@ -242,9 +243,9 @@ def _as_utf8(path: Path, target: Path, encoding: str | None) -> tuple[Path, str]
     if seen == "utf-8":
         return path, seen
     try:
-        with path.open(encoding=seen, newline="") as text, target.open("w", encoding="utf-8",
-                                                                     newline="") as out:  # fmt: skip
-            shutil.copyfileobj(text, out, 2**20)
+        with path.open(encoding=seen, newline="") as text:
+            with target.open("w", encoding="utf-8", newline="") as out:
+                shutil.copyfileobj(text, out, 2**20)
     except UnicodeError as error:
         raise Refused(f"expected text in {seen}, got {error}; choose another encoding") from None
     return target, seen
@@ -387,8 +388,7 @@ def check_width(width: int) -> None:
 
 
 def _parquet_width(path: Path) -> int:
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     query = (
         "SELECT num_columns, num_rows, total, cells FROM (SELECT count(DISTINCT path_in_schema) AS "
         "num_columns, coalesce(sum(total_uncompressed_size), 0) AS total, "

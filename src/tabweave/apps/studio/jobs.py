@@ -51,7 +51,8 @@ class Question:
     @classmethod
     def of(cls, method: str, target: str | None, columns: Mapping[str, Any]) -> Question:
         """Read the choices of the page: ``{column: {"keep": bool, "kind": str, "weight": x}}``."""
-        kinds, weights = {}, {}
+        kinds: dict[str, str] = {}
+        weights: dict[str, float] = {}
         for name, chosen in columns.items():
             kind, weight = chosen.get("kind"), chosen.get("weight")
             if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):

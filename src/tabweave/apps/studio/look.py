@@ -12,6 +12,7 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import clone
 
+from tabweave._compat import require
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Source
 from tabweave.apps.studio.jobs import Job, Question, read
@@ -206,8 +207,7 @@ def _write_csv(model: Any, features: Any, path: Path, names: list[str]) -> None:
 
 def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
     """Turn the CSV, which holds every digit, into Parquet; no other library is needed."""
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     with duckdb.connect() as connection:
         relation = connection.read_csv(
             str(source), header=True, dtype=dict.fromkeys(names, "DOUBLE")

@@ -42,9 +42,10 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     Columns of text are inputs of type string; whole numbers int64; fractions, and whole numbers
     with missing values, double with NaN for missing; booleans bool, or double if some were
     missing; datetimes double, the seconds since 1970 by the clock of the column's time zone, and
-    numbers that were written as text the numbers. A value not seen in fit gets the unknown row. Where the embedder would raise
-    (``unknown="error"``, ``missing="error"``) the vector is NaN. ``metadata_props`` names the
-    dimensions.
+    numbers that were written as text the numbers. A value not seen in fit gets the unknown row; in
+    a column that is compared by spelling the vector is NaN, since where it lies depends on all the
+    others. Where the embedder would raise (``unknown="error"``, ``missing="error"``) the vector is
+    NaN. ``metadata_props`` names the dimensions.
 
     Examples
     --------

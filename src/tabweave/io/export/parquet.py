@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tabweave._compat import require
 from tabweave.blocks.block import Line, Lookup, Sum
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.export.sql import check_text
@@ -49,8 +50,7 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     [('color', 'value', 'blue', 1.0, 0.0), ('color', 'value', 'red', 0.0, 1.0),
      ('color', 'unknown', None, 0.5, 0.5)]
     """
-    import duckdb
-
+    duckdb = require("duckdb", "files")
     plan = plan_of(embedder, sets=True)
     _check_single(plan)
     for part in plan.lookups:

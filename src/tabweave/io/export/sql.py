@@ -84,10 +84,11 @@ def sql(
     Notes
     -----
     A value not seen in fit gets the unknown row, NULL the row of missing values, as in
-    ``transform``. Where the embedder would raise (``unknown="error"``, ``missing="error"``) the
-    dimensions are NULL. Columns of datetimes hold dates or timestamps, or ISO text, with a time
-    zone if they had one in fit; SQLite has no names of time zones, only UTC and offsets. Text that
-    is read as numbers may be text or numbers.
+    ``transform``. In a column that is compared by spelling an unknown string makes the vector NULL:
+    where it lies depends on all the others. Where the embedder would raise (``unknown="error"``,
+    ``missing="error"``) the dimensions are NULL. Columns of datetimes hold dates or timestamps, or
+    ISO text, with a time zone if they had one in fit; SQLite has no names of time zones, only UTC
+    and offsets. Text that is read as numbers may be text or numbers.
 
     Examples
     --------

@@ -1,0 +1,37 @@
+"""Counting: the same matrix by every way to count it, and none that would not fit."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import tabweave
+from tabweave import Counts
+from tabweave.counts import counting
+
+
+@pytest.mark.parametrize("shape", [(7, 60, 2), (300, 40, 5), (5, 900, 3), (2500, 3, 4)])
+def test_few_rows_of_many_columns_are_counted_as_one_product(shape, monkeypatch):
+    """Against the definition, and against histograms; dense and, above 2048 values, sparse."""
+    n, n_columns, n_values = shape
+    rows = np.random.default_rng(0).integers(0, n_values, (n, n_columns)).astype(str)
+    found = Counts.of(rows)
+    onehot = np.hstack(
+        [rows[:, [a]] == np.array(labels) for a, labels in enumerate(found.labels)]
+    ).astype(np.int64)
+    pairs = found.pairs.toarray() if sparse.issparse(found.pairs) else found.pairs
+    assert sparse.issparse(found.pairs) == (onehot.shape[1] > 2048)
+    assert pairs.dtype == np.int64
+    np.testing.assert_array_equal(pairs, onehot.T @ onehot)
+    monkeypatch.setattr(counting, "_is_product_cheap", lambda *_: False)
+    assert Counts.of(rows) == found
+
+
+def test_a_table_too_wide_is_refused_with_the_figure_and_the_remedy(monkeypatch):
+    rows = np.random.default_rng(0).integers(0, 2, (20, 3000)).astype(str)
+    monkeypatch.setattr(counting, "available_memory", lambda: 4 * 10**9)
+    monkeypatch.setattr(counting, "_product", None)  # nothing may be counted
+    monkeypatch.setattr(counting, "_blocks", None)
+    why = r"3,000 columns with 6,000 values would take about 0\.7 GB.*4\.0 GB.*choose the columns"
+    for work in (Counts.of, tabweave.Weave().fit, tabweave.count):
+        with pytest.raises(MemoryError, match=why):
+            work(rows)

@@ -65,8 +65,8 @@ bench-quick: $(VENV)/.dev $(VENV)/.bench  ## a part of it, in minutes
 	$(BIN)/python benchmarks/run.py --quick
 
 docs: $(VENV)/.dev $(VENV)/.docs  ## run the examples and build the site into site/
-	$(BIN)/mkdocs build --strict -q
+	$(BIN)/sphinx-build -q -W --keep-going -j auto -d build/doctrees docs site
 
 clean:          ## remove what was made, .venv too
-	rm -rf $(VENV) build dist site docs/gallery docs/reports docs/contributing.md .coverage .coverage.*
+	rm -rf $(VENV) build dist site docs/api docs/gallery docs/reports docs/contributing.md .coverage .coverage.*
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache

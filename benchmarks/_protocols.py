@@ -11,9 +11,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from tabweave.datasets import Dataset
-from tabweave.evaluate import clustering_f, macro_f, monte_carlo_splits, nmi
+from tabweave.evaluate import PROTOCOLS, Protocol, clustering_f, nmi
 
 Scores = dict[str, float]
 LARGE = 10_000  # rows; above, --quick takes fewer repeats
@@ -24,10 +25,10 @@ def n_classes(data: Dataset) -> int:
 
 
 def thesis_k_modes(data: Dataset, metric: Any, *, n_starts: int = 100, seed: int = 0) -> Scores:
-    """Thesis 4.4.1.1: k-modes from 100 random rows each, the start with the lowest objective counts.
+    """Thesis 4.4.1.1: k-modes from random rows, the start with the lowest of 100 objectives counts.
 
-    That start is a matter of luck, so it is drawn again and again: F and NMI are means over 20
-    batches of starts (5 above 1,500 rows), low and high the extremes. An empty cluster keeps its
+    That start is a matter of luck, so it is drawn again and again: F and NMI are means over 5
+    batches of starts (one above 1,500 rows), low and high the extremes. An empty cluster keeps its
     centre, and a run ends when no row moves, as in textbooks; tabweave.KModes does better.
     """
     from tabweave import Table
@@ -35,55 +36,64 @@ def thesis_k_modes(data: Dataset, metric: Any, *, n_starts: int = 100, seed: int
     table = Table.of(data.X, numbers="nominal")
     fitted = metric.fit(table)
     lookups, _ = fitted.lookups()
-    rows = np.stack(fitted._codes(table), axis=1).astype(np.int64)
-    sizes = np.array([len(t) for t in lookups])
-    square = np.zeros((len(lookups), sizes.max(), sizes.max()))
-    for a, own in enumerate(lookups):
-        square[a, : len(own), : len(own)] = own
-    rng, found = np.random.default_rng(seed), []
-    for _ in range(20 if data.n_rows <= 1500 else 5):
+    offsets = np.concatenate([[0], np.cumsum([len(own) for own in lookups])])
+    rows = np.stack(fitted._codes(table), axis=1) + offsets[:-1]
+    square = np.zeros((offsets[-1], max(map(len, lookups))))
+    for start, own in zip(offsets, lookups, strict=False):
+        square[start : start + len(own), : len(own)] = own
+    rng, found, every = np.random.default_rng(seed), [], []
+    for _ in range(5 if data.n_rows <= 1500 else 1):
         starts = []
         for _ in range(n_starts):
             first = rows[rng.choice(len(rows), n_classes(data), replace=False)]
-            labels, cost = _alternate()(rows, square, first, sizes)
-            starts.append((cost, labels))
+            starts.append(_alternate()(rows, square, first, offsets)[::-1])
         found.append(_best_start(data, starts))
-    every = [f["F"] for f in found]
+        every += [found[-1]["low"], found[-1]["high"]]
     means = {name: float(np.mean([f[name] for f in found])) for name in ("F", "NMI", "cost")}
-    return means | {"low": min(every), "high": max(every)}
+    best = [f["F"] for f in found]
+    return means | {
+        "low": min(every),
+        "high": max(every),
+        "lowest": min(best),
+        "highest": max(best),
+    }
 
 
 @cache
 def _alternate() -> Callable[..., tuple[np.ndarray, float]]:
+    """Return the compiled loop; tables by centre lie with the centres next to each other."""
     from numba import njit
 
     @njit
-    def alternate(rows, square, centers, sizes):
+    def alternate(rows, square, centers, offsets):
         (n, m), k = rows.shape, len(centers)
         labels = np.full(n, -1)
+        reach = np.empty((len(square), k))
+        far = np.empty(k)
         for _ in range(100):
+            for a in range(m):
+                for v in range(offsets[a], offsets[a + 1]):
+                    for c in range(k):
+                        reach[v, c] = square[v, centers[c, a] - offsets[a]]
+            counts = np.zeros((len(square), k))
             moved, cost = False, 0.0
             for i in range(n):
-                nearest, best = 0, np.inf
-                for c in range(k):
-                    d = 0.0
-                    for a in range(m):
-                        d += square[a, rows[i, a], centers[c, a]]
-                    if d < best:
-                        nearest, best = c, d
-                cost += best
+                far[:] = 0.0
+                for a in range(m):
+                    far += reach[rows[i, a]]
+                nearest = np.argmin(far)
+                cost += far[nearest]
                 moved |= labels[i] != nearest
                 labels[i] = nearest
+                for a in range(m):
+                    counts[rows[i, a], nearest] += 1
             if not moved:
                 break
-            for c in range(k):
-                for a in range(m):
-                    counts = np.zeros(sizes[a])
-                    for i in range(n):
-                        if labels[i] == c:
-                            counts[rows[i, a]] += 1
-                    if counts.any():
-                        centers[c, a] = np.argmax(counts)
+            for a in range(m):
+                for c in range(k):
+                    own = counts[offsets[a] : offsets[a + 1], c]
+                    if own.any():
+                        centers[c, a] = offsets[a] + np.argmax(own)
         return labels, cost
 
     return alternate
@@ -139,26 +149,55 @@ def k_nearest_cv(
     *,
     n_repeats: int = 20,
     n_inner: int = 3,
+    protocol: str = "thesis",
     seed: int = 0,
 ) -> Scores:
     """Thesis 6.4: 90/10 splits, k from {1, 3, 5, 7} by inner splits that refit the metric.
 
     Of several candidates for the metric the first stays, unless another is better inside by one
-    standard error. All neighbours at the k-th distance vote. Sets above 10,000 rows are cut to
-    10,000 at random.
+    standard error. Sets above 10,000 rows are cut to 10,000 at random.
     """
     if data.n_rows > LARGE:
         data = data.take(np.random.default_rng(seed).permutation(data.n_rows)[:LARGE])
-    found = []
-    for train, test in monte_carlo_splits(data.y, n_repeats, 0.1, random_state=seed):
+    rules, found = PROTOCOLS[protocol], []
+    for train, test in rules.splits(data.y, n_repeats, random_state=seed):
         X, y = data.X[train], data.y[train]
-        folds = list(monte_carlo_splits(y, n_inner, 0.25, random_state=seed))
+        folds = list(rules.splits(y, n_inner, 0.25, random_state=seed))
         candidates = make()
-        inner = np.array([[_scores_by_k(m, X, y, a, b) for a, b in folds] for m in candidates])
+        inner = np.array(
+            [[_scores_by_k(m, X, y, a, b, rules) for a, b in folds] for m in candidates]
+        )
         chosen, k = _choose(inner)
-        found.append(_scores_by_k(candidates[chosen], data.X, data.y, train, test)[k])
+        found.append(_scores_by_k(candidates[chosen], data.X, data.y, train, test, rules)[k])
+    return _mean_of_splits(found)
+
+
+def k_nearest_once(
+    data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, n_inner: int = 3, seed: int = 0
+) -> Scores:
+    """Thesis 5.6.2: as :func:`k_nearest_cv`, for representations that see no class.
+
+    They are fitted once a split, not once an inner split: k is all that is chosen.
+    """
+    if data.n_rows > LARGE:
+        data = data.take(np.random.default_rng(seed).permutation(data.n_rows)[:LARGE])
+    rules, found = PROTOCOLS["thesis"], []
+    for train, test in rules.splits(data.y, n_repeats, random_state=seed):
+        model = make().fit(data.X[train], data.y[train])
+        inner = []
+        for a, b in rules.splits(data.y[train], n_inner, 0.25, random_state=seed):
+            inner.append(_votes_by_k(model, data.X, data.y, train[a], train[b], rules))
+        k = int(np.mean(inner, axis=0).argmax())
+        found.append(_votes_by_k(model, data.X, data.y, train, test, rules)[k])
+    return _mean_of_splits(found)
+
+
+def _mean_of_splits(found: list[float]) -> Scores:
+    """Return the mean over splits, its standard error and where 95 % of the splits lie."""
     mean, std = float(np.mean(found)), float(np.std(found))
-    return {"F": mean, "low": max(mean - 2 * std, 0), "high": min(mean + 2 * std, 100)}
+    error = std / np.sqrt(max(len(found) - 1, 1))
+    low, high = max(mean - 2 * std, 0), min(mean + 2 * std, 100)
+    return {"F": mean, "error of F": error, "low": low, "high": high}
 
 
 def _choose(inner: np.ndarray) -> tuple[int, int]:
@@ -174,38 +213,36 @@ def _choose(inner: np.ndarray) -> tuple[int, int]:
 NEIGHBORS = (1, 3, 5, 7)
 
 
-def _scores_by_k(metric: Any, X: Any, y: Any, train: np.ndarray, test: np.ndarray) -> list[float]:
+def _scores_by_k(
+    metric: Any, X: Any, y: Any, train: np.ndarray, test: np.ndarray, rules: Protocol
+) -> list[float]:
+    """Return the macro F of each number of neighbours, of a metric that is fitted here."""
+    return _votes_by_k(metric.fit(X[train], y[train]), X, y, train, test, rules)
+
+
+def _votes_by_k(
+    model: Any, X: Any, y: Any, train: np.ndarray, test: np.ndarray, rules: Protocol
+) -> list[float]:
     """Return the macro F of each number of neighbours, from one matrix of distances."""
-    metric.fit(X[train], y[train])
-    distances = metric.pairwise_distances(X[test], X[train])
+    if hasattr(model, "pairwise_distances"):
+        distances = model.pairwise_distances(X[test], X[train])
+    else:
+        distances = cdist(model.transform(X[test]), model.transform(X[train]))
     classes, codes = np.unique(y[train].astype(str), return_inverse=True)
     votes_of = np.eye(len(classes))[codes]
-    nearest = np.sort(np.partition(distances, max(NEIGHBORS), axis=1)[:, : max(NEIGHBORS)], axis=1)
+    most = max(NEIGHBORS)
+    within = distances <= np.partition(distances, most - 1, axis=1)[:, most - 1 : most]
+    distances = np.where(within, np.round(distances, 9), np.inf)  # ties but for rounding
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :most]
     scores = []
     for k in NEIGHBORS:
-        within = distances <= nearest[:, k - 1 : k] * (1 + 1e-9) + 1e-12
-        predicted = classes[(within @ votes_of).argmax(axis=1)]
-        scores.append(100 * macro_f(y[test].astype(str), predicted))
+        if rules.ties == "first":
+            votes = votes_of[nearest[:, :k]].sum(axis=1)
+        else:
+            kth = np.take_along_axis(distances, nearest[:, k - 1 : k], axis=1)
+            votes = (distances <= kth * (1 + 1e-9) + 1e-12) @ votes_of
+        scores.append(100 * rules.score(y[test].astype(str), classes[votes.argmax(axis=1)]))
     return scores
-
-
-def k_nearest_vectors(
-    data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, seed: int = 0
-) -> Scores:
-    """As :func:`k_nearest`, for representations without a value table."""
-    found = []
-    for train, test in monte_carlo_splits(data.y, n_repeats, 0.1, random_state=seed):
-        embedder = make().fit(data.X[train])
-        known, asked = embedder.transform(data.X[train]), embedder.transform(data.X[test])
-        classes, codes = np.unique(data.y[train].astype(str), return_inverse=True)
-        votes = np.empty(len(asked), dtype=classes.dtype)
-        for i, row in enumerate(asked):
-            far = ((known - row) ** 2).sum(axis=1)
-            nearest = far <= far.min() * (1 + 1e-9) + 1e-12
-            votes[i] = classes[np.bincount(codes[nearest], minlength=len(classes)).argmax()]
-        found.append(100 * macro_f(data.y[test].astype(str), votes))
-    mean, std = float(np.mean(found)), float(np.std(found))
-    return {"F": mean, "low": max(mean - 2 * std, 0), "high": min(mean + 2 * std, 100)}
 
 
 def on_top(data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, seed: int = 0) -> Scores:
@@ -222,12 +259,13 @@ def on_top(data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, seed:
         "LR": LogisticRegression(max_iter=2000),
     }
     found: dict[str, list[float]] = {name: [] for name in classifiers}
-    for train, test in monte_carlo_splits(data.y, n_repeats, 0.1, random_state=seed):
+    rules = PROTOCOLS["thesis"]
+    for train, test in rules.splits(data.y, n_repeats, random_state=seed):
         embedder = make().fit(data.X[train], data.y[train])
         known, asked = embedder.transform(data.X[train]), embedder.transform(data.X[test])
         for name, model in classifiers.items():
             predicted = model.fit(known, data.y[train]).predict(asked)
-            found[name].append(100 * macro_f(data.y[test], predicted))
+            found[name].append(100 * rules.score(data.y[test], predicted))
     return {name: float(np.mean(scores)) for name, scores in found.items()}
 
 
@@ -251,23 +289,19 @@ def k_nearest(
     n_neighbors: int = 1,
     seed: int = 0,
 ) -> Scores:
-    """Thesis 4.4.1.2: 90 % of the rows vote on the others, 20 times; all neighbours at a tie vote.
+    """Thesis 4.4.1.2: 90 % of the rows, drawn at random, vote on the others, 20 times.
 
-    The same splits with first-come neighbours are scored too, since ties decide on such data.
+    First-come neighbours, as in the thesis; under "all ties" the same splits with every neighbour
+    at the smallest distance voting, since ties decide on such data.
     """
     from tabweave import WeightedKNN
 
-    scores: dict[str, list[float]] = {"all": [], "first": []}
-    for train, test in monte_carlo_splits(data.y, n_repeats, 0.1, random_state=seed):
+    rules = PROTOCOLS["thesis"]
+    scores: dict[str, list[float]] = {"first": [], "all": []}
+    for train, test in rules.splits(data.y, n_repeats, random_state=seed):
         fitted = metric().fit(data.X[train], data.y[train])
         for ties, found in scores.items():
             model = WeightedKNN(n_neighbors, metric=fitted, ties=ties)
             model.fit(data.X[train], data.y[train])
-            found.append(100 * macro_f(data.y[test], model.predict(data.X[test])))
-    every, first = np.array(scores["all"]), np.array(scores["first"])
-    return {
-        "F": float(every.mean()),
-        "low": float(max(every.mean() - 2 * every.std(), 0)),
-        "high": float(min(every.mean() + 2 * every.std(), 100)),
-        "first": float(first.mean()),
-    }
+            found.append(100 * rules.score(data.y[test], model.predict(data.X[test])))
+    return _mean_of_splits(scores["first"]) | {"all ties": float(np.mean(scores["all"]))}

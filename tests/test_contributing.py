@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r'^( *)```\w+ title="([^"]+)"\n(.*?)^\1```$', re.M | re.S)
-PARTS = ("src", "tests", "docs", "changelog.d", "CONTRIBUTING.md", "mkdocs.yml", "pyproject.toml")
+PARTS = ("src", "tests", "docs", "changelog.d", "CONTRIBUTING.md", "pyproject.toml")
 MADE = shutil.ignore_patterns("__pycache__", "gallery", "reports", "fixtures", "golden")
 ROWS = "color,size\nred,S\nred,L\nblue,S\ngreen,L\nred,S\n"
 
@@ -147,12 +147,12 @@ def test_the_docs_show_both(copy):
         copy,
         """
         import sys; sys.path.insert(0, "docs")
-        import _hooks
-        assert "systems/rarity.md" in _hooks.systems()
-        table = _hooks.methods("")
+        import _pages
+        assert _pages.DOCS / "systems" / "rarity.md" in _pages.shown_pages()
+        table = _pages.methods("")
         assert "[`Rarity`](systems/rarity.md), `rarity` | one-hot, where" in table
         assert '`ValueMetric("gap")` | values differ' in table
-        assert "::: tabweave.embed.rarity.Rarity" in _hooks.embedders()
+        assert "tabweave.Rarity" in _pages.public()
         """,
     )
 

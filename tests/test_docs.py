@@ -1,25 +1,34 @@
-"""The docs show every method: what they list comes from the register, and each has its page."""
+"""The docs show every method and every public name, and their links lead somewhere."""
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+import tabweave
 from tabweave.embed import EMBEDDERS
 from tabweave.measures import MEASURES
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+MADE = ("api", "gallery", "reports")  # by docs/_pages.py, before each build
+ROLE = re.compile(r":(?:meth|class|func|mod|attr|data|obj|ref):`")
 
 
 @pytest.fixture(scope="module")
-def hooks():
-    spec = importlib.util.spec_from_file_location("_hooks", DOCS / "_hooks.py")
+def pages():
+    spec = importlib.util.spec_from_file_location("_pages", DOCS / "_pages.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def written():
+    """Return the pages that are written by hand."""
+    folders = [DOCS, *(p for p in DOCS.iterdir() if p.is_dir() and p.name not in MADE)]
+    return sorted(p for f in folders for p in f.glob("*.md") if p.name != "contributing.md")
 
 
 @pytest.mark.parametrize("name", EMBEDDERS)
@@ -29,34 +38,56 @@ def test_every_embedder_has_a_page_that_names_it(name):
     assert EMBEDDERS[name].cls.__name__ in page.read_text(encoding="utf-8")
 
 
-def test_every_page_of_a_system_is_in_the_navigation(hooks):
-    pages = hooks.systems()
-    assert sorted(pages) == sorted(f"systems/{p.name}" for p in (DOCS / "systems").glob("*.md"))
-    of_embedders = [page in {hooks.page_of(e) for e in EMBEDDERS.values()} for page in pages]
-    assert of_embedders == sorted(of_embedders, reverse=True)
-
-    config = SimpleNamespace(nav=[{"Start": ["index.md"]}, {"Systems": []}, "api.md"])
-    assert hooks.on_config(config).nav[1] == {"Systems": pages}
-
-
-def test_the_pages_of_the_navigation_are_there():
-    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
-    made = {"gallery/index.md", "contributing.md"}  # by docs/_hooks.py
-    listed = set(re.findall(r"[\w/-]+\.md", nav)) - made
-    assert listed and all((DOCS / page).exists() for page in listed)
-    assert {p.name for p in DOCS.glob("*.md")} - made <= listed
+def test_every_page_is_in_the_navigation():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"```\{toctree\}\n(?::.*\n)*\n((?:[\w/*-]+\n)+)```", index)
+    entries = {entry for block in listed for entry in block.split()}
+    for page in written():
+        name = page.relative_to(DOCS).with_suffix("").as_posix()
+        assert name in ("index", *entries) or f"{name.partition('/')[0]}/*" in entries, name
 
 
-def test_the_lists_of_methods_are_filled_in(hooks):
-    page = SimpleNamespace(file=SimpleNamespace(src_uri="choose.md"))
+def test_every_public_name_has_a_page(pages, tmp_path):
+    pages.reference(tmp_path / "api")
+    made = {p.stem for p in (tmp_path / "api").glob("tabweave.*.md")}
+    for name in tabweave.__all__:
+        thing = getattr(tabweave, name)
+        if not isinstance(thing, type(sys)):
+            assert f"tabweave.{name}" in made, name
+    for room in ("cluster", "datasets", "evaluate", "plots", "published", "report", "search"):
+        module = getattr(tabweave, room)
+        for name in module.__all__:
+            assert {f"tabweave.{room}.{name}", f"tabweave.{name}"} & made, f"{room}.{name}"
+    index = (tmp_path / "api" / "index.md").read_text(encoding="utf-8")
+    assert "../systems/weave.md" in (tmp_path / "api" / "tabweave.Weave.md").read_text("utf-8")
+    assert not ROLE.search(index)
 
-    def shown(name):
-        text = (DOCS / name).read_text(encoding="utf-8")
-        return hooks.on_page_markdown(text, page, None, None)
 
-    table, reference = shown("choose.md"), shown("api.md")
-    for name, entry in EMBEDDERS.items():
+def test_the_lists_of_methods_are_filled_in(pages):
+    table = pages.filled((DOCS / "choose.md").read_text(encoding="utf-8"), "choose")
+    for entry in EMBEDDERS.values():
         assert f"[`{entry.cls.__name__}`](systems/{entry.page}.md)" in table
-        assert reference.count(f"::: {entry.cls.__module__}.{entry.cls.__name__}") == 1, name
     for name, entry in MEASURES.items():
         assert f'| `ValueMetric("{name}")` | {entry.summary} |' in table
+
+
+@pytest.mark.parametrize("page", written(), ids=lambda p: p.relative_to(DOCS).as_posix())
+def test_links_lead_to_pages_and_headings(page):
+    text = page.read_text(encoding="utf-8")
+    assert not ROLE.search(text), "a role of reStructuredText stands in Markdown"
+    for address in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.S)):
+        if re.match(r"[a-z]+:", address):
+            continue
+        path, _, anchor = address.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        if any(part in MADE for part in Path(path).parts[:2]) and "benchmarks" not in path:
+            continue  # made before each build, which checks them
+        assert found.exists() or found.name == "contributing.md", f"{address} is not there"
+        assert not anchor or anchor in anchors(found), f"{address}: no such heading"
+
+
+def anchors(page):
+    """Return the addresses of the headings of a page, as the site makes them."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), flags=re.M)
+    plain = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", head) for head in heads)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in plain}

@@ -71,6 +71,8 @@ if TYPE_CHECKING:  # what editors and type checkers know; every other name is fo
     from tabweave.sources import HeMap as HeMap
     from tabweave.sources import Sources as Sources
     from tabweave.tasks.associations import associations as associations
+    from tabweave.tasks.impute import Imputer as Imputer
+    from tabweave.tasks.oddities import Oddities as Oddities
 
 # Names of the package beside the embedders, which the register finds.
 _NAMES = {
@@ -86,6 +88,8 @@ _NAMES = {
     "search.neighbors": "WeaveClassifier WeaveRegressor",
     "sources": "CoCA GBCClassifier GBCRegressor HeMap Sources",
     "tasks.associations": "associations",
+    "tasks.impute": "Imputer",
+    "tasks.oddities": "Oddities",
 }
 # Rooms that are reached by a shorter way than they lie.
 _SHORT = {"export": "io.export", "report": "apps.report", "studio": "apps.studio"}

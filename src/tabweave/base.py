@@ -7,11 +7,15 @@ from counts: a method is a subclass with a constructor and ``_learn``. Keep this
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import wraps
 from itertools import islice
-from typing import Any, ClassVar, Literal, Self
+from threading import Lock, RLock
+from types import FunctionType
+from typing import Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,24 +24,68 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from tabweave._compat import StrOptions, require, validate_parameter_constraints
-from tabweave.blocks.block import Block, cdist_squared, label_column
+from tabweave.blocks.block import Block, label_column, turns
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
-from tabweave.rows.frames import in_memory
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.frames import columns_of, in_memory
+from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
+from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import Label, Vocabulary, types_of
+
+# Locks of estimators, beside them: neither files nor copies hold one.
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_locking = Lock()
+_UPDATES = ("fit", "partial_fit", "fit_counts", "learn", "add", "remove", "forget")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def lock_of(owner: Any) -> Any:
+    """Return the lock under which an object changes."""
+    with _locking:
+        return _locks.setdefault(owner, RLock())
+
+
+def exclusive(method: _Method) -> _Method:
+    """Let one thread at a time run the methods of an object that are so decorated."""
+
+    @wraps(method)
+    def alone(self: Any, *args: Any, **named: Any) -> Any:
+        with lock_of(self):
+            return method(self, *args, **named)
+
+    return alone  # type: ignore[return-value]
+
+
+def _after_fork() -> None:
+    """Forget the locks: a thread that held one does not live on in a child process."""
+    global _locking
+    _locking = Lock()
+    _locks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
-    """Base of every estimator: declared parameters, and one file that holds it.
+    """Base of every estimator: declared parameters, updates one at a time, one file that holds it.
 
     A subclass lists what each parameter may be in ``_parameter_constraints``, in scikit-learn's
-    form; ``_validate_params`` checks them at the start of ``fit``.
+    form; ``_validate_params`` checks them at the start of ``fit``. Methods that change what was
+    learned (``fit``, ``partial_fit``, ``add``, ...) wait for each other, so no thread's rows are
+    lost.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
+    save = exclusive(Storable.save)
+
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        for name in _UPDATES:
+            if isinstance(vars(cls).get(name), FunctionType):
+                setattr(cls, name, exclusive(vars(cls)[name]))
 
     def _validate_params(self) -> None:
         """Check the parameters as they are declared."""
@@ -71,10 +119,10 @@ class TabularInput:
 
 def remember_names(estimator: Any, schema: Schema) -> None:
     """Set what scikit-learn wants to know of the input: how many columns, and their names."""
-    estimator.n_features_in_ = len(schema)
+    estimator.n_features_in_ = len(schema.given)
     vars(estimator).pop("feature_names_in_", None)
     if schema.named:
-        estimator.feature_names_in_ = np.asarray(schema.names, dtype=object)
+        estimator.feature_names_in_ = np.asarray(schema.given, dtype=object)
 
 
 def require_rows(table: Table) -> None:
@@ -90,7 +138,7 @@ def check_input_features(estimator: Any, input_features: Any) -> None:
     """Refuse names given to ``get_feature_names_out`` that are not those of fit."""
     if input_features is None:
         return
-    given, known = list(input_features), list(estimator.schema_.names)
+    given, known = list(input_features), list(estimator.schema_.given)
     if "feature_names_in_" in vars(estimator) and given != known:
         raise ValueError("input_features is not equal to feature_names_in_")
     if len(given) != len(known):
@@ -107,6 +155,15 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
             f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
             "declare it nominal, or leave it out"
         )
+
+
+def check_feature_names(estimator: Any, X: Any) -> None:
+    """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
+    names, schema = list(getattr(X, "columns", ())), estimator.schema_
+    if names in (schema.names, schema.given) and schema.named:
+        return
+    if not schema.named or columns_of(X)[0] not in (schema.names, schema.given):
+        _check_feature_names(estimator, X, reset=False)
 
 
 def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
@@ -129,7 +186,8 @@ def tell_unknown(embedder: Any, table: Table) -> None:
 
     A column is refused if its values are of another type than in fit; or if none of at least 20 is
     known, unless fit saw one value only, or mostly values that occur once (new ones are then to be
-    expected [Good 1953]). It is warned of if more than half of at least 20 are unknown.
+    expected [Good 1953]), or the column is compared by spelling. It is warned of if more than half
+    of at least 20 are unknown.
     """
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
@@ -138,14 +196,22 @@ def tell_unknown(embedder: Any, table: Table) -> None:
         given = {value: times for value, times in values.items() if value is not None}
         column = table[name]
         unknown, total = sum(given.values()), _filled(column)
-        if total >= _ENOUGH and unknown == total and _is_closed(embedder.counts_, name):
+        spelled = name in spelled_columns(embedder)
+        closed = not spelled and _is_closed(embedder.counts_, name)
+        if total >= _ENOUGH and unknown == total and closed:
             raise ValueError(
                 f"column {name!r}: none of its {total} values was seen in fit, e.g. "
                 f"{_examples(given)}; fit had e.g. {_examples(known)}. Write them as in fit, or "
                 "fit anew with them"
             )
         if total >= _ENOUGH and unknown > _MOST * total:
-            _warn_once(embedder, name, f"{unknown} of {total}", given)
+            fate = "lie between values spelled like them" if spelled else "count as average"
+            _warn_once(embedder, name, f"{unknown} of {total}", given, fate)
+
+
+def spelled_columns(embedder: Any) -> set[str]:
+    """Return the columns whose unknown values lie between those that are spelled like them."""
+    return set(getattr(vars(embedder).get("tables_"), "spelling", ()))
 
 
 def _check_types(name: str, values: Mapping[Label, int], column: Any, known: Any) -> None:
@@ -174,13 +240,15 @@ def _is_closed(counts: Counts, name: str) -> bool:
     return len(times) > 1 and times[times <= 1].sum() < _MOST * counts.n
 
 
-def _warn_once(embedder: Any, name: str, share: str, values: Mapping[Label, int]) -> None:
+def _warn_once(
+    embedder: Any, name: str, share: str, values: Mapping[Label, int], fate: str
+) -> None:
     told, key = _told.setdefault(embedder, set()), (id(embedder.counts_), name)
     if key not in told:
         told.add(key)
         warnings.warn(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
-            "they count as average (unknown_counts says which, unknown='error' refuses them)",
+            f"they {fate} (unknown_counts says which, unknown='error' refuses them)",
             UserWarning,
             stacklevel=5,
         )
@@ -205,6 +273,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     }
 
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"  # what undeclared ones are
+    _rules: ClassVar[bool] = False  # whether undeclared columns are read by rules
     _uses_classes: ClassVar[bool] = False  # whether y is counted
     _has_vectors: ClassVar[bool] = True  # whether distances are those of vectors, at least nearly
 
@@ -241,7 +310,17 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
                 self._learn_all()
             finally:
                 self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
+            if vars(self).get("_earlier") is not None:
+                self._align(self._earlier)
         return self
+
+    def _align(self, earlier: Any) -> None:
+        """Turn what was learned towards what was learned before, where that can be done."""
+
+    def _learned_blocks(self) -> Block:
+        """Return the blocks that were learned from all rows so far, whatever comes meanwhile."""
+        with lock_of(self):
+            return self.learn().blocks_
 
     def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
         """Keep the first counts, and what they say of the columns."""
@@ -259,6 +338,16 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         self.counts_ = counts
         return self
 
+    def _hold_next(self, counts: Counts) -> Self:
+        """Keep the counts after one more window; what is learned will be turned to what was."""
+        if vars(self).get("_learned"):
+            self._earlier = self._learned_parts()
+        return self._hold(counts)
+
+    def _learned_parts(self) -> Any:
+        """Return what :meth:`_align` needs of what was learned; None if nothing can be aligned."""
+        return None
+
     def _require_classes(self, y: Any) -> None:
         if self._uses_classes and y is None:
             raise ValueError(
@@ -273,11 +362,13 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     # -- reading ---------------------------------------------------------------------------
 
-    def _read(self, X: Any, schema: Schema) -> Table:
+    def _read(self, X: Any, schema: Schema, *, whole: bool = False) -> Table:
+        """Read rows; ``whole`` says that no others will follow."""
         known = schema is vars(self).get("schema_")
         if not in_memory(X) and is_source(X):
             X = read(X, fitted=self.counts_.select(schema.names) if known else None)
-        table = Table.of(X, schema, numbers=self._numbers)
+        rules: Any = ("whole" if whole else "first") if self._rules else None
+        table = Table.of(X, schema, numbers=self._numbers, rules=rules)
         self._check_kinds(table.schema)
         return self.counts_.vocabulary.fold(table) if known else table
 
@@ -289,7 +380,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         check_is_fitted(self, "counts_")
         is_frame = in_memory(X) or not is_source(X)  # what lies elsewhere is read by name
         if is_frame and hasattr(X, "columns") and not isinstance(X, Table):
-            _check_feature_names(self, X, reset=False)
+            check_feature_names(self, X)
         table = self._read(X, self.schema_)
         # A warning, and only for what can be read at all; a structured array has names.
         if isinstance(X, np.ndarray) and X.dtype.names is None:
@@ -300,7 +391,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _read_asked(self, X: Any) -> Table:
         """Read rows that are asked about: what fit has not seen is told, or refused."""
-        table = self._read_fitted(X)
+        table = self.learn()._read_fitted(X)
         if self._policy() == "centroid":
             tell_unknown(self, table)
         return table
@@ -308,6 +399,59 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         left = self._read_asked(X)
         return left, None if Y is None else self._read_asked(Y)
+
+    def kinds(self) -> Kinds:
+        """Return what each column was read as, why, and which were set aside.
+
+        Examples
+        --------
+        >>> from tabweave import Weave
+        >>> rows = {"id": range(40), "day": ["2024-03-01", "2024-03-02"] * 20}
+        >>> rows["size"] = [1.5, 2] * 20
+        >>> model = Weave().fit(rows)
+        >>> model.kinds()
+        column  kind      kept  why
+        id      numeric   no    counts the rows
+        day     datetime  yes   ISO text
+        size    numeric   yes   numbers
+        >>> model
+        Weave()
+        set aside: id (counts the rows)
+        """
+        check_is_fitted(self, "counts_")
+        own = {column.name for column in self._own_columns()}
+        found = [
+            Finding(c.name, c.kind, c.why or c.kind)
+            if c.name in own
+            else Finding(c.name, c.kind, "constant", False)
+            for c in self.schema_.columns
+        ]
+        for column in self.schema_.aside:
+            at = column.position or 0
+            found.insert(at, Finding(column.name, column.kind, column.why, False))
+        return Kinds(found)
+
+    def _own_columns(self) -> list[Column]:
+        """Return the columns that count: not those that were constant so far, unless declared."""
+        columns = list(self.schema_.columns)
+        if not self._rules or self.counts_.n < FEW_ROWS:
+            return columns
+        vary = [c for c in columns if c.why == "declared" or not self._is_constant(c.name)]
+        return vary or columns
+
+    def _is_constant(self, name: str) -> bool:
+        counts = self.counts_
+        if name in counts.names:
+            times = counts.value_counts[counts.span(name)]
+            return len(times) < 2 and all(times == counts.n)  # a set may be empty
+        n, _, variance = counts.moments(name)
+        return n == 0 or (n == counts.n and variance == 0)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text = str(super().__repr__(N_CHAR_MAX))
+        told = self._rules and "counts_" in vars(self)
+        line = aside_line(self.kinds().aside) if told else ""
+        return f"{text}\n{line}" if line else text
 
     def _policy(self) -> Any:
         if self.unknown not in ("centroid", "error"):
@@ -322,17 +466,18 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         A Dask or Spark frame gives another, of vectors; for files larger than memory see
         :func:`tabweave.engines.transform`.
 
-        A value that fit has not seen is the column's centroid. A column of another type than in
-        fit, or of which at least 20 rows hold unknown values and nothing else, is an error; more
+        A value that fit has not seen is the column's centroid, or, of many strings, between those
+        spelled like it (see :class:`~tabweave.Weave`). A column of another type than in fit, or of
+        which at least 20 rows hold unknown values and nothing else, is an error; more
         unknown values than known ones are a warning, once. :meth:`unknown_counts` counts them.
         """
         check_is_fitted(self, "counts_")
-        self.learn()
+        blocks = self._learned_blocks()
         if not in_memory(X) and is_distributed(X):
             return vectors_of(self, X)
         table = self._read_asked(X)
         dtype = np.dtype(self.dtype)
-        return self.blocks_.coordinates(table, dtype=dtype, unknown=self._policy())
+        return blocks.coordinates(table, dtype=dtype, unknown=self._policy())
 
     def unknown_counts(self, X: Any) -> dict[str, dict[Label, int]]:
         """Count the values of rows that fit has not seen: column by column, value by value.
@@ -365,12 +510,12 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def pairwise_distances(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the distances between the rows of X and of Y (or X)."""
         left, right = self._read_pair(X, Y)
-        return self.learn().blocks_.distances(left, right, unknown=self._policy())
+        return self._learned_blocks().distances(left, right, unknown=self._policy())
 
     def pairwise_kernel(self, X: Any, Y: Any = None) -> np.ndarray:
         """Return the inner products between the rows of X and of Y (or X)."""
         left, right = self._read_pair(X, Y)
-        return self.learn().blocks_.kernel(left, right, self._policy())
+        return self._learned_blocks().kernel(left, right, self._policy())
 
     def explain(self, a: Any, b: Any) -> dict[str, float]:
         """Explain the distance of two rows: each column's share in it.
@@ -385,16 +530,16 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             The two rows.
         """
         left, right = (self._read_asked(_one_row(row)) for row in (a, b))
-        shares = self.learn().blocks_.shares(left, right, unknown=self._policy())
+        shares = self._learned_blocks().shares(left, right, unknown=self._policy())
         order = [name for name in self.schema_.names if name in shares]
         return {name: shares[name].item() for name in dict.fromkeys([*order, *shares])}
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
-        block = self.learn().blocks_.only([column])
+        block = self._learned_blocks().only([column])
         parts = [] if block is None else block.parts()
         if not parts or not all(part.by_value for part in parts):
-            names = [n for n in self.schema_.names if self.schema_[n].kind != "numeric"]
+            names = [column.name for column in self.schema_.categorical]
             raise KeyError(f"expected a categorical column, one of {names}, got {column!r}")
         labels = self._labels(column)
         found = np.sum([part.pairs(label_column(labels)) for part in parts], axis=0)
@@ -405,9 +550,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each dimension of :meth:`transform`."""
-        self.learn()
+        blocks = self._learned_blocks()
         check_input_features(self, input_features)
-        return np.asarray(self.blocks_.feature_names(), dtype=object)
+        return np.asarray(blocks.feature_names(), dtype=object)
 
     # -- what a page says of it ------------------------------------------------------------
 
@@ -456,7 +601,7 @@ class ValueEmbedder(Embedder):
             A weight for each row.
         """
         self._validate_params()
-        return self.fit_counts(self._count_rows(X, y, sample_weight))
+        return self.fit_counts(self._count_rows(X, y, sample_weight, whole=True))
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
@@ -481,6 +626,23 @@ class ValueEmbedder(Embedder):
     def _learn_all(self) -> None:
         self.tables_ = self._learn(self.counts_)
 
+    def _learned_parts(self) -> Any:
+        tables = vars(self).get("tables_")
+        return (tables, vars(self).get("numbers_")) if isinstance(tables, ValueTables) else None
+
+    def _align(self, earlier: tuple[ValueTables, Any]) -> None:
+        tables, numbers = earlier
+        if tables.combine != self.tables_.combine:
+            return
+        pieces, own = self.tables_.shared_points(tables, self.counts_), vars(self).get("numbers_")
+        n_tables = len(pieces)
+        if own is not None and numbers is not None:
+            pieces += own.shared_points(numbers)
+        found = turns(pieces, together=tables.combine == "sum")
+        self.tables_ = self.tables_.turned(found[:n_tables])
+        if own is not None and numbers is not None:
+            self.numbers_ = own.turned(found[n_tables:])
+
     @property
     def blocks_(self) -> Block:
         """The value tables."""
@@ -489,11 +651,11 @@ class ValueEmbedder(Embedder):
     def _check_kinds(self, schema: Schema) -> None:
         check_categorical(self, schema)
 
-    def _count_rows(self, X: Any, y: Any, sample_weight: Any) -> Counts:
+    def _count_rows(self, X: Any, y: Any, sample_weight: Any, *, whole: bool = False) -> Counts:
         """Count the first rows, wherever they are."""
         if not in_memory(X) and is_source(X):
             return self._count_source(X, y, sample_weight, Counts())
-        table = self._read(X, Schema.of(self.schema))
+        table = self._read(X, Schema.of(self.schema), whole=whole)
         require_rows(table)
         return self._count(table, y, sample_weight)
 
@@ -533,7 +695,7 @@ class ValueEmbedder(Embedder):
             raise ValueError(
                 f"distances of {type(self).__name__} do not add up over columns; use transform"
             )
-        return [cdist_squared(rows, rows) for rows in self.tables_.tables], True
+        return self.tables_.squares(), True
 
     def _read_pair(self, X: Any, Y: Any) -> tuple[Table, Table | None]:
         pair = super()._read_pair(X, Y)

@@ -103,7 +103,7 @@ def test_chunks_say_the_same_as_the_whole(numbers):
 
 def test_a_missing_number_lies_at_the_mean_and_a_constant_says_nothing(numbers):
     rows = {**numbers, "one": np.ones(400)}
-    model = MixedEmbedder(numeric="absolute").fit(rows)
+    model = MixedEmbedder(numeric="absolute", schema={"one": "numeric"}).fit(rows)
     row = {name: column[0] for name, column in rows.items()}
     mean = {**row, "x2": float(np.mean(rows["x2"]))}
     assert model.explain({**row, "x2": None}, mean)["x2"] == pytest.approx(0, abs=1e-20)

@@ -1,5 +1,7 @@
 """Value tables against features, Grams and rows written out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +10,9 @@ from scipy.spatial.distance import cdist
 
 from tabweave import Counts, Table, ValueTables
 from tabweave.blocks import value_tables as tables
-from tabweave.blocks.value_tables import compacted, gram_factor
+from tabweave.blocks.value_tables import code_words, compacted, gram_factor
+from tabweave.counts.couplings import Factors
+from tabweave.rows.table import take_rows
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -188,10 +192,15 @@ class TestSets:
         p, q = SET_FEATURES[0]
         return np.array([(p + q) / 2, q, centre, (p + q) / 2, (centre + p) / 2])
 
+    def unknown(self):
+        """How far an unknown element is from the centre: as p once and q twice on average."""
+        return np.sqrt([0, 0, 0, 0, ((16 + 64) / 9 + 2 * (4 + 16) / 9) / 3])[:, None] / 2
+
     def test_a_set_is_the_mean_of_its_elements(self):
         out = self.build("concat").gather(Table.of(SETS))
-        np.testing.assert_allclose(out[:, :2], self.expected())
-        np.testing.assert_array_equal(out[:, 2:], SET_FEATURES[1][[0, 1, 0, 1, 0]])
+        np.testing.assert_allclose(out[:, :1], self.unknown())
+        np.testing.assert_allclose(out[:, 1:3], self.expected())
+        np.testing.assert_array_equal(out[:, 3:], SET_FEATURES[1][[0, 1, 0, 1, 0]])
 
     def test_summed(self):
         out = self.build("sum").gather(Table.of(SETS))
@@ -199,7 +208,7 @@ class TestSets:
 
     def test_distances(self):
         table = Table.of(SETS)
-        rows = np.hstack([self.expected(), SET_FEATURES[1][[0, 1, 0, 1, 0]]])
+        rows = np.hstack([self.unknown(), self.expected(), SET_FEATURES[1][[0, 1, 0, 1, 0]]])
         np.testing.assert_allclose(self.build("concat").distances(table), cdist(rows, rows))
 
     def test_unknown_elements_may_be_refused(self):
@@ -295,3 +304,80 @@ class TestRefusal:
     def test_table_without_the_column(self):
         with pytest.raises(KeyError, match="no column 'b'"):
             small().gather(Table.of({"a": ["u"]}))
+
+
+# -- what values have of their own --------------------------------------------------------------
+
+
+def factored(n=200, seed=0):
+    """Return factors of many values, their table in one column, and rows of them."""
+    rng = np.random.default_rng(seed)
+    labels = [f"v{i:03}" for i in range(n)]
+    table = Table.of({"a": [*labels, *rng.choice(labels, 2 * n)], "b": [*"xyz" * n]})
+    counts = Counts.of(table)
+    factors = Factors(rng.normal(size=(n, 64)), rng.random(n) + 0.1)
+    few = rng.normal(size=(3, 2))
+    return factors, few, table, ValueTables.from_features([factors, few], counts)
+
+
+def squared_by_hand(factors, few, rows):
+    values, letters = (np.array([str(v) for v in column]) for column in rows)
+    codes = np.array([int(v[1:]) for v in values]), np.searchsorted([*"xyz"], letters)
+    common = ((factors.common[codes[0]][:, None] - factors.common[codes[0]]) ** 2).sum(axis=2)
+    own = factors.own[codes[0]]
+    common += np.where(codes[0][:, None] == codes[0], 0, own[:, None] + own)
+    return common + ((few[codes[1]][:, None] - few[codes[1]]) ** 2).sum(axis=2)
+
+
+class TestOwn:
+    def test_words_are_different_and_within_the_bound(self):
+        for width in (64, 128):
+            words = code_words(20 * width, width)
+            products = np.abs(words @ words.T)
+            np.testing.assert_allclose(np.diagonal(products), 1)
+            np.fill_diagonal(products, 0)
+            assert products[:width, :width].max() < 1e-12
+            assert products.max() <= 2 / np.sqrt(width) + 1e-12
+
+    def test_a_product_of_words_is_a_word_so_the_bound_holds_for_all_pairs(self):
+        words = code_words(64**3, 64)
+        i, j = np.random.default_rng(0).integers(64**3, size=(2, 500))
+        np.testing.assert_allclose(words[i] * words[j] * 8, words[i ^ j])
+        assert np.abs(words[1:].sum(axis=1)).max() / 8 <= 0.5
+        with pytest.raises(ValueError, match="at most 16777216 values"):
+            code_words(64**4 + 1, 64)
+
+    def test_distances_and_products_are_exact(self):
+        factors, few, table, made = factored()
+        some = take_rows(table, np.arange(150, 330))
+        rows = [[c.labels[i] for i in c.codes] for c in some.columns]
+        expected = squared_by_hand(factors, few, rows)
+        np.testing.assert_allclose(made.summands(some), expected, atol=1e-9)
+        left, right = take_rows(some, np.arange(90)), take_rows(some, np.arange(90, 180))
+        np.testing.assert_allclose(made.summands(left, right), expected[:90, 90:], atol=1e-9)
+        shares = made.shares(left, right)
+        np.testing.assert_allclose(sum(shares.values()), np.diagonal(expected, 90), atol=1e-9)
+        kernel = made.kernel(some)
+        own = np.diagonal(kernel)
+        np.testing.assert_allclose(own[:, None] + own - 2 * kernel, expected, atol=1e-9)
+        pairs = made.only(["a"]).pairs(some["a"])
+        np.testing.assert_allclose(made.squares()[0][:-1, :-1], pairs, atol=1e-9)
+        twice = made.scaled(np.full(2, 2.0)).select(["b", "a"])
+        np.testing.assert_allclose(twice.summands(some), 4 * expected, atol=1e-8)
+
+    def test_vectors_are_near_and_never_the_same(self):
+        factors, _, table, made = factored(600)
+        vectors = made.coordinates(take_rows(table, np.arange(600)))
+        exact = made.summands(take_rows(table, np.arange(600)))
+        near = cdist(vectors, vectors, "sqeuclidean")
+        assert vectors.shape[1] == 128 + 2
+        off = ~np.eye(600, dtype=bool)
+        alone = (factors.own[:, None] + factors.own)[off]
+        assert (np.abs(near - exact)[off] <= alone / 4 + 1e-9).all()
+        assert near[off].min() > 0.05
+
+    def test_a_row_of_the_wrong_length_is_refused(self):
+        *_, made = factored()
+        wrong = replace(made, own={"a": replace(made.own["a"], squares=np.ones(3))})
+        with pytest.raises(ValueError, match="column 'a': expected"):
+            wrong._check_loaded()

@@ -57,3 +57,40 @@ def test_one_window_of_a_baseline_is_k_modes():
     stream = DCD(3, random_state=0).fit(X)
     labels = KModes(3, random_state=0).fit(X).labels_
     assert clustering_f(labels, stream.labels_) == 1
+
+
+@pytest.mark.parametrize("continuity", [0.0, 1.0, 50.0])
+def test_continued_clusters_by_hand(continuity):
+    """A cluster is the mean of its rows and, ``continuity`` times, of what it was."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(3, size=(60, 4)).astype(str)
+    stream = CCDSDC(3, continuity=continuity, threshold=9.0, random_state=0).fit(X)
+    before = {
+        (c, a, v): np.mean(X[stream.labels_ == c, a] == v)
+        for c in range(3)
+        for a in range(4)
+        for v in "012"
+    }
+    Y, model, labels = rng.integers(3, size=(40, 4)).astype(str), dict(before), None
+    for _ in range(50):
+        found = [
+            int(np.argmax([sum(model[c, a, row[a]] for a in range(4)) for c in range(3)]))
+            for row in Y
+        ]
+        if found == labels:
+            break
+        labels = found
+        for (c, a, v), was in before.items():
+            own = Y[np.equal(labels, c), a]
+            if len(own):
+                model[c, a, v] = (np.mean(own == v) + continuity * was) / (1 + continuity)
+    assert stream.partial_fit(Y).labels_.tolist() == labels
+    assert not stream.drifted_
+
+
+def test_rows_that_resemble_no_cluster_are_a_drift():
+    rows = [["a", "x"]] * 10 + [["b", "y"]] * 10
+    odd = rows[:9] + rows[10:19] + [["a", "new"], ["b", "new"]]  # 2 of 20 below their thresholds
+    for allowed, drifted in ((0.05, True), (0.2, False)):
+        stream = DCD(2, outliers=allowed, variation=1.0, random_state=0).fit(rows)
+        assert stream.partial_fit(odd).drifted_ is drifted

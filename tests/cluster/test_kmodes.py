@@ -300,3 +300,17 @@ CONTINUOUS = {"check_clustering": "blobs of floats have no two equal values, hen
 )
 def test_sklearn(estimator, check):
     check(estimator)
+
+
+def test_unknown_values_of_centers_are_carried_over():
+    rows = [["a", "x"], ["b", "y"], ["b", "x"]]
+    model = KModes(2, init=[["zebra", "x"], ["b", "y"]], centers="distribution").fit(rows)
+    layout = model._layout
+    histogram = layout.histogram(
+        layout.indices(model.metric_._read([["zebra", "x"]], model.metric_.schema_))
+    )
+    assert histogram[0].tolist() == [0, 0, 1, 1, 0, 0]
+    model.partial_fit([["c", "x"]])  # one more value in the first column
+    carried = model._layout.reindex(histogram, layout.labels)
+    assert carried[0].tolist() == [0, 0, 0, 1, 1, 0, 0]
+    assert carried.sum() == histogram.sum()

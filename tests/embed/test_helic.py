@@ -364,3 +364,20 @@ def test_the_seed_may_be_a_random_state():
 @pytest.mark.parametrize("variant", ["helic", "hc"])
 def test_scikit_learn_s_checks(variant):
     check_estimator(HELIC(variant), on_skip=None)
+
+
+def test_few_rows_weigh_as_two_independent_draws_do():
+    """All n² ordered pairs of rows, added up over unordered pairs of distinct ones."""
+    X, y = [["a"], ["a"], ["b"], ["c"]], [0, 0, 0, 1]
+    model = HELIC(random_state=0).fit(X, y)
+    expected = {}
+    for v, p in zip(X, y, strict=True):
+        for w, q in zip(X, y, strict=True):
+            key = tuple(sorted([v[0], w[0]]))
+            expected[key] = (expected.get(key, (0,))[0] + 1 / 16, p == q)
+    sums = [sum(e for e, s in expected.values() if s is same) for same in (True, False)]
+    pairs, labels = model.pairs_, model.counts_.labels[0]
+    for v, w, weight in zip(pairs.left[:, 0], pairs.right[:, 0], pairs.weight, strict=True):
+        mass, same = expected.pop(tuple(sorted([labels[v], labels[w]])))
+        assert weight == pytest.approx(mass / (2 * sums[0 if same else 1]))
+    assert not expected

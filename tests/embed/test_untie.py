@@ -246,3 +246,25 @@ def test_scikit_learn_accepts_it():
              "check_fit2d_1feature", "check_fit2d_1sample", "check_fit2d_predict1d")  # fmt: skip
     check_estimator(UNTIE(n_clusters=2), expected_failed_checks=dict.fromkeys(names, why),
                     on_skip=None)  # fmt: skip
+
+
+def test_without_clusters_the_vectors_are_not_projected():
+    """Eq. (7.23): distances are the weighted sums over kernels, column by column."""
+    X = make_coupled(80, 4, n_values=4, coupling=0.6, random_state=0).X
+    free, eight = UNTIE(None).fit(X), UNTIE(8).fit(X)
+    assert free.weights_ == eight.weights_
+    shares = free.explain(X[0], X[5])
+    assert sum(shares.values()) == pytest.approx(free.pairwise_distances(X[:1], X[5:6])[0, 0] ** 2)
+    counts = free.counts_
+    mixtures = [mixture(counts, a, couplings.kernel_family(), 5.0) for a in range(4)]
+    square = np.zeros((80, 80))
+    for a, (m, name) in enumerate(zip(mixtures, counts.names, strict=True)):
+        weights = np.array(list(free.weights_[name].values()))
+        gram = np.tensordot(weights, m.stack, 1)
+        codes = np.array([counts.labels[a].index(v) for v in X[:, a]])
+        own = gram.diagonal()[codes]
+        square += own[:, None] + own - 2 * gram[np.ix_(codes, codes)]
+    np.testing.assert_allclose(free.pairwise_distances(X) ** 2, square, atol=1e-9)
+    assert free.transform(X).shape[1] > eight.n_clusters // 2
+    one = UNTIE(None).fit({"a": list("uv"), "b": list("xy")})
+    assert one.transform({"a": list("uv"), "b": list("xy")}).shape[0] == 2

@@ -7,7 +7,19 @@ import pytest
 from scipy.stats import rankdata, spearmanr
 from sklearn.decomposition import PCA
 
-from tabweave import Column, Counts, OneHot, Table, Weave
+from tabweave import (
+    HELIC,
+    UNICORN,
+    UNTIE,
+    Column,
+    Counts,
+    OneHot,
+    SimilarityIndex,
+    SupervisedWeave,
+    Table,
+    Weave,
+    load,
+)
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
@@ -199,15 +211,15 @@ def test_numbers_beyond_those_of_fit_stay_apart():
 
 def test_numbers_are_categories_where_the_schema_says_so():
     rng = np.random.default_rng(0)
-    X = {"code": rng.choice([1, 2, 7], 100), "job": rng.choice(["a", "b"], 100)}
-    declared = Weave(schema={"code": "nominal"}).fit(X)
-    text = Weave().fit({**X, "code": X["code"].astype(str)})
+    X = {"group": rng.choice([1, 2, 7], 100), "job": rng.choice(["a", "b"], 100)}
+    declared = Weave(schema={"group": "nominal"}).fit(X)
+    text = Weave().fit({**X, "group": X["group"].astype(str)})
     np.testing.assert_allclose(
         declared.pairwise_distances(X),
-        text.pairwise_distances({**X, "code": X["code"].astype(str)}),
+        text.pairwise_distances({**X, "group": X["group"].astype(str)}),
         atol=1e-9,
     )
-    assert declared.numbers_ is None and Weave().fit(X).numbers_.names == ["code"]
+    assert declared.numbers_ is None and Weave().fit(X).numbers_.names == ["group"]
 
 
 @pytest.mark.parametrize("k", [None, 3])
@@ -399,11 +411,27 @@ def test_sets():
         assert len(weave.explain(*({c: X[c][i] for c in X} for i in (0, 1)))) == 2
 
 
+@pytest.mark.parametrize("parameters", [{}, {"n_clusters": 2}, {"n_components": 3}])
+def test_a_set_of_unknown_elements_is_neither_empty_nor_the_mean(parameters):
+    X = {"tags": [{"a", "b"}, {"a"}, {"b", "c"}, {"c"}, set()] * 4, "x": list("uvuvu") * 4}
+    weave = Weave(schema={"tags": "set"}, **parameters).fit(X)
+    asked = {"tags": [{"new"}, set(), {"a", "new"}, {"a"}], "x": ["u"] * 4}
+    apart = weave.pairwise_distances(asked)
+    vectors = weave.transform(asked)
+    assert apart[~np.eye(4, dtype=bool)].min() > 0.01
+    np.testing.assert_allclose(((vectors[0] - vectors[1:]) ** 2).sum(axis=1), apart[0, 1:] ** 2)
+    assert apart[0, 2] < apart[0, 3]
+
+
 def test_landmarks_say_so_and_are_close():
     rng = np.random.default_rng(0)
     hidden = rng.integers(0, 3, 3000)
     big = np.minimum(rng.geometric(0.2, 3000), 12) + 20 * hidden
-    X = {"big": big.astype(str), "a": hidden.astype(str), "b": (hidden % 2).astype(str)}
+    X = {
+        "big": np.char.add("v", big.astype(str)),
+        "a": hidden.astype(str),
+        "b": (hidden % 2).astype(str),
+    }
     exact, all_marks = Weave().fit(X), Weave(max_landmarks=36).fit(X)
     near, nearer = Weave(max_landmarks=8).fit(X), Weave(max_landmarks=30).fit(X)
     assert exact.landmarks_ == {} and all_marks.landmarks_ == {}
@@ -412,6 +440,82 @@ def test_landmarks_say_so_and_are_close():
     assert np.array_equal(all_marks.pairwise_distances(X)[:200], d)
     errors = [np.abs(e.pairwise_distances(X)[:200] - d).mean() / d.mean() for e in (near, nearer)]
     assert errors[1] < 0.05 and errors[0] < 0.5 and errors[1] < errors[0]
+
+
+def many_values(n_values, n=None, seed=0):
+    """Rows of a column of many values, each of which occurs, tied to two others."""
+    rng = np.random.default_rng(seed)
+    values = np.concatenate([np.arange(n_values), rng.integers(n_values, size=n or n_values)])
+    group = values % 7
+    other = np.where(rng.random(len(values)) < 0.2, rng.integers(7, size=len(values)), group)
+    tail = np.array([f"N{v:05}" for v in values], dtype=object)
+    return {"tail": tail, "group": group.astype(str), "other": other.astype(str)}
+
+
+@pytest.mark.parametrize(("n_values", "tied"), [(600, True), (2000, False), (5000, False)])
+def test_no_two_values_collapse_however_many_there_are(n_values, tied):
+    """Beyond 512 values, most had the vector of the next best or of the origin."""
+    X = many_values(n_values, 20 * n_values if tied else None)
+    weave = Weave().fit(X)
+    assert weave.landmarks_ == {"tail": 512}
+    rows = weave.tables_.tables[0]
+    assert rows.shape == (n_values + 1, 128)
+    assert len(np.unique(rows.round(9), axis=0)) == n_values + 1
+    some = {name: column[: n_values : n_values // 40] for name, column in X.items()}
+    d = weave.pairwise_distances(some)
+    assert d[~np.eye(len(d), dtype=bool)].min() > 0.3
+    a, b = ({name: column[i] for name, column in some.items()} for i in (3, 11))
+    assert sum(weave.explain(a, b).values()) == pytest.approx(d[3, 11] ** 2)
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_the_others_that_see_through_landmarks_keep_values_apart_too(k, monkeypatch):
+    monkeypatch.setattr(couplings, "MAX_LANDMARKS", 150)
+    X = many_values(300)
+    y = (np.arange(600) % 3).astype(str)
+    few = {"max_landmarks": 150}
+    models = [Weave(k, **few), UNICORN(k), UNTIE(3)]
+    if k is None:
+        models = [UNICORN(), SupervisedWeave(**few), HELIC(n_pairs=500, random_state=0)]
+    for model in models:
+        vectors = model.fit(X, y).transform({name: column[:300] for name, column in X.items()})
+        assert len(np.unique(vectors.round(9), axis=0)) == 300, model
+
+
+def test_dimensions_never_shrink_as_rows_are_added():
+    X = many_values(900, 4000)
+    widths = []
+    for n in (60, 120, 200, 700, 4900):
+        model = Weave().fit({name: column[:n] for name, column in X.items()})
+        widths.append(model.tables_.widths[0])
+    assert widths[0] == 59 and widths == sorted(widths) and widths[-1] == 128
+
+
+def test_many_values_are_compared_as_few_are():
+    """Of 150 values, 64 directions and what is left: within 2 % of the formula, written out."""
+    rng = np.random.default_rng(0)
+    codes = [rng.permuted(np.repeat(np.arange(150), 40)), rng.integers(4, size=6000)]
+    codes.append((codes[0] // 15 + (rng.random(6000) < 0.1)) % 10)
+    X = {name: code.astype(str) for name, code in zip("abc", codes, strict=True)}
+    weave = Weave().fit(X)
+    order = np.array(weave.counts_.labels[0]).astype(int)
+    expected = (coupling_distances(codes, 0)[np.ix_(order, order)] + 1 - np.eye(150)) / 2
+    found = weave.value_distances("a").to_numpy() ** 2 / weave.weights_["a"]
+    assert weave.landmarks_ == {} and weave.tables_.widths[0] == 128
+    assert np.abs(found - expected).max() < 0.02 * expected.max()
+
+
+def test_an_index_finds_the_distances_of_many_values(tmp_path):
+    X = many_values(600, 2000)
+    weave = Weave().fit(X)
+    some = {name: column[700:720] for name, column in X.items()}
+    expected = np.sort(weave.pairwise_distances(some, X), axis=1)[:, :5]
+    index = SimilarityIndex(weave).fit(X)
+    np.testing.assert_allclose(index.query(some, k=5).distances, expected, atol=1e-6)
+    weave.save(tmp_path / "many.tabweave")
+    again = load(tmp_path / "many.tabweave")
+    np.testing.assert_array_equal(again.transform(some), weave.transform(some))
+    np.testing.assert_array_equal(again.pairwise_distances(some), weave.pairwise_distances(some))
 
 
 def test_principal_components_are_those_of_the_rows():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.metrics import pairwise_distances
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import (
@@ -464,3 +465,62 @@ def test_numbers_are_seen_through_the_bins_of_the_first_window(embedder, window)
         np.testing.assert_array_equal(stream.transform(rows[2]), plain.transform(rows[2]))
     assert stream.counts_.names == first.names
     assert np.isfinite(stream.transform(rows[3])).all()
+
+
+def drawn_windows(n=4):
+    """Return windows of one kind of rows; in each, a column brings one more value."""
+    rng = np.random.default_rng(0)
+    out = []
+    for i in range(n):
+        hidden = rng.integers(0, 4, 400)
+        likely = rng.random((2, 400)) < 0.8
+        out.append(
+            {
+                "a": np.where(likely[0], hidden, rng.integers(0, 4, 400)).astype(str),
+                "b": np.where(likely[1], hidden % 3, rng.integers(0, 3, 400)).astype(str),
+                "c": rng.integers(0, 5 + i, 400).astype(str),
+                "n": hidden + rng.normal(size=400),
+            }
+        )
+    return out
+
+
+STREAMS = {
+    "weave": lambda **options: Windowed(Weave(schema={"c": "nominal"}), window=2, **options),
+    "components": lambda **options: Windowed(Weave(n_components=6), window=2, **options),
+    "onehot": lambda **options: Windowed(OneHot(), window=2, **options),
+    "unicorn": lambda **options: UNICORN(4, decay=0.3, **options),
+}
+
+
+def by_name(stream, rows):
+    return dict(zip(stream.get_feature_names_out(), stream.transform(rows).T, strict=True))
+
+
+def likeness(one, two):
+    """Return the cosine of vectors whose dimensions have names, each about its mean."""
+    empty = np.zeros(len(next(iter(one.values()))))
+    both = [np.stack([vectors.get(n, empty) for n in one | two]) for vectors in (one, two)]
+    both = [vectors - vectors.mean(axis=1, keepdims=True) for vectors in both]
+    return (both[0] * both[1]).sum() / np.prod([np.linalg.norm(v) for v in both])
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_vectors_of_different_windows_can_be_compared(name, tmp_path):
+    windows = drawn_windows()
+    if name in ("onehot", "unicorn"):
+        windows = [{k: v for k, v in w.items() if k != "n"} for w in windows]
+    aligned, plain = STREAMS[name](), STREAMS[name](align=False)
+    before = None
+    for window in windows:
+        aligned.partial_fit(window), plain.partial_fit(window)
+        if before is None:
+            np.testing.assert_array_equal(aligned.transform(window), plain.transform(window))
+        else:
+            aligned.save(tmp_path / "m")  # what is to be aligned to is in the file
+            resumed = STREAMS[name]().resume(tmp_path / "m")
+            np.testing.assert_array_equal(resumed.transform(window), aligned.transform(window))
+            assert likeness(before, by_name(aligned, windows[0])) > 0.85
+        before = by_name(aligned, windows[0])
+        d = pairwise_distances(plain.transform(window)[:50])
+        np.testing.assert_allclose(pairwise_distances(aligned.transform(window)[:50]), d, atol=1e-6)

@@ -1,5 +1,6 @@
 """Bad sources: a clear error that names file and place, and nothing half-written."""
 
+import json
 import os
 
 import numpy as np
@@ -259,3 +260,70 @@ def test_folders_that_are_no_partitions_are_refused(tmp_path):
     (tmp_path / "k" / "rows.csv").write_text("x\n1\n")
     with pytest.raises(ValueError, match="files beside them"):
         count(tmp_path / "k")
+
+
+# -- one rule for labels, from every door --------------------------------------------------------
+
+
+def labels_of(source, kinds=None):
+    """Return the labels of the column of a source, each with its type."""
+    column = Table.of(source, kinds)["a"]
+    return [(type(label), label) for label in sorted(column.labels, key=repr)]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["12345678901234567890", "12345678901234567891"],
+        ["9007199254740993", "0.5", "9007199254740992"],
+        ["0x1F", "31"],
+        ["0b1", "1"],
+        [" 1", "1"],
+        ["1.5", " 1.5"],
+        ["-0", "0"],
+        ["0x1p4", "16.0"],
+    ],
+)
+def test_cells_that_differ_are_never_one_label_in_csv(tmp_path, cells):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n" + "".join(f"{cell},x\n" for cell in cells))
+    assert labels_of(read(path), {"a": "nominal"}) == [(str, c) for c in sorted(cells)]
+    assert count(path).n == len(cells)
+
+
+def test_blanks_around_all_numbers_of_a_column_are_no_part_of_them(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("b, a\nx, 10\ny, 2\nz, 1\n")
+    table = Table.of(read(path))
+    assert table.schema[" a"].kind == "numeric"
+    assert table[" a"].values.tolist() == [10, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [12345678901234567890, 12345678901234567891],
+        [9007199254740993, 0.5, 9007199254740992],
+        [-(10**30), 10**30 + 1, 10**30],
+        [1, "1", "x"],
+        [True, 1, "true", None],
+        ["12:30:00", "12:30:00.000", "12:30"],
+        ["2020-01-01", "2020-01-02"],
+        ["2020-01-01T00:00:00", "2020-01-01 00:00:00", "2020-01-01T00:00:00Z"],
+        ["6ba7b810-9dad-11d1-80b4-00c04fd430c8", "6BA7B810-9DAD-11D1-80B4-00C04FD430C8"],
+        [[1, "1"], ["x"], []],
+        [["2020-01-01"], ["2020-01-02", "2020-1-2"]],
+        [1, 2.5, 1.0],
+        ["a", None, ""],
+    ],
+)
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_json_says_what_memory_says(tmp_path, cells, suffix):
+    path, lines = tmp_path / f"a.{suffix}", [json.dumps({"a": cell, "b": 1}) for cell in cells]
+    path.write_text("[" + ",".join(lines) + "]" if suffix == "json" else "\n".join(lines))
+    kind = "set" if isinstance(cells[0], list) else "nominal"
+    in_memory = {"a": cells, "b": [1] * len(cells)}
+    assert labels_of(read(path), {"a": kind}) == labels_of(in_memory, {"a": kind})
+    from_file, kept = Table.of(read(path)), Table.of(in_memory)
+    assert from_file.schema["a"].kind == kept.schema["a"].kind
+    assert count(path, schema={"a": kind}) == Counts.of(Table.of(in_memory, {"a": kind}))

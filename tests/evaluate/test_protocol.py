@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 
-from tabweave.evaluate import best_of, monte_carlo_splits, stream_windows
+from tabweave.evaluate import PROTOCOLS, best_of, monte_carlo_splits, stream_windows
 
 Y = np.array(["a"] * 60 + ["b"] * 37 + ["c"] * 6 + ["d"])  # 104 objects, d is alone
 
@@ -158,3 +159,28 @@ def test_best_of_takes_the_first_lowest():
         best_of([1.0, float("nan")], key=float)
     with pytest.raises(ValueError, match="no fits"):
         best_of([], key=float)
+
+
+def test_the_protocols_differ_in_splits_ties_and_classes():
+    ours, thesis = PROTOCOLS["tabweave"], PROTOCOLS["thesis"]
+    assert (thesis.stratify, thesis.ties, thesis.classes) == (False, "first", "either")
+    assert (ours.stratify, ours.ties, ours.classes) == (True, "all", "true")
+    y = ["a"] * 90 + ["b"] * 10
+    held = {
+        name: [sum(y[i] == "b" for i in test) for _, test in p.splits(y, 30, random_state=0)]
+        for name, p in PROTOCOLS.items()
+    }
+    assert set(held["tabweave"]) == {1}
+    assert len(set(held["thesis"])) > 1
+    plain = monte_carlo_splits(y, 30, 0.1, 0, stratify=False)
+    for (a, b), (c, d) in zip(thesis.splits(y, 30, random_state=0), plain, strict=True):
+        assert np.array_equal(a, c) and np.array_equal(b, d)
+
+
+def test_the_thesis_scores_as_scikit_learn_does():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        true, found = rng.choice(list("abcde"), (2, 8))
+        expected = f1_score(true, found, average="macro")
+        assert PROTOCOLS["thesis"].score(true, found) == pytest.approx(expected)
+        assert PROTOCOLS["tabweave"].score(true, found) >= expected - 1e-12

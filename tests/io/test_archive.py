@@ -224,3 +224,54 @@ class TestAtomic:
         mixed().save(tmp_path / "c.tabweave")
         with zipfile.ZipFile(tmp_path / "c.tabweave") as archive:
             assert "header.npy" in archive.namelist()
+
+
+# -- files that unpack to too much ---------------------------------------------------------------
+
+
+def sealed_bomb(path, **members):
+    """Write an archive with a right seal, whatever it holds."""
+    with open(path, "w+b") as file:
+        np.savez_compressed(file, **members)
+        _persist._seal(file)
+
+
+@pytest.mark.parametrize("member", ["header", "a0"])
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch, member):
+    monkeypatch.setattr(_persist, "_FREE", 1 << 20)
+    monkeypatch.setattr(_persist, "_FREE_HEADER", 1 << 18)
+    unpacked = []
+    opened = zipfile.ZipFile.open
+    monkeypatch.setattr(
+        zipfile.ZipFile, "open", lambda *a, **b: unpacked.append(a) or opened(*a, **b)
+    )
+    text = np.frombuffer(b'{"tabweave": "estimator", "version": 2}', np.uint8)
+    sealed_bomb(tmp_path / "bomb", **({"header": text} | {member: np.zeros(1 << 22, np.uint8)}))
+    assert (tmp_path / "bomb").stat().st_size < 10_000
+    unpacked.clear()
+    with pytest.raises(ValueError, match="unpacks to far more than a file of tabweave holds"):
+        _persist.read(tmp_path / "bomb", "estimator")
+    assert not unpacked
+
+
+def test_the_directory_cannot_lie_about_sizes(tmp_path):
+    """A member that says less than it holds is read no farther than it says."""
+    path = tmp_path / "lie"
+    sealed_bomb(path, header=np.zeros(1 << 16, np.uint8))
+    data = path.read_bytes()
+    at = data.rindex(b"PK\x01\x02") + 24
+    size = int.from_bytes(data[at : at + 4], "little")
+    assert size > 1 << 16
+    path.write_bytes(data[:at] + (100).to_bytes(4, "little") + data[at + 4 :])
+    with pytest.raises(ValueError, match="damaged"):
+        _persist.read(path, "estimator")
+
+
+def test_what_is_nearly_all_zeros_is_written_so_that_it_can_be_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(_persist, "_FREE", 1 << 20)
+    zeros = np.zeros(1 << 21, np.uint8)
+    for _ in range(2):
+        _persist.write(tmp_path / "zeros", "estimator", {}, {"a0": zeros})
+    assert (tmp_path / "zeros").stat().st_size > zeros.nbytes  # not packed
+    _, arrays = _persist.read(tmp_path / "zeros", "estimator")
+    np.testing.assert_array_equal(arrays["a0"], zeros)

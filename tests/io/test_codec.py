@@ -87,3 +87,44 @@ def test_classes_of_others_keep_what_they_set(tmp_path):
     from sklearn.neural_network import MLPClassifier
 
     assert codec.restored(MLPClassifier, {"loss": "log_loss"}).loss == "log_loss"
+
+
+# -- parts that are shared again and again -------------------------------------------------------
+
+
+def nested(kind, depth):
+    """Return JSON of a few hundred bytes that stands for 2 ** depth parts."""
+    tree = {kind: [1, 2]} if kind != "list" else [1, 2]
+    for level in range(depth):
+        both = [tree, {"same": depth - level + 1}]
+        tree = both if kind == "list" else {kind: both}
+    return tree
+
+
+@pytest.mark.parametrize("wrap", ["dict", "set", "frozenset", "list"])
+@pytest.mark.parametrize("kind", ["tuple", "list"])
+def test_shared_parts_are_bounded(wrap, kind):
+    tree = {"dict": [[nested(kind, 60), 1]]} if wrap == "dict" else {wrap: [nested(kind, 60)]}
+    decoder = codec.Decoder({}, lambda name: None)
+    with pytest.raises(ValueError, match="the same parts again and again"):
+        decoder.decode(tree[wrap] if wrap == "list" else tree)
+
+
+def test_a_saved_model_of_shared_tuples_does_not_hang(tmp_path):
+    model = OneHot().fit([["a"], ["b"]])
+    own = (1, 2)
+    for _ in range(60):
+        own = (own, own)
+    model.schema = {"x": own}
+    model.save(tmp_path / "model")
+    assert (tmp_path / "model").stat().st_size < 4000
+    with pytest.raises(ValueError, match="damaged: it holds the same parts again and again"):
+        tabweave.load(tmp_path / "model")
+
+
+def test_what_is_shared_as_models_share_comes_back_shared():
+    labels = tuple(f"v{i}" for i in range(5000))
+    encoder = codec.Encoder(lambda value: None)
+    tree = encoder.encode([[labels, i] for i in range(2000)], "")
+    back = codec.Decoder(encoder.arrays, lambda name: None).decode(tree)
+    assert back[0][0] == labels and all(pair[0] is back[0][0] for pair in back)

@@ -3,6 +3,7 @@
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -44,6 +45,7 @@ from tabweave import (
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.numbers import Numbering
 from tabweave.cluster import CCDSDC, CCTED, DCD, StreamClusterer
+from tabweave.counts import counting
 from tabweave.counts.couplings import gaussian
 from tabweave.embed import EMBEDDERS
 from tabweave.embed.autoencoder import OneHotAutoencoder
@@ -812,3 +814,21 @@ def write_fixtures():
     old_counts().save(FIXTURES / f"counts-{_persist.VERSION}.weft")
     for name, make in ESTIMATOR_FIXTURES:
         make()[1].save(FIXTURES / f"{name}.weft")
+
+
+@pytest.mark.parametrize("part", ["columns", "starts"])
+def test_a_forged_sparse_matrix_is_refused(tmp_path, monkeypatch, part):
+    """Compiled loops trust its indices: one beyond the columns would read foreign memory."""
+    monkeypatch.setattr(counting, "DENSE_VALUES", 0)
+    path = tmp_path / "sparse.tabweave"
+    Weave(schema=NOMINAL).fit(ROWS).save(path)
+    header, arrays = _persist.read(path, _store.KIND)
+    header.pop("tabweave")
+    found = re.search(r"\"sparse\": (\[\"csr_array.*?\}\]\])", json.dumps(header))
+    names = [entry["array"] for entry in json.loads(found.group(1))[2]]
+    name = names[1 if part == "columns" else 2]
+    indices = arrays[name].copy()
+    indices[1] = 10**6 if part == "columns" else indices[2] + 1
+    _persist.write(path, _store.KIND, header, arrays | {name: indices})
+    with pytest.raises(ValueError, match=r"sparse\.tabweave is damaged"):
+        tabweave.load(path)

@@ -121,10 +121,115 @@ def test_lines_differ_in_more_than_colour():
     ax = plots.precision_curve([1, 2], {str(i): [i, i] for i in range(12)})
     looks = {(line.get_marker(), str(line._unscaled_dash_pattern)) for line in ax.lines}
     assert len(looks) == 12
-    greys = [
-        0.3 * r + 0.59 * g + 0.11 * b for r, g, b, _ in (line.get_color() for line in ax.lines)
+    assert len({(line.get_marker(), line.get_color()) for line in ax.lines}) == 12
+
+
+# Machado, Oliveira and Fernandes (2009): what the colour-blind see, of linear red, green and blue.
+SEEN = {
+    "all": np.eye(3),
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+               [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                 [-0.011820, 0.042940, 0.968881]],
+    "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+                [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+
+
+def lab(colours, sight):
+    """CIE L*a*b* of colours as somebody sees them."""
+    srgb = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in colours])
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(linear @ np.transpose(SEEN[sight]), 0, 1)
+    xyz = linear @ np.array([[0.4124564, 0.2126729, 0.0193339], [0.3575761, 0.7151522, 0.119192],
+                             [0.1804375, 0.072175, 0.9503041]]) / [0.95047, 1, 1.08883]  # fmt: skip
+    f = np.where(xyz > 0.008856, np.cbrt(np.maximum(xyz, 1e-9)), 7.787 * xyz + 16 / 116)
+    return np.column_stack(
+        [116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])]
+    )
+
+
+def pages():
+    """The colours of classes and numbers of the pages, in both themes."""
+    import re
+    from importlib.resources import files
+
+    text = (files("tabweave.apps.report") / "static" / "style.css").read_text("utf-8")
+    found = [dict(re.findall(r"--([cs]\d): (#\w{6})", block)) for block in
+             re.findall(r":root, :host \{(.*?)\}", text, re.S)]  # fmt: skip
+    return [[theme[f"{k}{i}"] for i in range(n)] for theme in found for k, n in ("c8", "s5")
+            for n in [int(n)]]  # fmt: skip
+
+
+def test_there_is_one_palette():
+    from tabweave.plots.style import QUALITATIVE, SEQUENTIAL
+
+    classes, numbers, _, _ = pages()
+    assert (tuple(classes), tuple(numbers)) == (QUALITATIVE, SEQUENTIAL)
+
+
+@pytest.mark.parametrize("sight", SEEN)
+@pytest.mark.parametrize("theme", [0, 2])
+def test_classes_differ_for_the_colour_blind(theme, sight):
+    seen = lab(pages()[theme], sight)
+    apart = np.linalg.norm(seen[:, None] - seen, axis=2)[np.triu_indices(8, 1)]
+    assert apart.min() > 15  # viridis has 7.6 between neighbours of 16 classes, for anybody
+
+
+def test_numbers_get_shades_and_one_unit_is_one_unit():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(40, 2)) * [10, 1]
+    ax = plots.scatter_map(points, rng.normal(size=40))
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend() is None and len(ax.figure.axes) == 2
+    for drawn in (ax, plots.scatter_map(points, list("ab") * 20)):
+        drawn.figure.draw_without_rendering()
+        (x0, y0), (x1, y1) = drawn.transData.transform([(0, 0), (1, 1)])
+        assert x1 - x0 == pytest.approx(y1 - y0, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_pictures_show_themselves(name):
+    import copy
+    import pickle
+
+    ax = draw(name)
+    assert ax._repr_png_().startswith(b"\x89PNG")
+    assert pickle.loads(pickle.dumps(ax.figure)).axes and copy.deepcopy(ax.figure).axes
+
+
+@pytest.mark.parametrize("name", ["precision_curve", "epsilon_gamma_curve", "score_bars"])
+def test_legends_cover_nothing(name):
+    ax = draw(name)
+    ax.figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().x0 >= ax.get_window_extent().x1 - 1
+
+
+def test_whole_things_have_whole_ticks():
+    for ax in (plots.precision_curve([1, 2, 3], {"a": [1, 2, 3]}), plots.convergence([3, 2])):
+        ax.figure.draw_without_rendering()
+        assert all(tick == int(tick) for tick in ax.get_xticks())
+
+
+def test_drift_is_on_a_log_axis_and_says_what_is_certain():
+    from tabweave import Counts
+    from tabweave.tasks.drift import drift_report
+
+    rng = np.random.default_rng(0)
+    days = [
+        Counts.of({"moved": rng.choice(list("ab"), 500, p=[p, 1 - p]), "same": list("xy") * 250})
+        for p in (0.5, 0.9)
     ]
-    assert np.all(np.diff(greys) > 0)
+    ax = plots.drift(drift_report(*days))
+    assert ax.get_xscale() == "symlog"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["changed", "may be chance"]
+    assert [text.get_text() for text in ax.texts] == ["p = 0.002"]
+
+
+def test_like_values_stand_side_by_side():
+    distances = np.array([[0, 9, 1, 9], [9, 0, 9, 1], [1, 9, 0, 9], [9, 1, 9, 0.0]])
+    shown = [t.get_text() for t in plots.value_heatmap(distances, "abcd").get_xticklabels()]
+    assert abs(shown.index("a") - shown.index("c")) == abs(shown.index("b") - shown.index("d")) == 1
 
 
 def test_curves_hold_the_data():
@@ -159,8 +264,9 @@ def test_heatmap_writes_on_dark_in_white_and_only_small_tables():
 def test_weights_are_columns_by_couplings_and_gaps_stay_white():
     ax = draw("weights_heatmap")
     shown = np.ma.filled(ax.images[0].get_array(), np.nan)
-    np.testing.assert_array_equal(shown, [[0.2, 0.5], [np.nan, 0.8], [np.nan, np.nan]])
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["color", "size", "id"]
+    rows = {t.get_text(): row for t, row in zip(ax.get_yticklabels(), shown, strict=True)}
+    expected = {"color": [0.2, 0.5], "size": [np.nan, 0.8], "id": [np.nan, np.nan]}
+    np.testing.assert_array_equal([rows[name] for name in expected], list(expected.values()))
     assert [t.get_text() for t in ax.get_xticklabels()] == ["intra/poly1", "inter/poly1"]
 
 

@@ -74,3 +74,46 @@ def test_wrong_parameters_are_named(wrong):
 
 def test_scikit_learn_s_checks():
     check_estimator(HELIC("linear", max_iter=51, n_pairs=200), on_skip=None)
+
+
+def test_adam_by_hand():
+    """Section 6.4.1 once more: steps of 10⁻³, 20 pairs each, β = (0.9, 0.999), ω ≥ 0, b free."""
+    X, y = small()
+    counts = Counts.of(X, y)
+    pairs = HELIC().fit(X, y).pairs_
+    features = [kernel_columns(counts, a, LINEAR)[1] for a in range(3)]
+    squares = np.hstack(
+        [(f[pairs.left[:, a]] - f[pairs.right[:, a]]) ** 2 for a, f in enumerate(features)]
+    )
+    point = np.append(np.ones(squares.shape[1]), pairs.weight @ squares.sum(axis=1))
+    rng, mean, size = np.random.default_rng(5), 0.0, 0.0
+    for step in range(1, 51):
+        batch = rng.choice(len(pairs.weight), 20, p=pairs.weight)
+        relation = pairs.relation[batch]
+        active = 1 + relation * (squares[batch] @ point[:-1] - point[-1]) > 0
+        gradient = np.append(
+            (relation * active) @ squares[batch] / 20 + 0.3, -(relation * active).sum() / 20
+        )
+        mean, size = 0.9 * mean + 0.1 * gradient, 0.999 * size + 0.001 * gradient**2
+        move = mean / (1 - 0.9**step) / (np.sqrt(size / (1 - 0.999**step)) + 1e-8)
+        point = point - 1e-3 * move
+        point[:-1] = np.maximum(point[:-1], 0)
+    weights, b, trace = descend(features, pairs, 0.3, 51, 5)
+    assert trace[1] < trace[0]  # so the second look is what is returned
+    np.testing.assert_allclose(np.concatenate(weights), point[:-1], rtol=1e-10)
+    assert b == pytest.approx(point[-1])
+
+
+def test_the_penalty_is_one_over_the_number_of_kernels():
+    X, y = small()
+    model = HELIC("linear", max_iter=1, random_state=0).fit(X, y)
+    columns = [kernel_columns(model.counts_, a, LINEAR) for a in range(3)]
+    pairs = model.pairs_
+    squares = np.hstack(
+        [(f[pairs.left[:, a]] - f[pairs.right[:, a]]) ** 2 for a, (_, f) in enumerate(columns)]
+    )
+    d = squares.sum(axis=1)
+    slack = np.maximum(1 + pairs.relation * (d - pairs.weight @ d), 0)
+    n_kernels = sum(len(names) for names, _ in columns)
+    expected = pairs.weight @ slack + squares.shape[1] / n_kernels
+    assert model.objective_[0] == pytest.approx(expected)

@@ -9,7 +9,7 @@ import tabweave
 from tabweave import Counts, OneHot, Table
 from tabweave.counts.couplings import kernel_family
 from tabweave.datasets import led24
-from tabweave.published.unicorn import UNICORN, Prior, objective, window_scatter
+from tabweave.published.unicorn import UNICORN, Prior, descend, objective, window_scatter
 from tabweave.published.untie import features
 
 FEW = kernel_family([0.5, 2.0], [1])
@@ -101,3 +101,15 @@ def test_bad_parameters(options, name):
 
 def test_scikit_learn_accepts_it():
     check_estimator(UNICORN(kernels=FEW), on_skip=None)
+
+
+def test_a_window_takes_the_steps_of_section_8_4_2():
+    model = streamed(windows(2, 60), kernels=FEW)
+    assert len(model.objective_) == 250
+    counts = Counts.of(Table.of(windows(1, 60)[0], numbers="nominal"))
+    columns = [features(counts, a, FEW) for a in range(len(counts.names))]
+    scatter, n = window_scatter(counts, None, 1.0)
+    omegas, trace = descend(columns, scatter, n, None, 0.0, 0.5)
+    assert len(trace) == 250 and trace[-1] < trace[0]
+    moved = np.abs(np.concatenate(omegas) - 1)
+    assert 0.2 < moved.max() <= 0.251  # at most 10⁻³ a step

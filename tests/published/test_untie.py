@@ -7,7 +7,15 @@ from sklearn.utils.estimator_checks import check_estimator
 from tabweave import Counts, OneHot, Table, published
 from tabweave.counts import counting, couplings
 from tabweave.datasets import make_coupled
-from tabweave.published.untie import UNTIE, descend, features, gradient
+from tabweave.embed.nonbend.gibbs import Rows
+from tabweave.published.untie import (
+    BOUNDED,
+    UNTIE,
+    descend,
+    descend_in_batches,
+    features,
+    gradient,
+)
 
 SMALL = couplings.kernel_family((0.25, 1.0, 4.0), (1, 2))
 
@@ -67,7 +75,7 @@ def test_erratum_the_gradient_is_never_negative_and_zero_is_the_minimum():
 
 def test_the_representation_is_7_23():
     X = table(2)
-    untie = UNTIE(3, kernels=SMALL, max_iter=2).fit(X)
+    untie = UNTIE(3, batch_size=None, kernels=SMALL, max_iter=2).fit(X)
     counts, columns, _, wide = prepared(2)
     omegas, _ = descend(counts, columns, 3, 2)
     x = wide * np.sqrt(np.concatenate(omegas))
@@ -90,7 +98,7 @@ def test_a_column_of_many_values_is_an_error():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_objective_never_rises(seed):
-    untie = UNTIE(3, max_iter=15).fit(table(seed, n=120, columns=6))
+    untie = UNTIE(3, batch_size=None, max_iter=15).fit(table(seed, n=120, columns=6))
     assert (np.diff(untie.objective_) <= 1e-9 * np.abs(untie.objective_[0])).all()
     assert untie.n_iter_ == len(untie.objective_) > 1
 
@@ -120,9 +128,9 @@ def test_one_column_and_two_rows():
 
 def test_sparse_counts_give_the_same(monkeypatch):
     X = table(2)
-    dense = UNTIE(3, max_iter=5).fit(X)
+    dense = UNTIE(3, batch_size=None, max_iter=5).fit(X)
     monkeypatch.setattr(counting, "DENSE_VALUES", 0)
-    thin = UNTIE(3, max_iter=5).fit(X)
+    thin = UNTIE(3, batch_size=None, max_iter=5).fit(X)
     assert not isinstance(thin.counts_.pairs, np.ndarray)
     assert np.allclose(thin.objective_, dense.objective_, atol=1e-8)
     assert np.allclose(thin.pairwise_distances(X), dense.pairwise_distances(X), atol=1e-7)
@@ -142,3 +150,58 @@ def test_scikit_learn_accepts_it():
         expected_failed_checks=dict.fromkeys(names, why),
         on_skip=None,
     )
+
+
+def test_adam_moves_a_weight_by_a_thousandth_a_step():
+    """While the gradient stays the same, Adam's step is its rate, whatever the gradient's size."""
+    counts, columns, edges, _ = prepared(1)
+    slopes = gradient(counts, columns, np.ones(edges[-1]), edges, 2)
+    omegas, _ = descend(counts, columns, 2, 1)
+    moved = 1 - np.concatenate(omegas)
+    np.testing.assert_allclose(moved[slopes > 1e-3], 20 * 1e-3, rtol=1e-4)
+
+
+@pytest.mark.parametrize("size", [2, 20])
+def test_a_batch_is_a_small_table_of_its_own(size):
+    """(7.24) of some rows, their own eigenvectors in H; Adam by hand."""
+    counts, columns, _, wide = prepared(0)
+    codes = np.stack(counts.vocabulary.codes(Table.of(table(0))), axis=1)
+    rows = Rows.of(Table.of(table(0)), counts, None)
+    omegas, trace = descend_in_batches(rows, columns, 2, 2, size, np.random.default_rng(4))
+    of_row = {tuple(code): x for code, x in zip(codes.tolist(), wide, strict=True)}
+    cells = (rows.cells - counts.offsets[:-1]).tolist()
+    rng, omega, mean, square, losses = np.random.default_rng(4), np.ones(wide.shape[1]), 0, 0, []
+    for step in range(1, 41):
+        drawn = rng.choice(len(cells), size, p=rows.weight / rows.weight.sum())
+        X = np.array([of_row[tuple(cells[i])] for i in drawn])
+        H = np.linalg.eigh((X * omega) @ X.T)[1][:, -2:]
+        slope = np.maximum(np.diag(X.T @ (np.eye(size) - H @ H.T) @ X), 0)
+        losses.append(omega @ slope)
+        mean, square = 0.9 * mean + 0.1 * slope, 0.999 * square + 0.001 * slope**2
+        move = mean / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.999**step)) + 1e-8)
+        omega = np.maximum(omega - 1e-3 * move, 0)
+    np.testing.assert_allclose(np.concatenate(omegas), omega, atol=2e-4 if size == 2 else 1e-9)
+    np.testing.assert_allclose(trace, np.reshape(losses, (2, 20)).mean(axis=1), atol=1e-6)
+
+
+def test_polynomials_are_bounded():
+    counts = Counts.of(Table.of(table(0)))
+    for a in range(3):
+        stack = features(counts, a, BOUNDED).stack
+        assert np.abs(stack).max() <= 1 + 1e-12
+    x, y = np.array([3.0, 4.0]), np.array([4.0, 3.0])
+    found = couplings.bounded_polynomial(
+        np.array(x @ y), np.array(x @ x), np.array(y @ y), degree=2
+    )
+    assert found == pytest.approx((24 / 25) ** 2)
+
+
+def test_batches_need_rows_and_exact_gradients_do_not():
+    X = table(0)
+    with pytest.raises(TypeError, match="expected rows, got counts: UNTIE"):
+        UNTIE(3).fit_counts(Counts.of(Table.of(X)))
+    assert UNTIE(3, batch_size=None, max_iter=2).fit_counts(Counts.of(Table.of(X))).n_iter_ == 2
+    whole = UNTIE(3, kernels=SMALL, max_iter=2, random_state=0).fit(X)
+    parts = UNTIE(3, kernels=SMALL, max_iter=2, random_state=0)
+    parts.partial_fit(X[:20]).partial_fit(X[20:]).learn()
+    np.testing.assert_allclose(parts.pairwise_distances(X), whole.pairwise_distances(X), atol=1e-9)

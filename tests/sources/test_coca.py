@@ -79,7 +79,7 @@ def published_matrix(Xs, omega, alpha, M):
 def test_operator_form_equals_the_dense_eigenproblem(solver, incomplete):
     raw = tables(incomplete=incomplete)
     graphs = {"g": graph(1), "h": graph(2)}
-    model = CoCA(6, alpha=0.4, solver=solver).fit(Sources(raw, graphs))
+    model = CoCA(6, alpha=0.4, solver=solver, graph_share=1).fit(Sources(raw, graphs))
     Xs = [unit_trace(*raw[name]) for name in "abc"]
     M = (laplace(graphs["g"]) + laplace(graphs["h"])) / 2
     values, vectors = np.linalg.eigh(published_matrix(Xs, [1 / 3] * 3, 0.4, M))
@@ -336,7 +336,7 @@ def test_links_find_the_source_that_knows(given):
         found = KMeans(3, n_init=10, random_state=0).fit_predict(phi)
         return normalized_mutual_info_score(kind, found)
 
-    equal = CoCA(2, weights="equal").fit_transform(sources)
+    equal = CoCA(2, weights="equal", graph_share=1).fit_transform(sources)
     assert nmi(model.transform(sources)) > nmi(equal) + 0.1
 
 
@@ -389,7 +389,7 @@ def test_a_row_missing_somewhere_comes_close_to_where_it_was():
 
 def test_any_subset_of_sources_can_be_transformed():
     sources = Sources(tables(incomplete=True), {"g": graph()})
-    model = CoCA(3).fit(sources, IDS % 3)
+    model = CoCA(3, graph_share=1).fit(sources, IDS % 3)
     both = model.transform(sources)
     raw = tables(incomplete=True)
     for names in itertools.chain.from_iterable(itertools.combinations("abc", r) for r in (1, 2, 3)):
@@ -402,7 +402,7 @@ def test_any_subset_of_sources_can_be_transformed():
 
 def test_a_row_without_tables_is_projected_by_its_neighbours():
     raw = tables()
-    model = CoCA(2).fit(Sources(raw, {"g": graph()}))
+    model = CoCA(2, graph_share=1).fit(Sources(raw, {"g": graph()}))
     new = Sources(
         {"a": (np.array([100, 101]), raw["a"][1][:2])}, {"g": {"u": [100, 102], "v": [101, 100]}}
     )
@@ -453,7 +453,7 @@ def test_an_edgeless_graph_changes_nothing():
 
 def test_what_cannot_be_is_refused_by_name():
     sources = Sources(tables())
-    with pytest.raises(KeyError, match="y: expected ids of the sources, got 999"):
+    with pytest.raises(ValueError, match=r"y: expected labels of ids of the sources, .* 999"):
         CoCA().fit(sources, {999: "a", 1: "b"})
     with pytest.raises(KeyError, match="must_link: expected ids of the sources, got 'z'"):
         CoCA().fit(sources, must_link=[(1, "z")])

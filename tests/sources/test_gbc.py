@@ -5,10 +5,13 @@ import pickle
 import numpy as np
 import pytest
 from scipy.special import expit
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
-from tabweave.sources.gbc.prediction import ClassSmoother
-from tabweave.sources.gbc.team import Logistic
+from tabweave.sources.gbc import gbc, training
+from tabweave.sources.gbc.prediction import ClassSmoother, choose_fusion
+from tabweave.sources.gbc.team import Binned, Logistic, Team
+from tabweave.sources.graphs import blend
 
 lgb = pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 ONE_THREAD = {"num_threads": 1}
@@ -403,3 +406,210 @@ def test_rows_and_sources_do_not_mix():
         model.predict(sources, [77])
     with pytest.raises(ValueError, match="expected numbers, got 'a'; use GBCClassifier"):
         GBCRegressor(5).fit(sources, {0: "a", 1: "b"})
+
+
+# -- planted errors: each of these was once wrong without a test that said so -------------------
+
+
+def coupled_fit(monkeypatch, judged):
+    """Fit two sources and a graph; ``judged`` are the losses of the rows that λ is tried on."""
+    matrix, y, near, random = planted()
+    ids = np.arange(300)
+    tables = {"t": (ids, matrix), "u": (ids, matrix + 1.0)}
+    sources = Sources(tables, {"near": near, "random": random})
+    seen = []
+    couple = Team.couple
+
+    def spy(team, unlabeled, lambdas, weights, graph=None):
+        seen.append((lambdas, np.array(weights), graph))
+        return couple(team, unlabeled, lambdas, weights, graph)
+
+    def losses(training, team):
+        return np.full((training.folds == 0).sum(), judged)
+
+    monkeypatch.setattr(Team, "couple", spy)
+    monkeypatch.setattr(training.Training, "_judge_first", losses)
+    model = GBCClassifier(20, graph_smoothing=0, params=ONE_THREAD, random_state=0)
+    return model.fit(sources, dict(enumerate(y[:100].tolist()))), sources, seen
+
+
+def test_lambda_is_turned_on_by_rows_that_gain(monkeypatch):
+    model, _, _ = coupled_fit(monkeypatch, 0.0)
+    assert model.lambdas_[0] == 1.0
+
+
+def test_lambda_stays_off_without_a_gain(monkeypatch):
+    model, _, seen = coupled_fit(monkeypatch, 9.0)
+    assert model.lambdas_ == (0.0, 0.0)
+    assert {lambdas for lambdas, _, _ in seen} == {(1.0, 0.0), (0.0, 1.0)}  # both were tried
+
+
+def test_terms_take_the_weights_of_sources_and_graphs(monkeypatch):
+    model, sources, seen = coupled_fit(monkeypatch, 9.0)
+    graphs = [sources.graph(name) for name in sources.graph_names]
+    expected = blend(graphs, list(model.graph_weights_.values()))
+    assert not np.allclose(expected.toarray(), blend(graphs, [0.5, 0.5]).toarray())
+    for _, weights, graph in seen:
+        np.testing.assert_allclose(weights, list(model.source_weights_.values()))
+        np.testing.assert_allclose(graph.toarray(), expected.toarray())
+
+
+def test_a_team_expects_what_heavy_sources_say():
+    """Eq. (3.2): E is the mean by the weights, not by any other."""
+    matrix, y, _, _ = planted()
+    ids = np.arange(300)
+    sources = Sources({"t": (ids, matrix), "u": (ids, matrix[:, ::-1] + 1.0)})
+    binned = Binned(sources, {**gbc.PARAMS, **gbc.FIXED}, 1)
+    team = Team(binned, Logistic(), ids[:100], y[:100, None].astype(float), ids[:0])
+    team.couple(ids[100:], (1.0, 0.0), np.array([0.9, 0.1])).begin().step()
+    scores = team._training_scores()
+    scores[0] += 5.0  # the sources differ
+    mean, _ = team._means(scores, 1)
+    np.testing.assert_allclose(mean, 0.9 * scores[0] + 0.1 * scores[1])
+
+
+# -- ordinary use ------------------------------------------------------------------------------
+
+
+def test_sources_are_cross_validated_with_their_neighbours():
+    sources, y = wordy(200)
+    y = y[sources.ids]
+    model = GBCClassifier(8, params=ONE_THREAD, random_state=0)
+    with_graph = cross_val_score(model, sources, y, cv=3)
+    alone = Sources({name: (sources.ids, sources.matrix(name)) for name in sources.names})
+    without = cross_val_score(model, alone, y, cv=3)
+    assert with_graph.mean() > without.mean()
+    search = GridSearchCV(model, {"n_rounds": [2, 4]}, cv=2).fit(sources, y)
+    assert search.best_params_["n_rounds"] in (2, 4)
+    assert len(search.predict(sources[:20])) == 20
+
+
+def test_a_fold_sees_no_labels_of_other_ids():
+    sources, y = wordy(200)
+    y = y[sources.ids]
+    seen = []
+
+    class Spy(GBCClassifier):
+        def _train(self, problem, rng):
+            seen.append((len(problem.binned.sources), len(problem.labeled)))
+            return super()._train(problem, rng)
+
+    model = Spy(5, params=ONE_THREAD, random_state=0)
+    cross_val_score(model, sources, y, cv=2)
+    assert seen == [(200, 100), (200, 100)]
+    seen.clear()
+    alone = Sources({name: (sources.ids, sources.matrix(name)) for name in sources.names})
+    cross_val_score(model, alone, y, cv=2)
+    assert seen == [(100, 100), (100, 100)]  # without graphs there is nothing around
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shares_sum_up_to_the_prediction(n_classes):
+    sources, y = wordy(300, n_classes)
+    model = GBCClassifier(10, params=ONE_THREAD, random_state=0)
+    model.fit(sources, dict(enumerate(y[:200].tolist())))
+    ids = [250, 3, 299]
+    chance = model.predict_proba(sources, ids).max(axis=1)
+    for shares, p in zip(model.explain(sources, ids), chance, strict=True):
+        found = sum(sum(v.values()) if isinstance(v, dict) else v for v in shares.values())
+        assert found == pytest.approx(np.log(p / (1 - p)))
+        assert set(shares["words0"]) == set(sources.columns("words0"))
+
+
+def test_shares_of_numbers_sum_up_to_the_prediction():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = 100 + 20 * X[:, 0]
+    model = GBCRegressor(20, params=ONE_THREAD, random_state=0).fit(X, y)
+    for shares, value in zip(model.explain(X[:5]), model.predict(X[:5]), strict=True):
+        parts = shares["X"]
+        assert sum(parts.values()) + shares["constant"] == pytest.approx(value)
+        assert max(parts, key=lambda name: abs(parts[name])) == "x0"
+
+
+def test_weights_of_rows_count():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    y = rng.integers(0, 2, 200)
+    lies = np.where(y == 1, 0.05, 1.0)
+    plain, weighted = (
+        GBCClassifier(10, params=ONE_THREAD, random_state=0).fit(X, y, sample_weight=w)
+        for w in (None, lies)
+    )
+    assert weighted.predict_proba(X)[:, 1].mean() < 0.5 * plain.predict_proba(X)[:, 1].mean()
+    sources = Sources({"t": (np.arange(200), X)})
+    by_id = GBCClassifier(10, params=ONE_THREAD, random_state=0).fit(
+        sources, y, sample_weight=dict(enumerate(lies.tolist()))
+    )
+    np.testing.assert_allclose(by_id.predict_proba(sources), weighted.predict_proba(X))
+    right = plain.predict(X) == y
+    assert plain.score(X, y, sample_weight=lies) == pytest.approx(np.average(right, weights=lies))
+    assert by_id.score(sources, y, sample_weight=lies) == pytest.approx(
+        np.average(by_id.predict(sources) == y, weights=lies)
+    )
+    with pytest.raises(ValueError, match="sample_weight: expected numbers of at least 0"):
+        plain.fit(X, y, sample_weight=-lies)
+
+
+def test_what_is_of_no_use_is_refused_by_name():
+    matrix, y, near, random = planted()
+    ids = np.arange(300)
+    noise = np.random.default_rng(5).normal(size=(300, 4))
+    good = matrix + y[:, None]
+    tables = {"t": (ids, good), "noise": (ids, noise), "few": (ids[:1], noise[:1])}
+    model = GBCClassifier(20, params=ONE_THREAD, random_state=0)
+    model.fit(Sources(tables, {"near": near, "random": random}), dict(enumerate(y[:100].tolist())))
+    assert set(model.refused_) == {"noise", "few", "random"}
+    assert "two labeled" in model.refused_["few"] and "held-out" in model.refused_["random"]
+
+
+def test_neighbours_that_differ_are_used_as_such():
+    """A bipartite graph: every edge joins two classes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 400)
+    a, b = rng.integers(0, 400, (2, 4000))
+    differ = y[a] != y[b]
+    weak = y[:, None] + rng.normal(0, 2.0, (400, 3))
+    sources = Sources({"t": (np.arange(400), weak)}, {"g": {"a": a[differ], "b": b[differ]}})
+    labels = dict(enumerate(y[:120].tolist()))
+    model = GBCClassifier(20, params=ONE_THREAD, random_state=0).fit(sources, labels)
+    assert model.graph_smoothing_["g"] < 0 and model.refused_ == {}
+    free = np.arange(120, 400)
+    assert (model.predict(sources, free) == y[free]).mean() > 0.95
+
+
+def test_one_source_may_do_better_than_any_mean():
+    """Two sources that say the same, one of them half the time wrong in its own way."""
+    rng = np.random.default_rng(0)
+    targets = rng.integers(0, 2, (400, 1)).astype(float)
+    sign = 2 * targets - 1
+    good = 4 * sign + rng.normal(0, 1, (400, 1))
+    poor = sign * np.where(rng.random((400, 1)) < 0.65, 6.0, -6.0)
+    loss, start = Logistic(), np.zeros(1)
+    chosen = choose_fusion(
+        loss, lambda f: loss.rows(f, targets), start, np.array([good, poor]), targets
+    )
+    assert chosen.weights[0] > 0.95
+
+
+def test_held_out_rows_may_be_judged_by_error():
+    matrix, y, _, _ = planted()
+    labels = dict(enumerate(y[:100].tolist()))
+    sources = Sources({"t": (np.arange(300), matrix)})
+    trees = {**ONE_THREAD, "metric": "error"}
+    model = GBCClassifier(20, params=trees, random_state=0).fit(sources, labels)
+    assert model.history_[-1]["fused_loss"] < 1  # a share of rows
+    with pytest.raises(ValueError, match="expected metric 'logloss' or 'error', got 'auc'"):
+        GBCClassifier(params={"metric": "auc"}).fit(sources, labels)
+
+
+def test_many_labels_are_held_out_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 6000)
+    X = y[:, None] + rng.normal(0, 1, (6000, 3))
+    teams = []
+    begin = Team.begin
+    monkeypatch.setattr(Team, "begin", lambda t, w=None: teams.append(t) or begin(t, w))
+    model = GBCClassifier(10, params=ONE_THREAD, random_state=0).fit(X, y)
+    assert len(teams) == 2 and model.score(X, y) > 0.75
+    assert teams[0]._is_labeled.sum() == 4800 and len(teams[0].watched) == 1200

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import mixture
 
 from tabweave import OneHot
 from tabweave.tasks.recommend import (
@@ -203,3 +204,22 @@ def test_names_that_would_never_meet():
         model.fit([1, 2], ["a", "b"], [1, 2], user_groups={"1": 0, "2": 1})
     with pytest.raises(ValueError, match="sequence of names, got 'x'"):
         fitted.predict("x", "a")
+
+
+@pytest.mark.parametrize("alpha", [0.25, 50.0])
+def test_the_concentration_reaches_the_mixture(monkeypatch, alpha):
+    """On categories k-means, from which the mixture starts, decides; so look at the mixture."""
+    fitted = []
+
+    class Watched(mixture.BayesianGaussianMixture):
+        def fit_predict(self, X, y=None):
+            fitted.append(self)
+            return super().fit_predict(X, y)
+
+    monkeypatch.setattr(mixture, "BayesianGaussianMixture", Watched)
+    rows = {"job": ["a", "b"] * 20, "town": ["x", "y"] * 20}
+    options = {} if alpha == 50.0 else {"alpha": alpha}
+    find_groups(range(40), rows, OneHot(), max_groups=4, random_state=0, **options)
+    (model,) = fitted
+    assert model.weight_concentration_prior_ == alpha
+    assert model.weight_concentration_prior_type == "dirichlet_process"

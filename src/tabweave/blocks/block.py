@@ -321,8 +321,7 @@ class Summed(Block):
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return what each column adds."""
-        found = (block.split(table, unknown) for block in self.blocks)
-        return {name: own for parts in found for name, own in parts.items()}
+        return added(block.split(table, unknown) for block in self.blocks)
 
 
 def added(shares: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -362,7 +361,8 @@ class Line:
     """A column of numbers: ``z = (x - mean) * factor``, or curves of z.
 
     With curves, each coordinate is a sum: their rows say how often to take ``|z - bend|`` for each
-    bend, ``z``, and 1. ``missing`` is what a missing number becomes; None if it is refused.
+    bend, ``z``, and 1. ``missing`` is what a missing number becomes; None if it is refused. With a
+    ``cycle``, x is what is left of the number over whole cycles.
     """
 
     column: str
@@ -371,6 +371,7 @@ class Line:
     missing: np.ndarray | None
     curves: np.ndarray | None = None
     bends: np.ndarray | None = None
+    cycle: float = 0.0
 
     @property
     def width(self) -> int:
@@ -543,3 +544,54 @@ def _by_differences(
     for start in range(0, len(pairs), step):
         i, j = pairs[start : start + step].T
         out[i, j] = ((left[i] - right[j]) ** 2).sum(axis=1)
+
+
+# -- comparing what was learned at different times ------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """A rotation, or reflection, that brings coordinates near to earlier ones; distances stay."""
+
+    start: np.ndarray
+    axes: np.ndarray
+    end: np.ndarray
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows in the earlier coordinates, of which there may be more."""
+        return (wider(rows, len(self.start)) - self.start) @ self.axes + self.end
+
+
+Points = tuple[np.ndarray, np.ndarray, np.ndarray]  # now, then, weights: the same things twice
+
+
+def turns(pieces: Sequence[Points], *, together: bool) -> list[Turn]:
+    """Return for each piece the orthogonal map that brings its points nearest to those before.
+
+    Orthogonal Procrustes, weighted, each piece about its mean: with ``M = Σ w (x - x̄)(y - ȳ)ᵀ``
+    and its singular vectors U and V the map is ``UVᵀ``. ``together`` gives all pieces one map, as
+    rows that are summed need. Where there are fewer coordinates than before, zeros stand in.
+    """
+    widths = [max(now.shape[1], then.shape[1]) for now, then, _ in pieces]
+    if together:
+        widths = [max(widths, default=0)] * len(widths)
+    means, products = [], []
+    for (now, then, weight), width in zip(pieces, widths, strict=True):
+        now, then = wider(now, width), wider(then, width)
+        share = weight / max(weight.sum(), 1e-300)
+        start, end = share @ now, share @ then
+        means.append((start, end))
+        products.append(((now - start) * share[:, None]).T @ (then - end))
+    if together and products:
+        products = [np.sum(products, axis=0)] * len(products)
+    return [Turn(a, _nearest_rotation(m), b) for (a, b), m in zip(means, products, strict=True)]
+
+
+def _nearest_rotation(product: np.ndarray) -> np.ndarray:
+    left, _, right = np.linalg.svd(product)
+    return np.asarray(left @ right)
+
+
+def wider(rows: np.ndarray, width: int) -> np.ndarray:
+    """Return rows with zeros after their coordinates, up to a number of these."""
+    return np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, width - rows.shape[-1])])

@@ -10,17 +10,27 @@ outliers do not rule.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column
+from tabweave.blocks.block import (
+    Block,
+    Line,
+    Lookup,
+    Points,
+    Step,
+    Turn,
+    Writer,
+    added,
+    label_column,
+)
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
+from tabweave.rows.table import Codes, Column, Numbers, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
@@ -241,6 +251,9 @@ class Curves(NumberColumns):
         The levels of the columns that hold grades.
     inertia : float
         The variance of the coordinates of all columns together, where it is known.
+    cycles : list of float
+        After how many seconds datetimes come round to the same point; 0 where nothing does. A
+        column of datetimes stands here once for its trend, and once for each of its cycles.
     """
 
     names: list[str]
@@ -249,39 +262,70 @@ class Curves(NumberColumns):
     missing: list[np.ndarray]
     levels: Levels = field(default_factory=dict)
     inertia: float = 1.0
+    cycles: list[float] = field(default_factory=list)
 
     @property
     def widths(self) -> list[int]:
         """Number of coordinates of each column."""
         return [rows.shape[1] for rows in self.rows]
 
+    def shared_points(self, before: Curves) -> list[Points]:
+        """Return the curves at their knots, now and then; one piece a curve."""
+        known = {(n, before._cycle(i)): i for i, n in enumerate(before.names)}
+        pieces = []
+        for j, (name, x, rows) in enumerate(zip(self.names, self.knots, self.rows, strict=True)):
+            i = known.get((name, self._cycle(j)))
+            then = np.zeros((len(x), 0))
+            if i is not None:
+                then = np.stack([np.interp(x, before.knots[i], y) for y in before.rows[i].T], 1)
+            pieces.append((rows, then, np.ones(len(x))))
+        return pieces
+
+    def turned(self, turns: Sequence[Turn]) -> Curves:
+        """Return curves that are turned, in the order of :meth:`shared_points`."""
+        pairs = list(zip(turns, self.rows, self.missing, strict=True))
+        rows = [np.ascontiguousarray(turn(own)) for turn, own, _ in pairs]
+        return replace(self, rows=rows, missing=[turn(gap) for turn, _, gap in pairs])
+
     def feature_names(self) -> list[str]:
-        """Return the column and a number for each coordinate."""
-        pairs = zip(self.names, self.widths, strict=True)
+        """Return the column, its cycle if it is one, and a number for each coordinate."""
+        titles = [f"{name}{self._title(j)}" for j, name in enumerate(self.names)]
+        pairs = zip(titles, self.widths, strict=True)
         return [f"{name}_{i}" for name, width in pairs for i in range(width)]
+
+    def _title(self, j: int) -> str:
+        from tabweave.blocks.dates import CYCLES
+
+        cycle = self._cycle(j)
+        return next(f" ({c.title})" for c in CYCLES if c.seconds == cycle) if cycle else ""
+
+    def _cycle(self, j: int) -> float:
+        return self.cycles[j] if self.cycles else 0.0
 
     def _of(self, chosen: list[int]) -> Self:
         fields: dict[str, Any] = {n: [getattr(self, n)[j] for j in chosen] for n in _OF_A_COLUMN}
-        return replace(self, **fields)
+        return replace(self, **fields, cycles=[self._cycle(j) for j in chosen])
 
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         from tabweave.blocks.kernels import put_pieces
 
+        if self._cycle(j):
+            values = np.mod(values, self._cycle(j))
         put_pieces(values, self.knots[j], self.rows[j], self.missing[j], out)
 
     def split(self, table: Table, unknown: Unknown = "centroid") -> dict[str, np.ndarray]:
         """Return what each column brings on its own."""
-        alone = {name: self._of([j]) for j, name in enumerate(self.names)}
-        return {name: one.coordinates(table, unknown=unknown) for name, one in alone.items()}
+        alone = ((name, self._of([j])) for j, name in enumerate(self.names))
+        return added({name: one.coordinates(table, unknown=unknown)} for name, one in alone)
 
     def _line(self, j: int) -> Line:
         """Return the same curves as sums, of numbers brought near 0 so that little is lost."""
         knots = self.knots[j]
         middle, factor = float(np.median(knots)), float(2 / (knots[-1] - knots[0]))
         z = (knots - middle) * factor
-        return Line(
-            self.names[j], middle, factor, self.missing[j], kinked(z, self.rows[j]), z[1:-1]
-        )
+        curves = kinked(z, self.rows[j])
+        missing, cycle = self.missing[j], self._cycle(j)
+        return Line(self.names[j], middle, factor, missing, curves, z[1:-1], cycle)
 
     def scaled(self, factor: float) -> Curves:
         """Return the curves with every coordinate multiplied."""
@@ -446,24 +490,29 @@ class Numbering:
         The levels of each ordinal column.
     bins : bool
         Whether rows get columns of bins; counts of plain rows have none.
+    cycles : dict of str to ndarray
+        The mean phase of each bin of the cycles of datetimes, by the name they are counted under.
     """
 
     edges: dict[str, np.ndarray]
     levels: dict[str, tuple[Label, ...]]
     bins: bool = True
     knots: dict[str, np.ndarray] = field(default_factory=dict)
+    cycles: dict[str, np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: Table, n_bins: int, weight: np.ndarray | None = None) -> Numbering:
         """Take quantiles of numbers as the edges of bins, and the levels of grades."""
-        edges, levels, knots = {}, {}, {}
+        edges, levels, knots, cycles = {}, {}, {}, {}
         for column, data in table:
             if isinstance(data, Numbers):
                 own = edges[column.name] = quantile_edges(data.values, n_bins, weight)
                 knots[column.name] = bin_knots(data.values, own, weight)
+                for name, phase, own in _phases(column, data.values):
+                    cycles[name] = bin_knots(phase, own, weight)[1:-1]
             elif column.kind == "ordinal" and isinstance(data, Codes):
                 levels[column.name] = column.levels or ordered(data.labels)
-        return cls(edges, levels, knots=knots)
+        return cls(edges, levels, knots=knots, cycles=cycles)
 
     def expand(self, table: Table) -> Table:
         """Return a table with values as they are, bins beside numbers, and ranks for grades."""
@@ -475,6 +524,9 @@ class Numbering:
             if isinstance(data, Numbers):
                 columns += [column, Column(column.name + BINNED)]
                 parts += [data, binned(data.values, self.edges[column.name])]
+                for name, phase, edges in _phases(column, data.values):
+                    columns.append(Column(name))
+                    parts.append(binned(phase, edges))
             elif column.kind == "ordinal":
                 ranks = numbers_of(table, column.name, self.levels, "centroid")
                 columns += [Column(column.name, "numeric"), Column(column.name + BINNED)]
@@ -482,8 +534,28 @@ class Numbering:
             else:
                 columns.append(column)
                 parts.append(data)
-        schema = Schema(tuple(columns), complete=True, named=table.schema.named)
-        return Table(schema, tuple(parts), table.n_rows)
+        return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
+
+
+def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """Yield each cycle of datetimes: the name it is counted under, phases, and edges of bins."""
+    from tabweave.blocks.dates import CYCLES
+
+    for cycle in CYCLES if column.kind == "datetime" else ():
+        yield cycle.name(column.name), cycle.phase(x), cycle.edges
+
+
+def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
+    """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
+    out = {}
+    for column in columns:
+        out[column.name] = column.name
+        if column.kind == "datetime":
+            from tabweave.blocks.dates import lasting_cycles
+
+            for cycle in lasting_cycles(counts, column.name):
+                out[cycle.name(column.name)] = column.name
+    return out
 
 
 def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
@@ -596,6 +668,10 @@ def bins_of(counts: Counts, name: str) -> str:
 
 def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     """Return the bins of a numeric or ordinal column that were counted beside it."""
+    if name in numbering.cycles:
+        from tabweave.blocks.dates import cycle_of, ring_knots
+
+        return ring_knots(counts, name, numbering.cycles[name], cycle_of(name)[1])
     column = counts.vocabulary.index(bins_of(counts, name))
     labels, mass = counts.labels[column], counts.value_counts[counts.span(column)].astype(float)
     missing = labels.index(None) if None in labels else None

@@ -3,12 +3,13 @@
 What every method of tabweave ends in: per column a table with one row per value. An object is the
 concatenation of its values' rows (squared distances then add up over columns) or their sum. Grams
 and wide features are compacted without changing a distance: a column of V values needs at most
-V - 1 dimensions.
+V - 1 dimensions. Where that is too many, what each value has of its own is kept as a number, by
+which distances are exact, and written as a code word (see :func:`code_words`) into vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
@@ -19,8 +20,10 @@ from tabweave.blocks.block import (
     Block,
     Blocks,
     Lookup,
+    Points,
     Step,
     Sum,
+    Turn,
     Writer,
     cdist_squared,
     inner_products,
@@ -29,10 +32,13 @@ from tabweave.blocks.block import (
     value_writer,
 )
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import N_COMMON, WIDEST, Factors
 from tabweave.io.register import storable
+from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import (
     Bucket,
+    Label,
     OfVocabulary,
     Unknown,
     Vocabulary,
@@ -57,12 +63,23 @@ class ValueTables(OfVocabulary, Block):
         Whether an object is the concatenation or the sum of its rows.
     repair : ndarray
         How far each column's Gram was from a Gram: minus its lowest eigenvalue, centred, or 0.
+    own : dict of str to Own
+        For columns of many values, what each has in common with no other.
+    spelling : dict of str to Spelling
+        For columns of many strings, how they are spelled: an unknown value then lies between those
+        that are spelled like it, instead of in the centroid.
+    empty : dict of str to ndarray
+        For columns of sets, the row of an empty set: the centroid, of which the row of an unknown
+        element lies apart.
     """
 
     vocabulary: Vocabulary
     tables: list[np.ndarray]
     combine: Literal["concat", "sum"] = "concat"
     repair: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    own: dict[str, Own] = field(default_factory=dict)
+    spelling: dict[str, Spelling] = field(default_factory=dict)
+    empty: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.combine not in ("concat", "sum"):
@@ -75,27 +92,53 @@ class ValueTables(OfVocabulary, Block):
     @classmethod
     def from_features(
         cls,
-        features: Sequence[np.ndarray],
+        features: Sequence[np.ndarray | Factors],
         counts: Counts,
         *,
         combine: Literal["concat", "sum"] = "concat",
         compact: bool = True,
+        spelling: Mapping[str, Spelling] | None = None,
     ) -> ValueTables:
-        """Build from one row of features per value; compacted, distances stay the same."""
+        """Build from one row of features per value, or from factors; distances stay the same."""
         if len(features) != len(counts.names):
             raise ValueError(f"expected {len(counts.names)} tables, got {len(features)}")
-        if compact and combine == "concat":
-            features = [compacted(f) for f in features]
-        tables = []
-        for a, feature in enumerate(features):
-            count = counts.value_counts[counts.span(a)]
-            if len(feature) != len(count):
-                raise ValueError(
-                    f"column {counts.names[a]!r}: expected {len(count)} rows, got {len(feature)}"
-                )
-            centroid = count @ feature / max(count.sum(), 1e-300)
-            tables.append(np.vstack([feature, centroid]))
-        return cls(counts.vocabulary, tables, combine, np.zeros(len(tables)))
+        tables, own = [], {}
+        for name, feature in zip(counts.names, features, strict=True):
+            count = counts.value_counts[counts.span(name)]
+            share = count / max(count.sum(), 1e-300)
+            rows = coded(feature, share)
+            if len(rows) != len(count):
+                raise ValueError(f"column {name!r}: expected {len(count)} rows, got {len(rows)}")
+            if isinstance(feature, Factors) and feature.own.any():
+                width = rows.shape[1] - feature.common.shape[1]
+                own[name] = Own(np.append(feature.own, share**2 @ feature.own), width)
+            elif compact and combine == "concat":
+                rows = compacted(rows)
+            tables.append(np.vstack([rows, share @ rows]))
+        spelled = dict(spelling or {})
+        out = cls(counts.vocabulary, tables, combine, np.zeros(len(tables)), own, spelled)
+        return out.with_unknown_elements(counts) if compact and combine == "concat" else out
+
+    def with_unknown_elements(self, counts: Counts) -> ValueTables:
+        """Return tables in which unknown elements of sets lie apart from the centroid.
+
+        As far as the elements of sets do on average: on an axis of their own, or, of rows that are
+        summed, along the last one. Else a set of them would be like an empty set.
+        """
+        kinds = {c.name: c.kind for c in counts.schema.columns} if counts.schema else {}
+        tables, empty = list(self.tables), dict(self.empty)
+        for a, name in enumerate(self.names):
+            if kinds.get(name) != "set" or name in self.empty:
+                continue
+            rows, share = tables[a], counts.value_counts[counts.span(name)]
+            away = ((rows[:-1] - rows[-1]) ** 2).sum(axis=1) @ share / max(share.sum(), 1e-300)
+            if self.combine == "concat":
+                rows = np.hstack([np.zeros((len(rows), 1)), rows])
+            empty[name] = rows[-1].copy()
+            tables[a] = rows = rows.copy()
+            axis = 0 if self.combine == "concat" else rows.shape[1] - 1
+            rows[-1, axis : axis + 1] += np.sqrt(away)
+        return replace(self, tables=tables, empty=empty)
 
     @classmethod
     def from_grams(cls, grams: Sequence[np.ndarray], counts: Counts) -> ValueTables:
@@ -120,6 +163,52 @@ class ValueTables(OfVocabulary, Block):
                     f"column {name!r}: expected rows for {len(labels)} values and an unknown one, "
                     f"got a table of shape {rows.shape}"
                 )
+        for name, own in self.own.items():
+            rows = self.tables[self.vocabulary.index(name)]
+            if own.squares.shape != rows.shape[:1] or not 0 < own.width <= rows.shape[1]:
+                raise ValueError(f"column {name!r}: expected what each value has of its own")
+
+    # -- at other times --------------------------------------------------------------------
+
+    def shared_points(self, before: ValueTables, counts: Counts) -> list[Points]:
+        """Return the values that both have, now and then, by how often they were counted.
+
+        One piece a column; two where a code word stands for what a value has of its own.
+        """
+        pieces = []
+        for a, (name, rows) in enumerate(zip(self.names, self.tables, strict=True)):
+            weight = counts.value_counts[counts.span(name)].astype(float)
+            then = np.zeros((len(weight), 0))
+            if name in before.names:
+                b = before.names.index(name)
+                place = positions(before.labels[b], self.labels[a])
+                weight = np.where(place < len(before.labels[b]), weight, 0.0)
+                then = before.tables[b][place]
+            cut = rows.shape[1] - self._own_width(name)
+            cut_then = then.shape[1] - before._own_width(name)
+            pieces.append((rows[:-1, :cut], then[:, :cut_then], weight))
+            if self._own_width(name):
+                words = (
+                    then[:, cut_then:]
+                    if self._own_width(name) == before._own_width(name)
+                    else then[:, :0]
+                )
+                pieces.append((rows[:-1, cut:], words, weight))
+        return pieces
+
+    def turned(self, turns: Sequence[Turn]) -> ValueTables:
+        """Return tables whose pieces are turned, in the order of :meth:`shared_points`."""
+        order, tables = iter(turns), []
+        for name, rows in zip(self.names, self.tables, strict=True):
+            cut = rows.shape[1] - self._own_width(name)
+            parts = [next(order)(rows[:, :cut])]
+            if self._own_width(name):
+                parts.append(next(order)(rows[:, cut:])[:, : rows.shape[1] - cut])
+            tables.append(np.hstack(parts))
+        return replace(self, tables=tables)
+
+    def _own_width(self, name: str) -> int:
+        return self.own[name].width if name in self.own else 0
 
     # -- shape -----------------------------------------------------------------------------
 
@@ -182,28 +271,56 @@ class ValueTables(OfVocabulary, Block):
 
     def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, entry: Any) -> np.ndarray:
         B = A if B is None else B
-        columns = (*self.vocabulary.find(A), *self.vocabulary.find(B))
-        if self.combine == "sum" or any(isinstance(column, Sets) for column in columns):
+        if self.combine == "sum":
             left = self.coordinates(A, unknown=unknown)
             return entry(left, left if B is A else self.coordinates(B, unknown=unknown))
-        left_codes = self.codes(A, unknown=unknown)
-        right_codes = left_codes if B is A else self.codes(B, unknown=unknown)
-        tables: list[tuple[int, np.ndarray]] = []
-        vectors: list[tuple[int, np.ndarray]] = []
-        for a, rows in enumerate(self.tables):
-            (tables if len(rows) <= _LOOKUP_VALUES else vectors).append((a, rows))
-        lookups = [entry(rows, rows) for _, rows in tables]
-        chosen = [a for a, _ in tables]
+        pairs = list(zip(self.vocabulary.find(A), self.vocabulary.find(B), strict=True))
+        chosen = [a for a, pair in enumerate(pairs) if self._is_small(a, pair)]
         out: np.ndarray = np.zeros((A.n_rows, B.n_rows))
         if chosen:
-            out = lookup_sum(
-                [left_codes[a] for a in chosen], [right_codes[a] for a in chosen], lookups
-            )
-        for a, rows in vectors:  # too many values for a table of pairs
+            part = self.select([self.names[a] for a in chosen])
+            left_codes = part.codes(A, unknown=unknown)
+            right_codes = left_codes if B is A else part.codes(B, unknown=unknown)
+            out = lookup_sum(left_codes, right_codes, [entry(rows, rows) for rows in part.tables])
+        for a in sorted(set(range(len(pairs))) - set(chosen)):  # too many for a table of pairs
+            one = self._single(self.names[a])
+            compare, left = one._compared(pairs[a], A, unknown, entry)
+            right = left if B is A else one._compared(pairs[a], B, unknown, entry)[1]
             for block in range(0, len(out), 512):
-                part = slice(block, block + 512)
-                out[part] += entry(rows[left_codes[a][part]], rows[right_codes[a]])
+                out[block : block + 512] += compare(left[block : block + 512], right)
         return out
+
+    def _is_small(self, a: int, pair: Sequence[Codes | Sets]) -> bool:
+        """Tell whether a column is compared through a table of all pairs of its values."""
+        single = not any(isinstance(column, Sets) for column in pair)
+        plain = self.names[a] not in self.own and self.names[a] not in self.spelling
+        return single and plain and len(self.tables[a]) <= _LOOKUP_VALUES
+
+    def _compared(
+        self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, entry: Any
+    ) -> tuple[Any, np.ndarray]:
+        """Return how rows of the one column there is are compared, and what of them."""
+        if not self.own or any(isinstance(column, Sets) for column in pair):
+            return entry, self.coordinates(table, unknown=unknown)
+        column = table[self.names[0]]
+        exact = squared_with_own if entry is cdist_squared else products_with_own
+        return exact, self.locate(column, unknown)[column.codes]
+
+    def shares(
+        self, A: Table, B: Table, *, power: int | None = None, unknown: Unknown = "centroid"
+    ) -> dict[str, np.ndarray]:
+        """Return each column's share in the squared distance of row i of A and row i of B."""
+        columns = [rows[name] for name in self.own for rows in (A, B)]
+        if power is not None or len(columns) != 2 or len(self.tables) != 1 or self._has_sets(A, B):
+            return super().shares(A, B, power=power, unknown=unknown)
+        left, right = (self.locate(column, unknown)[column.codes] for column in columns)
+        common = ((left[:, :-2] - right[:, :-2]) ** 2).sum(axis=1)
+        same = left[:, -1] == right[:, -1]
+        own = left[:, -2] ** 2 + right[:, -2] ** 2 - 2 * same * left[:, -2] * right[:, -2]
+        return {self.names[0]: common + own}
+
+    def _has_sets(self, *tables: Table) -> bool:
+        return any(isinstance(c, Sets) for table in tables for c in self.vocabulary.find(table))
 
     def contributions(self, A: Table, B: Table) -> np.ndarray:
         """Return each column's share in the squared distance of row i of A and row i of B.
@@ -227,15 +344,92 @@ class ValueTables(OfVocabulary, Block):
     def points(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
         """Return the rows of the labels of the one column there is, and the unknown row last."""
         index = value_index(self.vocabulary, column, unknown)
-        return self.tables[0][np.append(index, len(self.tables[0]) - 1)]
+        return self._label_rows(0, column.labels, index)
+
+    def locate(self, column: Codes | Sets, unknown: Unknown = "centroid") -> np.ndarray:
+        """Return the points of labels; of many values what is common, their own, and which it is.
+
+        The latter two are the last two columns, instead of the code word.
+        """
+        if not self.own:
+            return super().locate(column, unknown)
+        ((_, own),) = self.own.items()
+        index = value_index(self.vocabulary, column, unknown)
+        rows = self._label_rows(0, column.labels, index)[:-1, : -own.width]
+        out = np.column_stack([rows, np.sqrt(own.squares[index]), index])
+        new, near, weights = self._spelled(0, column.labels, index)
+        out[new, -2] = weights.sum(axis=1) * np.sqrt(own.squares[near[:, 0]])
+        out[new, -1] = near[:, 0]
+        return out
+
+    def between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """Return the squared distances of located labels."""
+        return squared_with_own(left, right) if self.own else super().between(left, right)
+
+    def pairs(self, column: Codes | Sets) -> np.ndarray:
+        """Return the squared distances of any two labels of a column."""
+        if not self.own:
+            return super().pairs(column)
+        located = self.locate(column)
+        return self.between(located, located)
+
+    def squares(self) -> list[np.ndarray]:
+        """Return, per column, the squared distances of its values, an unknown one last."""
+        out = [cdist_squared(rows, rows) for rows in self.tables]
+        for name, own in self.own.items():
+            a = self.vocabulary.index(name)
+            common = self.tables[a][:, : -own.width]
+            located = np.column_stack([common, np.sqrt(own.squares), np.arange(len(common))])
+            out[a] = squared_with_own(located, located)
+        return out
+
+    def scaled(self, factors: np.ndarray) -> ValueTables:
+        """Return tables whose distances are multiplied, by a factor for each column."""
+        by_name = dict(zip(self.names, factors, strict=True))
+        own = {n: replace(o, squares=by_name[n] ** 2 * o.squares) for n, o in self.own.items()}
+        tables = [factor * rows for factor, rows in zip(factors, self.tables, strict=True)]
+        empty = {name: by_name[name] * row for name, row in self.empty.items()}
+        return replace(self, tables=tables, own=own, empty=empty)
 
     def _rows(self, table: Table, unknown: Unknown) -> list[np.ndarray]:
         """Return, per column, the rows of the table's own labels, and the unknown row last."""
-        found = self.vocabulary.positions(table, unknown)
-        return [
-            rows[np.append(index, len(rows) - 1)]
-            for rows, index in zip(self.tables, found, strict=True)
-        ]
+        found = zip(
+            self.vocabulary.find(table), self.vocabulary.positions(table, unknown), strict=True
+        )
+        return [self._label_rows(a, column.labels, i) for a, (column, i) in enumerate(found)]
+
+    def _label_rows(self, a: int, labels: Sequence[Label], index: np.ndarray) -> np.ndarray:
+        """Return the rows of labels that are found at an index, and that of an empty set last.
+
+        An unknown string of a column with spelling lies between those that are spelled like it; of
+        the one most alike it also has the code word, in part.
+        """
+        rows = self.tables[a]
+        out = rows[np.append(index, len(rows) - 1)]
+        out[-1] = self.empty.get(self.names[a], out[-1])
+        new, near, weights = self._spelled(a, labels, index)
+        if not len(new):
+            return out
+        trust = weights.sum(axis=1, keepdims=True)
+        out[new] *= 1 - trust
+        for found, weight in zip(near.T, weights.T, strict=True):
+            out[new] += weight[:, None] * rows[found]
+        if self.names[a] in self.own:
+            width = self.own[self.names[a]].width
+            out[new, -width:] = trust * rows[near[:, 0], -width:]
+        return out
+
+    def _spelled(
+        self, a: int, labels: Sequence[Label], index: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return which labels are unknown strings, and between which values these lie, and how."""
+        new: list[int] = []
+        if self.names[a] in self.spelling:
+            unknown = np.flatnonzero(index == len(self.tables[a]) - 1).tolist()
+            new = [i for i in unknown if isinstance(labels[i], str)]
+        if not new:
+            return np.zeros(0, np.intp), np.zeros((0, 1), np.intp), np.zeros((0, 1))
+        return np.array(new), *self.spelling[self.names[a]].between([labels[i] for i in new])
 
     # -- columns ---------------------------------------------------------------------------
 
@@ -244,7 +438,11 @@ class ValueTables(OfVocabulary, Block):
         chosen = [self.vocabulary.index(name) for name in names]
         repair = self.repair[chosen] if len(self.repair) else self.repair
         tables = [self.tables[a] for a in chosen]
-        return ValueTables(self.vocabulary.select(names), tables, self.combine, repair)
+        own = {name: self.own[name] for name in names if name in self.own}
+        spelling = {name: self.spelling[name] for name in names if name in self.spelling}
+        empty = {name: self.empty[name] for name in names if name in self.empty}
+        columns = self.vocabulary.select(names)
+        return ValueTables(columns, tables, self.combine, repair, own, spelling, empty)
 
     def only(self, names: Iterable[str]) -> ValueTables | None:
         """Return what is left if some columns count only."""
@@ -279,11 +477,30 @@ class ValueTables(OfVocabulary, Block):
                 "it with other='frequency', or keep the embedder with tabweave.export.save"
             )
         odd = None if unknown == "error" else rows[-1]
-        missing = rows[labels.index(None)] if None in labels else odd
+        missing = rows[labels.index(None)] if None in labels else self.empty.get(name, odd)
+        if name in self.spelling:  # where an unknown string lies, no lookup can say
+            odd = None
         if rule is not None:  # as in transform: what is not named is in the bucket
             odd = rows[labels.index(Bucket())]
         named = [i for i, v in enumerate(labels) if v is not None and not isinstance(v, Bucket)]
         return Lookup(name, tuple(labels[i] for i in named), rows[named], missing, odd)
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Own:
+    """What each value of a column has in common with no other.
+
+    Attributes
+    ----------
+    squares : ndarray of shape (values + 1,)
+        Its squared length; that of an unknown value is last.
+    width : int
+        How many of the last coordinates of a row stand for it, by a code word.
+    """
+
+    squares: np.ndarray
+    width: int
 
 
 class Dissimilarities(Block):
@@ -415,6 +632,82 @@ def lookup_sum(
 
     out = np.empty((len(left[0]), len(right[0])))
     return sum_of_lookups(left, right, [np.asarray(t, np.float64) for t in tables], out)
+
+
+def squared_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the squared distances of what :meth:`ValueTables.locate` returns of many values."""
+    ours, theirs = left[:, -2, None], right[None, :, -2]
+    same = left[:, -1, None] == right[None, :, -1]
+    alone = np.where(same, (ours - theirs) ** 2, ours**2 + theirs**2)
+    return cdist_squared(left[:, :-2], right[:, :-2]) + alone
+
+
+def products_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the inner products of what :meth:`ValueTables.locate` returns of many values."""
+    same = left[:, -1, None] == right[None, :, -1]
+    return left[:, :-2] @ right[:, :-2].T + same * np.outer(left[:, -2], right[:, -2])
+
+
+def coded(features: np.ndarray | Factors, f: np.ndarray) -> np.ndarray:
+    """Return a row for each value: what it has in common, and a code word for its own.
+
+    Frequent values get the first words, which are orthogonal.
+    """
+    if not isinstance(features, Factors):
+        return features
+    if not features.own.any():
+        return features.common
+    width = WIDEST if features.common.shape[1] < N_COMMON else WIDEST - N_COMMON
+    words = np.empty((len(f), width))
+    words[np.argsort(-f, kind="stable")] = code_words(len(f), width)
+    return np.hstack([features.common, np.sqrt(features.own)[:, None] * words])
+
+
+def code_words(n: int, width: int) -> np.ndarray:
+    """Return n different words of length 1, nearly orthogonal: the dual of a BCH code.
+
+    Word i has entries ``±1/√q``, q the width and a power of 2: ``(-1)^Tr(a x + b x³ + c x⁵ + ...)``
+    at the elements x of GF(q), where a, b, c, ... are the digits of i to the base q. By Weil's
+    bound the inner products of two words are at most ``(d - 1)/√q`` in size, d = 1, 3, 5, 7 the
+    highest power with a digit: with 64 entries 0 for the first 64 words, ¼ for 4,096, ½ for
+    262,144 and ¾ for 16,777,216.
+    """
+    if n > width**4:
+        raise ValueError(f"expected at most {width**4} values in a column, got {n}")
+    x = np.arange(width)
+    trace = field_traces(width)
+    bits = trace[np.arange(n) % width]
+    power, digits = x, np.arange(n) // width
+    while digits.any():
+        power = field_product(field_product(power, x, width), x, width)
+        bits = bits ^ trace[digits % width][:, power]
+        digits //= width
+    return (1 - 2.0 * bits) / np.sqrt(width)
+
+
+_MODULI = {64: 0b1000011, 128: 0b10000011}  # irreducible: x⁶ + x + 1, x⁷ + x + 1
+
+
+def field_product(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
+    """Return the products of elements of GF(2^m), polynomials over bits by a modulus."""
+    a, b = (part.copy() for part in np.broadcast_arrays(a, b))
+    out = np.zeros_like(a)
+    while b.any():
+        out ^= np.where(b & 1, a, 0)
+        a, b = a << 1, b >> 1
+        a = np.where(a & size, a ^ _MODULI[size], a)
+    return out
+
+
+def field_traces(size: int) -> np.ndarray:
+    """Return the trace ``y + y² + y⁴ + ...``, which is a bit, of any product y of two elements."""
+    x = np.arange(size)
+    power = field_product(x[:, None], x[None], size)
+    total = power.copy()
+    for _ in range(size.bit_length() - 2):
+        power = field_product(power, power, size)
+        total ^= power
+    return total
 
 
 def compacted(features: np.ndarray) -> np.ndarray:

@@ -1,7 +1,18 @@
 """Clusters of rows, at rest and on streams."""
 
 from tabweave.cluster.baselines import CCDSDC, CCTED, DCD
+from tabweave.cluster.describe import describe_clusters
 from tabweave.cluster.kmodes import KModes
+from tabweave.cluster.number import NumberOfClusters, number_of_clusters
 from tabweave.cluster.stream import StreamClusterer
 
-__all__ = ["CCDSDC", "CCTED", "DCD", "KModes", "StreamClusterer"]
+__all__ = [
+    "CCDSDC",
+    "CCTED",
+    "DCD",
+    "KModes",
+    "NumberOfClusters",
+    "StreamClusterer",
+    "describe_clusters",
+    "number_of_clusters",
+]

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import Estimator, TabularInput, ValueEmbedder
+from tabweave.base import Estimator, TabularInput, ValueEmbedder, exclusive, seed_of
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
@@ -43,8 +43,9 @@ class KModes(
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters; at most the number of distinct rows.
+    n_clusters : int or "auto", default=8
+        Number of clusters; at most the number of distinct rows. "auto" takes that of
+        :func:`tabweave.cluster.number_of_clusters`.
     metric : str or ValueEmbedder, default="hamming"
         Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on X; an
         embedder that is fitted already is used as it is. Set-valued columns and measures without
@@ -72,6 +73,8 @@ class KModes(
     cluster_centers_ : ndarray of object, or list of dicts
         The values of each centre; with ``centers="distribution"``, per cluster and column the
         share of each value.
+    n_clusters_ : int
+        The number of clusters.
     cost_ : float
         Sum of the distances to the own centres; of their squares if the metric is Euclidean.
     n_iter_ : int
@@ -100,7 +103,7 @@ class KModes(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "metric": [str, ValueEmbedder],
         "init": [StrOptions({"random", "huang", "cao"}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
@@ -112,7 +115,7 @@ class KModes(
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: Any = 8,
         *,
         metric: str | ValueEmbedder = "hamming",
         init: Any = "random",
@@ -153,6 +156,7 @@ class KModes(
         weight = checked_weight(sample_weight, table.n_rows)
         indices, weights, inverse = self._layout.distinct(table, weight)
         seen, heavy = indices[weights > 0], weights[weights > 0]
+        self.n_clusters_ = self._number(table)
         firsts = self._first_centers(seen, heavy)
 
         def start(histogram: np.ndarray) -> tuple[float, int]:
@@ -192,9 +196,17 @@ class KModes(
         self.n_iter_ += 1
         return self
 
+    def _number(self, table: Table) -> int:
+        """Return the number of clusters, found out if it is not given."""
+        if not isinstance(self.n_clusters, str):
+            return int(self.n_clusters)
+        from tabweave.cluster.number import number_of_clusters
+
+        return number_of_clusters(table, random_state=seed_of(self.random_state)).best
+
     def _first_centers(self, indices: np.ndarray, weight: np.ndarray) -> list[np.ndarray]:
         """Return, per start, the centres as histograms of one row each."""
-        k, layout = self.n_clusters, self._layout
+        k, layout = self.n_clusters_, self._layout
         if k > len(indices):
             raise ValueError(
                 f"expected n_clusters of at most {len(indices)}, the number of distinct rows "
@@ -238,21 +250,24 @@ class KModes(
         """Return the nearest centre of each row; an unknown value is as far as the metric says."""
         from tabweave.cluster.kernels import nearest
 
-        indices, inverse = self._distinct(X)
-        return nearest(indices, self._reach)[0][inverse]
+        layout, reach = self._clusters()
+        indices, _, inverse = layout.distinct(read_rows(self, X))
+        return nearest(indices, reach)[0][inverse]
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the distance of each row to each centre."""
         from tabweave.cluster.kernels import all_distances
 
-        indices, inverse = self._distinct(X)
-        distances = all_distances(indices, self._reach)
-        return (np.sqrt(np.maximum(distances, 0)) if self._layout.root else distances)[inverse]
+        layout, reach = self._clusters()
+        indices, _, inverse = layout.distinct(read_rows(self, X))
+        distances = all_distances(indices, reach)
+        return (np.sqrt(np.maximum(distances, 0)) if layout.root else distances)[inverse]
 
-    def _distinct(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    @exclusive
+    def _clusters(self) -> tuple[Layout, np.ndarray]:
+        """Return what rows are compared with, both of the same batch."""
         check_is_fitted(self, "cluster_centers_")
-        indices, _, inverse = self._layout.distinct(read_rows(self, X))
-        return indices, inverse
+        return self._layout, self._reach
 
 
 @storable

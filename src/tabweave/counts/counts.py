@@ -110,8 +110,8 @@ class Counts(OfVocabulary):
         n = table.n_rows if weight is None else weight.sum().item()
         if not n:
             return cls()
-        valued = [c for c, _ in table if c.kind != "numeric"]
-        columns = [cast(Codes | Sets, data) for c, data in table if c.kind != "numeric"]
+        valued = table.schema.categorical
+        columns = [cast(Codes | Sets, data) for _, data in table if not isinstance(data, Numbers)]
         names = [c.name for c in valued]
         levels = [c.levels for c in valued]
         if y is not None:

@@ -21,12 +21,16 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from tabweave.counts.counts import Counts
+from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
 
 Kernel = Callable[..., np.ndarray]
 WIDTHS = tuple(2.0**e for e in range(-5, 6))
 DEGREES = (1, 2, 3)
 MAX_LANDMARKS = 512
+WIDEST = 128  # coordinates of a column, however many values it has
+N_COMMON = 64  # of them those that values share, if they do not fit otherwise
+_ROWS = 1 << 13  # values worked on at a time
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 
@@ -302,6 +306,15 @@ def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree
     return inner**degree
 
 
+@storable
+def bounded_polynomial(
+    inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int
+) -> Any:
+    """Return ``(x·y / |x||y|)^p`` from x·y, |x|² and |y|²: a polynomial that is 1 at most."""
+    size = np.sqrt(np.multiply(left, right))
+    return np.divide(inner, size, out=np.zeros_like(inner), where=size > 0) ** degree
+
+
 def kernel_family(
     widths: Sequence[float] = WIDTHS, degrees: Sequence[int] = DEGREES
 ) -> dict[str, Kernel]:
@@ -377,6 +390,25 @@ def column_blocks(
             yield block
 
 
+def summed_kernels(
+    counts: Counts,
+    column: int,
+    marks: np.ndarray,
+    kernels: dict[str, Kernel],
+    smoothing: float,
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the sum of a column's kernels at unit inertia, its diagonal, and how many they are."""
+    f = counts.frequencies[column]
+    total, diagonal, n_kernels = np.zeros((len(f), len(marks))), np.zeros(len(f)), 0
+    for block in column_blocks(counts, column, marks, kernels, smoothing):
+        inertia = block.inertia(f, marks)
+        for i in range(0, len(total), _ROWS):  # not all at once: a copy would be as large again
+            total[i : i + _ROWS] += block.gram[i : i + _ROWS] / inertia
+        diagonal += block.diagonal / inertia
+        n_kernels += 1
+    return total, diagonal, n_kernels
+
+
 def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
     if len(marks) == len(gram):
@@ -387,6 +419,84 @@ def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh((core + core.T) / 2)
     keep = values > 1e-10 * values[-1]
     return gram @ (vectors[:, keep] / np.sqrt(values[keep]))
+
+
+# -- factors ------------------------------------------------------------------------------------
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """The values of a column: what each has in common with others, and what it has of its own.
+
+    Inner products are ``common commonᵀ + diag(own)``, the model of factor analysis [Spearman 1904].
+    So a mismatch counts in full between any two values, however many there are, at a cost that is
+    linear in their number.
+
+    Attributes
+    ----------
+    common : ndarray of shape (values, directions)
+        Coordinates of the values.
+    own : ndarray of shape (values,)
+        Squared length of what a value shares with no other.
+    """
+
+    common: np.ndarray
+    own: np.ndarray
+
+    @classmethod
+    def of(
+        cls, gram: np.ndarray, diagonal: np.ndarray, identity: float, marks: np.ndarray
+    ) -> Factors:
+        """Return the factors of a kernel of all values against landmarks, and of the identity.
+
+        What the landmarks do not explain of a value is its own, as in FITC [Snelson and Ghahramani
+        2006]: the kernel of a value with itself is exact.
+        """
+        if len(marks) == len(gram) <= WIDEST + 1:
+            whole = gram.copy()
+            whole[marks, marks] += identity
+            return cls(factor(whole, marks), np.zeros(len(gram)))
+        if not gram.any():
+            return cls(np.zeros((len(gram), 0)), diagonal + identity)
+        common = factor(gram, marks)
+        own = np.maximum(diagonal - np.einsum("ij,ij->i", common, common), 0)
+        own[marks] = 0
+        return cls(common, own + identity)
+
+    def scaled(self, weight: float) -> Factors:
+        """Return factors whose squared distances are multiplied."""
+        return Factors(np.sqrt(weight) * self.common, weight * self.own)
+
+    def beside(self, rows: np.ndarray) -> Factors:
+        """Return factors with more coordinates that values share."""
+        return Factors(np.hstack([self.common, rows]), self.own)
+
+    def bounded(self, f: np.ndarray) -> Factors:
+        """Return factors of which a column's vectors take at most ``WIDEST`` coordinates.
+
+        Up to ``WIDEST + 1`` values all distances stay as they are. Beyond, the directions are kept
+        in which rows differ most; what is left of a value becomes its own.
+        """
+        if len(self.own) <= WIDEST + 1:
+            alone = np.diag(np.sqrt(self.own))[:, self.own > 0]
+            return Factors(np.hstack([self.common, alone]), np.zeros(len(self.own)))
+        if not self.common.shape[1]:
+            return self
+        share = f / max(f.sum(), 1e-300)
+        centre, width = share @ self.common, self.common.shape[1]
+        parts = [slice(i, i + _ROWS) for i in range(0, len(share), _ROWS)]
+        scatter = np.zeros((width, width))
+        for part in parts:  # with many values a copy of them all would be the largest array
+            some = self.common[part] - centre
+            scatter += (some * share[part, None]).T @ some
+        axes = fix_signs(np.linalg.eigh(scatter)[1][:, ::-1][:, :N_COMMON])
+        leading, own = np.zeros((len(share), N_COMMON)), self.own.copy()
+        for part in parts:
+            some = self.common[part] - centre
+            leading[part, : axes.shape[1]] = some @ axes
+            own[part] += ((some**2).sum(axis=1) - (leading[part] ** 2).sum(axis=1)).clip(0)
+        return Factors(leading, own)
 
 
 def named_weights(

@@ -21,7 +21,7 @@ import numpy as np
 from tabweave._compat import require
 from tabweave.datasets import classic
 from tabweave.datasets.dataset import Dataset
-from tabweave.io.text import csv_header, sql_path
+from tabweave.io.files import csv_header, sql_path
 
 SUFFIX = ".csv.gz"
 LABELS = ("class", "target")

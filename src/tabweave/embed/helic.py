@@ -29,7 +29,7 @@ from tabweave.base import ValueEmbedder, require_rows, seed_of
 from tabweave.blocks.value_tables import ValueTables, gram_factor
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
-from tabweave.counts.couplings import check_no_sets, named_weights
+from tabweave.counts.couplings import Factors, check_no_sets, named_weights
 from tabweave.embed.register import embedder
 from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
@@ -297,20 +297,21 @@ class Block:
         The weight to start from.
     stiffness : float
         How strongly a weight is pulled back: the block's mean distance over its fair share.
-    is_gram : bool
-        What ``rows`` are.
+    own : ndarray, optional
+        Of rows: what each value has of its own, see :class:`~tabweave.counts.couplings.Factors`.
     """
 
     name: str
     rows: np.ndarray
     start: float
     stiffness: float
-    is_gram: bool = True
+    own: np.ndarray | None = None
 
     def squared(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Eq. (6.11): the squared distances of pairs of values."""
-        if not self.is_gram:
-            return ((self.rows[first] - self.rows[second]) ** 2).sum(axis=1)
+        if self.own is not None:
+            shared = ((self.rows[first] - self.rows[second]) ** 2).sum(axis=1)
+            return shared + np.where(first == second, 0, self.own[first] + self.own[second])
         own = np.diagonal(self.rows)
         return np.maximum(own[first] + own[second] - 2 * self.rows[first, second], 0)
 
@@ -339,9 +340,8 @@ def column_blocks(
     mean = gini / sum(1 - own @ own for own in every)
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
     if len(landmark_ids) < len(f):
-        gram = _mean_gram(counts, column, kernels, landmark_ids) * mean
-        rows = couplings.factor(gram, landmark_ids)
-        return [Block("mean", rows, 1.0, mean, is_gram=False)]
+        factors = _mean_factors(counts, column, kernels, landmark_ids).scaled(mean)
+        return [Block("mean", factors.common, 1.0, mean, factors.own)]
     kept = list(_unit_blocks(counts, column, kernels, landmark_ids))
     n_kernels = Counter(block.space for block in kept)
     out: list[Block] = []
@@ -385,16 +385,21 @@ def _unit_blocks(
             )
 
 
-def _mean_gram(
+def _mean_factors(
     counts: Counts, column: int, kernels: dict[str, couplings.Kernel], landmark_ids: np.ndarray
-) -> np.ndarray:
-    """Return the balanced mean of a column's kernels, all values against the landmarks."""
-    sums: dict[str, np.ndarray] = {}
-    n_kernels: Counter[str] = Counter()
+) -> Factors:
+    """Return the balanced mean of a column's kernels, seen through landmarks."""
+    f = counts.frequencies[column]
+    sums: dict[str, list[Any]] = {}
     for block in _unit_blocks(counts, column, kernels, landmark_ids):
-        sums[block.space] = sums.get(block.space, 0) + block.gram
-        n_kernels[block.space] += 1
-    return np.sum([total / n_kernels[space] for space, total in sums.items()], axis=0) / len(sums)
+        total = sums.setdefault(block.space, [0.0, 0.0, 0])
+        sums[block.space] = [total[0] + block.gram, total[1] + block.diagonal, total[2] + 1]
+    sums.pop("identity", None)
+    spaces = len(sums) + 1
+    none = np.zeros((len(f), len(landmark_ids))), np.zeros(len(f))
+    gram, diagonal = (sum((t[i] / t[2] for t in sums.values()), none[i]) / spaces for i in (0, 1))
+    identity = 1 / (2 * (1 - f @ f)) / spaces  # rows at a mean squared distance of 1
+    return Factors.of(gram, diagonal, identity, landmark_ids).bounded(f)
 
 
 def distance_table(blocks: list[Block], first: np.ndarray, second: np.ndarray) -> np.ndarray:
@@ -403,12 +408,12 @@ def distance_table(blocks: list[Block], first: np.ndarray, second: np.ndarray) -
     return np.array(columns).reshape(len(blocks), len(first)).T
 
 
-def weighted_table(blocks: list[Block], weights: np.ndarray, n_values: int) -> np.ndarray:
+def weighted_table(blocks: list[Block], weights: np.ndarray, n_values: int) -> np.ndarray | Factors:
     """Eq. (6.18): rows of values whose squared distances are ``Σ ω_p d_p``, Eq. (6.13)."""
     if not blocks:
         return np.zeros((n_values, 0))
-    if not blocks[0].is_gram:
-        return np.sqrt(weights[0]) * blocks[0].rows
+    if blocks[0].own is not None:
+        return Factors(blocks[0].rows, blocks[0].own).scaled(float(weights[0]))
     gram = np.zeros((n_values, n_values))
     for block, weight in zip(blocks, weights, strict=True):
         gram += weight * block.rows

@@ -25,8 +25,7 @@ from tabweave.blocks.numbers import (
     Numbering,
     Standard,
     Transformed,
-    knots_of,
-    ladder,
+    column_parts,
     moments_of,
     ordered,
 )
@@ -41,6 +40,7 @@ from tabweave.embed.weave import (
     Curve,
     Weave,
     checked_weights,
+    curve_of,
     joined,
     principal,
     projected,
@@ -160,6 +160,7 @@ class MixedEmbedder(Embedder):
 
     # -- learning --------------------------------------------------------------------------
 
+    _rules = True
     categorical_: ValueEmbedder | None
     tables_: ValueTables | None
     numeric_: Standard | Curves | Transformed | None
@@ -186,17 +187,21 @@ class MixedEmbedder(Embedder):
             Classes, for the categorical embedders that use them.
         """
         self.__dict__.pop("counts_", None)
-        return self.partial_fit(X, y).learn()
+        return self._add(X, y, whole=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to what was seen so far; bins stay those of the first batch.
 
         Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
         """
+        return self._add(X, y)
+
+    def _add(self, X: Any, y: Any, *, whole: bool = False) -> Self:
         self._check()
         self._require_classes(y)
         first = "counts_" not in vars(self)
-        table = self._read(X, Schema.of(self.schema)) if first else self._read_fitted(X)
+        schema = Schema.of(self.schema)
+        table = self._read(X, schema, whole=whole) if first else self._read_fitted(X)
         require_rows(table)
         numbering = Numbering.of(table, int(self.n_bins)) if first else self._numbering
         expanded = numbering.expand(table)
@@ -267,8 +272,7 @@ class MixedEmbedder(Embedder):
             inertia = table_inertia(tables, self.counts_.select(valued))
             factor = self._factor("categorical", len(valued), inertia)
             own = np.sqrt([self._of_columns().get(name, 1.0) for name in valued])
-            scaled = [factor * w * rows for w, rows in zip(own, tables.tables, strict=True)]
-            self.tables_ = replace(tables, tables=scaled)
+            self.tables_ = tables.scaled(factor * own)
         if "numeric_" not in vars(self):  # else a transformer, which was fitted on rows
             self.numeric_ = self._of_counts(numbered) if numbered else None
         inertia = 0.0 if self.numeric_ is None else self.numeric_.inertia
@@ -321,11 +325,10 @@ class MixedEmbedder(Embedder):
         """Return the curves of the columns of numbers."""
         curves = []
         for name, weight in zip(numbered, self._number_weights(numbered), strict=True):
-            n, mean, variance = moments_of(self.counts_, name, self._numbering.levels)
-            knots = knots_of(self.counts_, name, self._numbering)
-            rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
-            curve = Curve(name, knots, rows, np.zeros(rows.shape[1])).with_gaps()
-            curves.append(curve.scaled(2 * weight))  # a ladder has an inertia of ½
+            parts = [part for part, column in self._parts().items() if column == name]
+            for part in parts:
+                curve = curve_of(self.counts_, part, self._numbering, self.counts_).with_gaps()
+                curves.append(curve.scaled(2 * weight / len(parts)))  # a curve has an inertia of ½
         return curves
 
     @property
@@ -348,16 +351,23 @@ class MixedEmbedder(Embedder):
         return float(np.sqrt(weight * n_columns / inertia)) if inertia > 0 else 1.0
 
     def _valued(self) -> list[str]:
-        return [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
+        return [c.name for c in self._own_columns() if c.kind in ("nominal", "set")]
 
     def _numbered(self) -> list[str]:
-        return [c.name for c in self.schema_.columns if c.kind in ("numeric", "ordinal")]
+        kinds = ("numeric", "ordinal", "datetime")
+        return [c.name for c in self._own_columns() if c.kind in kinds]
 
     def _coupled(self) -> list[str]:
         """Return the columns that the categorical embedder sees."""
         assert self.counts_.schema is not None
-        bins = self.n_bins > 1
-        return [c.name for c in self.counts_.schema.categorical] if bins else self._valued()
+        counted = [c.name for c in self.counts_.schema.categorical]
+        parts = self._parts()
+        own = [n for n in counted if n in parts or n.removesuffix(BINNED) in parts]
+        return own if self.n_bins > 1 else self._valued()
+
+    def _parts(self) -> dict[str, str]:
+        """Return what there is of each column, and whose it is."""
+        return column_parts(self._own_columns(), self.counts_)
 
     # -- numbers ---------------------------------------------------------------------------
 
@@ -387,7 +397,7 @@ class MixedEmbedder(Embedder):
 
     def _check_adds_up(self, schema: Schema, method: str) -> None:
         """Raise where numbers go through a transformer, which wants all rows at once."""
-        numbers = any(column.kind in ("numeric", "ordinal") for column in schema.columns)
+        numbers = any(column.kind not in ("nominal", "set") for column in schema.columns)
         if numbers and not (isinstance(self.numeric, str) and self.numeric != "coupled"):
             raise ValueError(
                 f"numeric={self.numeric!r} learns from all rows at once, so there is no {method}; "
@@ -457,5 +467,8 @@ def table_inertia(tables: ValueTables, counts: Counts) -> float:
     for a, table in enumerate(rows):
         share = counts.value_counts[counts.span(a)]
         share = share / share.sum()
+        if (own := tables.own.get(tables.names[a])) is not None:
+            table = table[:, : -own.width]
+            total += float(share @ own.squares[:-1] - own.squares[-1])
         total += float(share @ (table - share @ table) ** 2 @ np.ones(table.shape[1]))
     return total

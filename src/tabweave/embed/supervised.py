@@ -36,9 +36,10 @@ from tabweave.blocks.numbers import (
 from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
+from tabweave.counts.couplings import Factors
 from tabweave.counts.spectra import scatter
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import N_BINS, Curve, Weave, joined, mean_one, ties
+from tabweave.embed.weave import N_BINS, Weave, bare_curve, joined, mean_one, ties
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory, objects
 from tabweave.rows.table import Table, take_rows
@@ -46,6 +47,7 @@ from tabweave.search.scan import Derived
 
 FOLDS = 5
 _FLOOR = 0.01  # least tie of a column, of the largest
+_COUPLED = 0.99  # most that couplings count beside a mismatch, lest values of one company coincide
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _WIDEST = 1500  # coefficients up to which the penalty is chosen; beyond, it is 30
 _FREQUENT = 256  # values of a column that have a coefficient of their own
@@ -91,8 +93,9 @@ class SupervisedWeave(Derived, Weave):
     Notes
     -----
     Two values of column a differ by ``w_a (½ d_a(v, w) + ½ ‖p(y|v) - p(y|w)‖²)``, d_a the coupling
-    distance of :class:`~tabweave.Weave` (a mismatch where couplings are not trusted), p(y|v) with 5
-    pseudo-counts of the prior; both are scaled to the column's rate of mismatches ``1 - Σf²``.
+    distance of :class:`~tabweave.Weave` (a mismatch where couplings are not trusted, and of 1 %
+    everywhere, lest two values of one company coincide), p(y|v) with 5 pseudo-counts of the prior;
+    both are scaled to the column's rate of mismatches ``1 - Σf²``.
     Numbers are seen through the bins they fall in, straight between the means of two bins, both
     parts scaled to a mean of 1. The weights ``w_a`` are powers of bias-corrected symmetric
     uncertainty with the classes, at least 1 % of the largest. The discriminant is ridge regression
@@ -213,25 +216,27 @@ class SupervisedWeave(Derived, Weave):
         coupled = self._coupled()
         tied = class_ties(coupled, _pairs(coupled))
         weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
-        self.weights_ = self._by_column(coupled.names, mean_one(weights))
+        by_part = self._by_part(coupled.names, mean_one(weights))
+        self.weights_, self._part_weights = self._shared(by_part)
         self._plain, self.landmarks_ = self._known_couplings(coupled)
         taught = self._taught(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
         self.tables_, self.numbers_ = taught.tables, taught.numbers
         self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
 
-    def _known_couplings(self, coupled: Counts) -> tuple[dict[str, np.ndarray], dict[str, int]]:
+    def _known_couplings(self, coupled: Counts) -> tuple[dict[str, Factors], dict[str, int]]:
         """Return the couplings of each column's values, and the columns seen by landmarks.
 
         They know nothing of the target: members of the family that differ in weights share them.
         """
         if vars(self).get("_cache", (None,))[0] is not self.counts_:
             self.landmarks_: dict[str, int] = {}
-            trusted = self._by_column(coupled.names, ties(coupled)[1])
-            found = {
-                name: compacted(self._couplings(coupled, name, trusted[name]))
-                for name in self._valued()
-            }
+            trusted = self._by_part(coupled.names, ties(coupled, self._groups(coupled))[1])
+            spelling = self._spelling(coupled)
+            found = {}
+            for name in self._valued():
+                share = min(trusted[name], _COUPLED)
+                found[name] = plain(self._couplings(coupled, name, share, spelling.get(name)))
             self._cache = self.counts_, found, self.landmarks_
         return self._cache[1:]
 
@@ -242,8 +247,9 @@ class SupervisedWeave(Derived, Weave):
         found: Scales = {} if scales is None else scales
         smoothed = conditional_means(pairs, points, self.smoothing)
         features, curves, total = [], [], 0.0
-        for name in self.schema_.names:
-            weight = self.weights_[name]
+        weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
+        for name in self._parts():
+            weight = weights[name]
             span = coupled.span(bins_of(coupled, name))
             f = coupled.value_counts[span] / coupled.n
             own = smoothed[span]
@@ -252,9 +258,9 @@ class SupervisedWeave(Derived, Weave):
                 found[name] = (scale_to(own, f, size), 0.0)
             own = own * found[name][0]
             if name in self._plain:
-                rows = np.hstack([self._plain[name], own]) * np.sqrt(weight / 2)
-                features.append(rows)
-                total += mean_squared(rows, f)
+                factors = plain(self._plain[name]).beside(own).scaled(weight / 2)
+                features.append(factors)
+                total += mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
             else:
                 curve = self._curve(coupled, name, 1.0).beside(own, f @ own / f.sum())
                 curves.append(curve.scaled(weight / 2))
@@ -264,7 +270,9 @@ class SupervisedWeave(Derived, Weave):
             size = mean_squared_rows(coupled, linear)
             factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
             found[""] = (float(factor), penalty)
-        tables = ValueTables.from_features(features, coupled.select(self._valued()), compact=False)
+        own, spelling = coupled.select(self._valued()), self._spelling(coupled)
+        tables = ValueTables.from_features(features, own, compact=False, spelling=spelling)
+        tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
         return Taught(tables, numbers, *self._lines(coupled, found[""][0] * linear), found)
 
@@ -272,11 +280,12 @@ class SupervisedWeave(Derived, Weave):
         """Return a row for each value as tables and curves to be summed."""
         own = coupled.select(self._valued())
         rows = [linear[coupled.span(name)] for name in own.names]
-        summed = ValueTables.from_features(rows, own, combine="sum")
+        spelling = self._spelling(coupled)
+        summed = ValueTables.from_features(rows, own, combine="sum", spelling=spelling)
         curves = []
         for name in self._numbered():
             knots = knots_of(coupled, name, self._numbering)
-            bare = Curve(name, knots, np.zeros((len(knots.x), 0)), np.zeros(0))
+            bare = bare_curve(name, knots, np.zeros((len(knots.x), 0)), self._numbering)
             own = linear[coupled.span(bins_of(coupled, name))]
             curves.append(bare.beside(own, np.zeros(linear.shape[1])))
         return summed, joined(curves, self._numbering.levels)
@@ -521,6 +530,19 @@ def mean_squared(rows: np.ndarray, f: np.ndarray) -> float:
     share = f / max(f.sum(), 1e-300)
     centred = rows - share @ rows
     return 2 * float(share @ (centred**2).sum(axis=1))
+
+
+def mean_mismatch(own: np.ndarray, f: np.ndarray) -> float:
+    """Return what values have of their own between two rows, on average."""
+    share = f / max(f.sum(), 1e-300)
+    return 2 * float(share @ own - share**2 @ own)
+
+
+def plain(factors: Factors | np.ndarray) -> Factors:
+    """Return factors in as few coordinates as they need; files of before have rows."""
+    if not isinstance(factors, Factors):
+        return Factors(factors, np.zeros(len(factors)))
+    return factors if factors.own.any() else Factors(compacted(factors.common), factors.own)
 
 
 def scale_to(rows: np.ndarray, f: np.ndarray, size: float) -> float:

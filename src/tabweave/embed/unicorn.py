@@ -55,6 +55,9 @@ class UNICORN(Remembering, ValueEmbedder):
     decay : float, default=1.0
         What the counts of the past are multiplied by when a window comes. 1 keeps everything;
         0 is the static variant UNICORN-S, which learns from the last window only.
+    align : bool, default=True
+        Turn what is learned towards what was learned before, as :class:`~tabweave.Windowed` does:
+        vectors of one row from different windows can be compared, distances stay as they are.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
 
@@ -104,6 +107,7 @@ class UNICORN(Remembering, ValueEmbedder):
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "decay": [Interval(Real, 0, 1, closed="both")],
+        "align": ["boolean"],
         "kernels": [Mapping, None],
     }
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {
@@ -119,6 +123,7 @@ class UNICORN(Remembering, ValueEmbedder):
         *,
         kernels: Any = None,
         decay: float = 1.0,
+        align: bool = True,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
@@ -126,6 +131,7 @@ class UNICORN(Remembering, ValueEmbedder):
         self.n_clusters = n_clusters
         self.kernels = kernels
         self.decay = decay
+        self.align = align
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
 
     # -- windows ---------------------------------------------------------------------------
@@ -170,7 +176,8 @@ class UNICORN(Remembering, ValueEmbedder):
     def _advance(self, counts: Counts) -> None:
         """Go on to the counts after one more window."""
         self.drift_ = change(self.counts_, counts, self.decay)
-        self._hold(counts)
+        hold = self._hold_next if self.align else self._hold
+        hold(counts)
 
     def _note(self, n_rows: int) -> Self:
         entry = {

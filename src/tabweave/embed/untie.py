@@ -8,7 +8,7 @@ that does not depend on their number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -17,13 +17,15 @@ import numpy as np
 
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.blocks.value_tables import ValueTables, coded
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import corrected_uncertainty, information
+from tabweave.counts.couplings import Factors, corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, projected, responses
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import check_clusters, mean_one
+
+ANY_CLUSTERS = 8  # that weights bring out where nobody says how many
 
 
 @embedder("untie", "couplings, weights learned without labels", "Zhu 2019, ch. 7")
@@ -32,8 +34,10 @@ class UNTIE(ValueEmbedder):
 
     Parameters
     ----------
-    n_clusters : int, default=8
-        Number of clusters that the weights should bring out.
+    n_clusters : int or None, default=8
+        Number of clusters that the weights should bring out; rows are projected on the 2k
+        directions in which they differ most. ``None``, for classifiers and whoever else looks for
+        no clusters, gives the vectors of (7.23) unprojected, with weights that bring out 8.
     temperature : float, default=0.3
         How evenly a column's weight is shared by its kernels; large values give all the same.
     smoothing : float, default=5.0
@@ -81,7 +85,7 @@ class UNTIE(ValueEmbedder):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
-        "n_clusters": [Interval(Integral, 2, None, closed="left")],
+        "n_clusters": [Interval(Integral, 2, None, closed="left"), None],
         "temperature": [Interval(Real, 0, None, closed="neither")],
         "smoothing": [Interval(Real, 0, None, closed="left")],
         "kernels": [Mapping, None],
@@ -91,7 +95,7 @@ class UNTIE(ValueEmbedder):
 
     def __init__(
         self,
-        n_clusters: int = 8,
+        n_clusters: int | None = 8,
         *,
         temperature: float = 0.3,
         smoothing: float = 5.0,
@@ -118,8 +122,9 @@ class UNTIE(ValueEmbedder):
             if m.fixed is not None
         }
         share = column_weights(counts)
+        n_sought = ANY_CLUSTERS if self.n_clusters is None else self.n_clusters
         betas, self.objective_ = entropic(
-            counts, mixtures, share, self.n_clusters, self.temperature, self.max_iter
+            counts, mixtures, share, n_sought, self.temperature, self.max_iter
         )
         self.n_iter_ = len(self.objective_)
         weights = [w * beta for w, beta in zip(share, betas, strict=True)]
@@ -152,8 +157,7 @@ def mixture(
     landmark_ids = couplings.landmarks(counts, column, couplings.MAX_LANDMARKS)
     f = counts.frequencies[column]
     if len(landmark_ids) < len(f):
-        gram = mean_kernel(counts, column, landmark_ids, kernels, smoothing)
-        table = couplings.factor(gram, landmark_ids)
+        table = coded(mean_factors(counts, column, landmark_ids, kernels, smoothing), f)
         table = table - f @ table / f.sum()
         scale = np.sqrt(max(f @ (table**2).sum(axis=1), np.finfo(float).tiny))
         return Mixture(["mean"], np.zeros((1, 0, 0)), table / scale)
@@ -239,22 +243,25 @@ def woven(
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
     max_landmarks: int = couplings.MAX_LANDMARKS,
-) -> tuple[list[np.ndarray], dict[str, int]]:
-    """Return the weighted vectors of each column's values, and the columns seen by landmarks."""
+) -> tuple[list[Factors], dict[str, int]]:
+    """Return the weighted factors of each column's values, and the columns seen by landmarks."""
     tables, seen_through = [], {}
     for a, name in enumerate(counts.names):
         landmark_ids = couplings.landmarks(counts, a, max_landmarks)
         if len(landmark_ids) < counts.sizes[a]:
             seen_through[name] = len(landmark_ids)
-        gram = mean_kernel(counts, a, landmark_ids, kernels, smoothing)
-        tables.append(np.sqrt(weights[a]) * couplings.factor(gram, landmark_ids))
+        factors = mean_factors(counts, a, landmark_ids, kernels, smoothing)
+        tables.append(factors.scaled(weights[a]))
     return tables, seen_through
 
 
-def represented(counts: Counts, tables: list[np.ndarray], n_clusters: int | None) -> ValueTables:
+def represented(
+    counts: Counts, features: Sequence[np.ndarray | Factors], n_clusters: int | None
+) -> ValueTables:
     """Return the tables side by side, or on the 2k directions in which objects differ most."""
     if n_clusters is None:
-        return ValueTables.from_features(tables, counts)
+        return ValueTables.from_features(features, counts)
+    tables = [coded(own, f) for own, f in zip(features, counts.frequencies, strict=True)]
     axes = leading_axes(counts, tables, 2 * n_clusters)
     return ValueTables.from_features(projected(tables, axes), counts, combine="sum")
 
@@ -274,21 +281,24 @@ def kernels_of(
     yield from couplings.column_blocks(counts, column, landmark_ids, kernels, smoothing)
 
 
-def mean_kernel(
+def mean_factors(
     counts: Counts,
     column: int,
     landmark_ids: np.ndarray,
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
-) -> np.ndarray:
-    """Return the average of a column's kernels, each scaled to unit inertia."""
+) -> Factors:
+    """Return the factors of the average of a column's kernels, each scaled to unit inertia."""
     f = counts.frequencies[column]
-    total = np.zeros((len(f), len(landmark_ids)))
-    n_kernels = 0
-    for block in kernels_of(counts, column, landmark_ids, kernels, smoothing):
-        total += block.gram / block.inertia(f, landmark_ids)
-        n_kernels += 1
-    return total / max(n_kernels, 1)
+    total, diagonal, n_kernels = couplings.summed_kernels(
+        counts, column, landmark_ids, kernels, smoothing
+    )
+    identity = 0.0
+    if (mismatch := f.sum() - f @ f / max(f.sum(), 1e-300)) > couplings.NEGLIGIBLE:
+        n_kernels, identity = n_kernels + 1, 1 / mismatch
+    scale = 1 / max(n_kernels, 1)
+    found = Factors.of(total * scale, diagonal * scale, identity * scale, landmark_ids)
+    return found.bounded(f)
 
 
 def column_weights(counts: Counts) -> np.ndarray:

@@ -9,6 +9,7 @@ learning costs O(V³), not O(n).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -19,28 +20,32 @@ import numpy as np
 from tabweave._compat import Interval
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
+from tabweave.blocks.dates import CYCLES, cycle_of, ring
 from tabweave.blocks.numbers import (
     BINNED,
     Curves,
     Knots,
     Numbering,
     bins_of,
+    column_parts,
     knots_of,
     ladder,
     moments_of,
     ordered,
 )
-from tabweave.blocks.value_tables import ValueTables
+from tabweave.blocks.value_tables import ValueTables, coded
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
-from tabweave.counts.couplings import corrected_uncertainty, information
+from tabweave.counts.couplings import Factors, corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
+from tabweave.rows.spelling import MANY, Spelling, spelling_of
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
+_SPELLED = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
 
 
@@ -66,7 +71,8 @@ class Weave(ValueEmbedder):
         What the learned weight of a column is multiplied by; 0 leaves it out of distances, columns
         not named have 1.
     max_landmarks : int, default=512
-        Columns with more values are seen through this many of their most frequent ones.
+        The couplings of columns with more values are seen through this many of the most frequent
+        ones.
     n_bins : int, default=16
         Number of quantile bins through which a numeric column is coupled to the others, and by
         which its ranks are known; they stay those of the first rows.
@@ -101,6 +107,14 @@ class Weave(ValueEmbedder):
     numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
     else 1 (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
 
+    A column of more than 129 values takes 128 dimensions: 64 in which rows differ most, and 64 for
+    a code word of what each value has of its own. Distances, index and explanations are exact in
+    the latter; those of vectors are off by at most a quarter of it between any two of 4,096 values,
+    and by nothing between the 64 most frequent ones. If more than half of its values are strings
+    with letters, half of the mismatch is one of spelling, by character n-grams, and a string that
+    was not seen lies between those that are spelled like it (:class:`~tabweave.Column` has the
+    switch, :mod:`tabweave.rows.spelling` the formulas).
+
     Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
     report gives the figures of the other half, and what else was tried.
 
@@ -127,6 +141,7 @@ class Weave(ValueEmbedder):
     """
 
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"
+    _rules = True
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,), "kernels": (None,)}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
@@ -165,9 +180,9 @@ class Weave(ValueEmbedder):
 
     # -- counting: numbers also in bins ----------------------------------------------------
 
-    def _count_rows(self, X: Any, y: Any, sample_weight: Any) -> Counts:
+    def _count_rows(self, X: Any, y: Any, sample_weight: Any, *, whole: bool = False) -> Counts:
         self.__dict__.pop("_numbering", None)
-        return super()._count_rows(X, y, sample_weight)
+        return super()._count_rows(X, y, sample_weight, whole=whole)
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         return super()._count(self._expand(table, sample_weight), y, sample_weight)
@@ -191,7 +206,15 @@ class Weave(ValueEmbedder):
         if known.schema is not None:
             known = known.select(schema.names)
         name = y if isinstance(y, str) else None
-        counts = count_for(X, name, schema, known, numbers=self._numbers, expand=self._expand_rows)
+        counts = count_for(
+            X,
+            name,
+            schema,
+            known,
+            numbers=self._numbers,
+            expand=self._expand_rows,
+            rules="whole" if self._rules else None,
+        )
         if self._uses_classes:
             return counts
         return replace(counts, classes=None, class_pairs=None, class_n=None)
@@ -208,7 +231,9 @@ class Weave(ValueEmbedder):
         assert schema is not None
         numbers = [column.name for column in schema.numeric]
         bins = {n for n in schema.names if n.endswith(BINNED) and n.removesuffix(BINNED) in numbers}
-        kept = [column for column in schema.columns if column.name not in bins]
+        dated = {c.name for c in schema.columns if c.kind == "datetime"}
+        rings = {cycle.name(name) for name in dated for cycle in CYCLES}
+        kept = [column for column in schema.columns if column.name not in bins | rings]
         plain = {
             c.name: c.levels or ordered(counts.labels[counts.vocabulary.index(c.name)])
             for c in kept
@@ -238,34 +263,69 @@ class Weave(ValueEmbedder):
         """Every kind of column is read."""
 
     def _coupled(self) -> Counts:
-        """Return the counts of values and bins."""
+        """Return the counts of values and bins, and of the cycles that datetimes show."""
         assert self.counts_.schema is not None
-        return self.counts_.select([c.name for c in self.counts_.schema.categorical])
+        counted = [c.name for c in self.counts_.schema.categorical]
+        parts = self._parts()
+        return self.counts_.select([name for name in counted if self._part(name) in parts])
+
+    def _part(self, counted: str) -> str:
+        """Return the column, or part of one, that a counted column is of."""
+        return counted if counted in self.schema_.names else counted.removesuffix(BINNED)
+
+    def _parts(self) -> dict[str, str]:
+        """Return what is coupled of each column, and whose it is."""
+        return column_parts(self._own_columns(), self.counts_)
 
     def _valued(self) -> list[str]:
         """Return the columns whose values have tables."""
-        return [c.name for c in self.schema_.columns if c.kind in ("nominal", "set")]
+        own = self._own_columns()
+        return [c.name for c in own if c.kind in ("nominal", "set")]
 
     def _numbered(self) -> list[str]:
-        """Return the columns that lie on curves."""
+        """Return the columns, or parts of them, that lie on curves."""
         valued = set(self._valued())
-        return [name for name in self.schema_.names if name not in valued]
+        return [name for name in self._parts() if name not in valued]
 
-    def _by_column(self, counted: Sequence[str], weights: np.ndarray) -> dict[str, float]:
-        """Return the weight of each column, that of its bins for one of numbers."""
-        own = (n if n in self.schema_.names else n.removesuffix(BINNED) for n in counted)
-        return dict(zip(own, weights.tolist(), strict=True))
+    def _by_part(self, counted: Sequence[str], weights: np.ndarray) -> dict[str, float]:
+        """Return the weight of each column or part of one; that of its bins for one of numbers."""
+        return dict(zip(map(self._part, counted), weights.tolist(), strict=True))
+
+    def _shared(self, weights: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+        """Return the weight of each column, and of each part: its share of the column.
+
+        They are 1 in the mean, but for the factors that were asked for.
+        """
+        parts = self._parts()
+        sizes = Counter(parts.values())
+        asked = checked_weights(self.weights, self.schema_.given)
+        shares = {part: weights[part] / sizes[column] for part, column in parts.items()}
+        factor = 1.0 if len(parts) == len(sizes) else len(sizes) / max(sum(shares.values()), 1e-300)
+        columns = dict.fromkeys(sizes, 0.0)
+        for part, column in parts.items():
+            shares[part] *= factor * asked.get(column, 1.0)
+            columns[column] += shares[part]
+        return columns, shares
 
     # -- learning --------------------------------------------------------------------------
 
     def _learn_all(self) -> None:
         check_clusters(self.n_clusters, self.counts_)
         coupled = self._coupled()
-        tied, trusted = ties(coupled)
-        self.weights_ = self._by_column(coupled.names, tie_weights(tied, trusted))
-        for name, factor in checked_weights(self.weights, self.schema_.names).items():
+        tied, trusted = ties(coupled, self._groups(coupled))
+        by_part = self._by_part(coupled.names, tie_weights(tied, trusted))
+        self.weights_, weights = (dict(own) for own in self._shared(by_part))
+        given = checked_weights(self.weights, self.schema_.names)
+        for part, column in self._parts().items():
+            weights[part] *= given.get(column, 1.0)
+        for name, factor in given.items():
             self.weights_[name] *= factor
-        self._weave(coupled, self.weights_, self._by_column(coupled.names, trusted))
+        self._weave(coupled, weights, self._by_part(coupled.names, trusted))
+
+    def _groups(self, coupled: Counts) -> list[str]:
+        """Return whose part each counted column is: those of one column are no news to another."""
+        parts = self._parts()
+        return [parts[part] for part in self._by_part(coupled.names, coupled.sizes)]
 
     def _weave(
         self, coupled: Counts, weights: Mapping[str, float], trusted: Mapping[str, float]
@@ -273,20 +333,26 @@ class Weave(ValueEmbedder):
         """Learn the tables of values and the curves of numbers."""
         valued = self._valued()
         self.landmarks_: dict[str, int] = {}
+        spelling = self._spelling(coupled)
         features = []
         for name in valued:
-            rows = self._couplings(coupled, name, trusted[name] / 2)
-            features.append(np.sqrt(weights[name]) * rows)
+            factors = self._couplings(coupled, name, trusted[name] / 2, spelling.get(name))
+            features.append(factors.scaled(weights[name]))
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
         if self.n_clusters is None and self.n_components is None:
-            self.tables_ = ValueTables.from_features(features, own)
+            self.tables_ = ValueTables.from_features(features, own, spelling=spelling)
             self.numbers_ = joined(curves, self._numbering.levels)
             return
-        tables = dict(zip(valued, features, strict=True))
+        tables = {
+            name: coded(factors, coupled.value_counts[coupled.span(name)])
+            for name, factors in zip(valued, features, strict=True)
+        }
         self.tables_, self.numbers_ = projected(
             coupled, tables, curves, self._numbering.levels, self._axes
         )
+        spelled = replace(self.tables_, spelling=spelling)
+        self.tables_ = spelled.with_unknown_elements(own)
 
     def _axes(self, coupled: Counts, tables: list[np.ndarray]) -> np.ndarray:
         """Return the directions that vectors are projected on."""
@@ -294,24 +360,42 @@ class Weave(ValueEmbedder):
             return principal(coupled, tables, int(self.n_components))
         return leading_axes(coupled, tables, 2 * int(self.n_clusters))  # type: ignore[arg-type]
 
-    def _couplings(self, coupled: Counts, name: str, share: float) -> np.ndarray:
-        """Return the vectors of a column's values: a share of couplings, the rest mismatch."""
+    def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
+        """Return how the values of columns of many strings are spelled."""
+        found: dict[str, Spelling] = {}
+        for name in self._valued():
+            labels, asked = coupled.labels[coupled.vocabulary.index(name)], self.schema_[name]
+            if asked.spelling is not None or len(labels) > MANY:
+                spelling = spelling_of(labels, asked.spelling)
+                found |= {} if spelling is None else {name: spelling}
+        return found
+
+    def _couplings(
+        self, coupled: Counts, name: str, share: float, spelling: Spelling | None
+    ) -> Factors:
+        """Return the factors of a column's values: a share of couplings, the rest mismatch.
+
+        Half of the mismatch is one of spelling, where a column has one.
+        """
         a = coupled.vocabulary.index(name)
+        f = coupled.frequencies[a]
         marks = couplings.landmarks(coupled, a, self.max_landmarks)
         if len(marks) < coupled.sizes[a]:
             self.landmarks_[name] = len(marks)
         kernels = couplings.chosen_kernels(self._kernels)
-        gram = np.zeros((coupled.sizes[a], len(marks)))
+        gram, diagonal = np.zeros((coupled.sizes[a], len(marks))), np.zeros(coupled.sizes[a])
+        spelled = None
+        if spelling is not None:
+            spelled = np.sqrt((1 - share) * _SPELLED) * spelled_rows(spelling, f)
+        identity = (1 - share) / 2 * (1 if spelled is None else 1 - _SPELLED)
         if share > 0:
-            gram = share * coupling_gram(coupled, a, marks, kernels, self._smoothing)
-        gram[marks, np.arange(len(marks))] += (1 - share) / 2
-        return couplings.factor(gram, marks)
+            gram, diagonal, mismatch = coupling_gram(coupled, a, marks, kernels, self._smoothing)
+            gram, diagonal, identity = share * gram, share * diagonal, identity + share * mismatch
+        factors = Factors.of(gram, diagonal, identity, marks).bounded(f)
+        return factors if spelled is None else factors.beside(spelled).bounded(f)
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
-        knots = knots_of(coupled, name, self._numbering)
-        n, mean, variance = moments_of(self.counts_, name, self._numbering.levels)
-        rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
-        return Curve(name, knots, rows, np.zeros(rows.shape[1])).with_gaps().scaled(weight)
+        return curve_of(coupled, name, self._numbering, self.counts_).with_gaps().scaled(weight)
 
     @property
     def blocks_(self) -> Block:
@@ -369,8 +453,10 @@ def nominal(schema: Schema) -> Schema:
     return replace(schema, columns=tuple(columns))
 
 
-def ties(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:
     """Return ``s_a = Σ_b SU⁺_ab``, how far columns depend on others, and the trust in that.
+
+    Columns of one of the ``groups`` are parts of the same, and not compared.
 
     Of independent columns, ``2n Σ_b MI_ab`` is near ``Σ_b (V_a - 1)(V_b - 1)``, with twice that as
     its variance. Trust is 0 up to two standard deviations above it, and 1 from four on: where
@@ -378,10 +464,12 @@ def ties(counts: Counts) -> tuple[np.ndarray, np.ndarray]:
     probabilities differ by chance alone, and a mismatch is all there is to know.
     """
     mutual, marginal, _ = information(counts)
+    _, group = np.unique(groups or counts.names, return_inverse=True)
+    own = group[:, None] == group
+    mutual[own] = 0
     tied = corrected_uncertainty(counts, mutual, marginal).sum(axis=1)
     freedom = np.outer(*[np.maximum(counts.sizes - 1, 0)] * 2).astype(float)
-    np.fill_diagonal(freedom, 0)
-    np.fill_diagonal(mutual, 0)
+    freedom[own] = 0
     expected = freedom.sum(axis=1)
     above = 2 * counts.n * mutual.sum(axis=1) - expected
     return tied, np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
@@ -398,21 +486,25 @@ def coupling_gram(
     marks: np.ndarray,
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
-) -> np.ndarray:
-    """Return the mean kernel of a column, its mean squared distance the rate of mismatches.
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return the mean kernel of a column, its diagonal, and how far a mismatch counts besides.
 
-    Without a kernel that tells values apart, as in a full grid of all combinations, a mismatch is
-    all that is known.
+    Its mean squared distance is the rate of mismatches. Without a kernel that tells values apart,
+    as in a full grid of all combinations, a mismatch is all that is known.
     """
     f = counts.frequencies[column]
     share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
-    total, n_kernels = np.zeros((len(f), len(marks))), 0
-    for block in couplings.column_blocks(counts, column, marks, kernels, smoothing):
-        total += block.gram / block.inertia(f, marks)
-        n_kernels += 1
-    if not n_kernels:
-        return couplings.identity_block(len(f), marks).gram / 2
-    return total * ((1 - share @ share) / 2 / n_kernels)
+    total, diagonal, n_kernels = couplings.summed_kernels(counts, column, marks, kernels, smoothing)
+    scale = (1 - share @ share) / 2 / max(n_kernels, 1)
+    return total * scale, diagonal * scale, 0.0 if n_kernels else 0.5
+
+
+def spelled_rows(spelling: Spelling, f: np.ndarray) -> np.ndarray:
+    """Return the values of a column by spelling, at the mean squared distance of mismatches."""
+    rows, share = spelling.sketch(), f / max(f.sum(), 1e-300)
+    centre = share @ rows
+    distance = 2 * float(share @ (rows**2).sum(axis=1) - centre @ centre)
+    return rows * np.sqrt((1 - share @ share) / distance) if distance > 1e-12 else 0 * rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,6 +515,8 @@ class Curve:
     knots: Knots
     rows: np.ndarray
     missing: np.ndarray
+    column: str = ""  # whose part it is, if it is one of datetimes
+    cycle: float = 0.0  # after how many seconds the curve is closed
 
     def with_gaps(self) -> Curve:
         """Return curves with an axis for missing numbers, if there were any.
@@ -468,13 +562,33 @@ class Curve:
         return int(self.rows.shape[1])
 
 
+def bare_curve(name: str, knots: Knots, rows: np.ndarray, numbering: Numbering) -> Curve:
+    """Return curves of a column, or of a cycle of one; missing numbers lie at 0."""
+    column, seconds = name, 0.0
+    if name in numbering.cycles:
+        column, cycle = cycle_of(name)
+        seconds = cycle.seconds
+    return Curve(name, knots, rows, np.zeros(rows.shape[1]), column, seconds)
+
+
+def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -> Curve:
+    """Return the curves of numbers, ranks or a cycle: two rows are 1 apart, squared, on average."""
+    knots = knots_of(coupled, name, numbering)
+    if name in numbering.cycles:
+        return bare_curve(name, knots, ring(knots, cycle_of(name)[1]), numbering)
+    n, mean, variance = moments_of(counts, name, numbering.levels)
+    rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
+    return bare_curve(name, knots, rows, numbering)
+
+
 def joined(curves: Sequence[Curve], levels: Mapping[str, tuple[Label, ...]]) -> Curves | None:
     """Return the curves of all columns as one block; None if there are none."""
     if not curves:
         return None
     kept = [two_knots(curve) for curve in curves]
     return Curves(
-        names=[curve.name for curve in curves],
+        names=[curve.column or curve.name for curve in curves],
+        cycles=[curve.cycle for curve in curves],
         knots=[x for x, _ in kept],
         rows=[np.ascontiguousarray(rows) for _, rows in kept],
         missing=[curve.missing for curve in curves],

@@ -18,11 +18,11 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
-from tabweave.base import Estimator, ValueEmbedder, remember_names
+from tabweave.base import Estimator, ValueEmbedder, exclusive, remember_names
 from tabweave.counts.counts import Counts, append
 from tabweave.embed.register import embedder
 from tabweave.io.archive import read
-from tabweave.io.atomic import remove_leftovers
+from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
 from tabweave.rows.table import Schema, Table
@@ -35,6 +35,7 @@ class Resumable(Storable):
     held counts and no tables.
     """
 
+    @exclusive
     def save(self, path: str | PathLike[str]) -> None:
         """Write a checkpoint, whole or not at all; :meth:`resume` or :func:`tabweave.load` read it.
 
@@ -46,6 +47,7 @@ class Resumable(Storable):
         remove_leftovers(path)  # of a process that was killed: a stream has one writer
         super().save(path)
 
+    @exclusive
     def resume(self, path: str | PathLike[str]) -> Self:
         """Go on from a checkpoint of the same parameters; the numbers are the same to the bit."""
         header, arrays = read(path, KIND, "stream")
@@ -100,6 +102,9 @@ class Windowed(Remembering, TransformerMixin, Estimator):
     refresh : int, default=1
         Learn anew after every so many windows; :meth:`transform` uses what was learned last.
         Counting goes on all the time.
+    align : bool, default=True
+        Turn what is learned towards what was learned before, so that vectors of one row from
+        different windows can be compared. Distances stay as they are.
 
     Attributes
     ----------
@@ -113,6 +118,13 @@ class Windowed(Remembering, TransformerMixin, Estimator):
 
     Notes
     -----
+    Axes are arbitrary up to a rotation, and a rotation is what two windows would differ by most.
+    With ``align``, each column's values (of projected rows all columns together) are turned by
+    orthogonal Procrustes to where the values that both windows know were before, weighted by their
+    counts. A column keeps its dimensions, filled with zeros where fewer are needed, and gets more
+    as values come: compare by the names of :meth:`get_feature_names_out`, or take an embedder with
+    ``n_components``, whose number of dimensions is fixed. What still moves was learned anew.
+
     A window may have new values and missing ones. One without rows changes nothing but the
     position. One with other columns is an error that names the column, and the model stays as it
     was.
@@ -135,6 +147,7 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         "decay": [Interval(Real, 0, 1, closed="both")],
         "window": [Interval(Integral, 1, None, closed="left"), None],
         "refresh": [Interval(Integral, 1, None, closed="left")],
+        "align": ["boolean"],
     }
     embedder_: ValueEmbedder
 
@@ -145,11 +158,13 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         decay: float = 1.0,
         window: int | None = None,
         refresh: int = 1,
+        align: bool = True,
     ) -> None:
         self.embedder = embedder
         self.decay = decay
         self.window = window
         self.refresh = refresh
+        self.align = align
 
     # -- learning --------------------------------------------------------------------------
 
@@ -169,7 +184,8 @@ class Windowed(Remembering, TransformerMixin, Estimator):
         counted, y = self.embedder_._expand_rows(table, y) if table.n_rows else (table, y)
         memory = self._memory.add(counted, y, sample_weight, decay=self.decay, window=self.window)
         if memory.n_windows % self.refresh == 0 and memory.total is not self.embedder_.counts_:
-            self.embedder_._hold(memory.total)
+            hold = self.embedder_._hold_next if self.align else self.embedder_._hold
+            hold(memory.total)
         self._memory = memory
         return self
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 
 from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
-from tabweave.engines.progress import ProgressCallback
+from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
 from tabweave.engines.pushdown import count_there
-from tabweave.engines.sizes import Estimate, check_counts_fit, estimated
 from tabweave.engines.source import Source, family
 from tabweave.rows.frames import columns_of, objects
+from tabweave.rows.kinds import Rules
 from tabweave.rows.table import Codes, Column, Schema, Sets, Table, joined_column
 from tabweave.rows.vocabulary import Label, Rule, fold, identity
 
@@ -91,7 +92,7 @@ def count(
     Raises
     ------
     MemoryError
-        If the counts would not fit; see :func:`tabweave.engines.sizes`.
+        If the counts would not fit; see :func:`tabweave.engines.estimate`.
 
     Notes
     -----
@@ -126,7 +127,7 @@ def count(
     if max_values is not None:
         limits = limits_of(max_values, reading.columns or names)
         rules = _rules(opened, reading, names, limits, other, progress)
-        reading = replace(reading, rules=rules)
+        reading = replace(reading, buckets=rules)
     return opened.run(CountRows(reading, opened.n_rows), names, progress, "counting")
 
 
@@ -138,20 +139,28 @@ def count_for(
     *,
     numbers: str = "nominal",
     expand: Expand | None = None,
+    rules: Rules | None = None,
 ) -> Counts:
     """Count a source as an embedder reads it; buckets are those of fit.
+
+    ``rules`` are those of :meth:`tabweave.Table.of`; what they say of the first rows holds for all.
 
     ``expand`` turns rows and classes into those that are counted. It sees the first rows first, in
     this process: what it learns from them holds for all.
     """
     opened, _ = open_fitted(source, fitted, [y] if y else [])
     columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
-    reading, names = reading_of(opened, columns, y, schema, numbers)
-    reading = replace(reading, rules=fitted.vocabulary.buckets)
+    reading, names = reading_of(opened, columns, y, schema, numbers, rules)
+    reading = replace(reading, buckets=fitted.vocabulary.buckets)
     if expand is not None:
-        for batch in opened.batches(names) if opened.repeats else ():
-            expand(*reading.table(batch))
-            break
+        first = list(islice(opened.batches(names), 2)) if opened.repeats else []
+        if rules is not None and len(first) != 1:
+            reading = replace(reading, rules="first")  # more rows follow
+        for batch in first[:1]:
+            table, classes = reading.table(batch)
+            if rules is not None:
+                reading = replace(reading, schema=table.schema)
+            expand(table, classes)
         reading = replace(reading, expand=expand)
     counts = opened.run(CountRows(reading, opened.n_rows), names)
     if counts.schema is None:
@@ -209,8 +218,9 @@ class Reading:
     columns: tuple[str, ...] | None = None
     y: str | None = None
     classes: Any = None
-    rules: Mapping[str, Any] = field(default_factory=dict)
+    buckets: Mapping[str, Any] = field(default_factory=dict)
     expand: Expand | None = None
+    rules: Rules | None = None
 
     def table(self, batch: Any, schema: Schema | None = None) -> tuple[Table, Any]:
         """Return the rows of a batch, and their classes."""
@@ -221,12 +231,18 @@ class Reading:
             by_name = dict(zip(names, cells, strict=True))
             y = self.classes if self.y is None else by_name[self.y]
             batch = {name: by_name[name] for name in self.columns}
-        table = Table.of(batch, schema or self.schema, numbers=self.numbers)  # type: ignore[arg-type]
-        return fold(table, self.rules), y
+        schema = schema or self.schema
+        table = Table.of(batch, schema, numbers=self.numbers, rules=self.rules)  # type: ignore[arg-type]
+        return fold(table, self.buckets), y
 
 
 def reading_of(
-    source: Source, columns: Any, y: Any, schema: Any, numbers: str
+    source: Source,
+    columns: Any,
+    y: Any,
+    schema: Any,
+    numbers: str,
+    rules: Rules | None = None,
 ) -> tuple[Reading, list[str]]:
     """Return how batches are to be read, and which columns they need."""
     name = y if isinstance(y, str) else None
@@ -239,9 +255,12 @@ def reading_of(
     if not wanted:
         raise ValueError(f"{source.name}: there is no column left to count beside y")
     whole = name is None and names == list(source.types)
-    completed = _completed(schema, source.types, wanted, numbers)
+    # Rules read the first rows themselves, whose types are those of all.
+    given = Schema.of(schema)
+    completed = _completed(given, source.types, wanted, numbers) if rules is None else given
     classes = None if name is not None else y
-    return Reading(completed, numbers, None if whole else tuple(wanted), name, classes), names
+    chosen = None if whole else tuple(wanted)
+    return Reading(completed, numbers, chosen, name, classes, rules=rules), names
 
 
 def _completed(schema: Any, types: Mapping[str, str], names: list[str], numbers: str) -> Schema:

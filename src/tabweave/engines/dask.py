@@ -56,8 +56,10 @@ def transformed(embedder: Any, frame: Any, keep: Sequence[str]) -> Any:
 def _vectors(part: Any, embedder: Any, keep: list[str], names: list[str]) -> Any:
     import pandas
 
-    fitted = getattr(embedder, "feature_names_in_", None)
-    rows = part.drop(columns=keep) if fitted is None else part[list(fitted)]
+    from tabweave.engines.transform import fitted_names
+
+    fitted = fitted_names(embedder)
+    rows = part.drop(columns=keep) if fitted is None else part[fitted]
     vectors = embedder.transform(rows)
     frame = pandas.DataFrame(vectors, columns=names, index=part.index)
     return pandas.concat([part[keep], frame], axis=1)

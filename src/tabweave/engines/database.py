@@ -16,7 +16,7 @@ from tabweave._compat import require
 from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
 from tabweave.engines.pushdown import DIALECTS, Place
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, n_rows_of
-from tabweave.io.text import sql_name
+from tabweave.io.files import sql_name
 
 _DRIVERS = {
     "sqlite": "adbc_driver_sqlite.dbapi",

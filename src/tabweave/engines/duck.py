@@ -2,11 +2,15 @@
 
 A CSV file starts with its names. Its columns are whole numbers, numbers or text as *all* of its
 cells allow, unless they are given a type: nothing else is guessed, so a date stays the text it is,
-and yes and no stay words.
+and yes and no stay words. Cells that only DuckDB takes for numbers (``0x1F``, ``0b1``, a blank
+before some), and whole numbers that a float would round, leave a column text: two cells that differ
+are never one label. In JSON text is text, numbers are numbers, as in memory.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -15,10 +19,14 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.engines.pushdown import NAME, Place
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, has_arrow
-from tabweave.io.text import csv_header, sql_name, sql_path, sql_text
+from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
+_NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
+_ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
+# Types that DuckDB sees in the text of JSON, which has none of them.
+_TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
 
 
 class CsvSource(Source):
@@ -50,7 +58,30 @@ class CsvSource(Source):
             plain = cls(path, connection, layout, dict.fromkeys(names, "VARCHAR"))
             connection.cursor().execute(f"SELECT count(*) FROM {plain._table()}").fetchall()
             raise
-        return cls(path, connection, layout, dict(zip(names, found.values(), strict=True)))
+        source = cls(path, connection, layout, dict(zip(names, found.values(), strict=True)))
+        return source.retyped(dict.fromkeys(source._not_numbers(), "VARCHAR"))
+
+    def _not_numbers(self) -> list[str]:
+        """Return the columns of numbers that have a cell which is none, or which would change.
+
+        Blanks around cells are no matter where all of them have some.
+        """
+        numeric = [name for name, kind in self.types.items() if kind != "VARCHAR"]
+        if not numeric:
+            return []
+        plain = self.retyped(dict.fromkeys(numeric, "VARCHAR"))._table()
+        checks = []
+        for name in numeric:
+            cell, bare = sql_name(name), f"trim({sql_name(name)})"
+            blank = f"count(*) FILTER ({cell} <> {bare}) IN (0, count({cell}))"
+            number = f"CAST(CAST({bare} AS BIGINT) AS VARCHAR) = {bare}"
+            if self.types[name] == "DOUBLE":
+                number = f"regexp_full_match({bare}, {sql_text(_NUMBER)})"
+                number += f" AND NOT regexp_full_match({bare}, {sql_text(_ROUNDED)})"
+            checks.append(f"{blank} AND coalesce(bool_and({number}), true)")
+        query = f"SELECT {', '.join(checks)} FROM {plain}"
+        kept = self.connection.cursor().execute(query).fetchone()
+        return [name for name, good in zip(numeric, kept, strict=True) if not good]
 
     def retyped(self, types: Mapping[str, str]) -> CsvSource:
         """Return the same file, some of its columns read as another type."""
@@ -67,6 +98,76 @@ class CsvSource(Source):
     def _table(self) -> str:
         columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())
         return f"read_csv({self.layout}, auto_detect=false, columns={{{columns}}})"
+
+
+class JsonSource(Source):
+    """A JSON file: text is text, and cells of several types stay what they are."""
+
+    is_text = True
+
+    def __init__(self, path: Path, connection: Any, types: Mapping[str, str]) -> None:
+        super().__init__(str(path), types)
+        self.paths = (path,)
+        self.connection = connection
+
+    @classmethod
+    def open(cls, path: Path) -> JsonSource:
+        """Open a file; this reads all of it, to see what its cells are."""
+        connection = connect()
+        guess = f"read_json({sql_path(path)}, sample_size=-1, hive_partitioning=false)"
+        found = describe(connection, f"SELECT * FROM {guess}")
+        names = _distinct_names(path, list(found))
+        kinds = {n: _json_type(kind) for n, kind in zip(names, found.values(), strict=True)}
+        source = cls(path, connection, kinds)
+        return source.retyped(dict.fromkeys(source._rounded(), "JSON"))
+
+    def _rounded(self) -> list[str]:
+        """Return the columns with whole numbers that a float would round."""
+        floats = [name for name, kind in self.types.items() if kind.startswith(("DOUBLE", "HUGE"))]
+        if not floats:
+            return []
+        raw = self.retyped(dict.fromkeys(floats, "JSON"))._table()
+        longer = sql_text(rf"(^|[\[,]){_ROUNDED}($|[\],])")
+        checks = [f"regexp_matches(CAST({sql_name(name)} AS VARCHAR), {longer})" for name in floats]
+        query = f"SELECT {', '.join(f'bool_or({check})' for check in checks)} FROM {raw}"
+        found = self.connection.cursor().execute(query).fetchone()
+        return [name for name, rounded in zip(floats, found, strict=True) if rounded]
+
+    def retyped(self, types: Mapping[str, str]) -> JsonSource:
+        """Return the same file, some of its columns read as another type."""
+        return JsonSource(self.paths[0], self.connection, _replaced(self.types, types))
+
+    def _table(self) -> str:
+        columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())
+        path = sql_path(self.paths[0])
+        return f"read_json({path}, columns={{{columns}}}, hive_partitioning=false)"
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        raw = [name for name in columns if self.types[name] == "JSON"]
+        query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
+        for batch in own_batches(self.connection, query, batch_rows):
+            yield _decoded(batch, columns, raw) if raw else batch
+
+    def collect(self, columns: Sequence[str]) -> Any:
+        """Return all rows: a mapping where cells of a column are of several types."""
+        if "JSON" not in (self.types[name] for name in columns):
+            return super().collect(columns)
+        parts = list(self.batches(columns))
+        return {name: [cell for part in parts for cell in part[name]] for name in columns}
+
+
+def _json_type(kind: str) -> str:
+    """Return the type to read a column of JSON as, from the one that DuckDB takes it for."""
+    return "JSON" if "JSON" in kind else _TEXT_IN_JSON.sub("VARCHAR", kind)
+
+
+def _decoded(batch: Any, columns: Sequence[str], raw: Sequence[str]) -> dict[str, list[Any]]:
+    """Return a batch as lists, the text of some columns decoded, each text once."""
+    cells = {n: c if isinstance(c := batch[n], list) else c.to_pylist() for n in columns}
+    for name in raw:
+        values = {text: None if text is None else json.loads(text) for text in set(cells[name])}
+        cells[name] = [values[text] for text in cells[name]]
+    return cells
 
 
 class DuckSource(Source):

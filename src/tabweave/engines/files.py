@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from tabweave._compat import require
-from tabweave.engines.duck import CsvSource, DuckSource
-from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of
+from tabweave.engines.duck import CsvSource, DuckSource, JsonSource
+from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of, with_fields
 from tabweave.rows.table import Table
 
 _FORMATS = {
@@ -43,9 +43,10 @@ def open_files(
     names of the folders of a partitioned one (``year=2013``) are columns, too.
     """
     paths = expand(source)
+    opened = (with_fields(open_file(path, engine)) for path in paths)
     files = [
-        PartitionSource(open_file(path, engine), keys) if keys else open_file(path, engine)
-        for path, keys in zip(paths, _partitions(paths, source), strict=True)
+        PartitionSource(file, keys) if keys else file
+        for file, keys in zip(opened, _partitions(paths, source), strict=True)
     ]
     if types:
         files = [file.retyped(types) for file in files]
@@ -66,9 +67,7 @@ def open_file(path: Path, engine: str = "auto") -> Source:
         if kind == "csv":
             return CsvSource.open(path)
         if kind == "json":
-            return DuckSource.of_file(
-                path, "read_json({}, sample_size=-1, hive_partitioning=false)", is_text=True
-            )
+            return JsonSource.open(path)
         if kind == "arrow":
             return IpcSource(path)
         if engine != "duckdb" and has_arrow():

@@ -10,7 +10,7 @@ from tabweave._compat import require
 from tabweave.engines.duck import relation_batches
 from tabweave.engines.pushdown import NAME, Place
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
-from tabweave.io.text import sql_name
+from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
 
 _PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
@@ -59,7 +59,9 @@ class LazySource(Source):
     """A polars lazy frame, collected in batches."""
 
     def __init__(self, frame: Any) -> None:
-        super().__init__("polars lazy frame", dict.fromkeys(frame.collect_schema().names(), ""))
+        found = frame.collect_schema().items()
+        nested = {name: "struct" * str(kind).startswith("Struct") for name, kind in found}
+        super().__init__("polars lazy frame", nested)
         self.frame = frame
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:

@@ -20,7 +20,7 @@ from tabweave.engines.frames import (
     library_of,
     speaks_arrow,
 )
-from tabweave.engines.source import BATCH_ROWS, Source, declared_types, family
+from tabweave.engines.source import BATCH_ROWS, Source, declared_types, family, with_fields
 from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.vocabulary import Bucket
 
@@ -94,7 +94,7 @@ def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
     if kind == "files":
         engine = "duckdb" if engine == "pushdown" else engine
         return open_files(X, types, None if columns is None else list(columns), engine)
-    source = X if kind == "source" else _opened(X, kind)
+    source = X if kind == "source" else with_fields(_opened(X, kind))
     if kind in ("dask", "spark") and engine == "memory":
         source = FrameSource(source.collect(list(source.types)))
     return source.retyped(types) if types else source

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from tabweave.counts.counting import canonical, check_wide, group_columns
 from tabweave.counts.counts import DIGITS, Counts, add_up
-from tabweave.io.text import sql_name
+from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
 from tabweave.rows.table import Codes, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label, Vocabulary, bucket, identity

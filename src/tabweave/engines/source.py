@@ -17,6 +17,7 @@ from threading import Event, Thread
 from typing import Any
 
 from tabweave.engines.progress import ProgressCallback, progress_reporter
+from tabweave.rows.frames import columns_of
 
 BATCH_ROWS = 1 << 19
 _LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "polars", "adbc_driver_manager", "sqlite3"}
@@ -153,6 +154,51 @@ class Source:
                     f"{', '.join(map(repr, self.types))}"
                 )
         return names
+
+
+class RecordSource(Source):
+    """A source some of whose columns hold records, which become columns ``record.field``.
+
+    Parameters
+    ----------
+    source : Source
+        The source; its first row says which fields there are.
+    """
+
+    def __init__(self, source: Source) -> None:
+        first = next(source.batches(list(source.types), 1), None)
+        names = list(source.types) if first is None else columns_of(first)[0] or []
+        super().__init__(source.name, {n: source.types.get(n, "") for n in names}, source.n_rows)
+        self.source = source
+        for name in ("repeats", "shared", "in_memory", "is_text", "guessed", "paths"):
+            setattr(self, name, getattr(source, name))
+
+    def retyped(self, types: Mapping[str, str]) -> RecordSource:
+        """Return the same source, some of its columns read as another type; fields are typed."""
+        plain = {name: kind for name, kind in types.items() if name in self.source.types}
+        return RecordSource(self.source.retyped(plain)) if plain else self
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        known = self.source.types
+        owners = (next(n for n in known if f"{name}.".startswith(f"{n}.")) for name in columns)
+        for batch in self.source.batches(list(dict.fromkeys(owners)), batch_rows):
+            batch = batch.to_arrow() if hasattr(batch, "to_arrow") else batch
+            names, cells, _ = columns_of(batch)
+            fields = dict(zip(names or [], cells, strict=True))
+            part = {name: fields.get(name, [None] * n_rows_of(batch)) for name in columns}
+            yield _one_batch(part) if has_arrow() else part
+
+
+def with_fields(source: Source) -> Source:
+    """Return a source, the fields of whose records are columns."""
+    nested = any(kind.lower().startswith("struct") for kind in source.types.values())
+    return RecordSource(source) if nested and source.repeats else source
+
+
+def _one_batch(columns: Mapping[str, Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(dict(columns)).combine_chunks().to_batches()[0]
 
 
 def has_arrow() -> bool:

@@ -11,7 +11,7 @@ from tabweave._compat import require
 from tabweave.engines.frames import FrameSource, gathered
 from tabweave.engines.progress import progress_reporter
 from tabweave.engines.source import Source
-from tabweave.io.text import sql_name
+from tabweave.io.files import sql_name
 
 _BRANCHES = 16
 

@@ -17,7 +17,7 @@ from tabweave._compat import require
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import Source, has_arrow, n_rows_of
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.rows.frames import columns_of
 
 _ROWS = 1 << 17
@@ -156,7 +156,7 @@ def vector_batch(
     """Return the kept columns and the vectors of a batch: as Arrow, or else as a mapping."""
     found, cells, _ = columns_of(batch)
     by_name = dict(zip(found or [], cells, strict=True))
-    wanted = getattr(embedder, "feature_names_in_", [n for n in by_name if n not in keep])
+    wanted = fitted_names(embedder) or [n for n in by_name if n not in keep]
     vectors = np.asarray(embedder.transform({name: by_name[name] for name in wanted}))
     out = {name: by_name[name] for name in keep}
     if vector is None:
@@ -182,6 +182,13 @@ def _arrow_column(column: Any) -> Any:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
+def fitted_names(embedder: Any) -> list[str] | None:
+    """Return the columns that an embedder reads, None if they have no names; none set aside."""
+    names = getattr(embedder, "feature_names_in_", None)
+    aside = {column.name for column in getattr(getattr(embedder, "schema_", None), "aside", ())}
+    return None if names is None else [str(name) for name in names if name not in aside]
+
+
 def _names(embedder: Any, keep: Sequence[str], vector: str | None) -> list[str]:
     names = [str(name) for name in embedder.get_feature_names_out()]
     for name in keep:
@@ -194,8 +201,8 @@ def _names(embedder: Any, keep: Sequence[str], vector: str | None) -> list[str]:
 
 def _wanted(embedder: Any, source: Source, columns: Any, keep: Sequence[str]) -> list[str]:
     """Return the columns to read: those of fit, and those to keep."""
-    fitted = getattr(embedder, "feature_names_in_", None)
-    names = source.choose(columns) if fitted is None else list(fitted)
+    fitted = fitted_names(embedder)
+    names = source.choose(columns) if fitted is None else fitted
     return source.choose(list(dict.fromkeys([*names, *keep])))
 
 

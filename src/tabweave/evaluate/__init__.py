@@ -14,7 +14,13 @@ from tabweave.evaluate.indicators import (
     relative_distance,
     sd_index,
 )
-from tabweave.evaluate.protocol import best_of, monte_carlo_splits, stream_windows
+from tabweave.evaluate.protocol import (
+    PROTOCOLS,
+    Protocol,
+    best_of,
+    monte_carlo_splits,
+    stream_windows,
+)
 from tabweave.evaluate.ranks import (
     FriedmanTest,
     RankComparison,
@@ -40,7 +46,9 @@ from tabweave.evaluate.scores import (
 )
 
 __all__ = [
+    "PROTOCOLS",
     "FriedmanTest",
+    "Protocol",
     "RankComparison",
     "adjusted_rand",
     "average_ranks",

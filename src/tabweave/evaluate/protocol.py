@@ -5,13 +5,61 @@ Comes in: the classes of the objects. Goes out: arrays of row numbers, reproduci
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from tabweave.evaluate.scores import encode
+from tabweave.evaluate.scores import encode, macro_f
 
 Fit = TypeVar("Fit")
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a study of classifiers does where its text leaves it open.
+
+    ``PROTOCOLS["tabweave"]`` is what tabweave's own studies do, ``PROTOCOLS["thesis"]`` what the
+    published figures of Zhu (2019) were found to follow.
+
+    Parameters
+    ----------
+    stratify : bool
+        Whether test sets hold every class in its share, as in :func:`monte_carlo_splits`.
+    ties : {"all", "first"}
+        Which neighbours at the same distance vote, as in :class:`~tabweave.WeightedKNN`.
+    classes : {"true", "either"}
+        What F is averaged over, as in :func:`macro_f`.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import PROTOCOLS
+    >>> thesis = PROTOCOLS["thesis"]
+    >>> [(len(a), len(b)) for a, b in thesis.splits(list("aabb") * 5, 2, random_state=0)]
+    [(18, 2), (18, 2)]
+    >>> thesis.score(["a", "a"], ["a", "b"])  # b is averaged in
+    0.3333...
+    """
+
+    stratify: bool = True
+    ties: Literal["all", "first"] = "all"
+    classes: Literal["true", "either"] = "true"
+
+    def splits(
+        self, y: Any, n_repeats: int = 20, test_size: float = 0.1, random_state: Any = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Return training and test rows, again and again."""
+        return monte_carlo_splits(y, n_repeats, test_size, random_state, stratify=self.stratify)
+
+    def score(self, y_true: Any, y_pred: Any) -> float:
+        """Return the macro F."""
+        return macro_f(y_true, y_pred, classes=self.classes)
+
+
+PROTOCOLS = {
+    "tabweave": Protocol(),
+    "thesis": Protocol(stratify=False, ties="first", classes="either"),
+}
 
 
 def monte_carlo_splits(

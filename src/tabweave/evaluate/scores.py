@@ -7,7 +7,7 @@ makes small integers of labels. [Zhu 2019, section 3.5.2]
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -118,16 +118,16 @@ def clustering_accuracy(y_true: Any, labels: Any) -> float:
     return float(table[_matching(table)].sum() / table.sum())
 
 
-def macro_f(y_true: Any, y_pred: Any) -> float:
-    """Eq. (3.5) for classes: F of each class, averaged over the classes of ``y_true``.
-
-    A class that occurs only in ``y_pred`` lowers the recall of others but is not averaged over
-    (scikit-learn would average it in as a zero).
+def macro_f(y_true: Any, y_pred: Any, *, classes: Literal["true", "either"] = "true") -> float:
+    """Eq. (3.5) for classes: F of each class, averaged over classes.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_objects,)
         True and predicted classes.
+    classes : {"true", "either"}, default="true"
+        Average over the classes of ``y_true``: one that occurs only in ``y_pred`` lowers the recall
+        of others and no more. ``"either"`` counts it in with an F of 0, as scikit-learn does.
 
     Returns
     -------
@@ -144,14 +144,18 @@ def macro_f(y_true: Any, y_pred: Any) -> float:
     >>> round(macro_f(["a", "a", "b", "b"], ["a", "a", "a", "b"]), 4)
     0.7333
     """
+    if classes not in ("true", "either"):
+        raise ValueError(f"expected classes 'true' or 'either', got {classes!r}")
     names = ("y_true", "y_pred")
-    classes, true_codes, predicted, predicted_codes = encode_pair(y_true, y_pred, names)
-    codes = recode(predicted, classes, names[::-1])[predicted_codes]
-    codes[codes < 0] = len(classes)  # one extra code for every label that is no true class
-    hits = np.bincount(true_codes[true_codes == codes], minlength=len(classes))
-    sizes = np.bincount(true_codes, minlength=len(classes))
-    named = np.bincount(codes, minlength=len(classes))[: len(classes)]
-    return float(np.mean(2 * hits / (sizes + named)))
+    true, true_codes, predicted, predicted_codes = encode_pair(y_true, y_pred, names)
+    known = recode(predicted, true, names[::-1])
+    codes = known[predicted_codes]
+    codes[codes < 0] = len(true)  # one extra code for every label that is no true class
+    hits = np.bincount(true_codes[true_codes == codes], minlength=len(true))
+    sizes = np.bincount(true_codes, minlength=len(true))
+    named = np.bincount(codes, minlength=len(true))[: len(true)]
+    n_classes = len(true) + (int((known < 0).sum()) if classes == "either" else 0)
+    return float((2 * hits / (sizes + named)).sum() / n_classes)
 
 
 def nmi(y_true: Any, labels: Any) -> float:

@@ -1,7 +1,8 @@
 """Files: a JSON header and plain arrays in one sealed archive. No pickle, no half-written file.
 
 A file is a zip archive of ``.npy`` members. Its comment, the last bytes of the file, is the seal:
-the SHA-256 of everything before. Files of format 1 had no seal and are still read.
+the SHA-256 of everything before. Files of format 1 had no seal and are still read. What a file
+would unpack to is read from its directory and checked before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from typing import IO, Any
 
 import numpy as np
 
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.rows.table import Column, Schema
 from tabweave.rows.vocabulary import from_json, to_json
 
 VERSION = 2
 _SEALS = (b"tabweave sha256 ", b"weft sha256 ")  # the package was named weft once
 _HEX = 2 * hashlib.sha256().digest_size
+_RATIO = 500  # times that members may be larger than the archive holds them, above ...
+_FREE = 1 << 28  # so many bytes of all, and
+_FREE_HEADER = 1 << 24  # so many of the header
 DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError),
@@ -40,9 +44,27 @@ def write(
     """Write to a temporary name beside the target, then rename: readers see all or nothing."""
     text = json.dumps({"tabweave": kind, "version": VERSION, **header})
     # The name of another process's file is never taken: "x" refuses it.
+    members = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
     with replacing(path) as temporary, open(temporary, "x+b") as file:
-        np.savez_compressed(file, header=np.frombuffer(text.encode(), np.uint8), **arrays)
+        np.savez_compressed(file, **members)
+        if _is_bomb(file):  # or it could never be read again
+            file.seek(0)
+            file.truncate()
+            np.savez(file, **members)
         _seal(file)
+
+
+def _is_bomb(file: IO[bytes]) -> bool:
+    """Tell whether an archive unpacks to far more than it holds, by its directory alone."""
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+    header = [entry for entry in entries if entry.filename.startswith("header")]
+    return _is_over(entries, _FREE) or _is_over(header, _FREE_HEADER)
+
+
+def _is_over(entries: list[zipfile.ZipInfo], free: int) -> bool:
+    packed, unpacked = (sum(getattr(e, s) for e in entries) for s in ("compress_size", "file_size"))
+    return unpacked > max(free, _RATIO * packed)
 
 
 def _seal(file: IO[bytes]) -> None:
@@ -91,6 +113,8 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
             file.seek(0)
             if file.read(4) != b"PK\x03\x04":
                 raise ValueError("expected an archive")
+            if _is_bomb(file):
+                raise ValueError("it unpacks to far more than a file of tabweave holds")
             file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
@@ -116,7 +140,7 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
 def schema_to_json(schema: Schema) -> dict[str, Any]:
     """Return a schema as JSON values."""
     out = asdict(schema)
-    for column in out["columns"]:
+    for column in (*out["columns"], *out["aside"]):
         if column["levels"] is not None:
             column["levels"] = [to_json(v) for v in column["levels"]]
     return out
@@ -124,9 +148,12 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
 
 def schema_from_json(data: dict[str, Any]) -> Schema:
     """Undo :func:`schema_to_json`."""
-    columns = []
-    for column in data.pop("columns"):
-        levels = column.pop("levels")
-        decoded = None if levels is None else tuple(map(from_json, levels))
-        columns.append(Column(**column, levels=decoded))
-    return Schema(tuple(columns), **data)
+    columns, aside = (
+        tuple(map(_column_from_json, data.pop(part, ()))) for part in ("columns", "aside")
+    )
+    return Schema(columns, **data, aside=aside)
+
+
+def _column_from_json(column: dict[str, Any]) -> Column:
+    levels = column.pop("levels")
+    return Column(**column, levels=None if levels is None else tuple(map(from_json, levels)))

@@ -43,6 +43,10 @@ _OF_TYPE = {entry[0]: tag for tag, entry in _TEXT.items()}
 _SPARSE = {
     name: getattr(sparse, name) for name in ("csr_array", "csc_array", "csr_matrix", "csc_matrix")
 }
+# Objects may be shared, so a short file may stand for something that takes for ever to walk over.
+_MOST_KEY = 1_000_000  # parts of a key or of a member of a set, shared ones counted each time
+_MOST_PARTS = 100_000_000  # likewise of everything
+_MOST_REUSE = 1000  # times that parts may be met again, where they are more
 _BITS = {"MT19937": np.random.MT19937, "PCG64": np.random.PCG64, "Philox": np.random.Philox}
 
 
@@ -151,10 +155,28 @@ class Decoder:
         self._arrays = arrays
         self._found = found
         self._seen: list[Any] = []
+        self._sizes: list[int] = []  # parts of each
+        self._parts = 0  # so far, shared ones counted each time
+        self._own = 0  # those that the file writes out
+
+    def _key(self, value: Any) -> Any:
+        """Return an object that will be hashed."""
+        before = self._parts
+        out = self.decode(value)
+        if self._parts - before > _MOST_KEY:
+            raise ValueError("a key holds the same parts again and again")
+        return out
+
+    def _count(self, parts: int) -> None:
+        self._parts += parts
+        self._own += 1
+        if self._parts > max(_MOST_PARTS, _MOST_REUSE * self._own):
+            raise ValueError("it holds the same parts again and again")
 
     def decode(self, value: Any) -> Any:
         """Return the object that a JSON value stands for."""
         if type(value) in _PLAIN:
+            self._count(1)
             return value
         pair: Any = ("list", value) if type(value) is list else None
         if pair is None:
@@ -168,18 +190,22 @@ class Decoder:
         if tag == "scalar type":
             return _simple(body).type
         if tag == "same":
-            return self._seen[_index(body)]
-        number = len(self._seen)
+            self._count(self._sizes[_index(body)])
+            return self._seen[body]
+        number, before = len(self._seen), self._parts
         self._seen.append(None)
+        self._sizes.append(1)
+        self._count(1)
         self._seen[number] = out = self._compound(tag, body)
+        self._sizes[number] = self._parts - before
         return out
 
     def _compound(self, tag: str, body: Any) -> Any:
         if tag in ("list", "tuple", "set", "frozenset"):
             kinds = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
-            return kinds[tag](map(self.decode, body))
+            return kinds[tag](map(self._key if "set" in tag else self.decode, body))
         if tag == "dict":
-            return {self.decode(k): self.decode(v) for k, v in body}
+            return {self._key(k): self.decode(v) for k, v in body}
         if tag in ("array", "objects"):
             return self._array({tag: body})
         if tag == "sparse":

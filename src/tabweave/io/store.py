@@ -270,8 +270,8 @@ def _check(value: Any) -> None:
     if not hasattr(own.get("counts_", Counts()), "schema"):
         raise ValueError(f"counts_ is a {type(own['counts_']).__name__}")
     schema, width = own.get("schema_"), own.get("n_features_in_")
-    if schema is not None and width is not None and len(schema) != width:
-        raise ValueError(f"{len(schema)} columns where {width} were fitted")
+    if schema is not None and width is not None and len(schema.given) != width:
+        raise ValueError(f"{len(schema.given)} columns where {width} were fitted")
 
 
 def _sklearn_version() -> str:

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tabweave.plots.style import HATCHES, axes, draw_series, greys
+from tabweave.plots.style import (
+    HATCHES,
+    axes,
+    beside_legend,
+    colours,
+    draw_series,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,13 +69,13 @@ def score_bars(
             )
         ax.bar(
             centres + (i - (len(scores) - 1) / 2) * width, heights, width, label=method,
-            yerr=None if errors is None else errors[method], color=greys(len(scores))[i],
+            yerr=None if errors is None else errors[method], color=colours(len(scores))[i], alpha=0.9,
             hatch=HATCHES[i % len(HATCHES)], edgecolor="black", linewidth=0.5, capsize=2,
         )  # fmt: skip
     turned = max(map(len, names), default=0) * len(names) > 60
     ax.set_xticks(centres, names, rotation=90 if turned else 0, fontsize="small")
     ax.set_ylabel(ylabel)
-    ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
+    beside_legend(ax)
     return ax
 
 
@@ -226,6 +233,7 @@ def precision_curve(
     """
     ax = axes(ax, (5, 3.6))
     draw_series(ax, {name: (k, values) for name, values in curves.items()})
+    whole_numbers(ax.xaxis, k)
     ax.set(xlabel="k", ylabel=ylabel)
     return ax
 
@@ -262,6 +270,7 @@ def convergence(
     draw_series(ax, curves)
     if len(curves) == 1:
         ax.get_legend().remove()  # one line needs no name
+    whole_numbers(ax.xaxis, [0])
     ax.set(xlabel="iteration", ylabel="objective")
     return ax
 
@@ -347,6 +356,7 @@ def sensitivity(
         middle, width = np.asarray(scores[name], float), np.asarray(deviations, float)
         colour = next(line.get_color() for line in ax.lines if line.get_label() == name)
         ax.fill_between(x, middle - width, middle + width, color=colour, alpha=0.15, lw=0)
+    whole_numbers(ax.xaxis, x)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     return ax
 

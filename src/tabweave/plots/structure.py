@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tabweave.plots.style import MARKERS, axes, colours
+from tabweave.plots.style import (
+    OTHERS,
+    QUALITATIVE,
+    axes,
+    beside_legend,
+    colours,
+    ink_on,
+    marker,
+    sequence,
+    whole_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +71,7 @@ def coupling_graph(
     for i, j in zip(a[lines], b[lines], strict=True):
         if matrix[i, j] > 0:
             share = matrix[i, j] / strongest
-            shade = {"color": str(0.85 - 0.85 * share), "lw": 0.5 + 4.5 * share}
+            shade = {"color": sequence()(0.25 + 0.75 * share), "lw": 0.5 + 4.5 * share}
             ax.plot(*_bent(points[i], points[j]), solid_capstyle="round", **shade)
     ax.scatter(*points.T, s=36, facecolor="white", edgecolor="black", zorder=3)
     for name, (x, y) in zip(names, points, strict=True):
@@ -85,15 +95,22 @@ def _bent(start: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 def circle_order(strength: np.ndarray) -> np.ndarray:
     """Return an order of columns in which strongly coupled ones are neighbours."""
+    return likeness_order(1 - np.minimum((strength + strength.T) / 2, 1))
+
+
+def likeness_order(distances: np.ndarray) -> np.ndarray:
+    """Return an order in which what is near is side by side: that of the leaves of a tree."""
     from scipy.cluster.hierarchy import leaves_list, linkage
     from scipy.spatial.distance import squareform
 
-    if len(strength) < 3:
-        return np.arange(len(strength))
-    distance = 1 - np.minimum((strength + strength.T) / 2, 1)
-    np.fill_diagonal(distance, 0)
-    steps = linkage(squareform(distance, checks=False), "average", optimal_ordering=True)
-    return leaves_list(steps)
+    if len(distances) < 3 or not np.isfinite(distances).all():
+        return np.arange(len(distances))
+    distances = (distances + distances.T) / 2
+    np.fill_diagonal(distances, 0)
+    steps = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
+    order = leaves_list(steps)
+    # Either way round is as good: the one that is more like the order they came in.
+    return order if order @ np.arange(len(order)) >= order[::-1] @ np.arange(len(order)) else order[::-1]
 
 
 def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Axes | None = None) -> Axes:
@@ -158,7 +175,7 @@ def leaves_in_order(tree: Any) -> list[int]:
 
 
 def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Axes | None = None) -> Axes:
-    """Draw how much each coupling of each column counts; dark is much.
+    """Draw how much each coupling of each column counts; dark is much, like columns together.
 
     Parameters
     ----------
@@ -183,9 +200,12 @@ def weights_heatmap(weights: Mapping[str, Mapping[str, float]], *, ax: Axes | No
     for i, column in enumerate(columns):
         for name, weight in weights[column].items():
             table[i, couplings.index(name)] = weight
+    filled = np.nan_to_num(table)
+    order = likeness_order(np.abs(filled[:, None] - filled).sum(axis=2))
+    table, columns = table[order], [columns[i] for i in order]
     width = float(np.clip(0.22 * len(couplings) + 2, 3.5, 14))
     ax = axes(ax, (width, float(np.clip(0.22 * len(columns) + 1.8, 2.5, 14))))
-    image = ax.imshow(table, cmap="Greys", vmin=0, aspect="auto")
+    image = ax.imshow(table, cmap=sequence(), vmin=0, aspect="auto")
     ax.figure.colorbar(image, ax=ax, label="weight")
     ax.set_xticks(np.arange(len(couplings)), couplings, rotation=90, fontsize="small")
     ax.set_yticks(np.arange(len(columns)), columns, fontsize="small")
@@ -215,7 +235,7 @@ def column_weights(weights: Mapping[str, Any], *, ax: Axes | None = None) -> Axe
     totals = [sum(w.values()) if isinstance(w, Mapping) else w for w in weights.values()]
     ax = axes(ax, (5, float(np.clip(0.24 * len(totals) + 1, 2, 14))))
     rows = np.arange(len(totals))
-    ax.barh(rows, totals, color="0.45")
+    ax.barh(rows, totals, color=QUALITATIVE[0])
     ax.set_yticks(rows, [str(name) for name in weights], fontsize="small")
     ax.invert_yaxis()
     ax.set_xlabel("weight")
@@ -223,9 +243,9 @@ def column_weights(weights: Mapping[str, Any], *, ax: Axes | None = None) -> Axe
 
 
 def drift(report: Any, *, n_couplings: int = 10, ax: Axes | None = None) -> Axes:
-    """Draw how much each column and the most changed couplings moved, as bars, largest on top.
+    """Draw how much each column and the most changed couplings moved, as bars on a log axis.
 
-    Dark bars are changes at the report's level, pale ones may be chance.
+    Dark bars with their p-value are changes at the report's level, pale ones may be chance.
 
     Parameters
     ----------
@@ -252,15 +272,29 @@ def drift(report: Any, *, n_couplings: int = 10, ax: Axes | None = None) -> Axes
     ax = axes(ax, (5, float(np.clip(0.24 * len(found) + 1, 2, 14))))
     rows = np.arange(len(found))
     effects = [f.effect if np.isfinite(f.effect) else 0.0 for f in found]
-    shades = ["0.25" if report.is_changed(f) else "0.8" for f in found]
-    ax.barh(rows, effects, color=shades)
+    for changed, colour, name in (
+        (True, QUALITATIVE[0], "changed"), (False, "#c9ccd1", "may be chance"),
+    ):  # fmt: skip
+        some = [i for i, f in enumerate(found) if report.is_changed(f) == changed]
+        if some:
+            ax.barh(some, [effects[i] for i in some], color=colour, label=name)
+        for i in some if changed else ():
+            style = {"textcoords": "offset points", "va": "center", "fontsize": "x-small"}
+            ax.annotate(f"p {_p_value(found[i].adjusted)}", (effects[i], i), (4, 0), **style)
+    ax.set_xscale("symlog", linthresh=1)
+    ax.set_xlim(right=3 * max([*effects, 1.0]))
     ax.axvline(0, color="0.4", linewidth=0.8)
+    beside_legend(ax)
     if report.couplings[:n_couplings]:
         ax.axhline(len(report.columns) - 0.5, color="0.4", linewidth=0.8, linestyle=":")
     ax.set_yticks(rows, [f.name for f in found], fontsize="small")
     ax.invert_yaxis()
     ax.set_xlabel("standard deviations above no change")
     return ax
+
+
+def _p_value(p: float) -> str:
+    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
 
 
 def overlap(sources: Any, *, ax: Axes | None = None) -> Axes:
@@ -288,13 +322,13 @@ def overlap(sources: Any, *, ax: Axes | None = None) -> Axes:
     names = [*sources.names, *sources.graph_names]
     side = float(np.clip(0.55 * len(names) + 1.8, 3, 12))
     ax = axes(ax, (side + 0.8, side))
-    image = ax.imshow(shared, cmap="Greys", vmin=0, vmax=max(len(sources), 1))
-    ax.figure.colorbar(image, ax=ax, label=f"ids of {len(sources):,}")
+    image = ax.imshow(shared, cmap=sequence(), vmin=0, vmax=max(len(sources), 1))
+    bar = ax.figure.colorbar(image, ax=ax, label=f"ids of {len(sources):,}")
+    whole_numbers(bar.ax.yaxis, shared)
     for i, row in enumerate(shared):
         for j, count in enumerate(row):
-            dark = count > 0.6 * len(sources)
             style = {"ha": "center", "va": "center", "fontsize": "x-small"}
-            ax.text(j, i, f"{count:.0f}", color="white" if dark else "black", **style)
+            ax.text(j, i, f"{count:.0f}", color=ink_on(count / max(len(sources), 1)), **style)
     ax.set_xticks(np.arange(len(names)), names, rotation=90, fontsize="small")
     ax.set_yticks(np.arange(len(names)), names, fontsize="small")
     return ax
@@ -308,7 +342,8 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
     points : array-like of shape (n_objects, 2)
         Coordinates, e.g. from t-SNE or MDS (Zhu 2019, section 3.5.1).
     labels : array-like of shape (n_objects,)
-        Class or cluster of each object.
+        Class or cluster of each object; or numbers on a scale (fractions, more than eight), which
+        get shades and a scale beside the map. One unit is as long across as it is up.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -327,19 +362,37 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
             "dimensions first, e.g. with PCA or t-SNE"
         )
     ax = axes(ax, (5, 4.5))
+    ax.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
+    if _are_measured(labels):
+        dots = ax.scatter(*points.T, s=22, c=np.asarray(labels, float), cmap=sequence(),
+                          edgecolors="0.3", linewidths=0.3)  # fmt: skip
+        ax.figure.colorbar(dots, ax=ax, shrink=0.8)
+        return ax
     # Numbers by size, then text: labels of mixed types have no order of their own.
     names = sorted(set(labels), key=lambda v: (0, v, "") if isinstance(v, Real) else (1, 0, str(v)))
     for i, (name, colour) in enumerate(zip(names, colours(len(names)), strict=True)):
         x, y = points[[label == name for label in labels]].T
-        look = {"color": [colour], "marker": MARKERS[i % len(MARKERS)], "edgecolors": "black"}
+        look = {"color": [colour], "marker": marker(i), "edgecolors": "black"}
         ax.scatter(x, y, s=22, linewidths=0.3, label=str(name), **look)
-    ax.set(xticks=[], yticks=[])
-    ax.legend(fontsize="small", frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+    beside_legend(ax)
     return ax
+
+
+def _are_measured(labels: list[Any]) -> bool:
+    """Whether labels are numbers on a scale, not the numbers of classes: fractions, of many values.
+
+    A missing one is told apart as classes are.
+    """
+    numbers = [v for v in labels if isinstance(v, Real) and not isinstance(v, bool)]
+    if len(numbers) < len(labels) or not np.isfinite(np.asarray(numbers, float)).all():
+        return False
+    return len(set(numbers)) > len(QUALITATIVE) and any(v != int(v) for v in numbers)
 
 
 def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = None) -> Axes:
     """Draw the distances between the values of a column; dark is far, up to 12 are written out.
+
+    Values that are alike stand side by side.
 
     Parameters
     ----------
@@ -361,17 +414,19 @@ def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = No
         raise ValueError(
             f"expected {len(names)} × {len(names)} distances, got shape {distances.shape}"
         )
+    order = likeness_order(distances)
+    distances, names = distances[np.ix_(order, order)], [names[i] for i in order]
     side = float(np.clip(0.45 * len(names) + 1.5, 3, 12))
     ax = axes(ax, (side + 0.8, side))
-    image = ax.imshow(distances, cmap="Greys", vmin=0)
+    image = ax.imshow(distances, cmap=sequence(), vmin=0)
     ax.figure.colorbar(image, ax=ax, shrink=0.8, label="distance")
     positions = np.arange(len(names))
     ax.set_xticks(positions, names, rotation=90)
     ax.set_yticks(positions, names)
     if len(names) <= 12:
-        middle = distances.max() / 2
+        far = max(float(distances.max()), 1e-300)
         for (i, j), value in np.ndenumerate(distances):
-            colour = "white" if value > middle else "black"
+            colour = ink_on(value / far)
             ax.text(j, i, f"{value:.2g}", ha="center", va="center", color=colour, fontsize="small")
     return ax
 
@@ -411,7 +466,7 @@ def biplot(
     numeric = set(model.schema_.names) - set(model.counts_.names)
     ax = axes(ax, (6, 6))
     if X is not None:
-        ax.scatter(*model.transform(X)[:, list(dims)].T, s=6, color="0.75", linewidths=0)
+        ax.scatter(*model.transform(X)[:, list(dims)].T, s=6, color=OTHERS, alpha=0.5, linewidths=0)
     ax.axhline(0, color="0.6", lw=0.6)
     ax.axvline(0, color="0.6", lw=0.6)
     order = {name: i for i, name in enumerate(model.schema_.names)}
@@ -421,7 +476,7 @@ def biplot(
         if column in numeric:
             ax.annotate("", (x, y), (0, 0), arrowprops={"arrowstyle": "->", "color": shade})
         else:
-            ax.scatter([x], [y], s=18, color=[shade], marker=MARKERS[order[column] % len(MARKERS)])
+            ax.scatter([x], [y], s=18, color=[shade], marker=marker(order[column]))
         text = str(column) if column in numeric else f"{column}={value}"
         ax.text(x, y, f"{text}", fontsize="small", color=shade)
     share = model.explained_inertia_ratio_
@@ -451,14 +506,14 @@ def scree(model: Any, *, ax: Axes | None = None) -> Axes:
     share = np.asarray(model.explained_inertia_ratio_)
     ax = axes(ax, (5, 3.5))
     number = np.arange(1, len(share) + 1)
-    ax.bar(number, share, color="0.7", edgecolor="black", lw=0.6)
-    ax.plot(number, np.cumsum(share), color="black", marker="o", ms=3, lw=1)
+    ax.bar(number, share, color=QUALITATIVE[0])
+    ax.plot(number, np.cumsum(share), color=QUALITATIVE[1], marker="o", ms=3, lw=1)
     ax.set(xlabel="axis", ylabel="share of the inertia", xticks=number)
     return ax
 
 
 def association_heatmap(found: Any, measure: str = "strength", *, ax: Axes | None = None) -> Axes:
-    """Draw how strongly every two columns are associated.
+    """Draw how strongly every two columns are associated; like columns stand side by side.
 
     Parameters
     ----------
@@ -480,12 +535,14 @@ def association_heatmap(found: Any, measure: str = "strength", *, ax: Axes | Non
     """
     matrix = found.matrix(measure)
     ax = axes(ax, (0.45 * len(matrix) + 2, 0.45 * len(matrix) + 1.5))
-    values = np.abs(np.asarray(matrix, dtype=float))
-    ax.imshow(np.where(np.isnan(values), 0, values), cmap="Greys", vmin=0, vmax=1)
+    values = np.nan_to_num(np.abs(np.asarray(matrix, dtype=float)))
+    order = likeness_order(values.max(initial=1.0) - values)
+    matrix, values = matrix.iloc[order, order], values[np.ix_(order, order)]
+    ax.imshow(values, cmap=sequence(), vmin=0, vmax=1)
     ax.set_xticks(range(len(matrix)), matrix.columns, rotation=90)
     ax.set_yticks(range(len(matrix)), matrix.index)
     for (i, j), value in np.ndenumerate(values):
         if i != j and value >= 0.005:
-            shade = "white" if value > 0.5 else "black"
-            ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6, color=shade)
+            style = {"ha": "center", "va": "center", "fontsize": 6, "color": ink_on(value)}
+            ax.text(j, i, f"{value:.2f}", **style)
     return ax

@@ -1,11 +1,26 @@
-"""The house style of all pictures: figures of their own, greys in order, markers that differ."""
+"""The house style of all pictures, and the one palette of plots, reports, studio and maps.
 
+Classes have colours that differ for the colour-blind, too (a test simulates them), and a marker or
+hatch besides; numbers have one colour from pale to dark. Pages have the same in ``style.css``, with
+another set for dark screens.
+"""
+
+from __future__ import annotations
+
+import io
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tabweave._compat import require
+
+QUALITATIVE = (
+    "#2d5f8f", "#d36a18", "#689d6d", "#751a65", "#a48d48", "#1f9dc8", "#a13343", "#4a3710",
+)  # fmt: skip
+SEQUENTIAL = ("#b9d3e8", "#86b3d6", "#5490c0", "#2f6c9f", "#123f66")
+OTHERS = "#85878d"
 
 # Shape and dash tell series apart where colour does not.
 MARKERS = "os^DvPX*<>"
@@ -14,24 +29,54 @@ DASHES = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1))]
 
 
 def axes(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the given Axes, or those of a new figure that pyplot does not know of."""
+    """Return the given Axes, or those of a new figure that pyplot does not know of.
+
+    New ones show themselves in a notebook.
+    """
     if ax is not None:
         return ax
-    return (
-        require("matplotlib.figure", "plots").Figure(figsize=size, layout="constrained").subplots()
-    )
+    figure = require("matplotlib.figure", "plots").Figure(figsize=size, layout="constrained")
+    ax = figure.subplots()
+    ax._repr_png_ = partial(as_png, ax)
+    return ax
 
 
-def colours(n: int) -> list:
-    """Return colours that differ in lightness, from dark to light."""
-    colormaps = require("matplotlib", "plots").colormaps
-    # Its lightness rises evenly; the palest end is left out, it vanishes on paper.
-    return [colormaps["viridis"](shade) for shade in np.linspace(0, 0.85, max(n, 1))][:n]
+def as_png(ax: Any) -> bytes:
+    """Return the figure of some Axes as a picture."""
+    out = io.BytesIO()
+    ax.figure.savefig(out, format="png", dpi=120)
+    return out.getvalue()
 
 
-def greys(n: int) -> list[str]:
-    """Return greys from dark to pale, evenly."""
-    return [str(shade) for shade in np.linspace(0.35, 0.95, max(n, 1)).round(3)][:n]
+def colours(n: int) -> list[str]:
+    """Return a colour for each class; beyond eight they repeat, and markers differ."""
+    return [QUALITATIVE[i % len(QUALITATIVE)] for i in range(n)]
+
+
+def marker(i: int) -> str:
+    """Return the marker of a class: one that its colour has not had before."""
+    return MARKERS[(i + i // len(QUALITATIVE)) % len(MARKERS)]
+
+
+def sequence() -> Any:
+    """Return the colours of numbers, from pale to dark, as a Matplotlib colour map."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("tabweave", ["#f6f9fc", *SEQUENTIAL])
+
+
+def ink_on(shade: float) -> str:
+    """Return the colour of text on a shade of `sequence`, from 0 to 1."""
+    return "white" if shade > 0.6 else "black"
+
+
+def whole_numbers(axis: Any, values: Any) -> None:
+    """Give an axis ticks at whole numbers only, where all its values are whole."""
+    from matplotlib.ticker import MaxNLocator
+
+    values = np.asarray(values, dtype=float)
+    if values.size and (values == np.floor(values)).all():
+        axis.set_major_locator(MaxNLocator(integer=True))
 
 
 def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) -> None:
@@ -45,7 +90,14 @@ def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) ->
             raise ValueError(
                 f"curve {name!r}: expected as many x as y, got shapes {x.shape} and {y.shape}"
             )
-        look = {"linestyle": DASHES[i % len(DASHES)], "marker": MARKERS[i % len(MARKERS)]}
+        look = {"linestyle": DASHES[i % len(DASHES)], "marker": marker(i)}
         every = max(1, x.size // 12)  # a dozen markers are enough to tell lines apart
         ax.plot(x, y, label=name, color=shades[i], markersize=4, markevery=every, **look, **style)
-    ax.legend(frameon=False, fontsize="small")
+    beside_legend(ax)
+
+
+def beside_legend(ax: Any, **style: Any) -> None:
+    """Put the legend beside the Axes, where it covers nothing."""
+    ax.legend(
+        frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5), **style
+    )  # fmt: skip

@@ -65,8 +65,14 @@ class CoCA(coca.CoCA):
         self.alpha = alpha
         self.solver = solver
 
+    unit_trace = True
+    normalized_graphs = True
+
     def _learns_weights(self) -> bool:
         return True
+
+    def _graph_share(self) -> float | str:
+        return 1.0
 
     def _root_weight(self, name: str, n_tables: int) -> float:
         return 1.0

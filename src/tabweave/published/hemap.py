@@ -11,7 +11,16 @@ from typing import Any, ClassVar, Self
 from tabweave.io.register import storable
 from tabweave.sources.hemap import hemap
 from tabweave.sources.hemap.hemap import Verdict
-from tabweave.sources.hemap.transfer import Align, Aligned, Options, Scaled, Source, Target, by_rank
+from tabweave.sources.hemap.transfer import (
+    Align,
+    Aligned,
+    Options,
+    Scaled,
+    Source,
+    Target,
+    Transfer,
+    by_rank,
+)
 
 
 @storable
@@ -93,7 +102,9 @@ class HeMap(hemap.HeMap):
     def _alignment(self, target: Target) -> tuple[str, Align, int]:
         return "random", at_random, 0
 
-    def _judge(self, options: Options, target: Target, source: Source) -> Verdict:
+    def _judge(
+        self, options: Options, target: Target, source: Source, transfer: Transfer, n_sources: int
+    ) -> Verdict:
         return Verdict(False, "as published, the source is used untested", {})
 
 

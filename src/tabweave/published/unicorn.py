@@ -91,6 +91,7 @@ class UNICORN(unicorn.UNICORN):
         "kernels": [Mapping, None],
     }
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"objective": ("paper",), "n_clusters": ()}
+    align = False  # the printed objective has a term of its own for what came before
 
     def __init__(
         self,

@@ -8,29 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from tabweave._compat import Interval
-from tabweave.base import ValueEmbedder
+from tabweave.base import ValueEmbedder, seed_of
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
-from tabweave.counts.couplings import chosen_kernels, named_weights
+from tabweave.counts.couplings import named_weights
 from tabweave.counts.spectra import responses
+from tabweave.embed.nonbend.gibbs import RowKeeper, Rows
 from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
 
 STEPS = 20  # of Adam between two updates of H
+BOUNDED = couplings.kernel_family(degrees=()) | {
+    f"poly{d}": partial(couplings.bounded_polynomial, degree=d) for d in couplings.DEGREES
+}
 RATE = 1e-3
 MEAN, SQUARE = 0.9, 0.999  # how long the moments of the gradient remember
 EPSILON = 1e-8
 
 
 @storable
-class UNTIE(ValueEmbedder):
+class UNTIE(RowKeeper):
     """Embed categorical rows by raw kernel columns, weighted as Algorithm 3 does.
 
     Parameters
@@ -38,9 +43,15 @@ class UNTIE(ValueEmbedder):
     n_clusters : int, default=8
         Number of clusters that the weights should bring out.
     kernels : mapping of name to kernel, optional
-        By default 11 Gaussians and 3 polynomials.
+        By default 11 Gaussians and 3 polynomials, the latter scaled to 1 at most: those of raw
+        inner products drown all others.
+    batch_size : int or None, default=20
+        Rows that each step of Adam looks at, drawn anew; ``None`` takes exact gradients over all
+        of them, from counts alone.
     max_iter : int, default=50
-        At most so many alternations, of 20 steps of Adam each.
+        At most so many alternations, of 20 steps of Adam each: 1000 steps.
+    random_state : int, RandomState or None
+        Seed of the batches.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
 
@@ -49,7 +60,8 @@ class UNTIE(ValueEmbedder):
     weights_ : dict of str to dict
         For each column, the weight of each ``space/kernel``, summed over the kernel's columns.
     objective_ : list of float
-        The objective after each alternation; it never rises.
+        The objective of each alternation: over all rows, where it never rises, or the mean over
+        its batches.
     n_iter_ : int
         Number of alternations.
     landmarks_ : dict
@@ -62,16 +74,16 @@ class UNTIE(ValueEmbedder):
     *Erratum.* ``tr(S(I - HHᵀ))``, Eq. (7.22), is smallest at ω = 0: its gradient in ω is the
     inertia that H leaves unexplained, never negative, and the objective scales with ω. Adam from
     ω = 1 walks that way until its steps run out. There is no identity space: on tables with uniform
-    frequencies all rows fall together. Exact gradients over all objects stand in for the paper's
-    batches of 20.
+    frequencies all rows fall together. In batches H has the eigenvectors of 20 rows, which explain
+    most of them whatever the weights: these stay near where they start, or go to 0 together.
 
     Examples
     --------
     >>> from tabweave import published
     >>> from tabweave.datasets import led24
     >>> digits = led24(200, random_state=0)
-    >>> untie = published.UNTIE(n_clusters=10, max_iter=2).fit(digits.X)
-    >>> untie.objective_[1] < untie.objective_[0]
+    >>> untie = published.UNTIE(n_clusters=10, max_iter=20, random_state=0).fit(digits.X)
+    >>> untie.objective_[-1] < untie.objective_[0]
     True
     """
 
@@ -79,7 +91,9 @@ class UNTIE(ValueEmbedder):
         **ValueEmbedder._parameter_constraints,
         "n_clusters": [Interval(Integral, 2, None, closed="left")],
         "kernels": [Mapping, None],
+        "batch_size": [Interval(Integral, 2, None, closed="left"), None],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
     }
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {
         "objective": ("paper",),
@@ -91,23 +105,61 @@ class UNTIE(ValueEmbedder):
         self,
         n_clusters: int = 8,
         *,
+        batch_size: int | None = 20,
         max_iter: int = 50,
         kernels: Any = None,
+        random_state: Any = None,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
     ) -> None:
         self.n_clusters = n_clusters
+        self.batch_size = batch_size
         self.max_iter = max_iter
         self.kernels = kernels
+        self.random_state = random_state
         super().__init__(schema=schema, unknown=unknown, dtype=dtype)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        if "batch_size" not in state:  # gradients were exact, and polynomials not bounded
+            raw = state.get("kernels") or couplings.kernel_family()
+            state = state | {"batch_size": None, "random_state": None, "kernels": raw}
+        return super()._upgraded(state)
+
+    @property
+    def _needs_rows(self) -> bool:  # type: ignore[override]
+        return self.batch_size is not None
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to those seen so far."""
+        if self._needs_rows:
+            return super().partial_fit(X, y, sample_weight)
+        return ValueEmbedder.partial_fit(self, X, y, sample_weight)
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Learn from counts alone, which ``batch_size=None`` can."""
+        if self._needs_rows:
+            return super().fit_counts(counts)
+        return ValueEmbedder.fit_counts(self, counts)
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_clusters(self.n_clusters, counts)
         self.landmarks_: dict[str, int] = {}
-        kernels = chosen_kernels(self.kernels)
+        kernels = BOUNDED if self.kernels is None else dict(self.kernels)
         columns = [features(counts, a, kernels) for a in range(len(counts.names))]
-        omegas, self.objective_ = descend(counts, columns, self.n_clusters, self.max_iter)
+        if self.batch_size is None:
+            found = descend(counts, columns, self.n_clusters, self.max_iter)
+        else:
+            found = descend_in_batches(
+                self._distinct,
+                columns,
+                self.n_clusters,
+                self.max_iter,
+                int(self.batch_size),
+                np.random.default_rng(seed_of(self.random_state)),
+            )
+        omegas, self.objective_ = found
         self.n_iter_ = len(self.objective_)
         self.weights_ = weights_of(counts, columns, omegas)
         grams = [c.gram(w) for c, w in zip(columns, omegas, strict=True)]
@@ -156,6 +208,33 @@ def descend(
         for _ in range(STEPS):
             omega = optimizer.step(omega, slope)
     return np.split(omega, edges[1:-1]), trace
+
+
+def descend_in_batches(
+    rows: Rows,
+    columns: list[Features],
+    n_clusters: int,
+    max_iter: int,
+    batch_size: int,
+    rng: np.random.Generator,
+) -> tuple[list[np.ndarray], list[float]]:
+    """Section 7.4.1: the same over batches, each with the eigenvectors of its own S."""
+    edges = np.cumsum([c.stack.shape[1] for c in columns])
+    omega, optimizer = np.ones(edges[-1]), Adam()
+    cells, share = rows.cells - rows.offsets[:-1], rows.weight / rows.total
+    trace: list[float] = []
+    for _ in range(max_iter):
+        loss = 0.0
+        for _ in range(STEPS):
+            batch = cells[rng.choice(len(cells), batch_size, p=share)]
+            X = np.hstack([c.stack[batch[:, a]] for a, c in enumerate(columns)])
+            _, vectors = np.linalg.eigh((X * omega) @ X.T)
+            left = (X**2).sum(axis=0) - ((vectors[:, -n_clusters:].T @ X) ** 2).sum(axis=0)
+            slope = np.maximum(left, 0)
+            loss += float(omega @ slope)
+            omega = optimizer.step(omega, slope)
+        trace.append(loss / STEPS)
+    return np.split(omega, edges[:-1]), trace
 
 
 def gradient(

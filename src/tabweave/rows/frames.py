@@ -21,6 +21,8 @@ _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
 _BLOCK = 1 << 16
 _WIDEST_TABLE = 1 << 20
 _SETS = (list, tuple, set, frozenset, np.ndarray)
+_DATETIMES = (dt.date, np.datetime64)
+_GAPS = ("NaTType", "NAType", "float")  # what stands for missing among datetimes
 Encoded = tuple[np.ndarray, Sequence[Any]]
 Parts = tuple[list[str] | None, list[Any], int]
 
@@ -45,12 +47,50 @@ def columns_of(X: Any) -> Parts:
         parts = _from_array(X)
     else:
         parts = _from_frame(X)
-    _, columns, n_rows = parts
+    names, columns, n_rows = parts
     if not columns:
         raise ValueError(
             f"Found array with 0 feature(s) (shape=({n_rows}, 0)) while a minimum of 1 is required."
         )
-    return parts
+    if names is None:
+        return parts
+    flat = [
+        pair for name, column in zip(names, columns, strict=True) for pair in _flat(name, column)
+    ]
+    return [name for name, _ in flat], [column for _, column in flat], n_rows
+
+
+def _flat(name: str, column: Any) -> list[tuple[str, Any]]:
+    """Return a column, or those of the fields of its records, as ``record.field``."""
+    fields = _fields(column)
+    if fields is None:
+        return [(name, column)]
+    return [pair for field, cells in fields.items() for pair in _flat(f"{name}.{field}", cells)]
+
+
+def _fields(column: Any) -> dict[str, Any] | None:
+    """Return the fields of a column of records; None if it holds something else."""
+    library, dtype = type(column).__module__.partition(".")[0], getattr(column, "dtype", None)
+    if library == "polars" and str(dtype).startswith("Struct"):
+        return {f: column.struct.field(f) for f in column.struct.fields}
+    if hasattr(getattr(dtype, "pyarrow_dtype", None), "names"):
+        import pyarrow as pa
+
+        column, library = pa.chunked_array([pa.array(column)]), "pyarrow"
+    if library == "pyarrow":
+        if not str(column.type).startswith("struct<"):
+            return None
+        names = [column.type.field(i).name for i in range(column.type.num_fields)]
+        return dict(zip(names, column.flatten(), strict=True))
+    if str(dtype) != "object":
+        return None
+    cells = column.tolist()
+    first = next((cell for cell in cells if cell is not None and cell == cell), None)
+    if not isinstance(first, Mapping):
+        return None
+    records = [cell if isinstance(cell, Mapping) else {} for cell in cells]
+    keys = dict.fromkeys(str(key) for record in records for key in record)
+    return {key: _listed([record.get(key) for record in records], key) for key in keys}
 
 
 def in_memory(X: Any) -> bool:
@@ -246,6 +286,26 @@ def _infer_objects(cells: Sequence[Any]) -> str:
     return "numeric" if types and numbers else "nominal"
 
 
+def holds_datetimes(column: Any) -> bool:
+    """Tell whether the type of a column, or of its cells, is that of dates or datetimes."""
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return bool(column.dtype.kind == "M")
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
+        return bool(series.dtype in (nw.Datetime, nw.Date))
+    types = set(map(type, objects(column).tolist())) - {type(None)}
+    dates = {t for t in types if issubclass(t, _DATETIMES) and t.__name__ not in _GAPS}
+    return bool(dates) and all(t.__name__ in _GAPS for t in types - dates)
+
+
+def is_declared_categorical(column: Any) -> bool:
+    """Tell whether the type of a column says that its values are categories."""
+    dtype = type(getattr(column, "dtype", None)).__name__
+    return dtype in ("CategoricalDtype", "Categorical", "Enum")
+
+
 def levels_of(column: Any) -> tuple[Label, ...] | None:
     """Return the order that an ordered categorical column carries itself, if it does."""
     import narwhals as nw
@@ -293,6 +353,8 @@ def encode(column: Any) -> Encoded:
 
 def objects(column: Any) -> np.ndarray:
     """Return the cells of a library's column as Python objects."""
+    if isinstance(column, np.ndarray):
+        return column.astype(object, copy=False)
     cells = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
     out = np.empty(len(cells), dtype=object)
     out[:] = cells
@@ -508,8 +570,15 @@ def _is_set(cell: Any) -> bool:
 # -- Numbers: one numeric column of any library in, float64 with NaN for missing out
 
 
-def numbers(column: Any, *, empty_is_missing: bool = False) -> np.ndarray:
-    """Return a column as float64 with NaN for missing; say which value is no number."""
+def numbers(
+    column: Any, *, empty_is_missing: bool = False, decimal: str | None = None
+) -> np.ndarray:
+    """Return a column as float64 with NaN for missing; say which value is no number.
+
+    ``decimal`` is the mark of numbers that are written as text: money, percents, with thousands.
+    """
+    if decimal is not None and infer_kind(column) == "nominal":
+        return _numbers_of_text(column, decimal)
     if type(column).__module__.startswith("pyarrow"):
         column = np.asarray(column) if _plain(column) else objects(column)
     elif hasattr(column, "to_numpy"):
@@ -530,12 +599,180 @@ def numbers(column: Any, *, empty_is_missing: bool = False) -> np.ndarray:
     return np.fromiter(map(_number, cells), np.float64, len(cells))
 
 
+# -- Datetimes: one column of any library in, seconds since 1970 by the clock on the wall out
+
+OWN_CLOCK = "local"  # the zone of datetimes that have offsets of their own
+
+
+def datetimes(column: Any, zone: str | None, *, first: bool) -> tuple[np.ndarray, str | None]:
+    """Return seconds since 1970 as a clock on the wall of a time zone shows them, and the zone.
+
+    With ``first``, the zone is the column's own. Otherwise datetimes of another zone are moved to
+    it, and those without a zone are taken for its clock.
+    """
+    if not holds_datetimes(column):
+        if infer_kind(column) == "numeric":
+            return numbers(column), None if first else zone
+        return _datetimes_of_text(column, zone, first)
+    library = type(column).__module__.partition(".")[0]
+    if str(getattr(column, "dtype", "")).lower().startswith("object"):
+        return _datetimes_of_objects(list(map(_moment, objects(column).tolist())), zone, first)
+    zone_of, walls_of = _READERS.get(library, (lambda _: None, lambda cells, *_: cells))
+    found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
+    walls = walls_of(column, found, _wanted_zone(found, zone, first))
+    return _epoch(np.asarray(walls)), found if first else zone
+
+
+_ZONE_NAMES = dict.fromkeys(("Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+00:00"), "UTC")
+
+
+def _wanted_zone(found: str | None, zone: str | None, first: bool) -> str | None:
+    """Return the zone to move datetimes to, None if they are to stay; raise if there is none."""
+    if first or found is None or found == zone or zone == OWN_CLOCK:
+        return None
+    if zone is None:
+        raise ValueError(
+            f"expected datetimes without a time zone, as in fit, got some with {found}; move them "
+            "to the clock of fit and drop their zone"
+        )
+    return zone
+
+
+def _epoch(walls: np.ndarray) -> np.ndarray:
+    """Return NumPy's datetimes as seconds, NaN where missing."""
+    seconds = walls.astype("datetime64[us]").astype(np.int64) / 1e6
+    seconds[np.isnat(walls)] = np.nan
+    return seconds
+
+
+def _zone_of_pandas(column: Any) -> str | None:
+    dtype = getattr(column.dtype, "pyarrow_dtype", column.dtype)
+    zone = getattr(dtype, "tz", None)
+    return None if zone is None else str(zone).removeprefix("UTC") or "UTC"
+
+
+def _walls_of_pandas(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
+    if hasattr(column.dtype, "pyarrow_dtype"):
+        import pyarrow as pa
+
+        return _walls_of_arrow(pa.chunked_array([pa.array(column)]), found, wanted)
+    if wanted is not None:
+        column = column.dt.tz_convert(zone_info(wanted))
+    if found is not None:
+        column = column.dt.tz_localize(None)
+    return np.asarray(column.to_numpy("datetime64[us]"))
+
+
+def _zone_of_polars(column: Any) -> str | None:
+    return getattr(column.dtype, "time_zone", None)
+
+
+def _walls_of_polars(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
+    if found is not None:
+        column = column.dt.convert_time_zone(wanted or found).dt.replace_time_zone(None)
+    return np.asarray(column.to_numpy())
+
+
+def _zone_of_arrow(column: Any) -> str | None:
+    return getattr(column.type, "tz", None)
+
+
+def _walls_of_arrow(column: Any, found: str | None, wanted: str | None) -> np.ndarray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if found is not None:
+        column = pc.local_timestamp(column.cast(pa.timestamp("us", wanted or found), safe=False))
+    return np.asarray(column)
+
+
+_READERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "pandas": (_zone_of_pandas, _walls_of_pandas),
+    "polars": (_zone_of_polars, _walls_of_polars),
+    "pyarrow": (_zone_of_arrow, _walls_of_arrow),
+}
+
+
+def _datetimes_of_text(column: Any, zone: str | None, first: bool) -> tuple[np.ndarray, str | None]:
+    """Read each distinct text once."""
+    codes, labels = categories(column)
+    moments = [_moment(label) for label in labels]
+    seconds, zone = _datetimes_of_objects(moments, zone, first)
+    return seconds[codes] if len(labels) else np.zeros(len(codes)), zone
+
+
+def _datetimes_of_objects(
+    moments: Sequence[dt.datetime | None], zone: str | None, first: bool
+) -> tuple[np.ndarray, str | None]:
+    present = [moment for moment in moments if moment is not None]
+    offsets = {moment.utcoffset() for moment in present}
+    if len({offset is None for offset in offsets}) > 1:
+        raise ValueError(
+            "expected datetimes that all have a time zone, or none; got both, e.g. "
+            f"{next(m for m in present if m.utcoffset() is None)} without one"
+        )
+    found = None
+    if offsets and None not in offsets:
+        found = "UTC" if offsets == {dt.timedelta(0)} else OWN_CLOCK
+    wanted = _wanted_zone(found, zone, first)
+    there = zone_info(wanted) if wanted else None
+    seconds = [
+        np.nan if m is None else _wall_seconds(m if there is None else m.astimezone(there))
+        for m in moments
+    ]
+    return np.array(seconds, np.float64), found if first else zone
+
+
+def _moment(value: Any) -> dt.datetime | None:
+    """Return a cell as a datetime, None where missing."""
+    from tabweave.rows.kinds import MISSING_WORDS, parse_iso
+
+    label = canonical(value)
+    if label is None:
+        return None
+    if isinstance(value, dt.datetime):
+        return value
+    if isinstance(label, str):
+        return None if label.strip().lower() in MISSING_WORDS else parse_iso(label)
+    raise TypeError(f"{value!r} is not a date or time")
+
+
+def _wall_seconds(moment: dt.datetime) -> float:
+    return (moment.replace(tzinfo=dt.UTC) - _EPOCH) / dt.timedelta(seconds=1)
+
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def zone_info(zone: str) -> dt.tzinfo:
+    """Return a time zone by its name, or by its offset as in +01:00."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    if zone[:1] in ("+", "-"):
+        return dt.datetime.fromisoformat(f"2000-01-01T00:00:00{zone}").tzinfo or dt.UTC
+    try:
+        return ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ValueError(f"expected the name of a time zone, got {zone!r}") from None
+
+
 def _plain(column: Any) -> bool:
     import pyarrow as pa
 
     if pa.types.is_integer(column.type):
         return not column.null_count
     return bool(pa.types.is_floating(column.type) or pa.types.is_temporal(column.type))
+
+
+def _numbers_of_text(column: Any, decimal: str) -> np.ndarray:
+    """Read each distinct text once."""
+    from tabweave.rows.kinds import number_of
+
+    codes, labels = categories(column)
+    if not len(codes):
+        return np.zeros(0)
+    found = [number_of(v, decimal) if isinstance(v, str) else _number(v) for v in labels]
+    return np.array(found, np.float64)[codes]
 
 
 def _number(value: Any) -> float:

@@ -14,11 +14,31 @@ from typing import Any, Literal
 import numpy as np
 
 from tabweave.io.register import storable
-from tabweave.rows.frames import categories, columns_of, infer_kind, levels_of, sets
+from tabweave.rows.frames import (
+    categories,
+    columns_of,
+    datetimes,
+    holds_datetimes,
+    infer_kind,
+    is_declared_categorical,
+    levels_of,
+    sets,
+)
 from tabweave.rows.frames import numbers as cells_numbers
+from tabweave.rows.kinds import (
+    CODE_NAMES,
+    FEW_ROWS,
+    MISSING_WORDS,
+    Finding,
+    Kinds,
+    Rules,
+    Verdict,
+    judge,
+    numbers_written,
+)
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
-__all__ = ["KINDS", "Codes", "Column", "Kind", "Numbers", "Schema", "Sets", "Table"]
+__all__ = ["KINDS", "Codes", "Column", "Datetimes", "Kind", "Numbers", "Schema", "Sets", "Table"]
 
 
 @storable
@@ -39,6 +59,20 @@ class Numbers:
     """A numeric column: float64, NaN where missing."""
 
     values: np.ndarray
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Datetimes(Numbers):
+    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing."""
+
+    def text(self, seconds: float) -> str | None:
+        """Return one of its datetimes as ISO text, without a time if all of them are dates."""
+        if np.isnan(seconds):
+            return None
+        moment = str(np.datetime64(round(seconds * 1e6), "us"))
+        dates = not (self.values % 86_400 > 0).any()
+        return moment[:10] if dates else moment[:19].replace("T", " ")
 
 
 @storable
@@ -83,6 +117,7 @@ class Table:
         schema: Schema | Mapping[Any, Any] | None = None,
         *,
         numbers: Literal["numeric", "nominal"] = "numeric",
+        rules: Rules | None = None,
     ) -> Table:
         """Read rows.
 
@@ -94,7 +129,11 @@ class Table:
             Kinds of some or all columns. A complete schema (that of another table) is matched by
             name: other columns are ignored, a missing one is an error.
         numbers : {"numeric", "nominal"}
-            What an undeclared column of numbers is.
+            What an undeclared column of numbers or datetimes is.
+        rules : {"whole", "first", "all"}, optional
+            Whether to look at the values of undeclared columns, too, and to set identifiers aside:
+            :mod:`tabweave.rows.kinds` has the rules, :meth:`kinds` says what they found. "first"
+            are the first rows of a stream, from which less follows; "all" sets nothing aside.
         """
         schema = Schema.of(schema)
         if isinstance(X, Table):
@@ -107,11 +146,26 @@ class Table:
         by_name = dict(zip(names, cells, strict=True))
         if schema.complete:
             by_name = _matched(by_name, schema, named)
-            found = schema
-        else:
-            found = _completed(by_name, schema, numbers, named)
+            columns = tuple(_column(by_name[c.name], c, schema) for c in schema.columns)
+            return cls(schema, columns, n_rows)
+        open_columns = [name for name in by_name if name not in schema.names]
+        found = _completed(by_name, schema, numbers, named, rules)
         columns = tuple(_column(by_name[c.name], c, found) for c in found.columns)
-        return cls(found, columns, n_rows)
+        table = cls(found, columns, n_rows)
+        return table if rules is None else _ruled(table, by_name, open_columns, rules)
+
+    def kinds(self) -> Kinds:
+        """Return what each column is, why, and whether it is set aside.
+
+        Of a table that was read by its types alone, this is what the rules of
+        :mod:`tabweave.rows.kinds` make of it where any table may come: in :class:`~tabweave.Weave`,
+        reports and the command line.
+        """
+        found = [_finding(column, data, self.n_rows) for column, data in self]
+        for column in self.schema.aside:
+            at = min(column.position or 0, len(found))
+            found.insert(at, Finding(column.name, column.kind, column.why, False))
+        return Kinds(found)
 
     def select(self, columns: Sequence[str]) -> Table:
         """Return the table of some columns, in the order given."""
@@ -142,6 +196,100 @@ class Table:
         return f"Table({self.n_rows} rows; {kinds}{more})"
 
 
+def _finding(column: Column, data: Any, n_rows: int) -> Finding:
+    """Return what a column is, as the rules see it unless it was declared or judged before."""
+    if n_rows >= FEW_ROWS and is_constant(data):
+        return Finding(column.name, column.kind, "constant", column.why == "declared")
+    decided = column.judged or column.why in _DECIDED
+    if column.why == DATETIMES:
+        return Finding(column.name, "datetime", DATETIMES)
+    verdict = None if decided else judge(column.name, data, n_rows, "whole")
+    if verdict is None:
+        return Finding(column.name, column.kind, column.why or column.kind)
+    return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
+
+
+def is_constant(data: Codes | Numbers | Sets) -> bool:
+    """Tell whether all rows of a column hold the same."""
+    if isinstance(data, Numbers):
+        x = data.values
+        return bool(len(x) and (np.isnan(x).all() or (x == x[0]).all()))
+    if isinstance(data, Sets):
+        return len(data.labels) <= 1 and len(np.unique(np.diff(data.starts))) <= 1
+    return bool(len(data.codes) and (data.codes == data.codes[0]).all())
+
+
+def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules: Rules) -> Table:
+    """Return a table whose columns are what the rules say, identifiers set aside."""
+    kept, parts, aside = [], [], []
+    for position, (column, data) in enumerate(table):
+        asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
+        verdict = judge(column.name, data, table.n_rows, rules) if asks else None
+        if verdict is not None and verdict.aside and rules == "all":
+            verdict = None
+        elif column.name in asked:
+            column = replace(column, judged=True)
+            if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
+                verdict = Verdict(column.kind, "constant", aside=True, decimal=column.decimal)
+        if verdict is not None:
+            column = replace(
+                column,
+                kind=verdict.kind,  # type: ignore[arg-type]
+                why=verdict.why,
+                decimal=verdict.decimal,
+                position=position if verdict.aside else None,
+            )
+            if verdict.aside:
+                aside.append(column)
+                continue
+            column = _with_zone(column, by_name[column.name])
+            data = _column(by_name[column.name], column, table.schema)
+        kept.append(column)
+        parts.append(data)
+    if not kept and all(column.why == "constant" for column in aside):
+        return table  # there is nothing to tell, and nothing else
+    if not kept:
+        named = ", ".join(f"{column.name!r} ({column.why})" for column in aside)
+        raise ValueError(
+            f"every column would be set aside: {named}; declare what to keep, as in "
+            f"schema={{{aside[0].name!r}: 'nominal'}}"
+        )
+    schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
+    return Table(schema, tuple(parts), table.n_rows)
+
+
+_SEEN = 1000  # cells that are looked at to see whether there is anything to ask
+_DECIDED = ("declared", "categories", "ordered categories")
+
+
+def _is_plain(column: Column, data: Any, cells: Any) -> bool:
+    """Tell at a glance that a column is what its type says, so that no rule need be asked."""
+    if isinstance(data, Sets) or column.kind in ("ordinal", "datetime"):
+        return True
+    if column.name.startswith("__index"):
+        return False
+    if isinstance(data, Numbers):
+        x = np.unique(data.values[:_SEEN])
+        few = 2 < len(x) < min(len(data.values[:_SEEN]), _SEEN)
+        fractions = (x % 1 != 0) & ~np.isnan(x)
+        return bool(fractions.any() or (few and x[-1] < 100 and not CODE_NAMES.search(column.name)))
+    if is_declared_categorical(cells):
+        return True
+    words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
+    repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
+    return repeats and any(w[:1].isalpha() and w.lower() not in MISSING_WORDS for w in words)
+
+
+def _with_zone(column: Column, cells: Any) -> Column:
+    """Return a column of datetimes with the time zone of its cells."""
+    if column.kind != "datetime" or column.zone is not None:
+        return column
+    try:
+        return replace(column, zone=datetimes(cells, None, first=True)[1])
+    except (TypeError, ValueError) as error:
+        raise _named_error(error, column) from error
+
+
 def _conforming(table: Table, schema: Schema) -> Table:
     """Return a table that was read before, if it was read as a schema now asks."""
     for column in schema.columns:
@@ -151,7 +299,7 @@ def _conforming(table: Table, schema: Schema) -> Table:
                 f"{', '.join(map(repr, table.schema.names))}"
             )
         found = table.schema[column.name].kind
-        if found != column.kind and {found, column.kind} & {"numeric", "set"}:
+        if found != column.kind and {found, column.kind} & {"numeric", "datetime", "set"}:
             raise ValueError(
                 f"column {column.name!r} was read as {found}, not {column.kind}; "
                 "give the schema to Table.of"
@@ -169,6 +317,9 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
                 f"there are {', '.join(map(repr, by_name))}"
             )
         return by_name
+    given = schema.given
+    if len(by_name) == len(given):
+        return dict(zip(given, by_name.values(), strict=True))
     if len(by_name) != len(schema):
         raise ValueError(
             f"X has {len(by_name)} features, but tabweave is expecting {len(schema)} features "
@@ -177,7 +328,9 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
     return dict(zip(schema.names, by_name.values(), strict=True))
 
 
-def _completed(by_name: dict[str, Any], schema: Schema, numbers: str, named: bool) -> Schema:
+def _completed(
+    by_name: dict[str, Any], schema: Schema, numbers: str, named: bool, rules: Rules | None
+) -> Schema:
     """Infer the columns that a schema leaves open."""
     for name in schema.names:
         if name not in by_name:
@@ -191,11 +344,37 @@ def _completed(by_name: dict[str, Any], schema: Schema, numbers: str, named: boo
         column = declared.get(name)
         if column is None:
             kind = infer_kind(cells)
-            column = Column(name, numbers if kind == "numeric" else kind)  # type: ignore[arg-type]
+            why = _in_words(kind, cells)
+            if rules is not None and why == DATETIMES:
+                kind = "datetime"
+            column = Column(name, numbers if kind == "numeric" else kind, why=why)  # type: ignore[arg-type]
+        else:
+            column = replace(_with_decimal(column, cells), why="declared")
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
-        columns.append(column)
+        columns.append(_with_zone(column, cells))
     return replace(schema, columns=tuple(columns), complete=True, named=named)
+
+
+DATETIMES = "datetimes"
+
+
+def _in_words(kind: str, cells: Any) -> str:
+    """Return in words what the type of a column says."""
+    if kind in ("numeric", "nominal") and holds_datetimes(cells):
+        return DATETIMES
+    if is_declared_categorical(cells):
+        return "ordered categories" if kind == "ordinal" else "categories"
+    return {"nominal": "values", "numeric": "numbers", "set": "lists"}.get(kind, kind)
+
+
+def _with_decimal(column: Column, cells: Any) -> Column:
+    """Return a column that was declared numeric, with the decimal mark of numbers in text."""
+    if column.kind != "numeric" or column.decimal is not None or infer_kind(cells) != "nominal":
+        return column
+    labels = [label for label in categories(cells)[1] if isinstance(label, str)]
+    written = numbers_written(labels)
+    return column if written is None else replace(column, decimal=written[1])
 
 
 def _own_levels(name: str, cells: Any) -> tuple[Label, ...] | None:
@@ -209,8 +388,8 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
     """Read one column as its kind says, and say which column it was if that fails."""
     empty = schema.empty_is_missing
     try:
-        if column.kind == "numeric":
-            return _finite(cells, schema)
+        if column.kind in ("numeric", "datetime"):
+            return _finite(cells, column, schema)
         if column.kind == "set":
             starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
             _check_missing(codes, labels, schema, starts)
@@ -219,15 +398,26 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
         _check_missing(codes, labels, schema)
         return Codes(codes, labels)
     except (TypeError, ValueError) as error:
-        hint = ""
-        if column.kind == "nominal" and "cannot be a category" in str(error):
-            hint = "; turn it into text or a number, or declare the column as kind 'set'"
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"column {column.name!r}: {error}{hint}") from error
+        raise _named_error(error, column) from error
 
 
-def _finite(cells: Any, schema: Schema) -> Numbers:
-    values = cells_numbers(cells, empty_is_missing=schema.empty_is_missing)
+def _named_error(error: Exception, column: Column) -> Exception:
+    """Return an error that says of which column it speaks, and what to do."""
+    hint = ""
+    if column.kind == "nominal" and "cannot be a category" in str(error):
+        hint = "; turn it into text or a number, or declare the column as kind 'set'"
+    if column.kind in ("numeric", "datetime") and "is not a" in str(error):
+        hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    return kind(f"column {column.name!r}: {error}{hint}")
+
+
+def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
+    if column.kind == "datetime":
+        values = datetimes(cells, column.zone, first=False)[0]
+    else:
+        empty = schema.empty_is_missing
+        values = cells_numbers(cells, empty_is_missing=empty, decimal=column.decimal)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise ValueError(
@@ -236,7 +426,7 @@ def _finite(cells: Any, schema: Schema) -> Numbers:
     gaps = np.flatnonzero(np.isnan(values))
     if len(gaps) and schema.missing == "error":
         raise ValueError(f"row {gaps[0]} is missing; fill it or use Schema(missing='value')")
-    return Numbers(values)
+    return Datetimes(values) if column.kind == "datetime" else Numbers(values)
 
 
 def _check_missing(
@@ -252,9 +442,10 @@ def _check_missing(
 
 # -- Schema: what the columns of a table are. Public through :mod:`tabweave.rows.table`
 
-Kind = Literal["nominal", "ordinal", "numeric", "set"]
-KINDS = ("nominal", "ordinal", "numeric", "set")
-_KIND_TYPES = {"nominal": Codes, "ordinal": Codes, "numeric": Numbers, "set": Sets}
+Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
+KINDS = ("nominal", "ordinal", "numeric", "datetime", "set")
+_KIND_TYPES: dict[str, type] = {"nominal": Codes, "ordinal": Codes, "set": Sets}
+_KIND_TYPES |= {"numeric": Numbers, "datetime": Datetimes}
 
 
 @storable
@@ -266,18 +457,35 @@ class Column:
     ----------
     name : str
         Its name; arrays have ``x0``, ``x1``, ...
-    kind : {"nominal", "ordinal", "numeric", "set"}
-        How its cells are read.
+    kind : {"nominal", "ordinal", "numeric", "datetime", "set"}
+        How its cells are read. Numbers of a datetime column are seconds since 1970.
     levels : sequence, optional
         The order of an ordinal column's values, lowest first.
     delimiter : str, optional
         What separates the elements of a set written as text.
+    zone : str, optional
+        The time zone by whose clock a datetime column is read, such as "Europe/Berlin"; "local"
+        takes each by its own offset. None: they have none.
+    decimal : {".", ","}, optional
+        The decimal mark of numbers that are written as text.
+    why : str
+        What made the column what it is; see :meth:`Table.kinds`.
+    spelling : bool, callable or object with ``transform``, optional
+        Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
+        where more than 129 values are strings. An encoder of your own (a list of strings in, an
+        array with a row for each out) takes the place of n-grams, e.g. for sentences.
     """
 
     name: str
     kind: Kind = "nominal"
     levels: tuple[Label, ...] | None = None
     delimiter: str | None = None
+    zone: str | None = None
+    decimal: str | None = None
+    why: str = field(default="", compare=False)
+    judged: bool = field(default=False, compare=False, repr=False)  # whether rules were asked
+    position: int | None = field(default=None, compare=False, repr=False)  # where it was set aside
+    spelling: Any = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -289,10 +497,24 @@ class Column:
                 raise ValueError(f"column {self.name!r}: a delimiter belongs to the kind 'set'")
             if not isinstance(self.delimiter, str) or not self.delimiter:
                 raise ValueError(f"column {self.name!r}: delimiter {self.delimiter!r} is no text")
+        check_spelling(self.name, self.kind, self.spelling)
         if self.levels is not None:
             if self.kind != "ordinal":
                 raise ValueError(f"column {self.name!r}: levels belong to the kind 'ordinal'")
             object.__setattr__(self, "levels", _checked_levels(self.name, self.levels))
+
+
+def check_spelling(name: str, kind: str, spelling: Any) -> None:
+    """Raise for a spelling that says nothing, or of a column that has none."""
+    if spelling is None or spelling is False:
+        return
+    if kind not in ("nominal", "set"):
+        raise ValueError(f"column {name!r}: a spelling belongs to the kinds 'nominal' and 'set'")
+    if spelling is not True and not callable(spelling) and not hasattr(spelling, "transform"):
+        raise TypeError(
+            f"column {name!r}: expected spelling to be True, False or an encoder of strings (a "
+            f"callable, or an object with transform), got {spelling!r}"
+        )
 
 
 def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
@@ -340,6 +562,7 @@ class Schema:
     empty_is_missing: bool = False
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
+    aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         given: Any = self.columns
@@ -372,12 +595,20 @@ class Schema:
     @property
     def categorical(self) -> list[Column]:
         """The columns that have values: nominal, ordinal and set."""
-        return [column for column in self.columns if column.kind != "numeric"]
+        return [column for column in self.columns if column.kind not in ("numeric", "datetime")]
 
     @property
     def numeric(self) -> list[Column]:
-        """The columns that have numbers."""
-        return [column for column in self.columns if column.kind == "numeric"]
+        """The columns that have numbers: numeric and datetime."""
+        return [column for column in self.columns if column.kind in ("numeric", "datetime")]
+
+    @property
+    def given(self) -> list[str]:
+        """The names of the columns as they were given, those that are set aside among them."""
+        names = self.names
+        for column in self.aside:
+            names.insert(column.position or 0, column.name)
+        return names
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -390,7 +621,7 @@ class Schema:
 
     def select(self, names: Sequence[str]) -> Schema:
         """Return the schema of some columns, in the order given."""
-        return replace(self, columns=tuple(self[name] for name in names))
+        return replace(self, columns=tuple(self[name] for name in names), aside=())
 
 
 def _declared(name: Any, kind: Any) -> Column:
@@ -480,14 +711,14 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
             codes = column.codes[np.arange(starts[-1]) + shift]
             columns.append(Sets(starts, codes, column.labels))
         else:
-            columns.append(Numbers(column.values[index]))
+            columns.append(replace(column, values=column.values[index]))
     return Table(table.schema, tuple(columns), len(index))
 
 
 def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:
     """Return two columns as one; codes of the old one stay what they are."""
     if isinstance(old, Numbers):
-        return Numbers(np.concatenate([old.values, new.values]))
+        return replace(old, values=np.concatenate([old.values, new.values]))
     place = positions(old.labels, new.labels)
     absent = np.flatnonzero(place == len(old.labels))
     place[absent] = len(old.labels) + np.arange(len(absent))

@@ -36,7 +36,7 @@ _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
 _SMALL = 16  # nodes of a group that is compared whole
-_BUILD = 80  # breadth of the search for the links of a new node
+_BUILD = 200  # breadth of the search for the links of a new node; 80 links poorly among a million
 _LADDER = (
     32,
     48,
@@ -169,9 +169,10 @@ class Walker:
 
         graph, arrays = self.graph, self._arrays
         way = graph.links, graph.offsets, graph.levels, graph.entry, graph.top, breadth
-        if self._named[0] is not first:
-            self._named = first, first[graph.order]
-        mine = self._named[1]
+        named = self._named
+        if named[0] is not first:
+            named = self._named = first, first[graph.order]
+        mine = named[1]  # not self's: another thread may ask by another filter
         own = np.full(len(queries), -1) if own is None else np.argsort(graph.order)[own]
         found = queries.search(
             k, lambda some, asked, *to: walk(asked, arrays, mine, way, own[some], *to), _QUERIES

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from numbers import Integral, Real
 from os import PathLike
+from threading import Lock
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -24,8 +25,10 @@ from tabweave.base import (
     Embedder,
     Estimator,
     TabularInput,
+    exclusive,
     remember_names,
     require_rows,
+    spelled_columns,
     tell_unknown,
 )
 from tabweave.embed.mixed import MixedEmbedder
@@ -243,7 +246,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             remember_names(self, embedder.schema_)
         else:
             remember_names(self, table.schema.select(_shown(table)))
-        self._cache.prepare()
+        self._prepared()
         return self
 
     def add(self, X: Any, *, ids: Any = None) -> Self:
@@ -259,10 +262,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         if "_stored" not in vars(self):
             return self.fit(X, ids=ids)
         table = more_rows(self.embedder_, X, self._stored.table.schema)
-        cache = self._ready()
-        cache.space.check(table)
-        self._stored = self._stored.append(table, ids)
-        cache.replace(self._stored)
+        self._ready().space.check(table)
+        self._keep(self._stored.append(table, ids))
         return self
 
     def remove(self, ids: Any) -> Self:
@@ -274,9 +275,13 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             The rows to drop.
         """
         check_is_fitted(self, "_stored")
-        self._stored = self._stored.without(ids)
-        self._ready().replace(self._stored)
+        self._keep(self._stored.without(ids))
         return self
+
+    def _keep(self, stored: Stored) -> None:
+        """Take rows for the old ones; those who search among the old ones keep them."""
+        self._cache = self._ready().after(stored)
+        self._stored = stored
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._stored.alive)) if "_stored" in vars(self) else 0
@@ -354,11 +359,10 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         if where is None and k > len(self):
             raise ValueError(f"k={k}, but the index has {len(self)} rows; ask for fewer")
         asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
-        cache = self._ready()
-        stored = cache.prepare()
+        cache = self._prepared()
+        stored = cache.stored
         allowed = _allowed(stored, where)
-        if allowed is not None:
-            k = min(int(k), int(np.count_nonzero(allowed)))
+        k = min(int(k), int(np.count_nonzero(stored.alive if allowed is None else allowed)))
         if together is None:
             distances, found = cache.nearest(asked, names, int(k), allowed)
         else:
@@ -383,8 +387,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         check_is_fitted(self, "_stored")
         _check_distance("radius", radius)
         asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
-        cache = self._ready()
-        stored = cache.prepare()
+        cache = self._prepared()
+        stored = cache.stored
         found = cache.within(asked, names, radius, _allowed(stored, where))
         return [Matches(stored.ids[numbers], distances) for distances, numbers in found]
 
@@ -425,8 +429,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         """
         check_is_fitted(self, "_stored")
         _check_distance("threshold", threshold)
-        cache = self._ready()
-        stored = cache.prepare()
+        cache = self._prepared()
+        stored = cache.stored
         first, second, distances = cache.pairs(threshold, _allowed(stored, where), max_pairs)
         return Pairs(stored.ids[first], stored.ids[second], distances)
 
@@ -455,8 +459,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         array([[0.  , 0.  , 0.17]])
         """
         check_is_fitted(self, "_stored")
-        cache = self._ready()
-        cache.prepare()
+        cache = self._prepared()
         if len(self) < 2:
             raise ValueError(f"expected at least two rows in the index, got {len(self)}")
         pairs = cache.sample_distances(None if columns is None else list(columns))
@@ -480,13 +483,13 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             mixed a share may be negative: it points against the total difference.
         """
         check_is_fitted(self, "_stored")
-        asked, names = asked_rows(self.embedder_, row, self._stored.table.schema)
+        space, stored = self._ready().space, self._stored
+        asked, names = asked_rows(self.embedder_, row, stored.table.schema)
         if asked.n_rows != 1:
             raise ValueError(f"expected one row, got {asked.n_rows}")
-        other = take_rows(self._stored.table, self._stored.rows_of([id]))
-        space: Space = self._ready().space
+        other = take_rows(stored.table, stored.rows_of([id]))
         shares = (space if names is None else space.only(names)).explain(asked, other)
-        order = [name for name in self._stored.table.schema.names if name in shares]
+        order = [name for name in stored.table.schema.names if name in shares]
         return {name: shares[name] for name in [*order, *(n for n in shares if n not in order)]}
 
     # -- files and parameters --------------------------------------------------------------
@@ -511,6 +514,18 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             if type(breadth) is not int or not 1 <= breadth <= WIDEST or not 0 <= recall <= 1:
                 raise ValueError(f"expected a breadth and its recall, got {measured!r}")
 
+    @exclusive
+    def _prepared(self) -> Cache:
+        """Return what is derived from the rows, up to date and without too many tombstones."""
+        cache = self._ready()
+        if cache.is_worn():
+            self._graph = self._measured = None
+            self._keep(self._stored.compacted())
+            cache = self._ready()
+        cache.prepare()
+        return cache
+
+    @exclusive
     def _ready(self) -> Cache:
         """Return what is derived from the rows."""
         if "_cache" not in vars(self):
@@ -521,6 +536,9 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
 
 class Cache:
     """What an index derives from its rows: views of them, and what its backend needs.
+
+    When rows come or go the index takes another one, so that a search that is under way ends
+    among the rows it began with.
 
     Parameters
     ----------
@@ -536,6 +554,7 @@ class Cache:
         self.index = index
         self.space = space
         self.stored = stored
+        self._lock = Lock()
         self._clear()
 
     def _clear(self) -> None:
@@ -543,31 +562,33 @@ class Cache:
         self._sampled: dict[tuple[str, ...], np.ndarray] = {}
         self._walker: Walker | None = None
         self._flat: Flat | None = None
+        self._breadth = 0
 
-    def replace(self, stored: Stored) -> None:
-        """Take note of rows that were added or removed."""
-        if stored.table is not self.stored.table:
-            self._clear()
-        self._sampled = {}
-        self.stored = stored
+    def after(self, stored: Stored) -> Cache:
+        """Return what is derived from rows of which some were added or removed."""
+        out = Cache(self.index, self.space, stored)
+        if stored.table is self.stored.table:
+            out._views, out._walker, out._flat = dict(self._views), self._walker, self._flat
+        return out
 
-    def prepare(self) -> Stored:
-        """Bring everything up to date and return the rows, without too many tombstones."""
+    def is_worn(self) -> bool:
+        """Tell whether there are so many tombstones that it is worth to begin anew."""
         dead = len(self.stored.alive) - np.count_nonzero(self.stored.alive)
-        if dead > max(_FEW, _DEAD * len(self.stored.alive)):
-            self.stored = self.index._stored = self.stored.compacted()
-            self.index._graph = self.index._measured = None
-            self._clear()
+        return bool(dead > max(_FEW, _DEAD * len(self.stored.alive)))
+
+    def prepare(self) -> None:
+        """Make what the backend needs."""
         backend = self.backend
         if backend != "exact":
             require("faiss", "search")
         if backend == "faiss-flat" and self._flat is None:
             self._flat = Flat(self._view().vectors, self._view().nodes)
-        if backend == "faiss-hnsw" and self._walker is None:
-            self._walker = Walker(self._current_graph(), self._view().nodes)
-        if self._walker is not None and self.index.breadth == "auto":
-            self._choose_breadth(self._walker)
-        return self.stored
+        if backend == "faiss-hnsw":
+            if self._walker is None:
+                self._walker = Walker(self._current_graph(), self._view().nodes)
+            if self.index.breadth == "auto":
+                self._choose_breadth(self._walker)
+            self._breadth = self.index.breadth_
 
     def _choose_breadth(self, walker: Walker) -> None:
         if self.index._measured is None:
@@ -595,12 +616,13 @@ class Cache:
     def _view(self, names: list[str] | None = None) -> View:
         """Return the rows as a search over some columns sees them."""
         key = ("",) if names is None else tuple(names)
-        if key not in self._views:
-            if len(self._views) >= _VIEWS:
-                del self._views[next(k for k in self._views if k != ("",))]
-            space = self.space if names is None else self.space.only(names)
-            self._views[key] = View(self.stored.table, space)
-        return self._views[key]
+        with self._lock:
+            if key not in self._views:
+                if len(self._views) >= _VIEWS:
+                    del self._views[next(k for k in self._views if k != ("",))]
+                space = self.space if names is None else self.space.only(names)
+                self._views[key] = View(self.stored.table, space)
+            return self._views[key]
 
     def nearest(
         self, asked: Table, names: list[str] | None, k: int, allowed: np.ndarray | None
@@ -693,7 +715,7 @@ class Cache:
             if share < _NARROW:
                 return nearest_nodes(self._view().nodes, queries, k, first)
             if self._walker is not None:
-                breadth = int(max(self.index.breadth_, k) / share)
+                breadth = int(max(self._breadth, k) / share)
                 return self._walker.nearest(queries, k, first, breadth)
             assert self._flat is not None
             return self._flat.nearest(queries, k, first, self.space.vectors(asked))
@@ -903,8 +925,33 @@ def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
                 f"where names column {name!r}, which is not there; "
                 f"there are {', '.join(map(repr, names))}"
             )
-        out &= _passes(name, table[name], wanted)
+        out &= _passes(name, table[name], _in_numbers(table.schema[name], wanted))
     return out
+
+
+def _in_numbers(column: Column, wanted: Any) -> Any:
+    """Return a condition on datetimes, or on numbers written as text, in the column's numbers."""
+    written = column.kind == "datetime" or (column.kind == "numeric" and column.decimal is not None)
+    if not written or (callable(wanted) and not isinstance(wanted, Between)):
+        return wanted
+    if isinstance(wanted, Between):
+        day = 86_399.999999 if _is_date(column, wanted.high) else 0.0  # a day ends in the evening
+        low, high = (_cell_number(column, end) for end in (wanted.low, wanted.high))
+        return Between(low, None if high is None else high + day)
+    return [_cell_number(column, value) for value in _listed(wanted)]
+
+
+def _is_date(column: Column, value: Any) -> bool:
+    text = value if isinstance(value, str) else getattr(value, "isoformat", str)()
+    return column.kind == "datetime" and len(text.strip()) == 10
+
+
+def _cell_number(column: Column, value: Any) -> float | None:
+    """Return the number of a cell of a column; None stays None."""
+    if value is None:
+        return None
+    schema = Schema((column,), complete=True)
+    return float(Table.of({column.name: [value]}, schema)[column.name].values[0])
 
 
 def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
@@ -979,15 +1026,18 @@ def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
     mixed tables embedded as such.
     """
     if embedder is None:
-        X = Table.of(X)
-        embedder = MixedEmbedder() if X.schema.numeric else Weave()
+        seen = Table.of(X, rules="whole")
+        X = X if seen.schema.aside else seen
+        embedder = MixedEmbedder() if seen.schema.numeric else Weave()
     if _is_fitted(embedder):
         return embedder, _table(embedder, X)
-    embedder = clone(embedder)
+    embedder, rows = clone(embedder), X
     if isinstance(embedder, Embedder):
-        X = Table.of(X, Schema.of(embedder.schema), numbers=embedder._numbers)
-        require_rows(X)
-    embedder.fit(X, y)
+        rules: Any = "whole" if embedder._rules else None
+        rows = Table.of(X, Schema.of(embedder.schema), numbers=embedder._numbers, rules=rules)
+        require_rows(rows)
+        X = X if rows.schema.aside else rows
+    embedder.fit(rows, y)
     return embedder, _table(embedder, X)
 
 
@@ -1006,7 +1056,7 @@ def _table(embedder: Any, X: Any) -> Table:
     known = embedder.schema_
     if isinstance(X, Table) or names_of(X) is None or not known.named:
         return _checked(Table.of(X, known), known)
-    table = Table.of(X, replace(known, complete=False))
+    table = Table.of(X, replace(known, complete=False, aside=()))
     require_rows(table)
     return table
 
@@ -1084,7 +1134,7 @@ def _tell_unknown(embedder: Embedder, table: Table) -> None:
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
         column = table[name]
-        if isinstance(column, Codes):
+        if isinstance(column, Codes) or name in spelled_columns(embedder):
             continue
         new = np.isin(column.codes, positions(column.labels, values))
         lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]

@@ -456,3 +456,27 @@ def share_votes(votes):
             total += votes[i, c]
         for c in range(votes.shape[1]):
             votes[i, c] /= total
+
+
+# -- rows of codes, compared by tables -----------------------------------------------------------
+
+
+@njit(nogil=True, cache=True)
+def nearest_codes(asked, stored, tables, starts, widths, out, rows):
+    """Find the nearest stored rows of each row asked; a distance is a sum of table entries.
+
+    Codes lie column by column; entry (v, w) of column a is at ``starts[a] + v * widths[a] + w``.
+    """
+    n_columns, n_rows = stored.shape
+    total = np.empty(n_rows, np.float32)
+    for i in range(asked.shape[1]):
+        total[:] = 0
+        for a in range(n_columns):
+            line = starts[a] + asked[a, i] * widths[a]
+            codes = stored[a]
+            for j in range(n_rows):
+                total[j] += tables[line + codes[j]]
+        _clear(out[i], rows[i])
+        for j in range(n_rows):
+            _offer(out[i], rows[i], total[j], j)
+        _in_order(out[i], rows[i])

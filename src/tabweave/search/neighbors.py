@@ -20,7 +20,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import Estimator, TabularInput, remember_names, require_rows, seed_of
+from tabweave.base import (
+    Estimator,
+    TabularInput,
+    exclusive,
+    remember_names,
+    require_rows,
+    seed_of,
+)
 from tabweave.blocks.block import Block
 from tabweave.counts.counts import Counts
 from tabweave.embed.supervised import SupervisedWeave, Target
@@ -98,7 +105,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         """
         self._validate_params()
         given = self.schema if isinstance(self.embedder, str) else self.embedder.schema
-        table = Table.of(X, Schema.of(given), numbers="numeric")
+        table = Table.of(X, Schema.of(given), numbers="numeric", rules="whole")
         require_rows(table)
         targets = self._checked_targets(y, table.n_rows)
         self._stored, self._targets = Stored.of(table, ids), targets
@@ -202,6 +209,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         check_is_fitted(self, "_stored")
         return self.embedder_._read_asked(X)
 
+    @exclusive
     def _searched(self) -> tuple[np.ndarray, SimilarityIndex]:
         """Return the numbers of the rows that are there, and an index of them."""
         if "_cache" not in vars(self):

@@ -24,13 +24,16 @@ from tabweave._compat import Interval, StrOptions
 from tabweave.base import Estimator
 from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
-from tabweave.rows.vocabulary import identity
 from tabweave.sources.container import Sources
-from tabweave.sources.tables import IdIndex
+from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels
 
 DENSE = 512  # up to this size the matrix is written out: cheaper than iterating
 _CELLS = 1 << 24  # numbers held at once while it is written out
 _CONSTANT = 1e-24  # variance that is only rounding, relative to the squared mean
+_EDGES = 10  # between labels, from which on these judge a graph
+_LABELLED = 20  # rows, from which on their neighbours do, too
+_JUDGED = 1_000  # of them at most
+_LIKENESS = 0.1  # of rows joined by edges, where 0 is chance and 1 means equal rows
 _RANK = 10  # principal components by which a source is judged: fixed, so that fits are nested
 
 
@@ -41,7 +44,8 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     The coordinates are projections on the top eigenvectors of ``X + X̃``, Eqs. (4.8) and (4.14):
     variance within each table, agreement between tables, similarity along graphs. Each table is
     centred and scaled to unit trace, each graph to ``D^{-½} M D^{-½}``. Any row may be missing
-    anywhere, and any table or graph may be absent from :meth:`transform`.
+    anywhere, and any table or graph may be absent from :meth:`transform`. A graph that does not
+    join like with like is refused.
 
     Parameters
     ----------
@@ -56,14 +60,25 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         graph CoCA is then PCA on the joined, scaled tables.
     solver : {"auto", "dense", "lanczos"}, default="auto"
         Write the matrix out, or only multiply by it; auto writes out up to 512 columns.
+    graph_share : float or "auto", default="auto"
+        How much neighbours count beside a row itself; 0 is CoCA without graphs. ``"auto"`` is 1
+        for graphs that help and refuses the others (``refused_``). With labels: edges must join
+        equal ones more often than by chance, and coordinates with the neighbours' share must not
+        have worse nearest neighbours. Without: edges must join rows that are alike. A number is
+        believed as it is.
+    unit_trace, normalized_graphs : bool, default=True
+        Whether each table is scaled to unit trace, and each graph M to ``D^{-½} M D^{-½}``; if
+        not, units and densities decide what counts.
 
     Attributes
     ----------
     n_components_, alpha_ : int, float
         What was used.
     weights_, graph_weights_ : dict of str to float
-        The weight of each table and of each graph; each kind sums up to 1. A table that does not
-        vary (empty, one row) has weight 0.
+        The weight of each table and of each graph; each kind sums up to 1, graphs to 0 if all are
+        refused. A table that does not vary (empty, one row) has weight 0.
+    refused_ : dict of str to str
+        The tables and graphs of weight 0, and why.
     eigenvalues_ : ndarray of shape (n_components_,)
         Of ``X + X̃`` over the number of ids.
     components_ : dict of str to ndarray of shape (n_components_, n_columns)
@@ -114,6 +129,9 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         "weights": [StrOptions({"learned", "equal"})],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"auto", "dense", "lanczos"})],
+        "graph_share": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "unit_trace": ["boolean"],
+        "normalized_graphs": ["boolean"],
     }
     _renamed: ClassVar[dict[str, str]] = {"_known": "_coordinates"}
 
@@ -124,11 +142,17 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         weights: str = "learned",
         alpha: float | str = "auto",
         solver: str = "auto",
+        graph_share: float | str = "auto",
+        unit_trace: bool = True,
+        normalized_graphs: bool = True,
     ) -> None:
         self.n_components = n_components
         self.weights = weights
         self.alpha = alpha
         self.solver = solver
+        self.graph_share = graph_share
+        self.unit_trace = unit_trace
+        self.normalized_graphs = normalized_graphs
 
     @classmethod
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
@@ -147,15 +171,17 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         ----------
         X : Sources, or array, sparse matrix or numeric frame
             The sources; a plain table is one source whose ids are the row numbers.
-        y : mapping of id to label, or array-like in the order of ``X.ids``, optional
+        y : mapping or pandas series of id to label, or array-like in the order of ``X.ids``
             Labels: equal ones are must-links, different ones cannot-links. None or NaN where
-            there is none. Not used if weights are equal, or if there is nothing to weigh.
+            there is none. If weights are equal, labels judge graphs only.
         must_link, cannot_link : sequences of pairs of ids, optional
             Things that belong together, and things that do not.
         """
         self._validate_params()
         sources = self._read(X, reset=True)
-        views = {name: learned_view(sources, name) for name in sources.names}
+        if y is not None:
+            y = _labels_in(sources, X, y)
+        views = {name: learned_view(sources, name, self.unit_trace) for name in sources.names}
         views = {name: view for name, view in views.items() if view.scale > 0}
         self._learn_weights(sources, views, (y, must_link, cannot_link))
         graph = self._blend(sources, alone=not views)
@@ -180,24 +206,46 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _learn_weights(
         self, sources: Sources, views: dict[str, View], given: tuple[Any, ...]
     ) -> None:
-        """Algorithm 2, lines 13-25."""
+        """Algorithm 2, lines 13-25, after graphs that do not join like with like are refused."""
         learned = self._learns_weights()
         if not learned and any(links is not None for links in given[1:]):
             raise ValueError("expected weights='learned' with links, got 'equal'")
         graphs = {name: g for name in sources.graph_names if (g := sources.graph(name)).nnz}
+        links = read_links(sources, *given)
+        phis = [self._principal(view) for view in views.values()] if links or graphs else []
         omega = np.full(len(views), 1 / max(len(views), 1))
+        if learned and links and len(views) > 1:
+            omega = on_simplex(*vector_terms(phis, links))
+        weighted = [np.sqrt(w) * phi for w, phi in zip(omega, phis, strict=bool(phis))]
+        refused = self._refused_graphs(graphs, weighted, links)
+        graphs = {name: graph for name, graph in graphs.items() if name not in refused}
         tilde = np.full(len(graphs), 1 / max(len(graphs), 1))
-        if learned and max(len(views), len(graphs)) > 1:
-            links = read_links(sources, *given)
-            if links and views:
-                phis = [self._principal(view) for view in views.values()]
-                omega = on_simplex(*vector_terms(phis, links))
-            if links and graphs:
-                tilde = on_simplex(*graph_terms([*graphs.values()], links))
+        if learned and links and len(graphs) > 1:
+            tilde = on_simplex(*graph_terms([*graphs.values()], links))
         self.weights_ = dict.fromkeys(sources.names, 0.0)
         self.weights_ |= zip(views, omega.tolist(), strict=True)
         self.graph_weights_ = dict.fromkeys(sources.graph_names, 0.0)
         self.graph_weights_ |= zip(graphs, tilde.tolist(), strict=True)
+        weights = {**self.weights_, **self.graph_weights_}
+        nothing = dict.fromkeys(set(sources.names) - {*views}, "no column varies")
+        nothing |= {n: "no edges" for n in sources.graph_names if not sources.graph(n).nnz}
+        why = "weight 0 by Eq. (4.19)"
+        self.refused_ = {
+            name: (refused | nothing).get(name, why) for name, w in weights.items() if w < 1e-12
+        }
+
+    def _refused_graphs(
+        self, graphs: dict[str, sp.csr_array], phis: Sequence[np.ndarray], links: Links
+    ) -> dict[str, str]:
+        """Return the graphs that do not join like with like, and why."""
+        asked = self._graph_share()
+        if asked != "auto":
+            return dict.fromkeys(graphs, "graph_share is 0") if asked == 0 else {}
+        verdicts = {name: mismatch(graph, phis, links) for name, graph in graphs.items()}
+        return {name: why for name, why in verdicts.items() if why}
+
+    def _graph_share(self) -> float | str:
+        return self.graph_share
 
     def _learns_weights(self) -> bool:
         return self.weights == "learned"
@@ -263,12 +311,18 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         base = self._projected(sources)
         graph = self._blend(sources, alone=not self.components_)
         around = np.zeros_like(base) if graph is None else graph @ base
-        return base + around if self.components_ else around - self._center
+        out = base + around if self.components_ else around - self._center
+        return out[sources.index(X.ids)] if isinstance(X, Sources) else out
 
     def _blend(self, sources: Sources, alone: bool) -> sp.csr_array | None:
         graphs = [sources.graph(name) for name in sources.graph_names]
-        weights = [self.graph_weights_[name] for name in sources.graph_names]
-        return blended(graphs, weights, alone=alone)
+        asked = self._graph_share()
+        share = 1.0 if asked == "auto" else float(asked)
+        weights = [share * self.graph_weights_[name] for name in sources.graph_names]
+        return blended(graphs, weights, alone=alone, normal=self._normalized())
+
+    def _normalized(self) -> bool:
+        return self.normalized_graphs
 
     def _projected(self, sources: Sources) -> np.ndarray:
         """Eq. (4.2): mean projection of each id; as in fit for an id that has no table here."""
@@ -298,7 +352,7 @@ class CoCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
                 raise TypeError("expected a plain table as in fit, got Sources")
             if not len(X):
                 raise ValueError("expected at least one id, got empty sources")
-            return X
+            return X.surroundings
         if not reset and not hasattr(self, "n_features_in_"):
             raise TypeError(f"expected Sources as in fit, got {type(X).__name__}")
         return plain_source(self, X, reset)
@@ -365,7 +419,7 @@ def plain_source(estimator: Any, X: Any, reset: bool) -> Sources:
     return Sources({"X": (np.arange(X.shape[0]), X)})
 
 
-def learned_view(sources: Sources, name: str) -> View:
+def learned_view(sources: Sources, name: str, unit_trace: bool = True) -> View:
     """Return a source with its own mean, scaled to unit trace; scale 0 if it never varies."""
     matrix = cells(sources, name)
     mean = column_means(matrix)
@@ -378,7 +432,7 @@ def learned_view(sources: Sources, name: str) -> View:
         total = (matrix**2).sum()
     variance = total / n_rows
     varies = variance > _CONSTANT * (mean @ mean) and n_rows > 1
-    scale = float(1 / np.sqrt(variance)) if varies else 0.0
+    scale = float(1 / np.sqrt(variance)) if unit_trace and varies else float(varies)
     return View(len(sources), sources.rows(name), matrix, mean, scale)
 
 
@@ -542,11 +596,99 @@ def normalised(graph: sp.csr_array, alone: bool) -> sp.csr_array:
 
 
 def blended(
-    graphs: Sequence[sp.csr_array], weights: Sequence[float], *, alone: bool = False
+    graphs: Sequence[sp.csr_array],
+    weights: Sequence[float],
+    *,
+    alone: bool = False,
+    normal: bool = True,
 ) -> sp.csr_array | None:
     """Return Σ ω̃_t M⁽ᵗ⁾ of Eq. (4.14) over normalised graphs, None if there is none."""
-    parts = [w * normalised(g, alone) for g, w in zip(graphs, weights, strict=True) if w > 0]
+    used = [(g, w) for g, w in zip(graphs, weights, strict=True) if w > 0]
+    parts = [w * (normalised(g, alone) if normal else g) for g, w in used]
     return sp.csr_array(sum(parts[1:], start=parts[0])) if parts else None
+
+
+# -- graphs that do not join like with like ------------------------------------------------------
+
+
+def mismatch(graph: sp.csr_array, phis: Sequence[np.ndarray], links: Links) -> str:
+    """Return why a graph is refused, nothing if it is used.
+
+    Its edges have to join ids of one class more often than ids drawn by their degree (or must-links
+    more often than all links), by two standard errors; and where twenty rows have labels, these
+    must not have worse neighbours after the share of the graph is added. Without labels the rows
+    at the ends of edges have to be alike. Without tables, too, every graph is as good as any.
+    """
+    edges = sp.triu(graph, format="coo")
+    for judged in (_by_classes(edges, links), _by_links(graph, links)):
+        if judged is not None:
+            values, chance, what = judged
+            why = _verdict(values, chance, 0.0, what)
+            return why or (_by_neighbors(graph, np.hstack(phis), links) if len(phis) else "")
+    return _verdict(*_by_rows(edges, np.hstack(phis))) if len(phis) else ""
+
+
+def _verdict(values: np.ndarray, chance: float, least: float, what: str) -> str:
+    gain, error = values.mean() - chance, values.std() / np.sqrt(max(len(values), 1))
+    enough = gain > 2 * error and gain >= least * (1 - chance)
+    return "" if enough else f"{what}, by chance {chance:.2f}"
+
+
+def _by_classes(edges: sp.coo_array, links: Links) -> tuple[np.ndarray, float, str] | None:
+    """Return which edges between labels join one class, None if there are too few."""
+    codes = np.full(edges.shape[0], -1)
+    codes[links.labelled] = links.classes
+    a, b = (codes[ends] for ends in edges.coords)
+    seen = (a >= 0) & (b >= 0)
+    if seen.sum() < _EDGES:
+        return None
+    share = np.bincount(np.append(a[seen], b[seen])) / (2 * seen.sum())
+    same = (a[seen] == b[seen]).astype(float)
+    what = f"the share of edges that join one class is {same.mean():.2f}"
+    return same, float((share**2).sum()), what
+
+
+def _by_links(graph: sp.csr_array, links: Links) -> tuple[np.ndarray, float, str] | None:
+    """Return which links that are edges are must-links, None if there are too few."""
+    linked, must = _connected(graph, links), (links.sign > 0).astype(float)
+    if linked.sum() < _EDGES:
+        return None
+    what = f"the share of must-links among linked edges is {must[linked].mean():.2f}"
+    return must[linked], float(must.mean()), what
+
+
+def _by_rows(edges: sp.coo_array, phi: np.ndarray) -> tuple[np.ndarray, float, float, str]:
+    """Return the cosines of the rows at the ends of edges."""
+    size = np.linalg.norm(phi, axis=1)
+    here = (size[edges.coords[0]] > 0) & (size[edges.coords[1]] > 0)
+    unit = phi / np.where(size > 0, size, 1.0)[:, None]
+    a, b = (unit[ends[here]] for ends in edges.coords)
+    alike = (a * b).sum(axis=1) if here.any() else np.zeros(1)
+    chance = float(a.mean(axis=0) @ b.mean(axis=0)) if here.any() else 0.0
+    return alike, chance, _LIKENESS, f"rows joined by edges have correlation {alike.mean():.2f}"
+
+
+def _by_neighbors(graph: sp.csr_array, phi: np.ndarray, links: Links) -> str:
+    """Return why labelled rows do better without the graph, nothing if they do not."""
+    some = np.linspace(0, len(links.labelled) - 1, min(len(links.labelled), _JUDGED)).astype(int)
+    rows, classes = links.labelled[some], links.classes[some]
+    if len(rows) < _LABELLED:
+        return ""
+    around = normalised(graph, alone=False)[rows] @ phi
+    without, with_it = (_neighbor_errors(z, classes) for z in (phi[rows], phi[rows] + around))
+    if with_it <= without:
+        return ""
+    return f"five neighbours of labelled rows err in {with_it:.0%} with it, {without:.0%} without"
+
+
+def _neighbor_errors(rows: np.ndarray, classes: np.ndarray, k: int = 5) -> float:
+    """Return the error of the k nearest neighbours' votes, each row left out of its own."""
+    squares = (rows**2).sum(axis=1)
+    distances = squares[:, None] + squares - 2 * rows @ rows.T
+    np.fill_diagonal(distances, np.inf)
+    near = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    votes = np.eye(classes.max() + 1)[classes[near]].sum(axis=1)
+    return float((votes.argmax(axis=1) != classes).mean())
 
 
 # -- weights from links -------------------------------------------------------------------------
@@ -577,25 +719,21 @@ def read_links(sources: Sources, y: Any, must_link: Any, cannot_link: Any) -> Li
     return Links(labelled, classes, left, right, sign)
 
 
+def _labels_in(sources: Sources, X: Any, y: Any) -> Any:
+    """Return labels in the order of the sources, of which X may be some ids or plain rows."""
+    if not isinstance(X, Sources):
+        return labels_of_rows(X, y)
+    index, labels = read_labels(X.ids, y)
+    out = np.full(len(sources), None, dtype=object)
+    out[sources.index(X.ids)[index]] = labels.tolist()
+    return out
+
+
 def _read_labels(sources: Sources, y: Any) -> tuple[np.ndarray, np.ndarray]:
     if y is None:
         return np.zeros(0, np.intp), np.zeros(0, np.intp)
-    if isinstance(y, Mapping):
-        index, labels = _index(sources, list(y), "y"), list(y.values())
-    else:
-        labels = np.asarray(y, dtype=object).ravel().tolist()
-        index = np.arange(len(labels))
-        if len(labels) != len(sources):
-            raise ValueError(
-                f"y: expected {len(sources)} labels, one for each of sources.ids (or None), got "
-                f"{len(labels)}; or pass a mapping of id to label"
-            )
-    given = np.array([v is not None and v == v for v in labels], dtype=bool)
-    code: dict[Any, int] = {}
-    classes = [
-        code.setdefault(identity(v), len(code)) for v, ok in zip(labels, given, strict=True) if ok
-    ]
-    return index[given], np.array(classes, dtype=np.intp)
+    index, labels = read_labels(sources.ids, y)
+    return index, np.unique(labels, return_inverse=True)[1]
 
 
 def _read_pairs(sources: Sources, pairs: Any, name: str) -> np.ndarray:

@@ -23,6 +23,7 @@ from tabweave.sources.tables import (
     check_one_kind,
     check_unique,
     conformed,
+    look_up,
     plain,
     read_ids,
     read_table,
@@ -47,8 +48,15 @@ class Sources:
     graphs : mapping of name to graph, optional
         An edge frame (source, target and perhaps ``weight``), a networkx graph, or a pair of ids
         and a square sparse matrix. Repeated edges add up; self loops are dropped.
-    key : str, default="id"
-        The id column of the frames.
+    key : str, None, or mapping of table name to these, default="id"
+        The id column of the frames, or the name of a pandas frame's index; None for its index,
+        whatever its name.
+    keys : mapping of table name to mapping of column to table name, optional
+        Columns that name rows of other tables. ``keys={"flights": {"tailnum": "planes"}}``: the
+        ids are those of flights, and each has the row of "planes" that its "tailnum" names, if
+        there is one; rows of "planes" are found by their column "tailnum", or else ``key``. Keys
+        may lead further. A key is an id, and so no column of its table any more. A table that
+        two columns point to becomes two, "airports by origin" and "airports by dest".
     directed : bool or mapping of graph name to bool, default=False
         Whether edges have a direction. :meth:`links` keeps it, :meth:`graph` does not.
         Of a networkx graph its own kind is taken.
@@ -61,6 +69,16 @@ class Sources:
         The tables and the graphs.
     present : ndarray of bool, shape (n, number of tables)
         Which table has a row for which id.
+    shape : tuple of two ints
+        Number of ids, and of columns in all tables.
+    around : Sources or None
+        What these ids were taken from, if by position.
+
+    Notes
+    -----
+    ``sources[rows]`` takes ids by position, as folds of scikit-learn do: ``cross_val_score`` and
+    ``GridSearchCV`` take `Sources`, with y in the order of ``ids``. Where graphs link ids, those
+    left out stay around: models see them as unlabeled neighbours, in training and in prediction.
 
     Examples
     --------
@@ -80,8 +98,19 @@ class Sources:
     >>> sources.matrix("orders")
     array([[0. , 3.5],
            [1. , nan]])
+
+    Rows of a table that another one points to are looked up:
+
+    >>> flights = {"id": [1, 2, 3], "delay": [5, 0, 90], "tailnum": ["N1", "N7", "N1"]}
+    >>> planes = {"tailnum": ["N7", "N1"], "seats": [180, 90]}
+    >>> sources = Sources(
+    ...     {"flights": flights, "planes": planes}, keys={"flights": {"tailnum": "planes"}}
+    ... )
+    >>> sources.matrix("planes")[:, 0]
+    array([ 90., 180.,  90.])
     """
 
+    around: Sources | None = None
     _renamed: ClassVar[dict[str, str]] = {"_blocks": "_tables", "_places": "_index"}
 
     def __init__(
@@ -89,7 +118,8 @@ class Sources:
         tables: Mapping[str, Any] | None = None,
         graphs: Mapping[str, Any] | None = None,
         *,
-        key: str = "id",
+        key: str | Mapping[str, str | None] | None = "id",
+        keys: Mapping[str, Mapping[str, str]] | None = None,
         directed: bool | Mapping[str, bool] = False,
     ) -> None:
         tables, graphs = dict(tables or {}), dict(graphs or {})
@@ -97,7 +127,15 @@ class Sources:
             raise ValueError(f"expected names that differ, got a table and a graph {name!r}")
         if not tables and not graphs:
             raise ValueError("expected at least one table or one graph, got none")
-        read = {name: read_table(t, f"table {name!r}", key) for name, t in tables.items()}
+        keys = keys or {}
+        _check_keys(keys, tables)
+        given = {
+            name: read_table(
+                t, f"table {name!r}", _key_of(name, t, key, keys), [*keys.get(name, {})]
+            )
+            for name, t in tables.items()
+        }
+        read = look_up(given, keys) if keys else {name: one[:2] for name, one in given.items()}
         edges = {
             name: read_graph(g, f"graph {name!r}", _is_directed(directed, name))
             for name, g in graphs.items()
@@ -148,6 +186,30 @@ class Sources:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of ids, and of columns in all tables."""
+        return len(self.ids), sum(len(table.columns) for table in self._tables.values())
+
+    def __getitem__(self, rows: Any) -> Sources:
+        """Return the sources of some ids, by position: a slice, a mask or an array of numbers."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]  # as scikit-learn asks for rows
+        index = np.arange(len(self))[rows if isinstance(rows, slice) else np.asarray(rows)]
+        if index.ndim != 1:
+            raise TypeError(
+                f"expected rows of the sources (a slice, a mask or numbers), got {rows!r}; "
+                "select(ids) takes ids"
+            )
+        out = self.select(self.ids[index])
+        out.around = self if self.around is None else self.around
+        return out
+
+    @property
+    def surroundings(self) -> Sources:
+        """Everything that graphs link these ids with: ``around``, or themselves."""
+        return self.around if self.around is not None and self.graph_names else self
 
     def rows(self, name: str) -> np.ndarray:
         """Return the index in ``ids`` of each row of a table."""
@@ -276,6 +338,29 @@ class Sources:
 
     def __repr__(self) -> str:
         return _summary(self)
+
+
+def _check_keys(keys: Mapping[str, Mapping[str, str]], tables: Mapping[str, Any]) -> None:
+    for name in [*keys, *(target for columns in keys.values() for target in columns.values())]:
+        if name not in tables:
+            raise ValueError(f"keys: expected names of tables, {list(tables)}, got {name!r}")
+
+
+def _key_of(
+    name: str,
+    table: Any,
+    key: str | Mapping[str, str | None] | None,
+    keys: Mapping[str, Mapping[str, str]],
+) -> str | None:
+    """Return the id column of a table; if keys point to it, theirs if it has one of that name."""
+    if isinstance(key, Mapping):
+        if name in key:
+            return key[name]
+        key = "id"
+    columns = getattr(table, "columns", None)
+    has = list(columns if columns is not None else table) if not isinstance(table, tuple) else []
+    pointing = [c for columns in keys.values() for c, target in columns.items() if target == name]
+    return next((column for column in pointing if column in has), key)
 
 
 def _is_directed(directed: bool | Mapping[str, bool], name: str) -> bool:

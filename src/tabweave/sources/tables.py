@@ -2,22 +2,25 @@
 
 Comes in: a frame with an id column, or ids and a matrix. Goes out: a `SourceTable`, and an
 `IdIndex` that finds ids again. Ids are int64, or canonical labels in an array of objects.
+Below: labels by id, and tables that others point to by a key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import column_or_1d
 
 from tabweave.io.register import storable
 from tabweave.rows.frames import _listed, categories, columns_of
 from tabweave.rows.table import Codes, Numbers, Table
-from tabweave.rows.vocabulary import Label, identity, positions
+from tabweave.rows.vocabulary import Label, canonical, identity, positions
 
 Matrix: TypeAlias = Any  # a float ndarray or a csr_array; both are indexed alike
 
@@ -33,13 +36,27 @@ class SourceTable:
     labels: tuple[list[Label] | None, ...]  # of each category's code; None for numbers
 
 
-def read_table(source: Any, where: str, key: str) -> tuple[np.ndarray, SourceTable]:
-    """Read a frame with an id column, or a pair of ids and a matrix; return ids and table."""
-    ids, table = (
-        _from_pair(source, where) if isinstance(source, tuple) else _from_frame(source, where, key)
-    )
-    check_unique(ids, where)
-    return ids, table
+class ReadTable(NamedTuple):
+    """A table as it was given: the id of each row, its cells, and the cells of its key columns."""
+
+    ids: np.ndarray
+    table: SourceTable
+    keys: dict[str, Any]
+
+
+def read_table(source: Any, where: str, key: str | None, foreign: Sequence[str] = ()) -> ReadTable:
+    """Read a frame with an id column (or index), or a pair of ids and a matrix.
+
+    Columns that are ``foreign`` keys are kept apart from the others.
+    """
+    if not isinstance(source, tuple):
+        out = _from_frame(source, where, key, foreign)
+    elif foreign:
+        raise TypeError(f"{where}: expected a frame with column {foreign[0]!r}, got (ids, matrix)")
+    else:
+        out = ReadTable(*_from_pair(source, where), {})
+    check_unique(out.ids, where)
+    return out
 
 
 def _from_pair(source: tuple[Any, ...], where: str) -> tuple[np.ndarray, SourceTable]:
@@ -58,24 +75,48 @@ def _from_pair(source: tuple[Any, ...], where: str) -> tuple[np.ndarray, SourceT
     return ids, SourceTable(np.zeros(0, np.intp), matrix, columns, (None,) * len(columns))
 
 
-def _from_frame(frame: Any, where: str, key: str) -> tuple[np.ndarray, SourceTable]:
+def _from_frame(frame: Any, where: str, key: str | None, foreign: Sequence[str]) -> ReadTable:
     if sp.issparse(frame) or isinstance(frame, np.ndarray):
         raise TypeError(f"{where}: expected (ids, matrix), got a matrix without ids")
-    names, cells, _ = columns_of(frame)
-    if names is None or key not in names:
-        got = ", ".join(map(repr, names or []))
-        raise ValueError(f"{where}: expected an id column {key!r}, got {got}; pass key=...")
-    at = names.index(key)
-    ids = read_ids(cells[at], where)
-    rest = {name: c for i, (name, c) in enumerate(zip(names, cells, strict=True)) if i != at}
-    if not rest or len(rest) != len(names) - 1:
-        got = "no column besides the id" if not rest else "two columns of one name"
-        raise ValueError(f"{where}: expected columns of different names, got {got}")
+    found, cells, _ = columns_of(frame)
+    names = list(found or [])
+    ids = _ids_of(frame, names, cells, where, key)
+    if len(set(names)) < len(names):
+        raise ValueError(f"{where}: expected columns of different names, got two of one name")
+    kept = {name: c for name, c in zip(names, cells, strict=True) if name != key}
+    for name in foreign:
+        if name not in kept:
+            got = ", ".join(map(repr, kept))
+            raise ValueError(f"{where}: expected a key column {name!r}, got {got}")
+    keys = {name: kept.pop(name) for name in foreign}
+    if not kept and not keys:
+        raise ValueError(f"{where}: expected columns, got no column besides the id")
+    if not kept:  # ids and keys only
+        nothing = np.zeros((len(ids), 0))
+        return ReadTable(ids, SourceTable(np.zeros(0, np.intp), nothing, (), ()), keys)
     try:
-        table = Table.of(rest)
+        table = Table.of(kept)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{where}, {error}") from error
-    return ids, SourceTable(np.zeros(0, np.intp), *as_floats(table, where))
+    return ReadTable(ids, SourceTable(np.zeros(0, np.intp), *as_floats(table, where)), keys)
+
+
+def _ids_of(
+    frame: Any, names: Sequence[str], cells: Sequence[Any], where: str, key: str | None
+) -> np.ndarray:
+    """Return the ids of a frame's rows: the column ``key``, or the index of that name."""
+    if key is not None and key in names:
+        return read_ids(cells[list(names).index(key)], where)
+    index = getattr(frame, "index", None) if hasattr(frame, "iloc") else None
+    if index is not None and (key is None or index.name == key):
+        return read_ids(index.to_numpy(), where)
+    if key is None:
+        raise TypeError(f"{where}: expected a pandas frame, whose index has the ids (key=None)")
+    got = ", ".join(map(repr, names))
+    raise ValueError(
+        f"{where}: expected an id column {key!r}, got {got}; pass key='<column>', or key=None for "
+        "the index of a pandas frame"
+    )
 
 
 def as_floats(table: Table, where: str) -> tuple[Matrix, tuple[str, ...], Any]:
@@ -237,3 +278,152 @@ class IdIndex:
             return np.array([self._index.get(v, -1) for v in asked.tolist()], dtype=np.intp)
         at = np.minimum(np.searchsorted(self._sorted, asked), len(self._sorted) - 1)
         return np.where(self._sorted[at] == asked, self._order[at], -1)
+
+
+# -- labels -------------------------------------------------------------------------------------
+
+
+def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
+    """Return index (among ``ids``) and value of every label that is there.
+
+    A pandas series or a mapping has them by id, in any order; anything else has one for each id,
+    in their order. None, NaN, NaT and pandas' NA stand for no label; a label of another id is an
+    error.
+    """
+    given, values = _by_id(ids, y, where)
+    labels = np.empty(len(values), dtype=object)
+    labels[:] = [canonical(value) for value in values]
+    present = np.array([label is not None for label in labels], dtype=bool)
+    index = IdIndex(ids)(given[present])
+    if (index < 0).any():
+        unknown = given[present][index < 0]
+        raise ValueError(
+            f"{where}: expected labels of ids of the sources, got {len(unknown)} of other ids, "
+            f"{plain(unknown, 0)!r} the first; drop them, or check that both spell ids alike (in "
+            "cross-validation y must stand in the order of sources.ids: y.reindex(sources.ids))"
+        )
+    if len(np.unique(index)) < len(index):
+        found, counts = np.unique(index, return_counts=True)
+        twice = plain(ids, int(found[counts > 1][0]))
+        raise ValueError(f"{where}: expected one label for each id, got two for {twice!r}")
+    check_one_kind([(f"{where}, label {i}", np.array([v], object)) for i, v in _kinds_of(labels)])
+    return index, np.array(labels[present].tolist())
+
+
+def labels_of_rows(X: Any, y: Any) -> Any:
+    """Return y in the order of plain rows X: a series by the index of a pandas frame.
+
+    A mapping has labels by that index, or by row number. Anything else is as it was.
+    """
+    series, framed = hasattr(y, "iloc") and y.ndim == 1, hasattr(X, "iloc")
+    if series and (not framed or y.index.equals(X.index)):
+        return y
+    if not series and not isinstance(y, Mapping):
+        return y
+    ids = read_ids(X.index.to_numpy(), "X") if framed else np.arange(len(X))
+    try:
+        check_unique(ids, "X")
+        index, labels = read_labels(ids, y)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}; y goes by the index of X here: y.to_numpy() goes by position"
+        ) from None
+    out = np.full(len(ids), None, dtype=object)
+    out[index] = labels.tolist()
+    return out
+
+
+def _kinds_of(labels: np.ndarray) -> list[tuple[int, Any]]:
+    """Return number and value of one label of each Python type."""
+    types = [type(label) for label in labels]
+    return [(types.index(t), labels[types.index(t)]) for t in set(types) - {type(None)}]
+
+
+def _by_id(ids: np.ndarray, y: Any, where: str) -> tuple[np.ndarray, Any]:
+    if hasattr(y, "iloc") and getattr(y, "ndim", 1) == 1:  # a pandas series: its index has the ids
+        return read_ids(y.index.to_numpy(), where), y.to_numpy(dtype=object)
+    if isinstance(y, Mapping):
+        return read_ids(list(y), where) if y else ids[:0], list(y.values())
+    values = column_or_1d(np.asarray(y))
+    if len(values) != len(ids):
+        raise ValueError(
+            f"{where}: expected {len(ids)} labels, one for each of sources.ids (or None), got "
+            f"{len(values)}; or pass a mapping or a series from id to label"
+        )
+    return ids, values
+
+
+# -- tables that others point to ----------------------------------------------------------------
+
+
+class Reached(NamedTuple):
+    """A table that keys lead to: its name, how it was reached, and its row for each id."""
+
+    table: str
+    by: tuple[str, str]  # the table and the column that point to it
+    ids: np.ndarray
+    rows: np.ndarray  # -1 where a key is missing or unknown
+
+
+def look_up(
+    read: Mapping[str, ReadTable], keys: Mapping[str, Mapping[str, str]]
+) -> dict[str, tuple[np.ndarray, SourceTable]]:
+    """Return tables by id, other tables' rows where keys lead to them, in any number of steps.
+
+    A table that two columns point to is named "airports by origin" and "airports by dest".
+    """
+    pointed = {target for columns in keys.values() for target in columns.values()}
+    own = [name for name in read if name not in pointed]
+    if not own:
+        raise ValueError("keys: expected a table that no key points to, got a circle of keys")
+    out = {name: read[name][:2] for name in own if read[name].table.columns}
+    found = [one for name in own for one in _follow(read, keys, name)]
+    for one, name in zip(found, _names_of(found), strict=True):
+        here = one.rows >= 0
+        table = read[one.table].table
+        if table.columns:
+            out[name] = one.ids[here], replace(table, matrix=table.matrix[one.rows[here]])
+    return out
+
+
+def _follow(
+    read: Mapping[str, ReadTable], keys: Mapping[str, Mapping[str, str]], name: str
+) -> Iterator[Reached]:
+    """Yield the tables that keys of a table lead to, each before those further away."""
+    ids = read[name].ids
+    paths: list[tuple[str, np.ndarray, tuple[str, ...]]] = [(name, np.arange(len(ids)), (name,))]
+    while paths:
+        at, rows, seen = paths.pop(0)
+        for column, target in keys.get(at, {}).items():
+            if target in seen:
+                raise ValueError(f"keys: expected no circle, got {' -> '.join((*seen, target))}")
+            step = _pointed_rows(read[at].keys[column], read[target].ids, (at, column, target))
+            there = np.where(rows >= 0, step[rows], -1)
+            yield Reached(target, (at, column), ids, there)
+            paths.append((target, there, (*seen, target)))
+
+
+def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> np.ndarray:
+    """Return the row of the id that each cell names, -1 for one that is missing or unknown."""
+    codes, labels = categories(_listed(cells, names[1]))
+    named = [label for label in labels if label is not None]
+    row = np.full(len(labels), -1, dtype=np.intp)
+    if named and len(ids):
+        keys = read_ids(named, names[1])
+        check_one_kind([(f"table {names[2]!r}", ids), (f"table {names[0]!r}, {names[1]!r}", keys)])
+        row[[label is not None for label in labels]] = IdIndex(ids)(keys)
+    return row[codes]
+
+
+def _names_of(found: Sequence[Reached]) -> list[str]:
+    """Return a name for each: the table's own if there is one way to it, else with the column."""
+    names = [(one.table, f"{one.table} by {one.by[1]}") for one in found]
+    ways, columns = Counter(one.table for one in found), Counter(name[1] for name in names)
+    return [
+        name[0]
+        if ways[one.table] == 1
+        else name[1]
+        if columns[name[1]] == 1
+        else f"{one.table} by {one.by[0]}.{one.by[1]}"
+        for one, name in zip(found, names, strict=True)
+    ]

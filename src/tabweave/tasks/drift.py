@@ -175,7 +175,7 @@ def drift_report(
     draws = max(999, int(np.ceil(10 * n_tests / level)) - 1) if n_draws is None else n_draws
     columns = [
         _numeric(before, after, name, *_numbers(tables, name))
-        if before.schema[name].kind == "numeric"
+        if before.schema[name].kind in ("numeric", "datetime")
         else _valued(before, after, name, draws, rng)
         for name in before.schema.names
     ]

@@ -12,6 +12,7 @@ from typing import Any
 
 from sklearn.base import clone
 
+from tabweave.base import exclusive
 from tabweave.embed.windowed import Windowed, check_window_columns
 
 try:  # a soft base class: pipelines of river ask for theirs
@@ -58,12 +59,14 @@ class RiverEmbedder(_Base):
         self._waiting: list[Mapping[str, Any]] = []
         self._fitted = False
 
+    @exclusive
     def learn_one(self, x: Mapping[str, Any]) -> None:
         """Learn from a row, with the others of its window."""
         self._waiting.append(self._complete(x))
         if len(self._waiting) >= self.window_size:
             self.flush()
 
+    @exclusive
     def learn_many(self, X: Any) -> None:
         """Learn from a frame as one window, after the rows that wait."""
         self.flush()
@@ -71,6 +74,7 @@ class RiverEmbedder(_Base):
             self.model.partial_fit(X)
             self._fitted = True
 
+    @exclusive
     def flush(self) -> None:
         """Learn from the rows that wait."""
         rows, self._waiting = self._waiting, []

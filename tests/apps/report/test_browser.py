@@ -24,7 +24,7 @@ NASTY = [
     "<script>document.title='run'</script>",
     "</script><img src=x onerror=\"document.title='run'\">",
 ]
-SECTIONS = ["warnings", "columns", "couplings", "values", "map", "clusters", "neighbours"]
+SECTIONS = ["warnings", "rows", "columns", "couplings", "values", "map", "clusters", "neighbours"]
 
 
 def rows():

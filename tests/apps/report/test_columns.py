@@ -126,8 +126,8 @@ def test_the_target_is_always_drawn():
     rng = np.random.default_rng(1)
     common = rng.integers(0, 2, 200)
     rows = {
-        f"c{i}": np.where(rng.random(200) < 0.9, common, 1 - common).astype(str) for i in range(45)
+        f"c{i}": np.where(rng.random(200) < 0.9, common, 1 - common).astype(str) for i in range(95)
     }
     found = describe(rows | {"y": rng.integers(0, 2, 200).astype(str)}, target="y")["couplings"]
-    assert len(found["nodes"]) == 40 and found["of"] == 46
+    assert len(found["nodes"]) == 80 and found["of"] == 96
     assert "y" in {node["name"] for node in found["nodes"]}

@@ -120,7 +120,7 @@ def test_text_stands_out_in_both_themes(theme):
     style = _page._read("style.css")
     blocks = [
         dict(re.findall(r"--(\w[\w-]*): (#[0-9a-f]{6})", b))
-        for b in re.findall(r":root \{(.*?)\}", style, re.S)
+        for b in re.findall(r":root, :host \{(.*?)\}", style, re.S)
     ]
     colours = blocks[theme]
     for text in ("ink", "quiet", "accent", "alert"):

@@ -3,14 +3,21 @@
 import gzip
 import os
 import pickle
+import shutil
 import socket
+import subprocess
+import sys
+import threading
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from tabweave.apps.studio import app as _app
 from tabweave.apps.studio import files as _files
 from tabweave.apps.studio.app import _is_own, listening
+from tabweave.apps.studio.jobs import Apart
 
 ROUTES = [
     ("GET", "/"),
@@ -49,7 +56,7 @@ def send(client, content, name, **headers):
 def leftovers(client):
     """Files that the studio holds."""
     held = client.app.state.studio.folder
-    return [path for path in held.rglob("*") if path.is_file()]
+    return [path for path in held.rglob("*") if path.is_file() and path.name != "alive"]
 
 
 def test_every_route_is_known_to_the_tests(client):
@@ -222,6 +229,68 @@ def test_a_parquet_file_of_very_many_rows_is_refused(client, tmp_path, monkeypat
     assert status == 400 and "too much for a page" in error
 
 
+def test_a_parquet_file_of_one_endless_cell_is_refused(client, tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "long.parquet"
+    zeros = arrow.array(np.zeros(3_000_000, np.int8))
+    cell = arrow.ListArray.from_arrays([0, 3_000_000], zeros)
+    parquet.write_table(arrow.table({"a": cell}), path, compression="zstd")
+    assert path.stat().st_size < 2**14
+    status, error = send(client, path.read_bytes(), "long.parquet")
+    assert status == 400 and "1 rows of 3,000,000 values" in error
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
+def test_first_rows_are_read_in_little_memory():
+    apart = Apart(memory=1 << 29)
+    with pytest.raises(_files.Refused, match="too much memory"):
+        apart.call(bytearray, 1 << 30)
+    assert apart.call(len, "abc") == 3  # the next file is read as ever
+    with pytest.raises(_files.Refused, match="too much memory"):
+        apart.call(os._exit, 1)  # as the system ends what it has no memory for
+    assert apart.call(len, "abc") == 3
+
+
+def test_a_packed_file_is_unpacked_once(client_of, tmp_path):
+    path = tmp_path / "few.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n1,x\n2,y\n"))
+    client = client_of(tmp_path)
+
+    def opened(_=None):
+        return client.post("/api/open", json={"path": path.name}).json()["preview"]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(opened, range(4))) == [[["1", "x"], ["2", "y"]]] * 4
+    assert len(leftovers(client)) == 1
+    path.write_bytes(gzip.compress(b"a,b\n3,z\n4,zz\n"))
+    assert opened() == [["3", "z"], ["4", "zz"]]
+
+
+def test_what_a_killed_studio_left_is_swept_away():
+    code = (
+        "from tabweave.apps.studio.files import Holding; h = Holding.begin(); "
+        "print(h.folder, flush=True); input()"
+    )
+    killed, alive = (
+        subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, text=True)
+        for _ in range(2)
+    )
+    folders = [_files.Path(p.stdout.readline().strip()) for p in (killed, alive)]
+    killed.kill()
+    killed.wait()
+    assert all(folder.is_dir() for folder in folders)
+    ours = _files.Holding.begin()
+    assert not folders[0].exists() and folders[1].is_dir() and ours.folder.is_dir()
+    ours.end()
+    assert not ours.folder.exists()
+    alive.communicate("")
+    shutil.rmtree(folders[1])
+    for process in (killed, alive):
+        for pipe in (process.stdin, process.stdout):
+            pipe.close()
+
+
 def test_a_hundred_thousand_columns_are_refused(client):
     names = ",".join(f"c{i}" for i in range(100_000))
     values = ",".join("1" for _ in range(100_000))
@@ -239,7 +308,7 @@ class Boom:
 
 @pytest.mark.parametrize(
     "name", ["a.pkl", "a.py", "a.tabweave", "a.npy", "a.zip", "a.csv.zip", "a.joblib", "a.exe", "a",
-             ".csv", "a.sql", "a.duckdb", "a.xlsx", "a.arrow", "a.csv.gz.gz", "a.html"],
+             ".csv", "a.sql", "a.duckdb", "a.xls", "a.arrow", "a.csv.gz.gz", "a.html"],
 )  # fmt: skip
 def test_what_is_no_table_is_refused_by_its_name(client, name):
     status, error = send(client, b"a,b\n1,2\n", name)
@@ -328,3 +397,85 @@ def test_a_token_is_needed_to_start(folder):
 
     with pytest.raises(ValueError, match="token is empty"):
         create_app(folder, token="")
+
+
+# -- connections ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def knocking(folder):
+    """A server that is impatient, and its port."""
+    uvicorn = pytest.importorskip("uvicorn", reason="the studio needs tabweave[studio]")
+    from tabweave.apps.studio import create_app
+
+    app = create_app(folder, token="the-token")
+    with listening("127.0.0.1", 0) as listener:
+        config = uvicorn.Config(app, log_level="error", http=_app.impatient())
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        yield listener.getsockname()[1]
+        server.should_exit = True
+        thread.join()
+
+
+def ask(port, head=b"GET /api/files HTTP/1.1\r\n", rest=b"", close=b"close"):
+    """Return the first line of what the server answers, empty if it hangs up."""
+    with socket.create_connection(("127.0.0.1", port), 60) as connection:
+        end = b"Host: 127.0.0.1\r\nX-Tabweave-Token: the-token\r\nConnection: %b\r\n" % close
+        connection.sendall(head + end + b"\r\n" + rest)
+        try:
+            return connection.recv(100).split(b"\r\n")[0]
+        except ConnectionResetError:
+            return b""
+
+
+def test_connections_that_keep_the_server_waiting_are_ended(knocking, monkeypatch):
+    monkeypatch.setattr(_app, "_PATIENCE", 0.5)
+    for sent in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: "):
+        with socket.create_connection(("127.0.0.1", knocking), 60) as half:
+            half.sendall(sent)
+            try:
+                assert half.recv(1) == b""  # it hangs up
+            except ConnectionResetError:
+                pass
+    upload = b"POST /api/upload?name=a.csv HTTP/1.1\r\nContent-Length: 99\r\n"
+    assert ask(knocking, upload, b"a,b\n") == b""  # a body that does not come
+    assert ask(knocking) == b"HTTP/1.1 200 OK"
+
+
+def test_half_open_connections_do_not_keep_others_out(knocking):
+    """More of them than a process may have open files are beside honest clients."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 3000:
+        pytest.skip("the system does not let a process have 3,000 connections")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 3000), hard))
+    halves = []
+    try:
+        for i in range(1100):
+            half = socket.create_connection(("127.0.0.1", knocking), 60)
+            half.sendall(b"GET / HTTP/1.1\r\nHost: 127.0")
+            halves.append(half)
+            if i % 100 == 99:
+                assert ask(knocking) == b"HTTP/1.1 200 OK"
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: ask(knocking), range(40)))
+        assert set(answers) == {b"HTTP/1.1 200 OK"}
+        for half in halves:
+            half.setblocking(False)
+        assert sum(map(_is_ended, halves)) >= 1100 - 400
+    finally:
+        for half in halves:
+            half.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def _is_ended(connection):
+    try:
+        return connection.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True

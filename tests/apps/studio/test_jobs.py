@@ -12,6 +12,7 @@ import pytest
 
 import tabweave
 from tabweave import MixedEmbedder, OneHot, Table, engines
+from tabweave.apps.studio import look
 
 TABLE = "below/few.csv"
 
@@ -38,6 +39,13 @@ def ended(client, job):
         time.sleep(0.05)
         job = client.get(f"/api/jobs/{job['job']}").json()
     return job
+
+
+def laid_out(client, job):
+    """Wait for the map by neighbourhoods, which follows what is done."""
+    while "layouts" not in client.get(f"/api/jobs/{job}").json()["parts"]:
+        time.sleep(0.05)
+    return client.get(f"/api/jobs/{job}/result", params={"part": "layouts"}).json()
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +178,10 @@ def test_the_program_gives_the_same(client, done, expected, folder, tmp_path, mo
     said = client.get(f"/api/jobs/{done}/explain", params={"a": 3, "b": 9}).json()
     shares = {c["column"]: c["adds"] for c in said["columns"]}
     assert eval(capsys.readouterr().out) == pytest.approx(shares)
-    assert found["found"]["map"] == client.get(f"/api/jobs/{done}/result").json()["map"]
+    whole = client.get(f"/api/jobs/{done}/result").json()["map"]
+    near = laid_out(client, done)
+    whole["layouts"] += near["layouts"]
+    assert found["found"]["map"] == whole | {"without": near["without"]}
     report = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert report.startswith("<!doctype html>")
 
@@ -229,3 +240,141 @@ def test_nothing_is_left_behind(tmp_path):
     assert held.is_dir() and held.stat().st_mode & 0o077 == 0  # for this user alone
     app.state.studio.close()
     assert not held.exists()
+
+
+def test_many_who_ask_first_for_the_same_download_get_it(client, done):
+    from concurrent.futures import ThreadPoolExecutor
+
+    job = ended(client, start(client).json())["job"]
+    kinds = [k for k in look.DOWNLOADS if k != "model.onnx"] * 4
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda kind: download(client, job, kind), kinds))
+    assert {(kind, len(set(answers[kinds.index(kind) :: len(kinds) // 4]))) for kind in kinds} == {
+        (kind, 1) for kind in kinds
+    }
+    made = [p.name for p in client.app.state.studio.jobs[job].folder.iterdir()]
+    assert not [name for name in made if name.endswith(".part")]
+
+
+# -- a file that is written again ----------------------------------------------------------------
+
+
+def written(path, sizes):
+    """Rows that differ from one version to the next in every cell, but not in length."""
+    names = ["size", "colour"]
+    lines = [f"{size},{colour}" for size, colour in zip(sizes, "rgb" * 20, strict=False)]
+    path.write_text("\n".join([",".join(names), *lines]) + "\n")
+
+
+def test_nothing_is_answered_from_an_older_file(client_of, tmp_path):
+    path = tmp_path / "rows.csv"
+    written(path, [f"s{i % 5}" for i in range(60)])
+    client = client_of(tmp_path)
+    opened = client.post("/api/open", json={"path": "rows.csv"}).json()
+    body = {"source": opened["source"], "method": "onehot"}
+    old = ended(client, client.post("/api/jobs", json=body).json())["job"]
+    assert client.get(f"/api/jobs/{old}/near", params={"row": 0}).json()["cells"]["size"] == "s0"
+    written(path, [f"t{i % 5}" for i in range(60)])
+    for question in ("near?row=0", "explain?a=0&b=1", "result", "download/vectors.csv"):
+        answer = client.get(f"/api/jobs/{old}/{question}")
+        assert answer.status_code == 409 and "was written again" in answer.text, question
+    new = ended(client, client.post("/api/jobs", json=body).json())["job"]
+    near = client.get(f"/api/jobs/{new}/near", params={"row": 0}).json()
+    explained = client.get(f"/api/jobs/{new}/explain", params={"a": 0, "b": 1}).json()
+    assert near["cells"]["size"] == "t0"
+    assert all(each["cells"]["size"].startswith("t") for each in near["near"])
+    sizes = next(c for c in explained["columns"] if c["column"] == "size")
+    assert (sizes["a"], sizes["b"]) == ("t0", "t1") and explained["distance"] > 0
+
+
+def test_another_file_under_the_same_name_has_its_own_columns(client_of, tmp_path):
+    path = tmp_path / "rows.csv"
+    written(path, [f"s{i % 5}" for i in range(60)])
+    client = client_of(tmp_path)
+    source = client.post("/api/open", json={"path": "rows.csv"}).json()["source"]
+    path.write_text("other\n" + "x\ny\n" * 30)
+    assert client.post("/api/open", json={"source": source}).json()["columns"] == ["other"]
+    path.unlink()
+    answer = client.post("/api/jobs", json={"source": source})
+    assert answer.status_code == 400 and "cannot be opened" in answer.text
+
+
+# -- choices of columns --------------------------------------------------------------------------
+
+
+def test_columns_can_be_left_out_weighed_and_declared(client, rows):
+    source = client.post("/api/open", json={"path": TABLE}).json()["source"]
+    columns = {"region": {"keep": False}, "age": {"kind": "nominal"}, "plan": {"weight": 3}}
+    body = {"source": source, "target": "outcome", "columns": columns}
+    job = ended(client, client.post("/api/jobs", json=body).json())
+    assert job["error"] == ""
+    found = client.get(f"/api/jobs/{job['job']}/result").json()
+    kinds = {c["name"]: (c["kind"], c["role"]) for c in found["columns"]}
+    assert kinds["region"][1] == "left out" and kinds["age"][0] == "nominal"
+    table = Table.of(rows, {"age": "nominal"})
+    features = table.select([n for n in table.schema.names if n not in ("region", "outcome")])
+    model = MixedEmbedder(weights={"plan": 3.0}).fit(features)
+    lines = list(csv.reader(io.StringIO(download(client, job["job"], "vectors.csv").decode())))
+    np.testing.assert_array_equal(np.array(lines[1:], dtype=float), model.transform(features))
+
+
+@pytest.mark.parametrize("columns", [{"age": {"kind": "odd"}}, {"age": {"weight": -1}}])
+def test_choices_that_make_no_sense_are_named(client, columns):
+    source = client.post("/api/open", json={"path": TABLE}).json()["source"]
+    answer = client.post("/api/jobs", json={"source": source, "columns": columns})
+    assert answer.status_code == 400 and "column 'age': expected a" in answer.text
+
+
+# -- more kinds of files -------------------------------------------------------------------------
+
+
+def test_tables_of_the_library_can_be_opened(client):
+    found = client.post("/api/open", json={"table": "titanic"}).json()
+    assert found["columns"] == ["status", "age", "sex", "survived"]
+    assert found["target"] == "survived"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+def test_text_in_common_encodings_is_read(client, encoding):
+    content = "Stadt,n\nMünchen,1\nZürich,2\nKöln,3\n".encode(encoding)
+    found = client.post("/api/upload", params={"name": "a.csv"}, content=content).json()
+    assert found["columns"] == ["Stadt", "n"] and found["preview"][0][0] == "München"
+
+
+def test_an_encoding_can_be_chosen(client):
+    content = "город,n\nМосква,1\nКазань,2\n".encode("cp1251")
+    found = client.post("/api/upload", params={"name": "a.csv"}, content=content).json()
+    again = {"source": found["source"], "encoding": "cp1251"}
+    assert client.post("/api/open", json=again).json()["preview"][0][0] == "Москва"
+    again["encoding"] = "rot13"
+    answer = client.post("/api/open", json=again)
+    assert answer.status_code == 400 and "expected an encoding" in answer.text
+
+
+def test_a_sheet_is_read(client):
+    import zipfile
+
+    sheet = (
+        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>'
+        '<row><c r="A1" t="s"><v>0</v></c><c r="C1" t="inlineStr"><is><t>n</t></is></c></row>'
+        '<row><c r="A2" t="s"><v>1</v></c><c r="B2" s="1"><v>43891</v></c><c r="C2"><v>1.5</v></c>'
+        '</row><row><c r="B3" s="1"><v>43891.5625</v></c><c r="C3" t="b"><v>1</v></c></row>'
+        "</sheetData></worksheet>"
+    )
+    texts = (
+        '<sst xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><si><t>who</t></si>'
+        "<si><r><t>A</t></r><r><t>nn</t></r></si></sst>"
+    )
+    styles = (
+        '<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><cellXfs>'
+        '<xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>'
+    )
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as book:
+        book.writestr("xl/worksheets/sheet1.xml", sheet)
+        book.writestr("xl/sharedStrings.xml", texts)
+        book.writestr("xl/styles.xml", styles)
+    answer = client.post("/api/upload", params={"name": "a.xlsx"}, content=out.getvalue())
+    found = answer.json()
+    assert found["preview"][0][0] == "Ann" and len(found["columns"]) == 3
+    assert "2020-03-01" in found["preview"][0][1]

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Counts, Table
 from tabweave.blocks.value_tables import ValueTables
+from tabweave.datasets import make_coupled
 from tabweave.embed import kernels
 from tabweave.embed.nonbend import VI, Gibbs, NonBEND, variational
 from tabweave.embed.nonbend.gibbs import Fit, Prior, Rows, Sampler, log_joint
@@ -558,3 +559,17 @@ def test_too_many_values_are_refused_before_any_work():
     ids = {"id": [f"u{i}" for i in range(20_000)]}
     with pytest.raises(ValueError, match="column 'id' has 20000 values, and NonBEND"):
         NonBEND().fit(ids)
+
+
+def test_sweeps_of_the_burn_in_do_not_count():
+    """When only the last sweep counts, the most frequent subspace is the last one."""
+    X = make_coupled(80, 4, n_values=3, coupling=0.4, random_state=0).X
+
+    def counted(**settings):
+        engine = Gibbs(max_iter=10, truncation=8, **settings)
+        return NonBEND(engine, n_fits=1, random_state=0).fit(X).fits_[0].counts
+
+    last = counted(assignment="last")
+    np.testing.assert_array_equal(counted(burn_in=0.9), last)
+    everything = counted(burn_in=0.0)
+    assert everything.shape != last.shape or (everything != last).any()

@@ -150,6 +150,14 @@ def test_values_that_are_refused_are_nan():
     )
 
 
+def test_a_string_whose_place_depends_on_its_spelling_is_nan():
+    names = [f"name {i}" for i in range(200)]
+    model = Weave(schema={"name": "nominal"}).fit({"name": names * 2})
+    agrees(model, {"name": names[::20]})
+    found = run(tabweave.export.onnx(model), {"name": ["Name 7", "name 7"]})
+    assert np.isnan(found).all(axis=1).tolist() == [True, False]
+
+
 def test_columns_may_be_called_anything():
     for name in ("vectors", ""):
         with pytest.raises(ValueError, match=f"column '{name}' cannot be an input of that name"):

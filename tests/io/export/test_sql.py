@@ -174,6 +174,18 @@ def test_any_table(parts, n_clusters):
 # -- types --------------------------------------------------------------------------------------
 
 
+def test_many_values_and_strings_that_fit_has_not_seen():
+    names = [f"name {i}" for i in range(200)]
+    rows = {"name": names * 2, "x": list("abcd") * 100}
+    model = Weave(schema={"name": "nominal"}).fit(rows)
+    asked = {"name": [*names[::20], None], "x": ["a"] * 11}
+    for run in (in_duckdb, in_sqlite):
+        agrees(run(model, asked), model, asked)
+        new = run(model, {"name": ["Name 7", "name 7"], "x": ["a", "a"]})
+        assert np.isnan(new[0, :128]).all() and not np.isnan(new[0, 128:]).any()
+        assert not np.isnan(new[1]).any()
+
+
 def test_enums_and_identifiers_are_text():
     rows = {"mood": ["ok", "bad", "ok", None]}
     model = Weave().fit(rows)
@@ -340,9 +352,20 @@ def test_parts_names_and_replacing():
             connection.execute(tabweave.export.sql(model, prefix=("main", "m")))
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "bigquery"])
+def test_columns_equal_but_for_case_are_refused_where_case_is_ignored(dialect):
+    model = OneHot().fit({"Size": ["a", "b"], "size": ["c", "d"], "other": ["e", "f"]})
+    with pytest.raises(ValueError, match=f"'Size' and 'size' are one name to {dialect}"):
+        tabweave.export.sql(model, dialect)
+    assert tabweave.export.sql(model, "postgres")
+    tabweave.export.sql(
+        OneHot().fit({"Ä": ["a", "b"], "ä": ["c", "d"]}), "sqlite"
+    )  # ASCII is ignored only
+
+
 def test_output_names_do_not_meet():
     model = OneHot().fit({"a": ["X", "x"], "A": ["x", "X"]})
-    script = tabweave.export.sql(model, keep=["a_x"])
+    script = tabweave.export.sql(model, "postgres", keep=["a_x"])
     names = [line.rpartition(" AS ")[2].strip(',"') for line in script.select.splitlines()[2:6]]
     assert len({name.lower() for name in [*names, "a_x"]}) == 5
 

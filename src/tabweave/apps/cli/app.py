@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 
 from tabweave.apps.methods import described
-from tabweave.io.text import csv_header
+from tabweave.io.files import csv_header
 
 FAILED, MISUSED, STOPPED = 1, 2, 130
 _LONGEST = 600  # characters of an error message
@@ -258,7 +258,8 @@ Kind = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="Read a column as nominal, numeric, ordinal[:LOW<...<HIGH] or set[:DELIMITER]; "
+        help="Read a column as nominal, numeric, datetime, ordinal[:LOW<...<HIGH] or "
+        "set[:DELIMITER]; "
         "'*' is all columns. Repeat as needed.",
         autocompletion=kinds,
         rich_help_panel=ROWS,

@@ -18,9 +18,10 @@ from tabweave.apps.cli.show import table as show_table
 @takes_job()
 def cluster(
     job: Job,
-    n_clusters: Annotated[
-        int, typer.Option("--clusters", "-k", min=2, help="How many clusters.")
-    ] = 8,
+    clusters: Annotated[
+        str,
+        typer.Option("--clusters", "-k", help="How many clusters; auto finds out, as reports do."),
+    ] = "auto",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -37,7 +38,10 @@ def cluster(
         raise Misuse("--json prints a summary; give the rows a file with --output")
     output_format(output, form)
     check_output(output, force)
-    with replace(job, n_clusters=n_clusters).opened() as job:
+    asked = _number(clusters)
+    with job.opened() as job:
+        n_clusters = asked or _found(job)
+        job = replace(job, n_clusters=n_clusters)
         embedder, rows, table = job.learned(keep_map=True)
         group = _grouping(embedder.transform(table), n_clusters, job.seed)
         if output is not None:
@@ -51,6 +55,23 @@ def cluster(
         _print(found, rows.n_rows, job.target)
         if output is not None:
             say("Every row with its cluster is in [bold]{output}[/]", output=str(output))
+
+
+def _number(text: str) -> int | None:
+    """Return the number that was asked for; None is to be found out."""
+    if text == "auto":
+        return None
+    if not text.isdigit() or int(text) < 2:
+        raise Misuse(f"--clusters {text!r}: use auto, or a whole number of at least 2")
+    return int(text)
+
+
+def _found(job: Job) -> int:
+    """Return how many clusters the rows have, as a report would find them."""
+    from tabweave.apps.report.clusters import how_many
+    from tabweave.apps.report.reading import read
+
+    return how_many(read(job.table(job.rows(), with_target=True), job.target).features(), job.seed)
 
 
 def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:

@@ -17,7 +17,7 @@ from tabweave.apps.cli.app import Force, Json, Seed
 from tabweave.apps.cli.files import check_output
 from tabweave.apps.cli.show import as_json, emit
 from tabweave.apps.cli.show import table as show_table
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 
 
 def demo(

@@ -16,7 +16,7 @@ from tabweave.apps.cli.job import Job, listed, load_model, takes_job
 from tabweave.apps.cli.show import as_json, emit, number, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.methods import offered
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 
 _PREVIEW = 8  # rows and dimensions shown where nothing was asked to be written
 
@@ -68,6 +68,7 @@ def embed(
         "rows": n_rows,
         "columns": len(embedder.schema_),
         "dimensions": n_dims,
+        "aside": {column.name: column.why for column in embedder.schema_.aside},
         "method": job.method if job.model is None else str(job.model),
         "output": None if piped else str(output),
         "model": None if save is None else str(save),

@@ -14,8 +14,7 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.apps.cli.app import FORMATS, Misuse
 from tabweave.apps.cli.show import progress
-from tabweave.io.atomic import replacing
-from tabweave.io.text import sql_text
+from tabweave.io.files import replacing, sql_text
 
 _QUERIES = ("select", "with", "from", "values", "pivot", "unpivot", "describe", "summarize")
 _SUFFIXES = {".ndjson": "jsonl", ".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}

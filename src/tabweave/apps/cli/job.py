@@ -121,12 +121,12 @@ class Job:
         rows = self.rows()
         if self.n_clusters is not None and self.n_clusters > rows.n_rows:
             raise ValueError(f"{self.n_clusters} clusters of {rows.n_rows} rows; ask for fewer")
-        table = self.table(rows)
+        table = self.table(rows, rules="whole")
         _warn(table)
         classes = None if self.target is None else rows.column(self.target)
         embedder = build(
             self.method,
-            mixed=any(c.kind in ("numeric", "ordinal") for c in table.schema.columns),
+            mixed=any(c.kind not in ("nominal", "set") for c in table.schema.columns),
             kinds=self.declared(rows) or None,
             n_clusters=self.n_clusters,
             n_components=self.n_components,
@@ -159,6 +159,8 @@ class Job:
         embedder = build(
             self.method, mixed=False, kinds=None, n_components=self.n_components, seed=self.seed
         )
+        if embedder._rules:  # text may hold dates and numbers, as the rows will show
+            return None
         return self._fitted_to_counts(embedder, names) if _counted(embedder) else None
 
     def _all_values(self, names: list[str]) -> bool:
@@ -186,12 +188,13 @@ class Job:
         """Read the rows."""
         return Rows.read(self.as_written(self.source.types))
 
-    def table(self, rows: Rows, *, with_target: bool = False) -> Any:
+    def table(self, rows: Rows, *, with_target: bool = False, rules: Any = None) -> Any:
         """Return the columns to embed as a Table, the target last if it is wanted."""
         from tabweave import Table
 
         names = [*self.names, *([self.target] if with_target and self.target else [])]
-        return Table.of({name: rows.columns[name] for name in names}, self.declared(rows))
+        cells = {name: rows.columns[name] for name in names}
+        return Table.of(cells, self.declared(rows), rules=rules)
 
     def declared(self, rows: Rows) -> dict[str, Any]:
         """Return the kinds that were declared, for the columns that are embedded."""
@@ -332,10 +335,11 @@ def _kind(name: str, text: str, cells: Any) -> Any:
     """Read KIND, ordinal:LOW<...<HIGH or set:DELIMITER."""
     from tabweave import Column
     from tabweave.rows.frames import infer_kind
+    from tabweave.rows.table import KINDS
 
     kind, _, detail = text.partition(":")
-    if kind not in ("nominal", "numeric", "ordinal", "set"):
-        raise Misuse(f"--kind {name}={text}: use nominal, numeric, ordinal or set")
+    if kind not in KINDS:
+        raise Misuse(f"--kind {name}={text}: use nominal, numeric, ordinal, datetime or set")
     if kind == "ordinal" and detail:
         levels: list[Any] = [level.strip() for level in detail.split("<")]
         if infer_kind(cells) == "numeric":
@@ -354,9 +358,12 @@ def _counted(embedder: Any) -> bool:
 
 
 def _warn(table: Any) -> None:
-    """Say which columns tell rows apart without telling what they are."""
+    """Say which columns are set aside, or tell rows apart without telling what they are."""
     from tabweave.apps.report.reading import read
+    from tabweave.rows.kinds import aside_line
 
+    if line := aside_line(table.kinds().aside):
+        note(f"{line}; keep one by --kind COLUMN=nominal")
     for name, why in read(table, None).left_out.items():
         _warn_of(name, why)
 

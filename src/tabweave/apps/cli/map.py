@@ -14,7 +14,7 @@ from tabweave.apps.cli.app import FORMATS, Force, Json, Misuse, column
 from tabweave.apps.cli.files import check_output, write_rows
 from tabweave.apps.cli.job import Job, Learned, projected, takes_job
 from tabweave.apps.cli.show import as_json, cell, say
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 
 PICTURES = (".png", ".svg", ".pdf")
 _MOST_POINTS = 20_000  # drawn in a page; more would be a blot

@@ -133,11 +133,13 @@ def _read_range(text: str, name: str, learned: Learned) -> Any:
 def _read(text: str, name: str, learned: Learned) -> Any:
     """Return the value that a text means in a column."""
     from tabweave import Table
-    from tabweave.rows.table import Numbers
+    from tabweave.rows.table import Datetimes, Numbers
 
     schema = learned.embedder.schema_
     kinds = {name: schema[name]} if name in schema.names else None
     cells = Table.of({name: learned.rows.columns[name]}, kinds)
+    if isinstance(cells.columns[0], Datetimes) or cells.schema.columns[0].decimal is not None:
+        return text  # the embedder reads it as it read the others
     if isinstance(cells.columns[0], Numbers):
         try:
             return float(text)

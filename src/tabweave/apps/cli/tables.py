@@ -13,7 +13,7 @@ from tabweave.apps.cli.files import check_output, is_stdout, located
 from tabweave.apps.cli.job import Job, Rows, listed, takes_job
 from tabweave.apps.cli.show import as_json, cell, emit, progress, say
 from tabweave.apps.cli.show import table as show_table
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 
 CHANGED = 3  # exit code under --check
 
@@ -35,7 +35,7 @@ def report(
     if not json:
         check_output(output, force)
     with job.opened() as job, progress() as show:
-        table = job.table(job.rows(), with_target=True)
+        table = job.table(job.rows(), with_target=True, rules="all")
         found = describe(
             table, target=job.target, method=job.method, random_state=job.seed, progress=show
         )

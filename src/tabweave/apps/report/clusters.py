@@ -12,14 +12,20 @@ from tabweave.rows.table import Codes, Numbers, Sets, Table
 MOST = 8
 N_SCORED = 1_000
 N_VALUES = 8
-CLEARLY = 0.02  # by so much must the silhouette rise for one more cluster to be worth it
 LIFT = 1.2  # a value must be so many times as frequent as everywhere to be worth a line
 
 
+def how_many(features: Table, random_state: int) -> int:
+    """Return how many clusters a table has, two to eight: what page and command line go by."""
+    from tabweave.cluster.number import number_of_clusters
+
+    return max(2, number_of_clusters(features, most=MOST, random_state=random_state).best)
+
+
 def find_centers(
-    points: np.ndarray, weights: np.ndarray, random_state: int
+    points: np.ndarray, weights: np.ndarray, n_clusters: int, random_state: int
 ) -> tuple[np.ndarray, float]:
-    """Return the centres of two to eight clusters, largest first, and how well they separate.
+    """Return the centres of clusters, largest first, and how well they separate.
 
     The second result is the silhouette: 1 if clusters are far apart, 0 if they touch.
     """
@@ -29,23 +35,21 @@ def find_centers(
 
     # Rounding must not make two points of one: k-means would look for more groups than there are.
     points = np.round(points, 9 - _magnitude(points))
+    n_clusters = min(n_clusters, len(np.unique(points, axis=0)) - 1)
+    if n_clusters < 2:
+        return np.zeros((1, points.shape[1])), 0.0
     rng = np.random.default_rng(random_state)
     some = np.arange(len(points))
     if len(some) > N_SCORED:
         some = np.sort(rng.choice(len(points), N_SCORED, replace=False))
-    best, centers = -2.0, np.zeros((1, points.shape[1]))
-    most = min(MOST, len(np.unique(points, axis=0)) - 1)
     with threadpool_limits(1):  # few points: threads would wait for each other, and sums repeat
-        for k in range(2, most + 1):
-            model = KMeans(k, n_init=3, random_state=random_state)
-            labels = model.fit(points, sample_weight=weights).labels_[some]
-            if len(np.unique(labels)) < 2:
-                continue
-            score = float(silhouette_score(points[some], labels))
-            if score > best + CLEARLY:
-                best, centers = score, model.cluster_centers_
+        model = KMeans(n_clusters, n_init=3, random_state=random_state)
+        labels = model.fit(points, sample_weight=weights).labels_[some]
+        apart = len(np.unique(labels)) > 1
+        score = float(silhouette_score(points[some], labels)) if apart else 0.0
+    centers = model.cluster_centers_
     size = np.bincount(assign(points, centers), weights, minlength=len(centers))
-    return centers[np.argsort(-size, kind="stable")], best if best > -2 else 0.0
+    return centers[np.argsort(-size, kind="stable")], score
 
 
 def _magnitude(points: np.ndarray) -> int:

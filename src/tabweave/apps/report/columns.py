@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.apps.report.html import rounded, shown
+from tabweave.apps.report.html import cell, rounded, shown
 from tabweave.apps.report.reading import Reading
 from tabweave.base import Embedder
 from tabweave.blocks.block import Block, label_column, summed_differences
@@ -15,11 +15,14 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage
 from tabweave.plots.structure import circle_order, leaves_in_order
-from tabweave.rows.table import Codes, Numbers, Sets
+from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
 from tabweave.rows.vocabulary import Vocabulary, order
 
 TOP = 5
 N_BARS = 24
+MOST_WHOLE = 60  # whole numbers that get a bar each
+N_ROWS = 8  # rows shown as they are
+N_PATTERNS = 10
 
 
 def describe_columns(reading: Reading) -> list[dict[str, Any]]:
@@ -79,10 +82,61 @@ def _numbers(data: Numbers) -> dict[str, Any]:
     with np.errstate(over="ignore", invalid="ignore"):  # numbers may span all of float64
         figures = [*np.quantile(present, [0, 0.25, 0.5, 0.75, 1]), present.mean(), present.std()]
         span = np.ptp(present)
-    out["summary"] = dict(zip(names, rounded(figures, 6), strict=True))
+    shown_as = list(map(data.text, figures[:-1])) if isinstance(data, Datetimes) else None
+    out["summary"] = dict(zip(names, shown_as or rounded(figures, 6), strict=shown_as is None))
     if np.isfinite(span) and span > 0:
-        out["bars"] = np.histogram(present, N_BARS)[0].tolist()
+        out["whole"] = bool(span < MOST_WHOLE and (present == np.floor(present)).all())
+        bars = np.arange(present.min(), present.max() + 2) - 0.5 if out["whole"] else N_BARS
+        out["bars"] = np.histogram(present, bars)[0].tolist()
     return out
+
+
+def describe_rows(reading: Reading, most_columns: int = 40) -> dict[str, Any]:
+    """Return some rows as they are, evenly from the whole table."""
+    n_rows = reading.table.n_rows
+    rows = np.unique(np.linspace(0, n_rows - 1, min(N_ROWS, n_rows)).astype(int))
+    shown = list(reading.table)[:most_columns]
+    return {
+        "rows": rows.tolist(),
+        "columns": [column.name for column, _ in shown],
+        "cells": [[cell(data, row) for _, data in shown] for row in rows.tolist()],
+    }
+
+
+def describe_gaps(reading: Reading) -> dict[str, Any] | None:
+    """Return which cells are missing together: the most frequent patterns; None without gaps."""
+    found = {c.name: _is_missing(data) for c, data in reading.table}
+    gaps = {name: missing for name, missing in found.items() if missing is not None}
+    names = sorted(gaps, key=lambda name: -int(gaps[name].sum()))[:63]
+    if not names:
+        return None
+    pattern = np.zeros(reading.table.n_rows, np.int64)
+    for i, name in enumerate(names):
+        pattern |= gaps[name].astype(np.int64) << i
+    kinds, counts = np.unique(pattern, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:N_PATTERNS]
+    return {
+        "columns": names,
+        "patterns": [
+            {"missing": [n for i, n in enumerate(names) if int(kinds[k]) >> i & 1],
+             "rows": int(counts[k])}
+            for k in order
+        ],
+        "of": len(kinds),
+    }  # fmt: skip
+
+
+def _is_missing(data: Codes | Numbers | Sets) -> np.ndarray | None:
+    """Return which cells of a column are missing; None if none is."""
+    if isinstance(data, Numbers):
+        missing = np.isnan(data.values)
+        return missing if missing.any() else None
+    if None not in data.labels:
+        return None
+    gap = data.codes == data.labels.index(None)
+    if isinstance(data, Sets):
+        gap = np.isin(np.arange(len(data.starts) - 1), np.flatnonzero(gap[data.starts[:-1]]))
+    return gap if gap.any() else None
 
 
 # -- values of a column: their distances, and the tree they form ---------------------------------
@@ -94,12 +148,18 @@ MOST_COLUMNS = 40
 def describe_values(model: Embedder, counts: Counts, weights: dict[str, float]) -> dict[str, Any]:
     """Return, per categorical column of two values or more, distances and tree of its values.
 
-    Columns that count more come first; of a column the most frequent values are taken, in the
-    order of the tree, so that what is alike stands together.
+    Columns that say much come first: with values enough to compare and few enough to read, and
+    coupled with others. Of a column the most frequent values are taken, in the order of the tree,
+    so that what is alike stands together.
     """
     nominal = [c.name for c in model.schema_.columns if c.kind in ("nominal", "set")]
-    names = [name for name in nominal if counts.sizes[counts.vocabulary.index(name)] > 1]
-    names.sort(key=lambda name: -weights.get(name, 0.0))
+    sizes = {name: int(counts.sizes[counts.vocabulary.index(name)]) for name in nominal}
+    names = [name for name in nominal if sizes[name] > 1]
+    strength = coupled(counts)
+    np.fill_diagonal(strength, 0.0)
+    ties = dict(zip(counts.names, strength.sum(axis=1), strict=True))
+    readable = {name: 3 <= sizes[name] <= MOST_VALUES for name in names}
+    names.sort(key=lambda name: (not readable[name], -ties[name], -weights.get(name, 0.0)))
     blocks = {name: model.blocks_.only([name]) for name in names[:MOST_COLUMNS]}
     columns = [_column(block.parts()[0], counts, name) for name, block in blocks.items() if block]
     return {"columns": columns, "of": len(names), "most": MOST_VALUES}
@@ -160,17 +220,24 @@ def unrolled(tree: Any) -> tuple[list[int], list[list[float]]]:
 
 # -- couplings of columns, as a graph on a circle -------------------------------------------------
 
-MOST_NODES = 40
+MOST_NODES = 40  # on a circle; more are a matrix
+MOST_LINES = 30  # columns whose couplings can be told apart as lines
+MOST_CELLS = 80  # columns of a matrix
 MOST_PAIRS = 100
 FAINT = 0.005  # couplings below are not worth a line
+
+
+def coupled(counts: Counts) -> np.ndarray:
+    """Return how much every two columns know of each other, less what chance would show."""
+    mutual, marginal, _ = information(counts)
+    return corrected_uncertainty(counts, mutual, marginal)
 
 
 def describe_couplings(counts: Counts, target: str | None) -> dict[str, Any] | None:
     """Return the strongest pairs of columns, and an order that puts tied columns side by side."""
     if len(counts.names) < 2:
         return None
-    mutual, marginal, _ = information(counts)
-    strength = corrected_uncertainty(counts, mutual, marginal)
+    strength = coupled(counts)
     a, b = np.triu_indices(len(strength), 1)
     worth = np.argsort(-strength[a, b], kind="stable")[:MOST_PAIRS]
     pairs = [
@@ -183,12 +250,15 @@ def describe_couplings(counts: Counts, target: str | None) -> dict[str, Any] | N
         if strength[a[i], b[i]] >= FAINT
     ]
     total = strength.sum(axis=1)
-    chosen = np.sort(np.argsort(-total, kind="stable")[:MOST_NODES])
+    many = len(strength) > MOST_LINES
+    chosen = np.sort(np.argsort(-total, kind="stable")[: MOST_CELLS if many else MOST_NODES])
     if target is not None and counts.names.index(target) not in chosen:
         chosen = np.append(chosen[:-1], counts.names.index(target))
     chosen = chosen[circle_order(strength[np.ix_(chosen, chosen)])]
-    return {
+    out = {
         "nodes": [{"name": counts.names[i], "total": rounded(total[i])} for i in chosen],
         "pairs": pairs,
         "of": len(counts.names),
     }
+    # A circle of many columns would be a ball of yarn.
+    return out | {"matrix": rounded(strength[np.ix_(chosen, chosen)], 2)} if many else out

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -11,8 +12,14 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from tabweave.apps.methods import build, find
-from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
-from tabweave.apps.report.columns import describe_columns, describe_couplings, describe_values
+from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
+from tabweave.apps.report.columns import (
+    describe_columns,
+    describe_couplings,
+    describe_gaps,
+    describe_rows,
+    describe_values,
+)
 from tabweave.apps.report.html import page
 from tabweave.apps.report.notes import describe_warnings
 from tabweave.apps.report.reading import Reading, read
@@ -20,22 +27,37 @@ from tabweave.apps.report.rows import (
     MAP_COLUMNS,
     Axes,
     Rows,
+    axes_layout,
     choose_rows,
     describe_map,
     describe_neighbors,
+    near_layout,
 )
 from tabweave.base import Embedder
 from tabweave.counts.counts import Counts
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
+from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Codes, Table
 from tabweave.search.scan import Nearest
 
 __all__ = ["describe", "page", "report"]
 FORMAT = 1
-Report = Callable[..., None]
+Tell = Callable[..., None]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a description is to show."""
+
+    n_neighbors: int = 5
+    rows: Any = None  # whose neighbours are shown
+    random_state: int = 0
+    most_shown: int = 0  # rows on the map; 0: as many as axes and clusters are found from
+    by_neighborhood: bool = True  # whether to lay the map out by t-SNE, too
+    weights: Mapping[str, float] | None = None  # what single columns count
 
 
 def describe(
@@ -73,7 +95,7 @@ def describe(
     Returns
     -------
     dict
-        ``columns``, ``warnings``, ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors``
+        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors``
         and the facts about how they were made.
 
     Examples
@@ -90,18 +112,22 @@ def describe(
         raise ValueError(f"expected n_neighbors to be a whole number >= 1, got {n_neighbors!r}")
     tell = progress_reporter(progress, "", 1.0)
     tell("reading", 0.0)
-    return look_at(read(X, target), method, (n_neighbors, rows, random_state), tell)[0]
+    return look_at(read(X, target), method, Wishes(n_neighbors, rows, random_state), tell)[0]
 
 
 def look_at(
-    reading: Reading, method: Any, wishes: tuple[int, Any, int], tell: Report
-) -> tuple[dict[str, Any], Any]:
-    """Return the description of rows that were read, and the embedder they were seen through."""
-    random_state = wishes[2]
+    reading: Reading, method: Any, wishes: Wishes, tell: Tell
+) -> tuple[dict[str, Any], Any, np.ndarray | None]:
+    """Return the description of rows that were read, the embedder, and the map's coordinates.
+
+    The coordinates are those along the principal axes, of the rows on the map.
+    """
     out: dict[str, Any] = {
         "format": FORMAT,
         **_facts(reading),
         "columns": describe_columns(reading),
+        "some": describe_rows(reading),
+        "gaps": describe_gaps(reading),
     }
     tell("counting", 0.1)
     counts = Counts.of(reading.values())
@@ -110,9 +136,9 @@ def look_at(
     out["warnings"] = describe_warnings(reading, out["couplings"])
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
-        return out | {"method": None} | empty, None
+        return out | {"method": None} | empty, None, None
     tell("learning", 0.3)
-    model = fitted(reading, method, random_state)
+    model = fitted(reading, method, wishes)
     weights = model._column_weights()
     out |= {
         "method": model._title(),
@@ -121,15 +147,16 @@ def look_at(
     tell("comparing values", 0.5)
     own = counts.select([name for name in counts.names if name != reading.target])
     out["values"] = describe_values(model, own, weights)
-    seen = Rows.of(reading, random_state, MAP_COLUMNS)
-    return out | _look_at_rows(reading, model, seen, wishes, tell), model
+    seen = Rows.of(reading, wishes.random_state, MAP_COLUMNS, wishes.most_shown)
+    found, points = _look_at_rows(reading, model, seen, wishes, tell)
+    return out | found, model, points
 
 
 def _look_at_rows(
-    reading: Reading, model: Any, seen: Rows, wishes: tuple[int, Any, int], tell: Report
-) -> dict[str, Any]:
-    """Return map, clusters and neighbours, in one pass over the distinct rows."""
-    n_neighbors, asked, random_state = wishes
+    reading: Reading, model: Any, seen: Rows, wishes: Wishes, tell: Tell
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Return map, clusters and neighbours, in one pass over the distinct rows; and the points."""
+    random_state = wishes.random_state
     tell("drawing the map", 0.6)
     vectors = seen.vectors(model, seen.drawn)
     copies = seen.copies[seen.drawn]
@@ -137,21 +164,30 @@ def _look_at_rows(
         axes = Axes.of(vectors, copies)
         points = axes.project(vectors)
     tell("finding clusters", 0.7)
-    centers, silhouette = find_centers(points, copies, random_state)
-    chosen = choose_rows(seen, asked, points, assign(points, centers), centers)
+    number = how_many(reading.features(), random_state)
+    centers, silhouette = find_centers(points, copies, number, random_state)
+    chosen = choose_rows(seen, wishes.rows, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
     asked_about = seen.vectors(model, queries)
-    near = Nearest(asked_about, queries, n_neighbors, power=model.blocks_.power)
+    near = Nearest(asked_about, queries, wishes.n_neighbors, power=model.blocks_.power)
     labels = np.zeros(len(seen.first), int)
+    every = np.zeros((len(seen.first), points.shape[1]))
     for numbers, block in seen.blocks(model, vectors.shape[1]):
-        labels[numbers] = assign(axes.project(block), centers)
+        every[numbers] = axes.project(block)
+        labels[numbers] = assign(every[numbers], centers)
         near.see(numbers, block)
         tell("finding neighbours", 0.8 + 0.1 * numbers[-1] / len(labels))
     tell("describing clusters", 0.9)
     groups = describe_clusters(reading.values(), labels[seen.of_row], len(centers), reading.target)
     tell("explaining neighbours", 0.95)
+    shown = points if seen.shown is seen.drawn else every[seen.shown]
+    layouts, without = [axes_layout(shown, axes)], ""
+    if wishes.by_neighborhood:
+        with threadpool_limits(1):
+            near_by, without = near_layout(shown, random_state)
+        layouts += [near_by] if near_by else []
     found = {
-        "map": describe_map(reading, seen, points, axes, labels[seen.drawn], random_state),
+        "map": describe_map(reading, seen, (layouts, without), labels),
         "clusters": {"silhouette": round(silhouette, 3), "groups": groups},
         "neighbors": {
             "columns": reading.kept,
@@ -159,7 +195,7 @@ def _look_at_rows(
         },
     }
     tell("done", 1.0)
-    return found
+    return found, shown
 
 
 def _facts(reading: Reading) -> dict[str, Any]:
@@ -174,6 +210,7 @@ def _facts(reading: Reading) -> dict[str, Any]:
         "cells": table.n_rows * len(table.schema),
         "missing": gaps,
         "target": reading.target,
+        "aside": aside_line(reading.left_out),
     }
 
 
@@ -217,10 +254,14 @@ def report(
 # -- the embedder of a report --------------------------------------------------------------------
 
 
-def fitted(reading: Reading, method: Any, random_state: Any) -> Any:
+def fitted(reading: Reading, method: Any, wishes: Wishes) -> Any:
     """Return the embedder of a report, fitted on the columns it keeps."""
     features = reading.features()
-    model = chosen(method, features, random_state)
+    model = chosen(method, features, wishes.random_state)
+    weights = {n: w for n, w in (wishes.weights or {}).items() if n in features.schema.names}
+    if weights:
+        mixed = model if isinstance(model, MixedEmbedder) else MixedEmbedder(model)
+        model = mixed.set_params(weights=weights)
     return model.fit(features, _classes(reading, model) if model._uses_classes else None)
 
 
@@ -231,7 +272,7 @@ def chosen(method: Any, table: Table, random_state: Any) -> Embedder:
         raise TypeError(f"expected method to be a name or an embedder of tabweave, got {method!r}")
     if not model._has_vectors:
         raise ValueError(f"{model!r} gives rows no vectors; use another embedder")
-    numbered = any(column.kind in ("numeric", "ordinal") for column in table.schema.columns)
+    numbered = any(column.kind not in ("nominal", "set") for column in table.schema.columns)
     reads_numbers = model._numbers == "numeric"
     return MixedEmbedder(clone(model)) if numbered and not reads_numbers else clone(model)
 

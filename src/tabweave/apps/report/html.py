@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.rows.table import Codes, Numbers, Sets
+from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
 from tabweave.rows.vocabulary import Label
 
 SCRIPTS = (
@@ -112,6 +112,8 @@ def cluster_name(number: int) -> str:
 
 def cell(column: Codes | Numbers | Sets, row: int) -> str | None:
     """Return one cell as text."""
+    if isinstance(column, Datetimes):
+        return column.text(column.values[row])
     if isinstance(column, Numbers):
         value = column.values[row]
         return None if np.isnan(value) else written(value)
@@ -134,20 +136,33 @@ def written(value: float, digits: int = 6) -> str:
 def rounded(values: Any, digits: int = 4) -> Any:
     """Return numbers to some significant digits, as plain Python; what is not finite is None."""
     array = np.asarray(values, dtype=float)
-    flat = [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in array.ravel().tolist()]
     if array.ndim == 0:
-        return flat[0]
-    if array.ndim == 1:
-        return flat
-    width = array.shape[1]
-    return [flat[i * width : (i + 1) * width] for i in range(len(array))]
+        return _rounded(array.reshape(1), digits).tolist()[0]
+    near = _rounded(array.ravel(), digits)
+    return near.reshape(array.shape).tolist()
+
+
+def _rounded(flat: np.ndarray, digits: int) -> np.ndarray:
+    """Round in bulk: whole multiples of a power of ten, of which the nearest float is taken."""
+    finite = np.isfinite(flat)
+    size = np.abs(np.where(finite & (flat != 0), flat, 1.0))
+    usual = (size >= 1e-12) & (size < 1e15)
+    places = digits - 1 - np.floor(np.log10(np.where(usual, size, 1.0))).astype(int)
+    up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+    near: np.ndarray = (np.rint(np.where(usual, flat, 0.0) * up / down) / up * down).astype(object)
+    for i in np.flatnonzero(~usual):
+        near[i] = float(f"{flat[i]:.{digits}g}")
+    near[~finite] = None
+    return near
 
 
 def bin_names(edges: np.ndarray) -> list[str]:
     """Return a name for each bin: ``< 12``, ``12 to 30``, ``≥ 30``."""
-    ends = _distinct(edges)
-    if not ends:
-        return ["any number"]
+    return between(_distinct(edges)) if len(edges) else ["any number"]
+
+
+def between(ends: Sequence[str]) -> list[str]:
+    """Return a name for each part that ends cut a line into."""
     inner = [f"{a} to {b}" for a, b in pairwise(ends)]
     return [f"< {ends[0]}", *inner, f"≥ {ends[-1]}"]
 

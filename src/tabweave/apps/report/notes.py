@@ -15,6 +15,7 @@ from tabweave.counts.couplings import information
 from tabweave.rows.table import (
     Codes,
     Column,
+    Datetimes,
     Numbers,
     Schema,
     Sets,
@@ -63,6 +64,8 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
     if gaps > 0.2 * n:
         level = "warning" if gaps > 0.5 * n else "note"
         yield _note(level, "missing", name, f"is missing in {percent(gaps / n)} of the rows")
+    if isinstance(data, Datetimes):
+        return
     if isinstance(data, Numbers):
         yield from _of_numbers(column, data, name == reading.target)
     else:

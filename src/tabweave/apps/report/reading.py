@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.apps.report.html import bin_names
+from tabweave.apps.report.html import between, bin_names
 from tabweave.base import require_rows
 from tabweave.blocks.numbers import binned, quantile_edges
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table
+from tabweave.rows.table import Codes, Column, Datetimes, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import canonical
 
 MOST_COLUMNS = 1_000
@@ -47,7 +47,8 @@ class Reading:
         names = self.kept + ([self.target] if self.target else [])
         columns, parts = [], []
         for column, data in select(self.table, names):
-            columns.append(replace(column, kind="nominal") if column.kind == "numeric" else column)
+            numbered = isinstance(data, Numbers)
+            columns.append(replace(column, kind="nominal") if numbered else column)
             parts.append(as_values(data))
         schema = Schema(tuple(columns), complete=True, named=self.table.schema.named)
         return Table(schema, tuple(parts), self.table.n_rows)
@@ -55,7 +56,7 @@ class Reading:
 
 def read(X: Any, target: Any) -> Reading:
     """Read rows; ``target`` is the name of a column, or a class for each row."""
-    table = Table.of(X)
+    table = Table.of(X, rules="all")
     require_rows(table)
     if len(table.schema) > MOST_COLUMNS:
         raise ValueError(
@@ -65,7 +66,9 @@ def read(X: Any, target: Any) -> Reading:
     if target is not None:
         table, name = _with_target(table, target)
     kept = select(table, [n for n in table.schema.names if n != name]) if name else table
-    return Reading(table, name, {c.name: why for c, data in kept if (why := _useless(data))})
+    judged = {f.column: f.why for f in kept.kinds() if not f.kept and f.why != "constant"}
+    found = ((c.name, _useless(data) or judged.get(c.name)) for c, data in kept)
+    return Reading(table, name, {column: why for column, why in found if why})
 
 
 def select(table: Table, names: list[str]) -> Table:
@@ -86,7 +89,10 @@ def as_values(data: Codes | Numbers | Sets, n_bins: int = N_BINS) -> Codes | Set
         return data
     edges = quantile_edges(data.values, n_bins)
     bins = binned(data.values, edges)
-    names = bin_names(edges)
+    if isinstance(data, Datetimes) and len(edges):
+        names = between([str(data.text(edge)) for edge in edges])
+    else:
+        names = bin_names(edges)
     return Codes(
         bins.codes, [None if label is None else names[int(label)] for label in bins.labels]
     )
@@ -110,7 +116,7 @@ def _with_target(table: Table, target: Any) -> tuple[Table, str]:
         if given.n_rows != table.n_rows:
             raise ValueError(f"expected {table.n_rows} values of the target, got {given.n_rows}")
         column, data = given.schema.columns[0], given.columns[0]
-    if isinstance(data, Numbers):
+    if isinstance(data, Numbers) and not isinstance(data, Datetimes):
         column, data = _as_classes(column, data)
     schema = replace(table.schema, columns=(*table.schema.columns, column))
     return Table(schema, (*table.columns, data), table.n_rows), column.name

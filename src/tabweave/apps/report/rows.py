@@ -14,9 +14,17 @@ import numpy as np
 
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
-from tabweave.apps.report.reading import Reading, select, take
+from tabweave.apps.report.reading import Reading, as_values, select, take
 from tabweave.counts.spectra import fix_signs
-from tabweave.rows.table import Codes, Numbers, Sets, Table, canonical_codes, distinct_rows
+from tabweave.rows.table import (
+    Codes,
+    Datetimes,
+    Numbers,
+    Sets,
+    Table,
+    canonical_codes,
+    distinct_rows,
+)
 from tabweave.rows.vocabulary import Label
 from tabweave.search.scan import Nearest
 
@@ -33,21 +41,32 @@ class Rows:
     first: np.ndarray  # where each distinct row first occurs
     copies: np.ndarray  # how many rows are equal to it
     of_row: np.ndarray  # number of each row among the distinct ones
-    drawn: np.ndarray  # numbers of the distinct rows that are drawn
+    drawn: np.ndarray  # numbers of the distinct rows that axes and clusters are found from
+    shown: np.ndarray  # numbers of the distinct rows on the map, those among them
 
     @classmethod
-    def of(cls, reading: Reading, random_state: Any, most_columns: int) -> Rows:
-        """Find the distinct rows (the target counts, too) and draw some at random."""
+    def of(
+        cls, reading: Reading, random_state: Any, most_columns: int, most_shown: int = 0
+    ) -> Rows:
+        """Find the distinct rows (the target counts, too) and draw some at random.
+
+        As many as that are on the map, or up to ``most_shown``.
+        """
         names = reading.kept + ([reading.target] if reading.target else [])
         codes = canonical_codes(select(reading.table, names))
         first, of_row = distinct_rows(codes)
-        at_most = int(np.clip(_CELLS // min(len(names), most_columns), 500, 3000))
-        drawn = np.arange(len(first))
+        at_most = int(np.clip(_CELLS // min(len(names), most_columns), 500, MOST_DRAWN))
+        drawn = shown = np.arange(len(first))
         if len(first) > at_most:
             rng = np.random.default_rng(random_state)
             rows = rng.choice(reading.table.n_rows, at_most, replace=False)
-            drawn = np.unique(of_row[rows])
-        return cls(reading.features(), first, np.bincount(of_row), of_row, drawn)
+            drawn = shown = np.unique(of_row[rows])
+            if most_shown >= len(first):
+                shown = np.arange(len(first))
+            elif most_shown > at_most:
+                more = rng.choice(reading.table.n_rows, most_shown - at_most, replace=False)
+                shown = np.unique(np.append(drawn, of_row[more]))
+        return cls(reading.features(), first, np.bincount(of_row), of_row, drawn, shown)
 
     def vectors(self, model: Any, numbers: np.ndarray) -> np.ndarray:
         """Return the vectors of some distinct rows."""
@@ -94,36 +113,53 @@ class Axes:
         return (vectors - self.mean) @ self.axes
 
 
-def layouts(points: np.ndarray, axes: Axes, random_state: Any) -> list[dict[str, Any]]:
-    """Return the maps: the first two axes, and t-SNE where openTSNE is there and rows are few."""
+MOST_DRAWN = 2000  # rows that axes and clusters are found from
+MOST_NEAR = 1000  # of them t-SNE lays out; others are set beside those
+NEAR_NAME = "neighbourhoods (t-SNE)"
+
+
+def axes_layout(points: np.ndarray, axes: Axes) -> dict[str, Any]:
+    """Return the map along the first two axes."""
     flat = np.zeros((len(points), 2))
     flat[:, : min(2, points.shape[1])] = points[:, :2]
     share = [*rounded(axes.explained[:2]), 0.0, 0.0][:2]
-    out = [{"name": "principal axes", "points": flat, "explained": share}]
-    near = _tsne(points, random_state) if 30 <= len(points) <= MOST_NEAR else None
-    if near is not None:
-        out.append({"name": "neighbourhoods (t-SNE)", "points": near})
-    return out
+    return {"name": "principal axes", "points": rounded(flat), "explained": share}
 
 
-MOST_NEAR = 2000
+def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] | None, str]:
+    """Return the map by neighbourhoods, or None and why there is none.
 
-
-def _tsne(points: np.ndarray, random_state: Any) -> np.ndarray | None:
+    t-SNE lays out up to `MOST_NEAR` of the points; each other one is set amid the nearest of them.
+    """
+    if len(points) < 30 or points.shape[1] < 2:
+        return None, f"{NEAR_NAME} need 30 distinct rows and two axes"
     try:
         from openTSNE import TSNE
-    except ImportError:  # an extra, and no reason to fail: the page does without
-        return None
-    perplexity = min(30, (len(points) - 1) // 3)
-    start = points[:, :2] / max(float(points[:, 0].std()), 1e-12) * 1e-4
-    if start.shape[1] < 2:
-        return None
+    except ImportError:  # an extra, and no reason to fail: the page does without, and says so
+        return None, f"{NEAR_NAME} need tabweave[map]"
+    every = max(1, -(-len(points) // MOST_NEAR))
+    some = points[::every]
+    perplexity = min(30, (len(some) - 1) // 3)
+    start = some[:, :2] / max(float(some[:, 0].std()), 1e-12) * 1e-4
     seed = int(np.random.default_rng(random_state).integers(1 << 31))
     layout = TSNE(
         perplexity=perplexity, n_iter=250, neighbors="exact", negative_gradient_method="bh",
         initialization=start, n_jobs=1, random_state=seed,
-    ).fit(points)  # fmt: skip
-    return np.array(layout)
+    ).fit(some)  # fmt: skip
+    laid = np.array(layout)
+    return {
+        "name": NEAR_NAME,
+        "points": rounded(_amid(some, laid, points) if every > 1 else laid),
+    }, ""
+
+
+def _amid(points: np.ndarray, laid: np.ndarray, others: np.ndarray, k: int = 3) -> np.ndarray:
+    """Return where others lie: a point at its own position, another amid its k nearest points."""
+    from scipy.spatial import cKDTree
+
+    distance, near = cKDTree(points).query(others, min(k, len(points)), workers=1)
+    close = 1 / np.maximum(distance, 1e-9 * max(float(np.abs(points).max()), 1e-300)) ** 2
+    return np.einsum("ij,ijk->ik", close / close.sum(axis=1, keepdims=True), laid[near])
 
 
 # -- the map -------------------------------------------------------------------------------------
@@ -136,31 +172,30 @@ OTHERS = "other values"
 def describe_map(
     reading: Reading,
     seen: Rows,
-    points: np.ndarray,
-    axes: Axes,
+    layouts: tuple[list[dict[str, Any]], str],
     clusters: np.ndarray,
-    random_state: int,
 ) -> dict[str, Any]:
-    """Return the coordinates of the drawn rows, and the cells they can be coloured by."""
-    rows = seen.first[seen.drawn]
+    """Return the layouts of the rows on the map, and the cells they can be coloured by."""
+    rows = seen.first[seen.shown]
     drawn = take(reading.table, rows)
     names = reading.kept[:MAP_COLUMNS]
     names = ([reading.target] if reading.target else []) + names
     return {
-        "layouts": [
-            layout | {"points": rounded(layout["points"])}
-            for layout in layouts(points, axes, random_state)
-        ],
+        "layouts": layouts[0],
+        "without": layouts[1],
         "rows": rows.tolist(),
-        "copies": seen.copies[seen.drawn].tolist(),
-        "clusters": clusters.tolist(),
-        "columns": [{"name": name} | _cells(drawn, name) for name in names],
+        "copies": seen.copies[seen.shown].tolist(),
+        "clusters": clusters[seen.shown].tolist(),
+        "columns": [{"name": name} | map_cells(drawn, name) for name in names],
         "of": len(seen.first),
     }
 
 
-def _cells(drawn: Table, name: str) -> dict[str, Any]:
+def map_cells(drawn: Table, name: str) -> dict[str, Any]:
+    """Return the cells of a column as the map takes them: numbers, or labels and their codes."""
     data = drawn[name]
+    if isinstance(data, Datetimes):
+        data = as_values(data)
     if isinstance(data, Numbers):
         return {"numbers": rounded(data.values, 6)}
     if isinstance(data, Sets):

@@ -11,19 +11,30 @@ from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tabweave._compat import require
 from tabweave.apps import methods
 from tabweave.apps.report.html import embedded
-from tabweave.apps.studio.files import KINDS, MOST_BYTES, TooLarge, inside, listed
+from tabweave.apps.studio.files import (
+    ENCODINGS,
+    KINDS,
+    MOST_BYTES,
+    Changed,
+    TooLarge,
+    inside,
+    listed,
+)
+from tabweave.apps.studio.jobs import Question
 from tabweave.apps.studio.look import DOWNLOADS, described, explained, made, page_of, program_of
 from tabweave.apps.studio.look import near as look_near
-from tabweave.apps.studio.studio import Studio
+from tabweave.apps.studio.studio import BUILT_IN, Studio
 
 # The page draws maps and clusters as the report does, with the same parts.
 _SHARED = ("base.js", "map.js", "clusters.js")
 _OWN = ("studio.js", "open.js", "compare.js", "take.js")
+_PATIENCE = 10.0  # seconds for a request to arrive, and between the parts of a body
+_WAITING = 400  # connections that have not asked anything yet
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -131,7 +142,7 @@ async def _error_response(request: Any, error: Exception) -> Any:
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if hasattr(error, "errors"):  # a question that is not well formed
         text = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-    status = 413 if isinstance(error, TooLarge) else 404 if isinstance(error, KeyError) else 400
+    status = {TooLarge: 413, Changed: 409, KeyError: 404}.get(type(error), 400)
     return JSONResponse({"error": text}, status)
 
 
@@ -140,9 +151,11 @@ def _pages(app: Any, studio: Studio, token: str) -> None:
 
     @app.get("/")
     def home() -> Any:
+        studio.jobs.warm()
         nonce = secrets.token_urlsafe(12)
         facts: dict[str, Any] = {"token": token, "first": studio.first, "limit": studio.limit}
         facts |= {"folder": studio.root.name or "/", "kinds": KINDS}
+        facts |= {"tables": list(BUILT_IN), "encodings": ENCODINGS}
         known = methods.described("pages")
         supervised = [name for name in known if methods.learns_from_classes(name)]
         facts |= {"methods": known, "supervised": supervised}
@@ -185,9 +198,19 @@ def _tables(app: Any, studio: Studio) -> None:
         return {"folder": studio.root.name, "files": listed(studio.root)}
 
     @app.post("/api/open")
-    def opened(path: str = Body(embed=True)) -> dict[str, Any]:
-        found = inside(studio.root, path)
-        return studio.let_in(found, str(found.relative_to(studio.root)))
+    def opened(
+        path: str | None = Body(None),
+        table: str | None = Body(None),
+        source: str | None = Body(None),
+        encoding: str | None = Body(None),
+    ) -> dict[str, Any]:
+        """Open a file of the folder, a table of the library, or again what is open."""
+        if source is not None:
+            return studio.again(source, encoding)
+        if table is not None:
+            return studio.built_in(table)
+        found = inside(studio.root, path or "")
+        return studio.let_in(found, str(found.relative_to(studio.root)), encoding)
 
     async def upload(request: Any, name: str) -> dict[str, Any]:
         return await studio.take(request, name)
@@ -197,15 +220,19 @@ def _tables(app: Any, studio: Studio) -> None:
 
     @app.post("/api/jobs")
     def start(
-        source: str = Body(), method: str = Body("auto"), target: str | None = Body(None)
+        source: str = Body(),
+        method: str = Body("auto"),
+        target: str | None = Body(None),
+        columns: dict[str, dict[str, Any]] | None = Body(None),
     ) -> dict[str, Any]:
-        table = studio.source(source)
         methods.check(method, target, "pages")
-        return studio.jobs.start(table, method, target or None).shown()
+        question = Question.of(method, target or None, columns or {})
+        studio.again(source)  # the file as it is now
+        return studio.jobs.start(studio.source(source), question).shown()
 
 
 def _jobs(app: Any, studio: Studio) -> None:
-    from fastapi.responses import FileResponse, Response
+    from fastapi.responses import FileResponse, JSONResponse, Response
 
     @app.get("/api/jobs/{name}")
     def state(name: str) -> dict[str, Any]:
@@ -217,8 +244,9 @@ def _jobs(app: Any, studio: Studio) -> None:
         return studio.jobs[name].shown()
 
     @app.get("/api/jobs/{name}/result")
-    def result(name: str) -> dict[str, Any]:
-        return described(studio.finished(name))
+    def result(name: str, part: Literal["description", "sample", "layouts"] = "description") -> Any:
+        job = studio.jobs[name] if part == "sample" else studio.finished(name)
+        return JSONResponse(described(job, part))
 
     @app.get("/api/jobs/{name}/explain")
     def explain(name: str, a: int, b: int) -> dict[str, Any]:
@@ -284,9 +312,68 @@ def serve(
             import webbrowser
 
             webbrowser.open(url)
-        config = uvicorn.Config(app, log_level="warning", server_header=False)
+        config = uvicorn.Config(app, log_level="warning", server_header=False, http=impatient())
         with suppress(KeyboardInterrupt):  # how it is meant to end
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def impatient() -> Any:
+    """Return uvicorn's protocol of HTTP, which ends connections that keep it waiting.
+
+    A request must arrive within seconds, and a body must not pause for longer. Of connections that
+    have not asked anything yet the oldest go when there are too many, before the system refuses to
+    open any.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    waiting: dict[Any, None] = {}
+    most = min(_WAITING, _open_files() // 2)
+
+    class Impatient(H11Protocol):
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._since = self.loop.time()
+            waiting[self] = None
+            while len(waiting) > most:
+                oldest = next(iter(waiting))
+                del waiting[oldest]
+                oldest.transport.abort()
+            self._watch = self.loop.call_later(_PATIENCE, self._look)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                waiting.pop(self, None)  # it has asked
+                self._since = self.loop.time()
+
+        def on_response_complete(self) -> None:
+            self._since = self.loop.time()
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            waiting.pop(self, None)
+            self._watch.cancel()
+            super().connection_lost(exc)
+
+        def _look(self) -> None:
+            asked = self.cycle is not None and not self.cycle.response_complete
+            is_answering = asked and not self.cycle.more_body
+            left = self._since + _PATIENCE - self.loop.time()
+            if left <= 0 and not is_answering:
+                self.transport.abort()
+            else:
+                self._watch = self.loop.call_later(max(left, 1.0), self._look)
+
+    return Impatient
+
+
+def _open_files() -> int:
+    """Return how many files and connections the system lets the process have open."""
+    try:
+        import resource
+    except ImportError:  # Windows sets no such limit
+        return 2 * _WAITING
+    return int(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def listening(host: str, port: int) -> socket.socket:

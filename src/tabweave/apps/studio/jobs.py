@@ -1,17 +1,23 @@
 """Jobs: long work in a process of its own, with progress, that can be cancelled.
 
-The work reads a table, describes it, learns, and keeps what can be asked for.
+The work reads a table, shows a sample at once, then learns from all of it and keeps what can be
+asked for. The next process is started before it is needed, since loading takes longer than most
+tables do.
 """
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import secrets
 import shutil
 import signal
 import threading
 import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +27,49 @@ import numpy as np
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
 from tabweave.engines import Progress, progress_reporter
+from tabweave.io.files import replacing
 
 AT_ONCE = 2
 KEPT = 12  # finished jobs; the oldest goes first
-MOST_NUMBERS = 1 << 28  # in all vectors: 2 GB
-_BLOCK = 1 << 22
+_PREVIEW_MEMORY = 2 << 30  # bytes that the first rows of a file may take
+_PATIENCE = 60.0  # seconds they may take
+MOST_SHOWN = 100_000  # marks on a map
+N_SAMPLE = 3_000  # rows of the first picture
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a table: the method, the target, and what its columns are taken for."""
+
+    method: str = "auto"
+    target: str | None = None
+    kept: tuple[str, ...] = ()  # columns that take part whatever they look like
+    left_out: tuple[str, ...] = ()
+    kinds: tuple[tuple[str, str], ...] = ()
+    weights: tuple[tuple[str, float], ...] = ()
+
+    @classmethod
+    def of(cls, method: str, target: str | None, columns: Mapping[str, Any]) -> Question:
+        """Read the choices of the page: ``{column: {"keep": bool, "kind": str, "weight": x}}``."""
+        kinds, weights = {}, {}
+        for name, chosen in columns.items():
+            kind, weight = chosen.get("kind"), chosen.get("weight")
+            if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):
+                raise Refused(f"column {name!r}: expected a kind, got {kind!r}")
+            if weight is not None and not (isinstance(weight, int | float) and 0 < weight <= 1e6):
+                raise Refused(f"column {name!r}: expected a weight above 0, got {weight!r}")
+            kinds |= {name: kind} if kind else {}
+            weights |= {name: float(weight)} if weight not in (None, 1) else {}
+        kept = tuple(n for n, c in columns.items() if c.get("keep") is True)
+        left_out = tuple(n for n, c in columns.items() if c.get("keep") is False and n != target)
+        return cls(
+            method, target, kept, left_out, tuple(kinds.items()), tuple(weights.items())
+        )  # fmt: skip
+
+    @property
+    def rows(self) -> Question:
+        """The part that decides how rows are read: the same for most methods."""
+        return replace(self, method=self.method if learns_from_classes(self.method) else "")
 
 
 @dataclass
@@ -33,32 +77,48 @@ class Job:
     """One method on one table."""
 
     source: Source
-    method: str
-    target: str | None
+    question: Question
     folder: Path
     process: Any
     pipe: Any
     name: str = field(default_factory=lambda: secrets.token_hex(8))
     state: str = "running"  # then done, failed or cancelled
     progress: Progress = field(default_factory=lambda: Progress("starting", 0.0, 1.0, ""))
+    parts: set[str] = field(default_factory=set)  # what can be asked for: sample, layouts
     error: str = ""
     started: float = field(default_factory=time.monotonic)
     ended: float = 0.0
     lock: Any = field(default_factory=threading.Lock)
+    making: Any = field(default_factory=threading.RLock)  # of downloads: one at a time
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self.question.method
+
+    @property
+    def target(self) -> str | None:
+        """The target, if there is one."""
+        return self.question.target
 
     def look(self) -> None:
         """Take in what the process has said so far."""
         with self.lock:
             try:
-                while self.state == "running" and self.pipe.poll():
+                while not self.pipe.closed and self.pipe.poll():
                     self._hear(self.pipe.recv())
             except (EOFError, OSError):
-                self._end("failed", "the work ended without a result; was there too little memory?")
+                if self.state == "running":
+                    why = "the work ended without a result; was there too little memory?"
+                    self._end("failed", why)
+                self._leave()
 
     def _hear(self, said: tuple[Any, ...]) -> None:
         if said[0] == "progress":
             self.progress = said[1]
-        else:
+        elif said[0] == "part":
+            self.parts.add(said[1])
+        elif self.state == "running":
             self._end("done" if said[0] == "done" else "failed", *said[1:])
 
     def _end(self, state: str, error: str = "") -> None:
@@ -66,6 +126,11 @@ class Job:
         self.state, self.error = state, error
         self.progress = replace(self.progress, done=1.0)
         self.ended = time.monotonic()
+        if state != "done":  # a map by neighbourhoods may follow what is done
+            self._leave()
+
+    def _leave(self) -> None:
+        self.parts.add("layouts")  # or there will be none
         self.pipe.close()
         self.process.join(5)
 
@@ -73,9 +138,10 @@ class Job:
         """Stop the process; what it had written goes."""
         self.look()
         with self.lock:
+            if not self.pipe.closed:
+                self.process.kill()  # it holds nothing that is not thrown away
             if self.state != "running":
                 return
-            self.process.kill()  # it holds nothing that is not thrown away
             self._end("cancelled")
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -87,6 +153,7 @@ class Job:
             "state": self.state,
             "step": self.progress.step,
             "done": round(self.progress.done, 3),
+            "parts": sorted(self.parts),
             "error": self.error,
             "method": self.method,
             "target": self.target,
@@ -103,8 +170,22 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
         self._context = multiprocessing.get_context("spawn")
+        self._spare: tuple[Any, Any] | None = None
 
-    def start(self, source: Source, method: str, target: str | None) -> Job:
+    def warm(self) -> None:
+        """Start a process that loads the library and waits for work."""
+        with self._lock:
+            if self._spare is None:
+                self._spare = self._process()
+
+    def _process(self) -> tuple[Any, Any]:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=run, args=(theirs,), daemon=True)
+        process.start()
+        theirs.close()
+        return process, ours
+
+    def start(self, source: Source, question: Question) -> Job:
         """Start a job, if not too many run."""
         with self._lock:
             for job in self._jobs.values():
@@ -114,21 +195,20 @@ class Jobs:
             self._forget_oldest()
             folder = self._folder / secrets.token_hex(8)
             folder.mkdir()
-            ours, theirs = self._context.Pipe(duplex=False)
-            process = self._context.Process(
-                target=run,
-                args=(theirs, str(source.path), method, target, str(folder)),
-                daemon=True,
-            )
-            process.start()
-            theirs.close()
-            job = Job(source, method, target, folder, process, ours)
+            (process, pipe), self._spare = self._spare or self._process(), None
+            try:
+                pipe.send((str(source.path), question, str(folder)))
+            except OSError:  # the one that waited was ended by somebody
+                process, pipe = self._process()
+                pipe.send((str(source.path), question, str(folder)))
+            job = Job(source, question, folder, process, pipe)
             self._jobs[job.name] = job
             return job
 
     def _forget_oldest(self) -> None:
         ended = [job for job in self._jobs.values() if job.state != "running"]
         for job in ended[: max(0, len(self._jobs) - KEPT + 1)]:
+            job.cancel()
             shutil.rmtree(job.folder, ignore_errors=True)
             del self._jobs[job.name]
 
@@ -141,26 +221,119 @@ class Jobs:
         """Stop everything that runs."""
         for job in self._jobs.values():
             job.cancel()
+        with self._lock:
+            if self._spare is not None:
+                self._spare[1].close()
+                self._spare[0].kill()
+                self._spare[0].join(5)
+                self._spare = None
 
 
-def read(path: str, method: str, target: str | None) -> Any:
+# -- processes of limited memory ----------------------------------------------------------------
+
+
+def begin_worker(memory: int) -> None:
+    """Let a process leave Ctrl-C to the server, end with it, and take no more than some bytes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory, hard))
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _job_memory() -> int:
+    """Return three quarters of the machine's memory: a job may fail, the machine may not."""
+    try:
+        return 3 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    except (AttributeError, ValueError, OSError):
+        return 4 << 30
+
+
+class Apart:
+    """Runs short work on files in a process of its own, which is kept for the next."""
+
+    def __init__(self, memory: int = _PREVIEW_MEMORY) -> None:
+        self.memory = memory
+        self._pool: ProcessPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    def call(self, work: Callable[..., Any], *args: Any) -> Any:
+        """Return what the work returns; refuse it if it needs too much memory or time."""
+        with self._lock:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(
+                    1, context, initializer=begin_worker, initargs=(self.memory,)
+                )
+            pool = self._pool
+        try:
+            return pool.submit(work, *args).result(_PATIENCE)
+        except (MemoryError, BrokenProcessPool) as error:
+            if isinstance(error, BrokenProcessPool):
+                self._end(pool)
+            raise Refused("its first rows take too much memory for a page") from None
+        except TimeoutError:
+            self._end(pool)
+            raise Refused("its first rows take too long to read") from None
+
+    def _end(self, pool: ProcessPoolExecutor) -> None:
+        with self._lock:
+            if self._pool is pool:
+                self._pool = None
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.kill()
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+# -- the work -----------------------------------------------------------------------------------
+
+
+def read(path: str, question: Question) -> Any:
     """Return the rows of a file as a report sees them; classes to learn from are values."""
     from tabweave import Table, engines
     from tabweave.apps.report.reading import read as read_rows
 
-    classes = {target: "nominal"} if learns_from_classes(method) and target else None
-    return read_rows(Table.of(engines.read(path), classes), target)
+    kinds = dict(question.kinds)
+    if learns_from_classes(question.method) and question.target:
+        kinds[question.target] = "nominal"
+    reading = read_rows(Table.of(engines.read(path), kinds or None), question.target)
+    unknown = {*question.left_out, *question.kept} - set(reading.table.schema.names)
+    if unknown:
+        raise KeyError(f"expected columns of the table, got {sorted(unknown)}")
+    left_out = {n: why for n, why in reading.left_out.items() if n not in question.kept}
+    left_out |= dict.fromkeys(question.left_out, "is left out as you asked")
+    return replace(reading, left_out=left_out)
 
 
-def run(pipe: Any, path: str, method: str, target: str | None, folder: str) -> None:
-    """Do a job and say how it goes: ("progress", Progress), then ("done",) or ("failed", why).
+# -- the process --------------------------------------------------------------------------------
 
-    Ctrl-C reaches every process of the terminal; this one ends when the server says so.
+
+def run(pipe: Any) -> None:
+    """Wait for a job, do it and say how it goes.
+
+    Said are ("progress", Progress), ("part", name), and once ("done",) or ("failed", why).
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    begin_worker(_job_memory())
+    if not pipe.poll():  # nobody waits yet
+        _load()
     try:
-        _run(pipe, path, method, target, Path(folder))
-        said: tuple[str, ...] = ("done",)
+        path, question, folder = pipe.recv()
+    except EOFError:  # never needed
+        return
+    try:
+        _run(pipe, path, question, Path(folder))
+        return
     except MemoryError:
         said = ("failed", "there is too little memory for this; try fewer columns or rows")
     except Exception as error:
@@ -172,27 +345,75 @@ def run(pipe: Any, path: str, method: str, target: str | None, folder: str) -> N
         pass
 
 
-def _run(pipe: Any, path: str, method: str, target: str | None, folder: Path) -> None:
-    from tabweave.apps.report.describe import look_at
+def _load() -> None:
+    """Load what a job needs, by doing one."""
+    from tabweave.apps.report.describe import Wishes, look_at
+    from tabweave.apps.report.reading import read as read_rows
+
+    rows = {"a": list("xyzz") * 12, "b": [float(i % 7) for i in range(48)], "c": list("pqr") * 16}
+    look_at(read_rows(rows, None), "auto", Wishes(by_neighborhood=False), lambda *_: None)
+
+
+def _run(pipe: Any, path: str, question: Question, folder: Path) -> None:
+    from tabweave.apps.report.describe import Wishes, look_at
 
     report = progress_reporter(lambda progress: pipe.send(("progress", progress)), "", 1.0)
     report("reading", 0.0)
-    reading = read(path, method, target)
-    if learns_from_classes(method) and reading.target:
+    reading = read(path, question)
+    if learns_from_classes(question.method) and reading.target:
         _check_classes(reading.table[reading.target], reading.target)
-    description, model = look_at(
-        reading, method, (5, None, 0), lambda step, share: report(step, 0.9 * share)
+    wishes = Wishes(weights=dict(question.weights), by_neighborhood=False)
+    if reading.table.n_rows > 2 * N_SAMPLE:
+        report("looking at a sample", 0.1)
+        _keep(folder, "sample", _of_sample(reading, question, wishes))
+        pipe.send(("part", "sample"))
+    description, model, points = look_at(
+        reading,
+        question.method,
+        replace(wishes, most_shown=MOST_SHOWN),
+        lambda step, share: report(step, 0.15 + 0.8 * share),
     )
     if model is None:
         raise ValueError(
             "no column is left to compare rows by: "
             + "; ".join(f"{name!r} {why}" for name, why in reading.left_out.items())
         )
-    report("keeping the vectors", 0.92)
-    _keep_vectors(model, reading.features(), folder)
+    report("keeping the model", 0.96)
     model.save(folder / "model.tabweave")
-    text = json.dumps(description, allow_nan=False)
-    (folder / "description.json").write_text(text, encoding="utf-8")
+    _keep(folder, "description", description)
+    pipe.send(("done",))
+    _keep(folder, "layouts", _by_neighborhood(points))
+    pipe.send(("part", "layouts"))
+
+
+def _keep(folder: Path, name: str, found: dict[str, Any]) -> None:
+    with replacing(folder / f"{name}.json") as part:
+        part.write_text(json.dumps(found, allow_nan=False), encoding="utf-8")
+
+
+def _of_sample(reading: Any, question: Question, wishes: Any) -> dict[str, Any]:
+    """Return the description of some rows, under their numbers in the whole table."""
+    from tabweave.apps.report.describe import look_at
+    from tabweave.apps.report.reading import take
+
+    n_rows = reading.table.n_rows
+    rows = np.sort(np.random.default_rng(0).choice(n_rows, N_SAMPLE, replace=False))
+    some = replace(reading, table=take(reading.table, rows))
+    found, _, _ = look_at(some, question.method, wishes, lambda *_: None)
+    if found["map"]:
+        found["map"]["rows"] = rows[found["map"]["rows"]].tolist()
+    found["neighbors"] = None  # of the sample only: not to be taken for those of the table
+    return found | {"sample": {"rows": N_SAMPLE, "of": n_rows}}
+
+
+def _by_neighborhood(points: Any) -> dict[str, Any]:
+    from threadpoolctl import threadpool_limits
+
+    from tabweave.apps.report.rows import near_layout
+
+    with threadpool_limits(1):
+        found, without = near_layout(points, 0)
+    return {"layouts": [found] if found else [], "without": without}
 
 
 def _check_classes(data: Any, target: str) -> None:
@@ -201,20 +422,3 @@ def _check_classes(data: Any, target: str) -> None:
         raise ValueError(
             f"{target!r} has {n_classes:,} values in {n_rows:,} rows, too many for classes"
         )
-
-
-def _keep_vectors(model: Any, features: Any, folder: Path) -> None:
-    """Write the vectors block by block, so that they are never in memory at once."""
-    from tabweave.rows.table import take_rows
-
-    n, width = features.n_rows, len(model.get_feature_names_out())
-    if n * width > MOST_NUMBERS:
-        raise ValueError(
-            f"{n:,} rows of {width:,} dimensions are too many for a page; use the library"
-        )
-    out = np.lib.format.open_memmap(folder / "vectors.npy", "w+", np.float64, (n, width))
-    step = max(1024, _BLOCK // max(width, 1))
-    for start in range(0, n, step):
-        rows = np.arange(start, min(start + step, n))
-        out[rows] = model.transform(take_rows(features, rows))
-    out.flush()

@@ -14,11 +14,12 @@ from sklearn.base import clone
 
 from tabweave._compat import require
 from tabweave.apps.methods import learns_from_classes
-from tabweave.apps.studio.jobs import Job, read
+from tabweave.apps.studio.files import Source
+from tabweave.apps.studio.jobs import Job, Question, read
 from tabweave.embed.mixed import MixedEmbedder
-from tabweave.io.atomic import replacing
+from tabweave.io.files import replacing
 from tabweave.rows.table import Codes, Numbers, take_rows
-from tabweave.search.scan import Nearest
+from tabweave.search.index import SimilarityIndex
 
 DOWNLOADS = {
     "vectors.csv": "text/csv",
@@ -29,27 +30,50 @@ DOWNLOADS = {
     "program.py": "text/plain",
     "report.html": "text/html",
 }
-_BLOCK = 65_536
+MOST_NUMBERS = 1 << 28  # in all vectors: 2 GB
+_BLOCK = 1 << 22  # numbers held at a time
 
 
 # -- answers ------------------------------------------------------------------------------------
 
 
-def described(job: Job) -> dict[str, Any]:
-    """Return what the job found."""
-    return json.loads((job.folder / "description.json").read_text(encoding="utf-8"))
+def described(job: Job, part: str = "description") -> dict[str, Any]:
+    """Return what the job found; or in a sample, or the map by neighbourhoods."""
+    path = job.folder / f"{part}.json"
+    if not path.exists():
+        return {"layouts": [], "without": ""} if part == "layouts" else {}
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def page_of(job: Job) -> str:
-    """Return the report of the job as a page."""
+    """Return the report of the job as a page, its map as small as reports have it."""
     from tabweave.apps.report import page
 
-    return page(described(job), title=job.source.name)
+    found = described(job)
+    near = described(job, "layouts")
+    found["map"]["layouts"] += near["layouts"]
+    found["map"]["without"] = near["without"]
+    return page(thinned(found), title=job.source.name)
+
+
+def thinned(description: dict[str, Any], most: int = 2_000) -> dict[str, Any]:
+    """Return a description whose map has few marks, so that the page is small."""
+    found = dict(description["map"])
+    step = -(-len(found["rows"]) // most)
+    if step > 1:
+        found |= {k: found[k][::step] for k in ("rows", "copies", "clusters")}
+        found["layouts"] = [m | {"points": m["points"][::step]} for m in found["layouts"]]
+        found["columns"] = [
+            c | {k: c[k][::step] for k in ("codes", "numbers") if k in c} for c in found["columns"]
+        ]
+    return description | {"map": found}
 
 
 @lru_cache(maxsize=2)
-def _reading(path: str, method: str, target: str | None) -> Any:
-    return read(path, method, target)
+def _reading(source: Source, question: Question) -> Any:
+    found = read(str(source.path), question)
+    source.check_current()  # what was read is what the stamp stands for, or nothing is kept
+    return found
 
 
 @lru_cache(maxsize=4)
@@ -59,10 +83,16 @@ def _model(folder: str) -> Any:
     return tabweave.load(Path(folder) / "model.tabweave")
 
 
+@lru_cache(maxsize=2)
+def _index(source: Source, question: Question, folder: str) -> SimilarityIndex:
+    model = _model(folder)
+    return SimilarityIndex(model, backend="exact").fit(_reading(source, question).features())
+
+
 def opened(job: Job) -> tuple[Any, Any]:
-    """Return the rows of a job as they were read, and its model."""
-    supervised = job.method if learns_from_classes(job.method) else ""
-    return _reading(str(job.source.path), supervised, job.target), _model(str(job.folder))
+    """Return the rows of a job as they were read, and its model; of the file as it is now."""
+    job.source.check_current()
+    return _reading(job.source, job.question.rows), _model(str(job.folder))
 
 
 def explained(job: Job, a: int, b: int) -> dict[str, Any]:
@@ -101,18 +131,19 @@ def row_of(reading: Any, row: int) -> dict[str, str | None]:
 def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     """Return the rows nearest to one, copies of it among them."""
     reading, _ = opened(job)
-    vectors = np.load(job.folder / "vectors.npy", mmap_mode="r")
-    check_row(row, len(vectors))
-    found = Nearest(vectors[row : row + 1], [row], min(k, len(vectors) - 1))
-    for start in range(0, len(vectors), _BLOCK):
-        block = vectors[start : start + _BLOCK]
-        found.see(np.arange(start, start + len(block)), block)
+    n_rows = reading.table.n_rows
+    check_row(row, n_rows)
+    index = _index(job.source, job.question.rows, str(job.folder))
+    asked = take_rows(reading.features(), np.array([row]))
+    # Copies come first in the order of rows, so the row itself may be beyond the first k.
+    rows, distances = index.query(asked, min(k + 1, n_rows))
+    found = [(int(i), float(d)) for i, d in zip(rows[0], distances[0], strict=True) if i != row]
     return {
         "row": row,
         "cells": row_of(reading, row),
         "near": [
-            {"row": int(i), "distance": float(distance), "cells": row_of(reading, int(i))}
-            for i, distance in zip(found.rows[0], found.distances[0], strict=True)
+            {"row": i, "distance": distance, "cells": row_of(reading, i)}
+            for i, distance in found[:k]
         ],
     }
 
@@ -135,15 +166,16 @@ def made(job: Job, kind: str) -> Path | bytes:
     if kind == "report.html":
         return page_of(job).encode()
     path = job.folder / kind
-    if not path.exists():
-        _make(job, path)
+    with job.making:  # who asks for what another is waiting for waits, too
+        if not path.exists():
+            _make(job, path)
     return path
 
 
 def _make(job: Job, path: Path) -> None:
     from tabweave.io import export
 
-    _, model = opened(job)
+    reading, model = opened(job)
     names = [str(name) for name in model.get_feature_names_out()]
     with replacing(path) as part:
         if path.name == "model.sql":
@@ -151,18 +183,26 @@ def _make(job: Job, path: Path) -> None:
         elif path.name == "model.onnx":
             export.onnx(model, part)
         elif path.name == "vectors.csv":
-            _write_csv(job.folder / "vectors.npy", part, names)
+            _write_csv(model, reading.features(), part, names)
         else:
             _write_parquet(made(job, "vectors.csv"), part, names)
 
 
-def _write_csv(vectors: Path, path: Path, names: list[str]) -> None:
-    loaded = np.load(vectors, mmap_mode="r")
+def _write_csv(model: Any, features: Any, path: Path, names: list[str]) -> None:
+    """Write the vectors block by block, so that they are never in memory at once."""
+    n = features.n_rows
+    if n * len(names) > MOST_NUMBERS:
+        raise ValueError(
+            f"{n:,} rows of {len(names):,} dimensions are too many to download; take the model, "
+            "and `tabweave embed`"
+        )
+    step = max(1024, _BLOCK // max(len(names), 1))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(names)
-        for start in range(0, len(loaded), _BLOCK):
-            writer.writerows(loaded[start : start + _BLOCK].tolist())
+        for start in range(0, n, step):
+            rows = np.arange(start, min(start + step, n))
+            writer.writerows(model.transform(take_rows(features, rows)).tolist())
 
 
 def _write_parquet(source: Any, path: Path, names: list[str]) -> None:
@@ -183,11 +223,14 @@ def program_of(jobs: list[Job], rows: tuple[int, int] | None = None) -> str:
     shown = [(job.method, *opened(job)) for job in jobs]
     for row in rows or ():
         check_row(row, shown[0][1].table.n_rows)
-    return program(jobs[0].source.name, shown, rows)
+    return program(jobs[0].source.name, shown, rows, dict(jobs[0].question.kinds))
 
 
 def program(
-    name: str, shown: list[tuple[str, Any, Any]], rows: tuple[int, int] | None = None
+    name: str,
+    shown: list[tuple[str, Any, Any]],
+    rows: tuple[int, int] | None = None,
+    kinds: dict[str, str] | None = None,
 ) -> str:
     """Return a program.
 
@@ -199,11 +242,14 @@ def program(
         What is on screen, left to right.
     rows : (int, int), optional
         Two rows that are explained.
+    kinds : dict of str to str, optional
+        Kinds of columns that were chosen.
     """
     reading = shown[0][1]
     target = reading.target
     classed = next((m for m, _, _ in shown if learns_from_classes(m)), None)
-    kinds = f", {{{target!r}: 'nominal'}}" if classed else ""
+    declared = (kinds or {}) | ({target: "nominal"} if classed and target else {})
+    given = f", {declared!r}" if declared else ""
     used = sorted({n for _, _, model in shown for n in _classes_of(model)} | {"Table", "engines"})
     lines = [
         "from pathlib import Path",
@@ -211,7 +257,7 @@ def program(
         f"from tabweave import {', '.join(sorted(used, key=_import_order))}",
         "from tabweave.apps.report import describe, page",
         "",
-        f"table = Table.of(engines.read({name!r}){kinds})",
+        f"table = Table.of(engines.read({name!r}){given})",
         *_list_of("columns", reading.kept),
         "rows = table.select(columns)",
     ]

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import secrets
 import shutil
-import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
 from tabweave.apps.studio.files import (
+    Holding,
     Refused,
     Source,
     TooLarge,
     check,
     check_width,
     own_copy,
+    stamp_of,
     suffix_of,
 )
-from tabweave.apps.studio.jobs import Job, Jobs
+from tabweave.apps.studio.jobs import Apart, Job, Jobs
 
 N_PREVIEW = 6
+# Tables that come with the library, and what their classes are called.
+BUILT_IN = {"titanic": "survived", "car": "rating", "nursery": "advice", "krkopt": "moves",
+            "tictactoe": "x wins"}  # fmt: skip
 _UPLOADS = 4  # times the limit, all uploads together
+_apart = Apart()  # for the first rows of all studios of a process
 
 
 class Studio:
@@ -31,32 +38,79 @@ class Studio:
         self.root = start if start.is_dir() else start.parent
         self.first = None if start.is_dir() else start.name
         self.limit = limit
-        self.folder = Path(tempfile.mkdtemp(prefix="tabweave-studio-"))
+        self._holding = Holding.begin()
+        self.folder = self._holding.folder
         self.jobs = Jobs(self.folder)
         self.sources: dict[str, Source] = {}
+        self._copies: dict[tuple[Any, ...], tuple[Path, str]] = {}
+        self._copying = threading.Lock()
+        self._opened: dict[str, dict[str, Any]] = {}  # columns and first rows of each
         self._taken = 0
 
     def close(self) -> None:
         """End all jobs, and leave nothing behind."""
         self.jobs.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._holding.end()
 
-    def let_in(self, path: Path, name: str) -> dict[str, Any]:
+    def let_in(
+        self, path: Path, name: str, encoding: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
         """Check a table, remember it, and return its columns and first rows."""
-        own = path
+        own, stamp = path, stamp_of(path)
         try:
-            own = own_copy(path, self.folder, self.limit)
+            own, seen = self._own_copy(path, encoding)
             check(own)
-            found = _first_rows(own)
+            found = _apart.call(first_rows, own)
         except Exception as error:
-            if own != path:
-                shutil.rmtree(own.parent, ignore_errors=True)
+            self._drop(own, path)
             text = str(error).replace(str(own), name).replace(str(path), name).strip()
             text = text.removeprefix(f"{name}: ")
             raise Refused(f"{name!r} cannot be opened: {text[:600]}") from None
-        key = secrets.token_hex(8)
-        self.sources[key] = Source(own, name)
-        return found | {"source": key, "name": name}
+        key = key or secrets.token_hex(8)
+        self.sources[key] = Source(own, name, path, stamp, encoding)
+        self._opened[key] = found | {"source": key, "name": name, "encoding": seen}
+        return self._opened[key]
+
+    def again(self, key: str, encoding: str | None = None) -> dict[str, Any]:
+        """Return a table that was let in as its file is now, read in another encoding if asked."""
+        source = self.source(key)
+        encoding = encoding or source.encoding
+        if not source.is_current or encoding != source.encoding:
+            self.let_in(source.origin, source.name, encoding, key)
+        return self._opened[key]
+
+    def built_in(self, name: str) -> dict[str, Any]:
+        """Let in a table that comes with the library."""
+        from tabweave import datasets
+
+        if name not in BUILT_IN:
+            raise Refused(f"expected a table, one of {', '.join(BUILT_IN)}, got {name!r}")
+        path = self.folder / f"{name}.csv"
+        if not path.exists():
+            data = getattr(datasets, name)()
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.writer(file)
+                writer.writerow([*data.columns, BUILT_IN[name]])
+                writer.writerows(zip(*data.columns.values(), data.y, strict=True))
+        return self.let_in(path, f"{name}.csv") | {"target": BUILT_IN[name]}
+
+    def _own_copy(self, path: Path, encoding: str | None) -> tuple[Path, str]:
+        """Return the copy of a packed or otherwise odd file, made once for all who open it."""
+        key = path, stamp_of(path), encoding
+        with self._copying:
+            if key not in self._copies:
+                self._copies[key] = own_copy(path, self.folder, self.limit, encoding)
+            return self._copies[key]
+
+    def _drop(self, own: Path, path: Path) -> None:
+        """Remove the copy of a file that is refused, unless it was let in before."""
+        with self._copying:
+            let_in = {source.path for source in self.sources.values()}
+            if own in let_in:
+                return
+            self._copies = {key: copy for key, copy in self._copies.items() if copy[0] != own}
+            if own != path:
+                shutil.rmtree(own.parent, ignore_errors=True)
 
     async def take(self, request: Any, name: str) -> dict[str, Any]:
         """Write an upload to a file of its own, and stop when it gets too large."""
@@ -101,10 +155,11 @@ class Studio:
         job.look()
         if job.state != "done":
             raise Refused(f"this job is {job.state}; there is nothing to show")
+        job.source.check_current()
         return job
 
 
-def _first_rows(path: Path) -> dict[str, Any]:
+def first_rows(path: Path) -> dict[str, Any]:
     """Return the columns of a table and its first rows as text."""
     from tabweave import Table, engines
     from tabweave.apps.report.html import cell
@@ -117,5 +172,6 @@ def _first_rows(path: Path) -> dict[str, Any]:
     shown = range(min(N_PREVIEW, table.n_rows))
     return {
         "columns": list(table.schema.names),
+        "kinds": [column.kind for column in table.schema.columns],
         "preview": [[cell(data, row) for _, data in itertools.islice(table, 40)] for row in shown],
     }

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.counts.counts import Counts
+from tabweave.base import ValueEmbedder, require_rows
+from tabweave.counts.counts import Counts, checked_weight
+from tabweave.engines import read_with_classes
 from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Table, check_offsets, distinct_rows
+from tabweave.rows.table import Codes, Schema, Table, check_offsets, distinct_rows
 from tabweave.rows.vocabulary import Vocabulary
 
 _SAMPLE_ROWS, _SAMPLE_SWEEPS = 5_000, 20
@@ -193,6 +195,51 @@ def sampled_fit(rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
 # -- what both inferences share: rows and prior in, the fit they leave, its evidence ------------
 
 
+class RowKeeper(ValueEmbedder):
+    """A value embedder that needs rows more than once: distinct rows are kept, with weights."""
+
+    _needs_rows = True
+    _distinct: Rows
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
+        self._validate_params()
+        return self._first_rows(X, y, sample_weight).learn()
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add rows to the distinct rows seen so far; same result as one ``fit`` on all of them."""
+        self._validate_params()
+        if "counts_" not in vars(self):
+            return self._first_rows(X, y, sample_weight)
+        if "_distinct" not in vars(self):
+            raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
+        X, y = read_with_classes(X, y)
+        table = self._read_fitted(X)
+        more = Counts.of(table, sample_weight=sample_weight)
+        counts = self.counts_ + more
+        if more.schema is not None:
+            rows = Rows.of(table, counts, checked_weight(sample_weight, table.n_rows))
+            older = self._distinct.reindexed(self.counts_.vocabulary, counts.vocabulary)
+            self._distinct = older.joined(rows)
+        return self._hold(counts)
+
+    def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        X, y = read_with_classes(X, y)
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        counts = Counts.of(table, sample_weight=sample_weight)
+        if counts.schema is not None:
+            weight = checked_weight(sample_weight, table.n_rows)
+            self._distinct = Rows.of(table, counts, weight)
+        return self._start(counts)
+
+    def fit_counts(self, counts: Counts) -> Self:
+        """Raise: which values share a row, beyond pairs, cannot be read from counts."""
+        raise TypeError(
+            f"expected rows, got counts: {type(self).__name__} looks at whole rows; use fit(rows)"
+        )
+
+
 @storable
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -310,7 +357,7 @@ def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
     for name, column in zip(vocabulary.names, vocabulary.find(table), strict=True):
         if not isinstance(column, Codes):
             raise ValueError(
-                f"column {name!r} holds sets; NonBEND models one value a cell: give each element "
+                f"column {name!r} holds sets, expected one value a cell: give each element "
                 "a column of its own (present or absent), or leave the column out"
             )
     starts = vocabulary.offsets[:-1] + shift * np.arange(len(vocabulary))

@@ -10,27 +10,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from tabweave._compat import Interval, StrOptions, validate_parameter_constraints
-from tabweave.base import ValueEmbedder, require_rows
+from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
-from tabweave.counts.counts import Counts, checked_weight
+from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
-from tabweave.embed.nonbend.gibbs import Fit, Gibbs, Prior, Rows, locate, total_inertia
+from tabweave.embed.nonbend.gibbs import Fit, Gibbs, Prior, RowKeeper, locate, total_inertia
 from tabweave.embed.nonbend.variational import VI, fit_batches
 from tabweave.embed.register import embedder
-from tabweave.engines import progress_reporter, read_with_classes
-from tabweave.rows.table import Schema, distinct_rows
+from tabweave.engines import progress_reporter
+from tabweave.rows.table import distinct_rows
 
 _MOST_CELLS = 10_000_000
 
 
 @embedder("nonbend", "a table untangled into independent parts", "Zhu 2019, ch. 5")
-class NonBEND(ValueEmbedder):
+class NonBEND(RowKeeper):
     """Embed rows by the independent subspaces they come from.
 
     A Dirichlet-process mixture of products of multinomials is fitted several times, each fit
@@ -94,9 +94,7 @@ class NonBEND(ValueEmbedder):
     weights_: np.ndarray
     theta_: list[np.ndarray]
     n_subspaces_: int
-    _distinct: Rows
 
-    _needs_rows = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "method": [StrOptions({"vi", "gibbs"}), VI, Gibbs],
@@ -146,38 +144,6 @@ class NonBEND(ValueEmbedder):
 
     # -- learning --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from rows; ``y`` is ignored, a weight of 2 is the same as having a row twice."""
-        self._validate_params()
-        return self._first_rows(X, y, sample_weight).learn()
-
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add rows to the distinct rows seen so far; same result as one ``fit`` on all of them."""
-        self._validate_params()
-        if "counts_" not in vars(self):
-            return self._first_rows(X, y, sample_weight)
-        if "_distinct" not in vars(self):
-            raise ValueError("rows of fit_batches are not kept; call fit_batches with all of them")
-        X, y = read_with_classes(X, y)
-        table = self._read_fitted(X)
-        more = Counts.of(table, sample_weight=sample_weight)
-        counts = self.counts_ + more
-        if more.schema is not None:
-            rows = Rows.of(table, counts, checked_weight(sample_weight, table.n_rows))
-            older = self._distinct.reindexed(self.counts_.vocabulary, counts.vocabulary)
-            self._distinct = older.joined(rows)
-        return self._hold(counts)
-
-    def _first_rows(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        X, y = read_with_classes(X, y)
-        table = self._read(X, Schema.of(self.schema))
-        require_rows(table)
-        counts = Counts.of(table, sample_weight=sample_weight)
-        if counts.schema is not None:
-            weight = checked_weight(sample_weight, table.n_rows)
-            self._distinct = Rows.of(table, counts, weight)
-        return self._start(counts)
-
     def fit_batches(self, batches: Iterable[Any] | Callable[[], Iterable[Any]]) -> Self:
         """Learn from batches that are read again for every step, keeping none of them.
 
@@ -192,16 +158,9 @@ class NonBEND(ValueEmbedder):
         self._validate_params()
         counts, self._given_fits = fit_batches(self, batches)
         self.__dict__.pop("_distinct", None)
-        super().fit_counts(counts)
+        ValueEmbedder.fit_counts(self, counts)
         del self._given_fits
         return self
-
-    def fit_counts(self, counts: Counts) -> NoReturn:
-        """Raise: which values share a row, beyond pairs, cannot be read from counts."""
-        raise TypeError(
-            "expected rows, got counts: NonBEND assigns whole rows to subspaces; use fit(rows), or "
-            "fit_batches(batches) when they do not fit in memory"
-        )
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "NonBEND")

@@ -10,9 +10,9 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.blocks.block import Line, Lookup, Step, Sum
-from tabweave.io.atomic import replacing
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.export.sql import is_float
+from tabweave.io.files import replacing
 
 _OPSETS = (("", 17), ("ai.onnx.ml", 4))
 _MOST_BYTES = 2_000_000_000  # of a protocol buffer
@@ -41,9 +41,11 @@ def onnx(embedder: Any, path: str | PathLike[str] | None = None, *, missing: str
     -----
     Columns of text are inputs of type string; whole numbers int64; fractions, and whole numbers
     with missing values, double with NaN for missing; booleans bool, or double if some were
-    missing. A value not seen in fit gets the unknown row. Where the embedder would raise
-    (``unknown="error"``, ``missing="error"``) the vector is NaN. ``metadata_props`` names the
-    dimensions.
+    missing; datetimes double, the seconds since 1970 by the clock of the column's time zone, and
+    numbers that were written as text the numbers. A value not seen in fit gets the unknown row; in
+    a column that is compared by spelling the vector is NaN, since where it lies depends on all the
+    others. Where the embedder would raise (``unknown="error"``, ``missing="error"``) the vector is
+    NaN. ``metadata_props`` names the dimensions.
 
     Examples
     --------
@@ -146,6 +148,8 @@ class _Graph:
 
     def _line(self, part: Line, name: str) -> str:
         cells = self._input(part.column, np.dtype(np.float64))
+        if part.cycle:
+            cells = self._phase(cells, part.cycle, name)
         mean = self._scalar(part.mean, f"{name}_mean")
         centred = self._node("Sub", [cells, mean], f"{name}_centred")
         factor = self._scalar(part.factor, f"{name}_factor")
@@ -160,6 +164,14 @@ class _Graph:
             points = self._node("Where", [gaps, filled, points], f"{name}_filled")
         typed = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
         return self._node("Cast", [points], f"{name}_vectors", to=typed)
+
+    def _phase(self, cells: str, cycle: float, name: str) -> str:
+        """Return what is left of numbers over whole cycles."""
+        length = self._scalar(cycle, f"{name}_cycle")
+        turns = self._node("Div", [cells, length], f"{name}_turns")
+        whole = self._node("Floor", [turns], f"{name}_whole_turns")
+        past = self._node("Mul", [whole, length], f"{name}_past")
+        return self._node("Sub", [cells, past], f"{name}_phase")
 
     def _bent(self, points: str, part: Any, name: str) -> str:
         """Return the points of standardised numbers on curves."""

@@ -10,10 +10,9 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.blocks.block import Line, Lookup, Sum
-from tabweave.io.atomic import replacing
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.export.sql import check_text
-from tabweave.io.text import sql_text
+from tabweave.io.files import replacing, sql_text
 from tabweave.rows.vocabulary import Label
 
 
@@ -38,7 +37,9 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     numbers may have ``curves``: how often each dimension takes ``|z - bend|`` for each of the
     column's ``bends``, ``z``, and 1. A missing number has z = 0, unless ``missing`` names its
     column with other dimensions. Columns of numbers that are ``summed`` are added to the rows that
-    are; others stand beside them.
+    are; others stand beside them. ``cycles`` are columns of numbers that are not in the rows: the
+    column whose rest over so many seconds they are. Datetimes are seconds since 1970, by the clock
+    of ``zones`` if their column has one.
 
     Examples
     --------
@@ -79,28 +80,37 @@ def _about(plan: Plan) -> dict[str, Any]:
     out: dict[str, Any] = {
         "combine": "sum" if any(isinstance(step, Sum) for step in plan.steps) else "concat",
         "names": plan.names,
-        "numbers": [[line.column, line.mean, line.factor] for line in plan.lines],
+        "numbers": [[_named(line), line.mean, line.factor] for line in plan.lines],
     }
+    if cycles := {_named(line): [line.column, line.cycle] for line in plan.lines if line.cycle}:
+        out["cycles"] = cycles
+    if zones := {c.name: c.zone for c in plan.columns.values() if c.zone is not None}:
+        out["zones"] = zones
     for line in plan.lines:
+        name = _named(line)
         middle = np.zeros(1)
         if line.curves is not None and line.bends is not None:
-            out.setdefault("bends", {})[line.column] = line.bends.tolist()
-            out.setdefault("curves", {})[line.column] = line.curves.tolist()
+            out.setdefault("bends", {})[name] = line.bends.tolist()
+            out.setdefault("curves", {})[name] = line.curves.tolist()
             middle = np.append(np.abs(line.bends), [0, 1]) @ line.curves
         if line.missing is not None and not np.allclose(line.missing, middle, rtol=0, atol=1e-12):
             gap = line.missing.tolist() if line.curves is not None else float(line.missing[0])
-            out.setdefault("missing", {})[line.column] = gap
+            out.setdefault("missing", {})[name] = gap
     sums = [part for step in plan.steps if isinstance(step, Sum) for part in step.steps]
-    if summed := [part.column for part in sums if isinstance(part, Line)]:
+    if summed := [_named(part) for part in sums if isinstance(part, Line)]:
         out["summed"] = summed
     return out
+
+
+def _named(line: Line) -> str:
+    """Return the name of a column of numbers, or of one of its cycles."""
+    return f"{line.column} mod {line.cycle:.0f} s" if line.cycle else line.column
 
 
 def _check_single(plan: Plan) -> None:
     """Raise where a value has two rows."""
     seen: set[str] = set()
-    lookups, lines = ([part.column for part in own] for own in (plan.lookups, plan.lines))
-    for column in (*lookups, *lines):
+    for column in (*(part.column for part in plan.lookups), *map(_named, plan.lines)):
         if column in seen:
             raise ValueError(
                 f"column {column!r} has vectors of its own and a part in a discriminant, and "

@@ -6,14 +6,14 @@ A fitted embedder comes in; the steps of its blocks, under its policies, go out.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tabweave.blocks.block import Line, Lookup, Step, Sum
-from tabweave.rows.table import Schema
+from tabweave.rows.table import Column, Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,7 @@ class Plan:
     names: list[str]
     dtype: np.dtype
     empty_is_missing: bool
+    columns: dict[str, Column] = field(default_factory=dict)  # what the embedder reads
 
     @property
     def lookups(self) -> list[Lookup]:
@@ -56,7 +57,8 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
     steps = block.export(embedder.unknown)
     if schema.missing == "error":
         steps = [_strict(step) for step in steps]
-    plan = Plan(steps, names, np.dtype(embedder.dtype), schema.empty_is_missing)
+    columns = {column.name: column for column in schema.columns}
+    plan = Plan(steps, names, np.dtype(embedder.dtype), schema.empty_is_missing, columns)
     for part in plan.lookups if not sets else ():
         if schema[part.column].kind == "set":
             raise ValueError(

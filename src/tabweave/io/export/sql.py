@@ -13,7 +13,9 @@ import numpy as np
 
 from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.io.export.plan import Plan, plan_of
-from tabweave.io.text import sql_name, sql_text
+from tabweave.io.files import sql_name, sql_text
+from tabweave.rows.frames import OWN_CLOCK
+from tabweave.rows.kinds import CURRENCIES, MISSING_WORDS
 from tabweave.rows.vocabulary import Label
 
 _AT_ONCE = 500  # rows of an INSERT
@@ -82,8 +84,11 @@ def sql(
     Notes
     -----
     A value not seen in fit gets the unknown row, NULL the row of missing values, as in
-    ``transform``. Where the embedder would raise (``unknown="error"``, ``missing="error"``) the
-    dimensions are NULL.
+    ``transform``. In a column that is compared by spelling an unknown string makes the vector NULL:
+    where it lies depends on all the others. Where the embedder would raise (``unknown="error"``,
+    ``missing="error"``) the dimensions are NULL. Columns of datetimes hold dates or timestamps, or
+    ISO text, with a time zone if they had one in fit; SQLite has no names of time zones, only UTC
+    and offsets. Text that is read as numbers may be text or numbers.
 
     Examples
     --------
@@ -110,6 +115,7 @@ def sql(
     kinds = _checked_types(types or {}, plan)
     writer = _Writer(dialect, plan, kinds, prefix)
     _check_limits(plan, len(kept), dialect)
+    _check_case(plan, dialect)
     return Script(writer.tables(replace), writer.select(table, kept))
 
 
@@ -126,6 +132,9 @@ class _Writer:
             for p in self.lookups
         }
         self.names = table_names(prefix, [p.column for p in self.lookups])
+        # Numbers that take more than a cast are computed once a row, in a subquery.
+        lines = dict.fromkeys((p.column, p.cycle) for p in plan.lines if self._is_computed(p))
+        self.computed = {line: f"tabweave number {i}" for i, line in enumerate(lines)}
 
     # -- tables ----------------------------------------------------------------------------
 
@@ -175,6 +184,12 @@ class _Writer:
             for i, (part, name) in enumerate(zip(self.lookups, self.names, strict=True))
         ]
         source = f"FROM {self._quoted(table)} AS t"
+        if self.computed:
+            extra = (
+                f"{self._computed(*line)} AS {self._quoted(name)}"
+                for line, name in self.computed.items()
+            )
+            source = f"FROM (SELECT t.*, {', '.join(extra)} {source}) AS t"
         return "\n".join(["SELECT", ",\n".join(columns), source, *joins])
 
     def _terms(self, step: Step) -> list[str]:
@@ -201,6 +216,8 @@ class _Writer:
     def _line(self, part: Line) -> list[str]:
         """Return the dimensions of a number."""
         x = self._without_nan(self._cell(part.column))
+        if self._is_computed(part):
+            x = self._cell(self.computed[part.column, part.cycle])
         mean, factor = number(part.mean, self.dialect), number(part.factor, self.dialect)
         z = f"({x} - ({mean})) * ({factor})"
         found = [z]
@@ -218,6 +235,27 @@ class _Writer:
             return found
         filled = (number(value, self.dialect) for value in part.missing.tolist())
         return [f"COALESCE({term}, {value})" for term, value in zip(found, filled, strict=True)]
+
+    # -- datetimes, and numbers that are written as text -------------------------------------
+
+    def _is_computed(self, part: Line) -> bool:
+        column = self.plan.columns.get(part.column)
+        return column is not None and (column.kind == "datetime" or column.decimal is not None)
+
+    def _computed(self, name: str, cycle: float) -> str:
+        """Return the number of a cell: seconds since 1970, or what a text says."""
+        column, cell = self.plan.columns[name], self._cell(name)
+        text = "TEXT" if self.dialect == "sqlite" else TYPES[self.dialect]["text"]
+        words = ", ".join(sql_text(word) for word in sorted(MISSING_WORDS))
+        if column.kind == "datetime":
+            x = _SECONDS[self.dialect](cell, column)
+        else:
+            x = _written_number(f"CAST({cell} AS {text})", column.decimal or ".", self.dialect)
+        x = f"CASE WHEN LOWER(TRIM(CAST({cell} AS {text}))) IN ({words}) THEN NULL ELSE {x} END"
+        if not cycle:
+            return x
+        length = number(cycle, self.dialect)
+        return f"({x}) - {length} * FLOOR(({x}) / {length})"
 
     def _key(self, part: Lookup) -> str:
         """Return the cell in the type of the value table."""
@@ -255,6 +293,84 @@ class _Writer:
         return quoted(name, self.dialect)
 
 
+def _written_number(text: str, decimal: str, dialect: str) -> str:
+    """Return the number that a text writes, without its currency, percent sign and thousands."""
+    for unit in (*CURRENCIES, "%", " ", "\u00a0", "," if decimal == "." else "."):
+        text = f"REPLACE({text}, {sql_text(unit)}, '')"
+    text = f"REPLACE(REPLACE({text}, '−', '-'), ',', '.')"
+    if dialect != "sqlite":
+        return f"CAST({text} AS {TYPES[dialect]['number']})"
+    # SQLite takes any text for a number, 0 if need be.
+    return f"CASE WHEN {text} GLOB '*[^0-9.eE+-]*' THEN NULL ELSE CAST({text} AS REAL) END"
+
+
+_WITHOUT_OFFSET = "'^[0-9-]{10}([T ][0-9:.]*)?'"  # of ISO text
+
+
+def _duckdb_seconds(cell: str, column: Any) -> str:
+    if column.zone is None:
+        wall = f"CAST({cell} AS TIMESTAMP)"
+    elif column.zone == OWN_CLOCK:
+        wall = f"CAST(regexp_extract(CAST({cell} AS VARCHAR), {_WITHOUT_OFFSET}) AS TIMESTAMP)"
+    else:
+        wall = f"timezone({_zone(column)}, CAST({cell} AS TIMESTAMPTZ))"
+    return f"epoch_us({wall}) / 1e6"
+
+
+def _postgres_seconds(cell: str, column: Any) -> str:
+    if column.zone is None:
+        wall = f"CAST({cell} AS TIMESTAMP)"
+    elif column.zone == OWN_CLOCK:
+        pattern = _WITHOUT_OFFSET.replace("([T", "(?:[T")
+        wall = f"CAST(substring(CAST({cell} AS TEXT) from {pattern}) AS TIMESTAMP)"
+    else:
+        wall = f"(CAST({cell} AS TIMESTAMPTZ) AT TIME ZONE {_zone(column)})"
+    return f"CAST(EXTRACT(EPOCH FROM {wall}) AS DOUBLE PRECISION)"
+
+
+def _sqlite_seconds(cell: str, column: Any) -> str:
+    """Return whole seconds and the fraction behind them; a number is seconds already."""
+    whole = f"substr({cell}, 1, 19)"
+    if column.zone not in (None, OWN_CLOCK):
+        _check_utc(column)
+        whole += f" || CASE WHEN substr({cell}, -6, 1) IN ('+', '-') AND length({cell}) > 16"
+        whole += f" THEN substr({cell}, -6) ELSE '' END"
+    part = f"CASE WHEN substr({cell}, 20, 1) = '.' THEN CAST('0' || substr({cell}, 20) AS REAL)"
+    seconds = f"CAST(strftime('%s', {whole}) AS REAL) + {part} ELSE 0 END"
+    return f"CASE WHEN typeof({cell}) IN ('integer', 'real') THEN {cell} ELSE {seconds} END"
+
+
+def _bigquery_seconds(cell: str, column: Any) -> str:
+    if column.zone is None:
+        wall = f"CAST({cell} AS DATETIME)"
+    elif column.zone == OWN_CLOCK:
+        wall = f"CAST(REGEXP_EXTRACT(CAST({cell} AS STRING), r{_WITHOUT_OFFSET}) AS DATETIME)"
+        wall = wall.replace("([T", "(?:[T")
+    else:
+        wall = f"DATETIME(CAST({cell} AS TIMESTAMP), {_zone(column)})"
+    return f"UNIX_MICROS(TIMESTAMP({wall})) / 1e6"
+
+
+_SECONDS = {
+    "duckdb": _duckdb_seconds,
+    "postgres": _postgres_seconds,
+    "sqlite": _sqlite_seconds,
+    "bigquery": _bigquery_seconds,
+}
+
+
+def _zone(column: Any) -> str:
+    return sql_text(column.zone)
+
+
+def _check_utc(column: Any) -> None:
+    if column.zone != "UTC":
+        raise ValueError(
+            f"column {column.name!r} is of the time zone {column.zone!r}, and SQLite has no names "
+            "of time zones; move it to UTC before fit, or use another dialect"
+        )
+
+
 def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
     columns = {part.column for part in plan.lookups}
     for column, kind in types.items():
@@ -276,6 +392,21 @@ def _check_limits(plan: Plan, n_kept: int, dialect: str) -> None:
             raise ValueError(
                 f"the query has {found} {what}, {dialect} takes {most}; use dialect='duckdb' or "
                 "tabweave.export.parquet, or an embedder with fewer dimensions"
+            )
+
+
+def _check_case(plan: Plan, dialect: str) -> None:
+    """Refuse columns that are one column to a system: each would get the other's values."""
+    if dialect == "postgres":  # names in quotes keep their case
+        return
+    seen: dict[str, str] = {}
+    for column in dict.fromkeys(part.column for part in (*plan.lookups, *plan.lines)):
+        ascii_only = re.sub("[A-Z]+", lambda letters: letters[0].lower(), column)
+        other = seen.setdefault(column.lower() if dialect == "bigquery" else ascii_only, column)
+        if other != column:
+            raise ValueError(
+                f"columns {other!r} and {column!r} are one name to {dialect}, which ignores case; "
+                "rename one and fit again, or use dialect='postgres'"
             )
 
 

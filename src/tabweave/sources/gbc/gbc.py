@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, column_or_1d
 
@@ -30,9 +31,9 @@ from tabweave.sources.gbc.prediction import (
     Smoother,
     Smoothing,
 )
-from tabweave.sources.gbc.team import Binned, Logistic, Loss, Squared, all_scores
+from tabweave.sources.gbc.team import Binned, Logistic, Loss, Squared, all_scores, contributions
 from tabweave.sources.gbc.training import Problem, Settings, Trained, Training, by_name
-from tabweave.sources.tables import SourceTable, as_floats, plain, read_ids
+from tabweave.sources.tables import SourceTable, as_floats, labels_of_rows, read_labels
 
 PARAMS = {
     "learning_rate": 0.1,
@@ -52,6 +53,16 @@ FIXED = {
     "feature_pre_filter": False,
 }
 ONLY = "X"  # the name of the one table that plain rows make
+
+
+class Asked(NamedTuple):
+    """What is explained of a row: an output in some unit, and the shares of no column."""
+
+    output: int
+    unit: float
+    constant: float
+    graphs: float
+    others: float | None  # of classes, if there are more than two
 
 
 class GBC(TabularInput, Estimator):
@@ -104,7 +115,7 @@ class GBC(TabularInput, Estimator):
 
     # -- learning --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from sources and the labels of some of their ids.
 
         Parameters
@@ -115,14 +126,22 @@ class GBC(TabularInput, Estimator):
         y : mapping or series of id to label, or array-like
             An id without an entry is unlabeled. An array has one label for each of
             ``sources.ids``, None where there is none; for plain rows one for each row.
+        sample_weight : mapping, series or array-like, optional
+            How much each label counts, by id or row as ``y`` has them; 1 where there is none. A
+            label of weight 0 is none.
         """
         self._validate_params()
-        sources, labeled, labels = read_training(self, X, y)
+        sources, labeled, labels, weights = read_training(self, X, y, sample_weight)
         targets, strata = self._encode(labels)
         rng = np.random.default_rng(seed_of(self.random_state))
-        params = {**PARAMS, **(self.params or {}), **FIXED, "seed": int(rng.integers(2**31))}
+        given = dict(self.params or {})
+        metric = given.pop("metric", "logloss")
+        if metric not in ("logloss", "error"):
+            raise ValueError(f"params: expected metric 'logloss' or 'error', got {metric!r}")
+        params = {**PARAMS, **given, **FIXED, "seed": int(rng.integers(2**31))}
         binned = Binned(sources, params, targets.shape[1])
-        problem = Problem(binned, self._loss, self._smoother, labeled, targets, strata)
+        loss, smoother = self._loss, self._smoother
+        problem = Problem(binned, loss, smoother, labeled, targets, strata, weights, metric)
         self._keep(problem, self._train(problem, rng))
         return self
 
@@ -145,6 +164,8 @@ class GBC(TabularInput, Estimator):
         strengths = trained.smoothing.strengths
         self.graph_smoothing_ = dict(zip(sources.graph_names, strengths, strict=True))
         self.trust_, self.self_trained_ = trained.smoothing.trust, trained.self_trained
+        self._mixing = dict(zip(sources.graph_names, trained.mixing or [], strict=False))
+        self.refused_ = refused(self.source_weights_, self.boosters_, self.graph_smoothing_)
         self._start, self._fusion = problem.start, trained.fusion
         self._labeled_ids, self._labels = sources.ids[problem.labeled], problem.labels
 
@@ -170,7 +191,68 @@ class GBC(TabularInput, Estimator):
     def source_scores(self, X: Any) -> dict[str, np.ndarray]:
         """Return what each source says of every id: its scores, NaN where it has no row."""
         sources = self._read(X)
-        return dict(zip(self.boosters_, self._start + self._scores(sources), strict=True))
+        scores = self._start + self._scores(sources)
+        return dict(zip(self.boosters_, scores[:, _index_in(sources, X)], strict=True))
+
+    def explain(self, X: Any, ids: Any = None) -> list[dict[str, Any]]:
+        """Return the share of every source and column in each prediction.
+
+        Parameters
+        ----------
+        X : Sources, or a frame or array of rows
+            As in ``predict``.
+        ids : sequence, optional
+            The ids to explain; by default all of ``X.ids``. Of plain rows, row numbers.
+
+        Returns
+        -------
+        list of dict
+            For each id: the "constant", for each source that has it a dict of column to share
+            (Shapley values of its trees times its weight), and "graphs", what the neighbours add.
+            Of classes, shares are in log-odds of the class predicted, and "other classes" is what
+            these take away; together they are the log-odds of its probability. Of numbers they
+            sum up to the prediction.
+        """
+        sources = self._read(X)
+        at = _index_in(sources, X) if ids is None else sources._index_of_all(ids)
+        final, _ = self._smoothed(sources)
+        plain, fused = self._smoothed(sources, smooth=False)
+        shares = self._column_shares(sources.select(sources.ids[at]))
+        out = []
+        for i, row in enumerate(at.tolist()):
+            asked = self._asked(final[row], plain[row], fused[row])
+            one: dict[str, Any] = {"constant": asked.constant}
+            for name, (rows, values) in shares.items():
+                if rows[i] >= 0:
+                    own = values[rows[i], asked.output] * asked.unit
+                    one[name] = by_name(self.reference_.columns(name), own[:-1])
+                    one["constant"] += float(own[-1])  # what the trees say of a row at large
+            one["graphs"] = asked.graphs
+            out.append(one if asked.others is None else one | {"other classes": asked.others})
+        return out
+
+    def _column_shares(self, sources: Sources) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return for each source the row of each id and its shares (rows, outputs, columns)."""
+        out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        present = np.zeros((len(self.boosters_), len(sources)), dtype=bool)
+        for i, name in enumerate(self.boosters_):
+            if name in sources.names and self.boosters_[name] is not None:
+                present[i, sources.rows(name)] = True
+        weights = self._fusion.factors(present)
+        for i, name in enumerate(self.boosters_):
+            at = sources.rows(name) if present[i].any() else np.zeros(0, np.intp)
+            if not len(at):
+                continue
+            raw = contributions(self.boosters_[name], sources.matrix(name), self.n_rounds_)
+            raw = raw.reshape(len(at), len(self._start), -1) * weights[i, at, None, None]
+            row = np.full(len(sources), -1)
+            row[at] = np.arange(len(at))
+            out[name] = row, raw
+        return out
+
+    def _asked(self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray) -> Asked:
+        """Return what is explained of a row, from predictions with and without neighbours."""
+        raise NotImplementedError
 
     def _read(self, X: Any) -> Sources:
         check_is_fitted(self, "boosters_")
@@ -189,14 +271,20 @@ class GBC(TabularInput, Estimator):
     def _predictions(self, X: Any, ids: Any = None) -> np.ndarray:
         """Return fused and smoothed predictions of every id, or of those asked for."""
         sources = self._read(X)
+        out = self._smoothed(sources)[0]
+        return out[_index_in(sources, X) if ids is None else sources._index_of_all(ids)]
+
+    def _smoothed(self, sources: Sources, smooth: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Return predictions of all ids, with or without what neighbours add, and fused scores."""
         labeled = sources.index(self._labeled_ids)
         here = labeled >= 0
         fused = Fused.of(self._fusion, self._start, self._scores(sources), labeled[here])
         graphs = [sources.graph(name) for name in sources.graph_names]
-        strengths = tuple(self.graph_smoothing_[name] for name in sources.graph_names)
+        strengths = tuple(smooth * self.graph_smoothing_[name] for name in sources.graph_names)
+        # Files of the time when neighbours were always alike have nothing else to say.
+        mixing = [vars(self).get("_mixing", {}).get(name) for name in sources.graph_names]
         smoothing = Smoothing(strengths, self.trust_)
-        out = self._smoother(fused, graphs, smoothing, self._labels[here])
-        return out if ids is None else out[sources._index_of_all(ids)]
+        return self._smoother(fused, graphs, smoothing, self._labels[here], mixing), fused.scores
 
 
 @storable
@@ -215,14 +303,18 @@ class GBCClassifier(ClassifierMixin, GBC):
         for ``connectivity`` also means that there are no pseudo-labels.
     graph_smoothing : float or "auto", default="auto"
         How much predictions lean on those of their neighbours (ours); 0 not at all. "auto" chooses
-        for each graph by held-out rows; a number is shared out by the graph weights.
+        for each graph by held-out rows, and whether neighbours are alike or differ; a number is
+        shared out by the graph weights.
     weights : {"learned", "equal"}, default="learned"
-        Source weights by Eq. (3.10) from held-out rows, or the same for all.
+        Source weights from held-out rows: all alike, by Eq. (3.10), or one source alone; or the
+        same for all.
     cv : int, default=3
-        Folds of the validation. It runs unless nothing is left to choose.
+        Folds of the validation; of more than 5,000 labels a part is held out once. It runs unless
+        nothing is left to choose.
     params : dict, optional
         Parameters of LightGBM, such as ``learning_rate``, ``num_leaves``, ``num_threads``; small
-        tables have one thread by default. No number of threads changes the result.
+        tables have one thread by default. No number of threads changes the result. ``metric`` is
+        what held-out rows are judged by, "logloss" (default) or "error".
     random_state : int, RandomState or None
         Folds, samples of unlabeled rows, and LightGBM's seed.
 
@@ -233,7 +325,10 @@ class GBCClassifier(ClassifierMixin, GBC):
     feature_importances_ : dict of str to dict, or ndarray
         Gain of each column times the weight of its source.
     graph_weights_, graph_smoothing_ : dict of str to float
-        Weight of each graph by Eq. (3.11), and how much predictions lean on it.
+        Weight of each graph by Eq. (3.11), and how much predictions lean on it; less than 0 for a
+        graph whose neighbours differ, who speak for the classes that go together with theirs.
+    refused_ : dict of str to str
+        The sources of weight 0 and the graphs that predictions do not lean on, and why.
     trust_ : float
         How much a row with neighbours still believes its own columns, if predictions lean on any
         graph; chosen with ``graph_smoothing_``.
@@ -281,6 +376,17 @@ class GBCClassifier(ClassifierMixin, GBC):
     True
     >>> model.source_weights_["noise"]
     0.0
+    >>> model.refused_
+    {'noise': 'no better than a constant on held-out rows'}
+
+    Parameters are searched as usual, with y in the order of ``sources.ids``:
+
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> search = GridSearchCV(
+    ...     GBCClassifier(10, random_state=0), {"weights": ["learned", "equal"]}, cv=2
+    ... ).fit(sources, kind)
+    >>> bool(search.best_score_ > 0.8)
+    True
     """
 
     _loss: ClassVar[Loss] = Logistic()
@@ -318,8 +424,18 @@ class GBCClassifier(ClassifierMixin, GBC):
         """Return the share of right classes among the ids (or rows) that ``y`` has labels of."""
         if not isinstance(X, Sources):
             return super().score(X, y, sample_weight)
-        labeled, labels = labels_by_id(X, y)
-        return float((self.predict(X)[labeled] == labels).mean())
+        labeled, labels = read_labels(X.ids, y)
+        weights = _weights_of(X.ids, labeled, sample_weight)
+        return float(np.average(self.predict(X)[labeled] == labels, weights=weights))
+
+    def _asked(self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray) -> Asked:
+        chosen, tiny = int(final.argmax()), 1e-300
+        odds = [float(np.log((p[chosen] + tiny) / (1 - p[chosen] + tiny))) for p in (final, plain)]
+        if len(self._start) > 1:
+            start, others = float(self._start[chosen]), odds[1] - float(fused[chosen])
+            return Asked(chosen, 1.0, start, odds[0] - odds[1], others)
+        sign = 1.0 if chosen else -1.0
+        return Asked(0, sign, sign * float(self._start[0]), odds[0] - odds[1], None)
 
 
 @storable
@@ -371,17 +487,24 @@ class GBCRegressor(RegressorMixin, GBC):
         """Return R² over the ids (or rows) that ``y`` has numbers of."""
         if not isinstance(X, Sources):
             return super().score(X, y, sample_weight)
-        labeled, labels = labels_by_id(X, y)
-        numbers = labels.astype(float)
-        rest = ((self.predict(X)[labeled] - numbers) ** 2).sum()
-        return float(1 - rest / ((numbers - numbers.mean()) ** 2).sum())
+        labeled, labels = read_labels(X.ids, y)
+        weights = _weights_of(X.ids, labeled, sample_weight)
+        return float(
+            r2_score(labels.astype(float), self.predict(X)[labeled], sample_weight=weights)
+        )
+
+    def _asked(self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray) -> Asked:
+        constant = self._center + self._unit * float(self._start[0])
+        return Asked(0, self._unit, constant, self._unit * float(final[0] - plain[0]), None)
 
 
 # -- what GBC takes: sources with labels by id, or plain rows with a label each -----------------
 
 
-def read_training(model: Any, X: Any, y: Any) -> tuple[Sources, np.ndarray, np.ndarray]:
-    """Return the sources, the index of the labeled ids and their labels."""
+def read_training(
+    model: Any, X: Any, y: Any, sample_weight: Any = None
+) -> tuple[Sources, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return the sources, the index of the labeled ids, their labels and weights."""
     if y is None:
         raise ValueError(
             f"{type(model).__name__} requires y to be passed, but the target y is None"
@@ -395,16 +518,68 @@ def read_training(model: Any, X: Any, y: Any) -> tuple[Sources, np.ndarray, np.n
         vars(model).pop("feature_names_in_", None)
         vars(model).pop("schema_", None)
         model.n_features_in_ = sum(len(X.columns(name)) for name in X.names)
-        labeled, labels = labels_by_id(X, y)
+        labeled, labels = read_labels(X.ids, y)
         if not len(labeled):
             raise ValueError("y: expected a label for some of the ids, got none")
-        return X, labeled, labels
+        weights, whole = _weights_of(X.ids, labeled, sample_weight), X.surroundings
+        return whole, *_counting(whole.index(X.ids)[labeled], labels, weights)
     sources = _read_rows(model, X, reset=True)
-    labels = column_or_1d(y, warn=True)
+    labels = column_or_1d(labels_of_rows(X, y), warn=True)
     if len(labels) != len(sources):
         raise ValueError(f"y: expected {len(sources)} labels, one a row, got {len(labels)}")
     _check_no_missing(labels)
-    return sources, np.arange(len(sources)), labels
+    if labels.dtype.kind == "O" and isinstance(y, Mapping) | hasattr(y, "iloc"):
+        labels = np.array(labels.tolist())
+    rows = np.arange(len(sources))
+    sample_weight = None if sample_weight is None else labels_of_rows(X, sample_weight)
+    return sources, *_counting(rows, labels, _weights_of(rows, rows, sample_weight))
+
+
+def _counting(
+    labeled: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return labels that count, with weights of mean 1; a label of weight 0 is none."""
+    if weights is None:
+        return labeled, labels, None
+    kept = weights > 0
+    return labeled[kept], labels[kept], weights[kept] / weights[kept].mean()
+
+
+def _weights_of(ids: np.ndarray, labeled: np.ndarray, given: Any) -> np.ndarray | None:
+    """Return the weights of the labels; 1 for a label without one."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) and not hasattr(given, "iloc"):
+        given = np.asarray(given)
+        if given.ndim != 1:
+            raise ValueError(f"Sample weights must be 1D array or scalar, got {given.ndim}D")
+    out = np.ones(len(ids))
+    index, values = read_labels(ids, given, "sample_weight")
+    out[index] = values.astype(float)
+    out = out[labeled]
+    if not (np.isfinite(out).all() and (out >= 0).all()):
+        raise ValueError("sample_weight: expected finite numbers of at least 0, got others")
+    if not out.any():
+        raise ValueError("sample_weight: expected a weight above zero, got zero for every label")
+    return out
+
+
+def _index_in(sources: Sources, X: Any) -> np.ndarray:
+    """Return the index of the ids asked for; sources may have others around them."""
+    return sources.index(X.ids) if isinstance(X, Sources) else np.arange(len(sources))
+
+
+def refused(
+    weights: Mapping[str, float], boosters: Mapping[str, Any], graphs: Mapping[str, float]
+) -> dict[str, str]:
+    """Return sources and graphs of no use, and why."""
+    out = {name: "no gain on held-out rows" for name, s in graphs.items() if not s}
+    for name, weight in weights.items():
+        if boosters[name] is None:
+            out[name] = "fewer than two labeled rows"
+        elif not weight:
+            out[name] = "no better than a constant on held-out rows"
+    return out
 
 
 def read_rows(model: Any, X: Any) -> Sources:
@@ -412,43 +587,12 @@ def read_rows(model: Any, X: Any) -> Sources:
     if isinstance(X, Sources):
         if hasattr(model, "schema_"):
             raise TypeError("expected plain rows as in fit, got Sources")
-        return X.like(model.reference_)
+        return X.surroundings.like(model.reference_)
     if not hasattr(model, "schema_"):
         raise TypeError(
             f"expected Sources with some of the tables and graphs of fit, got {type(X).__name__}"
         )
     return _read_rows(model, X, reset=False).like(model.reference_)
-
-
-def labels_by_id(sources: Sources, y: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return index and label of the ids that have one; a label of an unknown id is an error."""
-    if hasattr(y, "iloc") and getattr(y, "ndim", 1) == 1:  # a pandas series: its index has the ids
-        ids, values = read_ids(y.index.to_numpy(), "y"), y.to_numpy()
-    elif isinstance(y, Mapping):
-        ids, values = read_ids(list(y), "y") if y else np.zeros(0, np.int64), list(y.values())
-    else:
-        values = column_or_1d(y)
-        if len(values) != len(sources):
-            raise ValueError(
-                f"y: expected {len(sources)} labels, one for each of sources.ids (or None), got "
-                f"{len(values)}; or pass a mapping or a series from id to label"
-            )
-        ids = sources.ids
-    labels = np.empty(len(values), dtype=object)
-    labels[:] = [canonical(value) for value in values]
-    given = np.array([label is not None for label in labels], dtype=bool)
-    index = sources.index(ids[given]) if given.any() else np.zeros(0, np.intp)
-    if (index < 0).any():
-        unknown = ids[given][index < 0]
-        raise ValueError(
-            f"y: expected labels of ids of the sources, got {len(unknown)} of other ids, "
-            f"{plain(unknown, 0)!r} the first; drop them, or check that both spell ids alike"
-        )
-    if len(np.unique(index)) < len(index):
-        found, counts = np.unique(index, return_counts=True)
-        twice = plain(sources.ids, int(found[counts > 1][0]))
-        raise ValueError(f"y: expected one label for each id, got two for {twice!r}")
-    return index, np.array(labels[given].tolist())
 
 
 def _read_rows(model: Any, X: Any, *, reset: bool) -> Sources:

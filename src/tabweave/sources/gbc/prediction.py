@@ -25,7 +25,8 @@ from tabweave.sources.gbc.team import Loss, source_weights
 
 Judge = Callable[[np.ndarray], np.ndarray]  # the loss of each row, from fused scores
 SHARPNESS = (1.0, 0.3, 0.1)  # z of Eq. (3.10)
-SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # of the fused score
+SCALES = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0)  # of the fused score, at most the number of sources
+SHRUNKEN = (0.7, 0.5, 0.35, 0.25)  # of one that is too sure of itself
 SHRUNK = (1.0, 0.5, 0.25)  # scores of a source that is too sure of itself
 EVIDENCE = 2.0  # standard errors by which a source must beat the constant
 STRENGTHS = (0.5, 1.0, 2.0, 3.0, 4.5)  # of smoothing
@@ -50,28 +51,45 @@ class Fusion:
         The mean runs over the sources that have a row. The scale counts in so far as they carry
         the weight: one source alone is believed as it is. Without any, the constant remains.
         """
-        shares = self.weights[:, None] * ~np.isnan(scores[:, :, 0])
+        factors = self.factors(~np.isnan(scores[:, :, 0]))
+        return start + np.einsum("sr,sro->ro", factors, np.nan_to_num(scores))
+
+    def factors(self, present: np.ndarray) -> np.ndarray:
+        """Return what each source's score of each row is multiplied by, given who has the row."""
+        shares = self.weights[:, None] * present
         total = shares.sum(axis=0)
         factor = np.where(total > 0, 1 + (self.scale - 1) * total, 0) / np.maximum(total, 1e-12)
-        mean = np.einsum("sr,sro->ro", shares * factor, np.nan_to_num(scores))
-        return start + mean
+        return shares * factor
 
 
 def choose_fusion(
-    loss: Loss, judge: Judge, start: np.ndarray, scores: np.ndarray, targets: np.ndarray
+    loss: Loss,
+    judge: Judge,
+    start: np.ndarray,
+    scores: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray | None = None,
 ) -> Fusion:
-    """Choose the scale and z of Eq. (3.10); ``judge`` gives the loss of each row's fused scores."""
-    losses = mean_losses(row_losses(loss, start, scores, targets))
-    useful = informative(loss, start, scores, targets)
+    """Choose what to believe: one source, all alike, or all by their losses, Eq. (3.10).
+
+    ``judge`` gives the loss of each row's fused scores. Sources that do not beat a constant count
+    only if the plain mean of all does better than anything else, by two standard errors.
+    """
+    rows = row_losses(loss, start, scores, targets)
+    rows = rows if weights is None else rows * weights
+    losses, useful = mean_losses(rows), informative(loss, start, scores, targets)
     if not useful.any():
         return equal_fusion(scores)
     losses = np.where(useful, losses, np.nan)
     best, least = _scaled(judge, start, scores, useful / useful.sum())
-    for z in SHARPNESS:
-        candidate, found = _scaled(judge, start, scores, source_weights(losses, z))
+    others = [source_weights(losses, z) for z in SHARPNESS]
+    others += list(np.eye(len(scores))[useful]) if useful.sum() > 1 else []
+    for shares in others:
+        candidate, found = _scaled(judge, start, scores, shares)
         if better(found, least):
             best, least = candidate, found
-    return best
+    candidate, found = _scaled(judge, start, scores, equal_fusion(scores).weights)
+    return candidate if better(found, least, EVIDENCE) else best
 
 
 def equal_fusion(scores: np.ndarray) -> Fusion:
@@ -85,7 +103,8 @@ def _scaled(
 ) -> tuple[Fusion, np.ndarray]:
     """Return the best scale for some weights, and the losses under it."""
     useful = int((weights > 0).sum())
-    trials = [Fusion(weights, scale) for scale in SCALES if scale <= useful]
+    scales = [scale for scale in SCALES if scale <= useful]
+    trials = [Fusion(weights, scale) for scale in (*scales, *SHRUNKEN)]
     losses = [judge(trial(start, scores)) for trial in trials]
     at = int(np.argmin([values.mean() for values in losses]))
     return trials[at], losses[at]
@@ -160,8 +179,29 @@ class Fused(NamedTuple):
         return cls(fusion(start, scores), bare, labeled)
 
 
+class Held(NamedTuple):
+    """What held-out rows say of a way to predict: the loss of each, and whether it is wrong."""
+
+    losses: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def loss(self) -> float:
+        """The mean loss."""
+        return float(self.losses.mean())
+
+    def improves(self, other: Held, errors: float = 1.0) -> bool:
+        """Return whether losses are lower by some standard errors, and not for more wrong rows."""
+        lower = better(self.losses, other.losses, errors)
+        return lower and self.errors.mean() <= other.errors.mean()
+
+
 class Smoothing(NamedTuple):
-    """How predictions lean on neighbours: the strength of each graph, and the trust in oneself."""
+    """How predictions lean on neighbours: the strength of each graph, and the trust in oneself.
+
+    A negative strength is that of a graph whose neighbours differ: they speak for the classes that
+    go together with theirs.
+    """
 
     strengths: tuple[float, ...]
     trust: float = 1.0
@@ -182,6 +222,9 @@ class Smoother(ABC):
     """Smoothing of one kind of prediction."""
 
     trusts: ClassVar[tuple[float, ...]] = (1.0,)  # that make sense
+    signs: ClassVar[tuple[int, ...]] = (
+        1,
+    )  # of strengths: 1 for neighbours alike, -1 if they differ
 
     @abstractmethod
     def labels(self, targets: np.ndarray) -> np.ndarray:
@@ -193,13 +236,23 @@ class Smoother(ABC):
 
     @abstractmethod
     def over(
-        self, fused: Fused, graph: sp.csr_array, labels: np.ndarray, trust: float
+        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
-        """Return predictions smoothed over a graph; neighbours see the labels."""
+        """Return predictions smoothed over graphs; neighbours see the labels."""
+
+    def mixing(
+        self, fused: Fused, graphs: Sequence[sp.csr_array], labels: np.ndarray
+    ) -> list[np.ndarray | None]:
+        """Return what the class of a neighbour says of one's own, for each graph."""
+        return [None] * len(graphs)
 
     @abstractmethod
     def losses(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the loss of each row."""
+
+    def errors(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return how wrong each row is; its loss, unless there are classes."""
+        return self.losses(predictions, labels)
 
     def balanced(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return predictions of unlabeled rows in the proportions of the labels."""
@@ -211,11 +264,19 @@ class Smoother(ABC):
         graphs: Sequence[sp.csr_array],
         smoothing: Smoothing,
         labels: np.ndarray,
+        mixing: Sequence[np.ndarray | None] | None = None,
     ) -> np.ndarray:
         """Return predictions, smoothed if they lean on any graph."""
         if not smoothing.any:
             return self.plain(fused.scores)
-        return self.over(fused, evidence(graphs, smoothing.strengths), labels, smoothing.trust)
+        voices = []
+        for g, strength in enumerate(smoothing.strengths):
+            if strength < 0 and mixing is None:
+                mixing = self.mixing(fused, graphs, labels)
+            if strength:
+                matrix = None if strength > 0 or mixing is None else mixing[g]
+                voices.append(Voice(evidence(graphs[g], abs(strength)), matrix))
+        return self.over(fused, voices, labels, smoothing.trust)
 
 
 class ClassSmoother(Smoother):
@@ -225,6 +286,7 @@ class ClassSmoother(Smoother):
     """
 
     trusts: ClassVar[tuple[float, ...]] = (1.0, 0.5, 0.3)
+    signs: ClassVar[tuple[int, ...]] = (1, -1)
 
     def labels(self, targets: np.ndarray) -> np.ndarray:
         """Return one column of 0 and 1 for each class."""
@@ -238,20 +300,35 @@ class ClassSmoother(Smoother):
         return share / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
 
     def over(
-        self, fused: Fused, graph: sp.csr_array, labels: np.ndarray, trust: float
+        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
         """Return probabilities after some rounds of adding the neighbours' evidence."""
-        out = self.plain(fused.scores)
-        total = graph.sum(axis=1)[:, None]
+        out, prior = self.plain(fused.scores), self._prior(labels)
+        total = sum(voice.graph.sum(axis=1) for voice in graphs)[:, None]
         own = np.log(np.maximum(out, 1e-12)) * np.where(total > 0, trust, 1.0)
-        offset = total * self._prior(labels)
+        for voice in graphs:
+            own -= voice.graph.sum(axis=1)[:, None] * voice.speaks_for(prior[None])
         for _ in range(ROUNDS):
             seen = out.copy()
             seen[fused.labeled] = labels
-            belief = own + graph @ seen - offset
+            belief = own + sum(voice.graph @ voice.speaks_for(seen) for voice in graphs)
             belief -= belief.max(axis=1, keepdims=True)
             out = np.exp(belief)
             out /= out.sum(axis=1, keepdims=True)
+        return out
+
+    def mixing(
+        self, fused: Fused, graphs: Sequence[sp.csr_array], labels: np.ndarray
+    ) -> list[np.ndarray | None]:
+        """Return log p(c'|neighbour of c) / p(c'), the largest at ±1, from what is now believed."""
+        seen = self.plain(fused.scores)
+        seen[fused.labeled] = labels
+        out: list[np.ndarray | None] = []
+        for graph in graphs:
+            joint = seen.T @ (graph @ seen) + 1.0
+            joint = joint / joint.sum()
+            ratio = np.log(joint / np.outer(joint.sum(axis=1), joint.sum(axis=0)))
+            out.append(ratio / max(np.abs(ratio).max(), 1e-12))
         return out
 
     def balanced(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -270,6 +347,10 @@ class ClassSmoother(Smoother):
         """Return -log p of each row's class."""
         return -np.log(np.maximum((predictions * labels).sum(axis=1), 1e-12))
 
+    def errors(self, predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return 1 for a row whose most probable class is not its own."""
+        return (predictions.argmax(axis=1) != labels.argmax(axis=1)).astype(float)
+
 
 class NumberSmoother(Smoother):
     """What scores leave over is passed on: the residual of a row is the mean of its neighbours'.
@@ -287,10 +368,11 @@ class NumberSmoother(Smoother):
         return scores
 
     def over(
-        self, fused: Fused, graph: sp.csr_array, labels: np.ndarray, trust: float
+        self, fused: Fused, graphs: Sequence[Voice], labels: np.ndarray, trust: float
     ) -> np.ndarray:
         """Return numbers after some rounds of passing residuals on."""
         scores, bare = fused.scores, fused.bare
+        graph = sp.csr_array(sum((voice.graph for voice in graphs[1:]), start=graphs[0].graph))
         total = 1 + graph.sum(axis=1)[:, None]
         rest = np.zeros_like(scores)
         for _ in range(ROUNDS):
@@ -306,30 +388,52 @@ class NumberSmoother(Smoother):
         return ((predictions - labels) ** 2).sum(axis=1)
 
 
-def evidence(graphs: Sequence[sp.csr_array], strengths: Sequence[float]) -> sp.csr_array:
-    """Return Σ strength · W / √degree over the graphs in use; there is at least one."""
-    total = 0
-    for graph, strength in zip(graphs, strengths, strict=True):
-        if strength:
-            degree = graph.sum(axis=1)
-            root = sp.diags_array(strength / np.sqrt(np.where(degree > 0, degree, 1)))
-            total = total + root @ graph
-    return sp.csr_array(total)
+class Voice(NamedTuple):
+    """A graph as evidence, and which classes a neighbour's class speaks for; None is its own."""
+
+    graph: sp.csr_array
+    mixing: np.ndarray | None
+
+    def speaks_for(self, beliefs: np.ndarray) -> np.ndarray:
+        """Return what beliefs of neighbours say of one's own class."""
+        return beliefs if self.mixing is None else beliefs @ self.mixing.T
+
+
+def evidence(graph: sp.csr_array, strength: float) -> sp.csr_array:
+    """Return strength · W / √degree."""
+    degree = graph.sum(axis=1)
+    root = sp.diags_array(strength / np.sqrt(np.where(degree > 0, degree, 1)))
+    return sp.csr_array(root @ graph)
 
 
 def choose_smoothing(
-    losses_of: Callable[[Smoothing], np.ndarray], n_graphs: int, trusts: tuple[float, ...]
+    judge: Callable[[Smoothing], Held],
+    n_graphs: int,
+    trusts: tuple[float, ...],
+    signs: tuple[int, ...] = (1, -1),
 ) -> tuple[Smoothing, list[dict[str, Any]]]:
-    """Choose the strength of each graph, and the trust, by the losses of held-out rows.
+    """Choose the strength of each graph, and the trust, by held-out rows.
 
-    A graph is used if they fall by more than a standard error.
+    A graph is used if their loss falls by more than a standard error and no more of them are wrong;
+    as one whose neighbours are alike (1) or differ (-1), whichever helps more.
     """
-    tried: dict[Smoothing, np.ndarray] = {}
+    tried: dict[Smoothing, Held] = {}
 
-    def losses(smoothing: Smoothing) -> np.ndarray:
+    def held(smoothing: Smoothing) -> Held:
         if smoothing not in tried:
-            tried[smoothing] = losses_of(smoothing)
+            tried[smoothing] = judge(smoothing)
         return tried[smoothing]
+
+    def strengthened(chosen: Smoothing, g: int) -> Smoothing:
+        """Return the same with one more graph, if that helps."""
+        reference = chosen if chosen.any else Smoothing(chosen.strengths)
+        for sign in signs:
+            trials = [chosen.with_strength(g, sign * s) for s in STRENGTHS]
+            trial = min(trials, key=lambda one: held(one).loss)
+            # There are many ways to differ: more evidence is asked for.
+            if held(trial).improves(held(reference), 1.0 if sign > 0 else 2.0):
+                reference = trial
+        return reference if reference.strengths[g] else chosen
 
     best = Smoothing((0.0,) * n_graphs)
     for trust in trusts:
@@ -338,16 +442,11 @@ def choose_smoothing(
         chosen = Smoothing((0.0,) * n_graphs, trust)
         # The graph that helps most alone comes first; the others must add to it.
         alone = [
-            min(losses(chosen.with_strength(g, s)).mean() for s in STRENGTHS)
-            for g in range(n_graphs)
+            min(held(chosen.with_strength(g, s)).loss for s in STRENGTHS) for g in range(n_graphs)
         ]
         for g in np.argsort(alone).tolist():
-            trials = [chosen.with_strength(g, s) for s in STRENGTHS]
-            trial = min(trials, key=lambda one: losses(one).mean())
-            reference = chosen if chosen.any else Smoothing(chosen.strengths)
-            if better(losses(trial), losses(reference)):
-                chosen = trial
-        if better(losses(chosen), losses(best)):
+            chosen = strengthened(chosen, g)
+        if held(chosen).improves(held(best)):
             best = chosen
-    log = [{**smoothing._asdict(), "loss": float(v.mean())} for smoothing, v in tried.items()]
+    log = [{**smoothing._asdict(), "loss": one.loss} for smoothing, one in tried.items()]
     return best, log

@@ -35,6 +35,8 @@ class Team:
         Index of the labeled ids, and their targets.
     watched : ndarray
         Index of the ids whose scores are wanted after each round.
+    weights : ndarray, optional
+        How much each label counts; all alike if not given.
     """
 
     warm_up: ClassVar[int] = 15  # rounds before predictions are good enough to agree about
@@ -46,15 +48,20 @@ class Team:
         labeled: np.ndarray,
         targets: np.ndarray,
         watched: np.ndarray,
+        weights: np.ndarray | None = None,
     ) -> None:
         self.binned, self.loss = binned, loss
-        self.start = loss.start(targets)
+        self.start = loss.start(targets, weights)
         self.watched = watched
         n = len(binned.sources)
         self._targets = np.zeros((n, targets.shape[1]))
         self._targets[labeled] = targets
         self._is_labeled = np.zeros(n, dtype=bool)
         self._is_labeled[labeled] = True
+        self._sample: np.ndarray | None = None
+        if weights is not None:
+            self._sample = np.ones(n)
+            self._sample[labeled] = weights
         self._extra = np.zeros(0, dtype=np.intp)
         self._lambdas = (0.0, 0.0)
         self._mean: sp.csr_array | None = None
@@ -93,7 +100,8 @@ class Team:
                 continue
             self.boosters.append(self._booster(data, row, rows))
             factors = self._factors(labels)
-            self._terms.append(Terms(self.loss, self._targets[rows], labels, factors))
+            weights = None if self._sample is None else self._sample[rows]
+            self._terms.append(Terms(self.loss, self._targets[rows], labels, factors, weights))
         return self
 
     def _booster(self, data: Any, row: np.ndarray, rows: np.ndarray) -> Any:
@@ -229,6 +237,12 @@ def all_scores(
     return out
 
 
+def contributions(booster: Any, matrix: Any, n_rounds: int) -> np.ndarray:
+    """Return Shapley values of each row's scores by column; the last one is their expectation."""
+    dense = matrix.toarray() if sp.issparse(matrix) else matrix
+    return np.asarray(booster.predict(dense, pred_contrib=True, num_iteration=n_rounds))
+
+
 # -- losses -------------------------------------------------------------------------------------
 
 
@@ -236,7 +250,7 @@ class Loss(ABC):
     """A loss L(f, t) of scores f; t is a label, or a target made of predictions."""
 
     @abstractmethod
-    def start(self, targets: np.ndarray) -> np.ndarray:
+    def start(self, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the constant of smallest loss, one for each output."""
 
     @abstractmethod
@@ -263,9 +277,10 @@ class Loss(ABC):
 class Logistic(Loss):
     """log(1 + exp(f)) - t f: targets are 0, 1 or a probability between them."""
 
-    def start(self, targets: np.ndarray) -> np.ndarray:
+    def start(self, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return log-odds, with half a row more on both sides: no class of a fold is impossible."""
-        share = (targets.sum(axis=0) + 0.5) / (len(targets) + 1)
+        weights = np.ones(len(targets)) if weights is None else weights
+        share = (weights @ targets + 0.5) / (weights.sum() + 1)
         return np.log(share / (1 - share))
 
     def rows(self, scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -285,9 +300,9 @@ class Logistic(Loss):
 class Squared(Loss):
     """(f - t)², numbers of mean 0 and standard deviation 1."""
 
-    def start(self, targets: np.ndarray) -> np.ndarray:
+    def start(self, targets: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         """Return the mean."""
-        return targets.mean(axis=0)
+        return np.average(targets, axis=0, weights=weights)
 
     def rows(self, scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
         """Return the loss of each row, summed over outputs."""
@@ -339,6 +354,8 @@ class Terms:
         Which rows have a label.
     factors : tuple of two floats
         What the consensus and the graph term of an unlabeled row are multiplied by.
+    weights : ndarray of shape (rows,), optional
+        What the loss of a labeled row is multiplied by.
     """
 
     def __init__(
@@ -347,12 +364,14 @@ class Terms:
         targets: np.ndarray,
         labeled: np.ndarray,
         factors: tuple[float, float] = (0.0, 0.0),
+        weights: np.ndarray | None = None,
     ) -> None:
         self.loss, self.targets, self.labeled, self.factors = loss, targets, labeled, factors
+        self.weights = np.ones(len(targets)) if weights is None else weights
 
     def value(self, scores: np.ndarray, expected: tuple[np.ndarray | None, ...]) -> float:
         """Return the objective at some scores; ``expected`` holds E (3.2) and Ẽ (3.3)."""
-        out = self.loss.rows(scores, self.targets)[self.labeled].sum()
+        out = (self.weights * self.loss.rows(scores, self.targets))[self.labeled].sum()
         free = ~self.labeled
         for factor, mean in zip(self.factors, expected, strict=True):
             if factor and mean is not None:
@@ -362,6 +381,8 @@ class Terms:
     def gradient(self, scores: np.ndarray, expected: tuple[np.ndarray | None, ...]) -> Pair:
         """Return the derivatives of :meth:`value` in the scores."""
         first, second = self.loss.gradient(scores, self.targets)
+        first *= self.weights[:, None]
+        second *= self.weights[:, None]
         if self.labeled.all():
             return first, second
         free = ~self.labeled
@@ -404,4 +425,6 @@ def graph_weights(
 def edge_loss(loss: Loss, scores: np.ndarray, pairs: np.ndarray) -> float:
     """Inner sum of Eq. (3.11): mean loss between the ends of edges that have scores."""
     a, b = scores[pairs[0]], scores[pairs[1]]
-    return float(np.nanmean(loss.rows(a, loss.target(b)))) if len(a) else np.nan
+    rows = loss.rows(a, loss.target(b))
+    present = ~np.isnan(rows)
+    return float(rows[present].mean()) if present.any() else np.nan

@@ -7,7 +7,7 @@ predictions lean on graphs, whether pseudo-labels help, and λ0 and λ1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from tabweave.sources.gbc.prediction import (
     Fused,
     Fusion,
+    Held,
     Smoother,
     Smoothing,
     better,
@@ -36,6 +37,8 @@ STEP = 1.0  # λ that is tried
 CAUTION = 2.0  # standard errors that λ must gain on the one fold it is tried on
 UNLABELED = 2  # unlabeled rows used in the search of λ, per labeled row
 EDGES = 2_000  # edges looked at for the weight of a graph
+MANY = 5_000  # labels from which on one part of them is held out, once, and λ is not tried
+WATCHED = 5_000  # labeled rows whose losses are noted after each round of the last training
 PSEUDO_LABELS = 20_000  # at most; with as many labels there is no need of them
 LONGER = 2  # times the rounds where there are pseudo-labels, as there is more to learn
 
@@ -50,11 +53,13 @@ class Problem:
     labeled: np.ndarray
     targets: np.ndarray
     strata: np.ndarray | None = None  # classes that folds share out evenly
+    weights: np.ndarray | None = None  # of the labels, mean 1
+    metric: str = "logloss"  # what held-out rows are judged by
 
     @cached_property
     def start(self) -> np.ndarray:
         """The constant prediction."""
-        return self.loss.start(self.targets)
+        return self.loss.start(self.targets, self.weights)
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -72,13 +77,30 @@ class Problem:
         """The index of the ids without a label."""
         return np.setdiff1d(np.arange(len(self.binned.sources)), self.labeled)
 
+    def part(self, rows: np.ndarray) -> Problem:
+        """Return the same with some of the labels; the constant stays."""
+        weights = None if self.weights is None else self.weights[rows]
+        out = replace(self, labeled=self.labeled[rows], targets=self.targets[rows], weights=weights)
+        vars(out)["start"] = self.start
+        return out
+
+    def held(self, predictions: np.ndarray) -> Held:
+        """Return what predictions of the labeled rows are worth."""
+        errors = self.smoother.errors(predictions, self.labels)
+        losses = self.smoother.losses(predictions, self.labels)
+        if self.metric == "error":  # equal errors are told apart by their loss
+            losses = errors + 1e-3 * losses
+        weights = 1.0 if self.weights is None else self.weights
+        return Held(weights * losses, weights * errors)
+
     def judge(self, scores: np.ndarray) -> np.ndarray:
         """Return the loss of the prediction that fused scores of the labeled rows make."""
-        return self.smoother.losses(self.smoother.plain(scores), self.labels)
+        return self.held(self.smoother.plain(scores)).losses
 
     def losses(self, scores: np.ndarray) -> np.ndarray:
         """Return the mean loss of each source on the labeled rows."""
-        return mean_losses(row_losses(self.loss, self.start, scores, self.targets))
+        rows = row_losses(self.loss, self.start, scores, self.targets)
+        return mean_losses(rows if self.weights is None else rows * self.weights)
 
     def graph_weights(
         self, scores: np.ndarray, pairs: list[np.ndarray], weights: np.ndarray
@@ -112,6 +134,7 @@ class Trained:
     source_importances: np.ndarray
     search: dict[str, list[dict[str, Any]]]
     self_trained: bool = False
+    mixing: list[np.ndarray | None] | None = None
 
 
 class Training:
@@ -121,6 +144,13 @@ class Training:
         self.problem, self.settings, self.rng = problem, settings, rng
         n_folds = min(settings.cv, len(problem.labeled) // 2)
         self.folds = folds_of(problem.strata, len(problem.labeled), max(n_folds, 1), rng)
+        # Of many labels a part is held out once: it says as much as folds of few.
+        self.many = len(problem.labeled) > MANY
+        if self.many:
+            k = max(5, -(-len(problem.labeled) // MANY))
+            folds = folds_of(problem.strata, len(problem.labeled), k, rng)
+            self.folds = np.where(folds == 0, 0, -1)
+        self.held = problem.part(self.folds >= 0)
         # Validation costs as much as its folds: it runs if there is something to choose.
         choices = (settings.consensus, settings.connectivity, settings.graph_smoothing)
         self.validated = n_folds >= 2 and (settings.weights == "learned" or "auto" in choices)
@@ -138,7 +168,8 @@ class Training:
         self._choose_smoothing()
         self._choose_self_training()
         self._choose_lambdas()
-        self._train(self.problem.labeled, self.problem.targets)
+        p = self.problem
+        self._train(p.labeled, p.targets, p.weights)
         if self.self_trained:
             self._train_again()
         return Trained(
@@ -152,6 +183,7 @@ class Training:
             self._source_importances(),
             self.search,
             self.self_trained,
+            self._mixing(),
         )
 
     # -- what held-out rows choose ---------------------------------------------------------
@@ -162,7 +194,10 @@ class Training:
         self.found: Validation | None = None
         self.fold_scores: list[np.ndarray] = []  # of all ids, by each fold's boosters
         if self.validated:
-            self.found = validate(p, self.folds, self.settings.n_rounds, self._fuse)
+            patience = PATIENCE if self.many else self.settings.n_rounds
+            self.found = validate(
+                p, self.held, self.folds, self.settings.n_rounds, self._fuse, patience
+            )
             self.fusion, self.n_rounds = self.found.fusion, self.found.n_rounds
             if p.graphs:  # nothing else asks for them
                 self.fold_scores = [
@@ -179,10 +214,10 @@ class Training:
 
     def _fuse(self, scores: np.ndarray) -> Fusion:
         """Return the fusion that ``weights`` asks for."""
-        p = self.problem
+        p = self.held
         if self.settings.weights == "equal":
             return equal_fusion(scores)
-        return choose_fusion(p.loss, p.judge, p.start, scores, p.targets)
+        return choose_fusion(p.loss, p.judge, p.start, scores, p.targets, p.weights)
 
     def _choose_smoothing(self) -> None:
         """Choose how predictions lean on neighbours, by those of the folds' boosters."""
@@ -198,22 +233,34 @@ class Training:
         self, fold_scores: list[np.ndarray]
     ) -> tuple[Smoothing, list[dict[str, Any]]]:
         p = self.problem
-        return choose_smoothing(
-            partial(self._losses, fold_scores), len(p.graphs), p.smoother.trusts
-        )
+        judge = partial(self._judged, fold_scores)
+        return choose_smoothing(judge, len(p.graphs), p.smoother.trusts, p.smoother.signs)
 
-    def _losses(self, fold_scores: list[np.ndarray], smoothing: Smoothing) -> np.ndarray:
-        """Return the losses of all labeled rows, each by the boosters that did not see it."""
-        out = np.empty(len(self.problem.labeled))
+    def _judged(self, fold_scores: list[np.ndarray], smoothing: Smoothing) -> Held:
+        """Return what held-out rows say, each predicted by the boosters that did not see it."""
+        out = np.empty((len(self.problem.labeled), *self.problem.labels.shape[1:]))
         for k, scores in enumerate(fold_scores):
-            out[self.folds == k] = self._fold_losses(k, scores, smoothing)
-        return out
+            out[self.folds == k] = self._fold_predictions(k, scores, smoothing)
+        return self.held.held(out[self.folds >= 0])
 
-    def _fold_losses(self, fold: int, scores: np.ndarray, smoothing: Smoothing) -> np.ndarray:
-        """Return the losses of a fold's rows, given its boosters' scores of all ids."""
-        p, out = self.problem, self.folds == fold
-        made = self._smoothed(scores, ~out, smoothing)
-        return p.smoother.losses(made[p.labeled[out]], p.labels[out])
+    def _fold_predictions(self, fold: int, scores: np.ndarray, smoothing: Smoothing) -> np.ndarray:
+        """Return predictions of a fold's rows, given its boosters' scores of all ids."""
+        out = self.folds == fold
+        return self._smoothed(scores, ~out, smoothing)[self.problem.labeled[out]]
+
+    def _first_losses(self, scores: np.ndarray) -> np.ndarray:
+        """Return the losses of the first fold's rows, given its boosters' scores of all ids."""
+        made = self._fold_predictions(0, scores, self.smoothing)
+        return self.problem.part(self.folds == 0).held(made).losses
+
+    def _mixing(self) -> list[np.ndarray | None] | None:
+        """Return what neighbours' classes say in graphs whose neighbours differ."""
+        p = self.problem
+        if not any(strength < 0 for strength in self.smoothing.strengths):
+            return None
+        scores = self._all_scores(self.boosters, self.n_rounds)
+        fused = Fused.of(self.fusion, p.start, scores, p.labeled)
+        return p.smoother.mixing(fused, p.graphs, p.labels)
 
     def _smoothed(self, scores: np.ndarray, seen: np.ndarray, smoothing: Smoothing) -> np.ndarray:
         """Return predictions of all ids, given scores and which of the labels may be looked at."""
@@ -235,35 +282,41 @@ class Training:
         again = []
         for k, scores in enumerate(self.fold_scores):
             labels = self._pseudo_labels(scores, self.folds != k)
-            team = Team(p.binned, p.loss, *labels, p.labeled[:0])
+            team = Team(p.binned, p.loss, *labels[:2], p.labeled[:0], labels[2])
             team.begin(self.fusion.weights > 0)
             for _ in range(LONGER * self.n_rounds):
                 team.step()
             again.append(self._all_scores(team.boosters, team.n_rounds))
         self.smoothing_after, self.search["self_training"] = self._search_smoothing(again)
-        before = self._losses(self.fold_scores, self.smoothing)
-        self.self_trained = better(self._losses(again, self.smoothing_after), before)
+        before = self._judged(self.fold_scores, self.smoothing)
+        self.self_trained = self._judged(again, self.smoothing_after).improves(before)
 
-    def _pseudo_labels(self, scores: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ids to learn and their targets: labels that are seen, else predictions."""
+    def _pseudo_labels(
+        self, scores: np.ndarray, seen: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Return ids to learn, their targets (labels that are seen, else predictions), weights."""
         p = self.problem
         free = np.concatenate([p.labeled[~seen], self.extra])
         made = self._smoothed(scores, seen, self.smoothing)[free]
         made = p.smoother.balanced(made, p.labels[seen])[:, -p.targets.shape[1] :]
-        return np.concatenate([p.labeled[seen], free]), np.concatenate([p.targets[seen], made])
+        weights = None
+        if p.weights is not None:
+            weights = np.concatenate([p.weights[seen], np.ones(len(free))])
+        ids, targets = np.concatenate([p.labeled[seen], free]), [p.targets[seen], made]
+        return ids, np.concatenate(targets), weights
 
     def _choose_lambdas(self) -> None:
         """Choose λ0 and λ1 on the first fold, unless they are given or pseudo-labels do better."""
         p, asked = self.problem, (self.settings.consensus, self.settings.connectivity)
         self.graph = blend(p.graphs, self.graph_weights) if p.graphs else None
-        if self.found is None or self.self_trained or "auto" not in asked:
+        if self.found is None or self.self_trained or self.many or "auto" not in asked:
             first, second = (0.0 if value == "auto" else float(value) for value in asked)
             self.lambdas = (first, second)
             return
         some = self.rng.permutation(p.unlabeled)[: UNLABELED * len(p.labeled)]
         before = self.found.losses[self.folds == 0]
         if self.smoothing.any:
-            before = self._fold_losses(0, self.fold_scores[0], self.smoothing)
+            before = self._first_losses(self.fold_scores[0])
         self.lambdas, self.search["lambdas"] = search_lambdas(
             p, self.folds, self.found, asked, Coupling(some, self.graph), self._judge_first, before
         )
@@ -271,20 +324,18 @@ class Training:
     def _judge_first(self, team: Team) -> np.ndarray:
         """Return the losses of the first fold's rows by a team that did not see them."""
         if self.smoothing.any:
-            scores = self._all_scores(team.boosters, self.n_rounds)
-            return self._fold_losses(0, scores, self.smoothing)
-        p, out = self.problem, self.folds == 0
-        fused = np.zeros_like(p.targets)
-        fused[out] = self.fusion(p.start, team.watched_scores())
-        return p.judge(fused)[out]
+            return self._first_losses(self._all_scores(team.boosters, self.n_rounds))
+        first = self.problem.part(self.folds == 0)
+        return first.judge(self.fusion(first.start, team.watched_scores()))
 
     # -- boosters of all labels ------------------------------------------------------------
 
-    def _train(self, labeled: np.ndarray, targets: np.ndarray) -> None:
+    def _train(self, labeled: np.ndarray, targets: np.ndarray, weights: np.ndarray | None) -> None:
         """Train on all labels, or also on pseudo-labels; note the weights after each round."""
         p = self.problem
         watch = Watch.of(p, self.pairs)
-        team = Team(p.binned, p.loss, labeled, targets, watch.ids)
+        team = Team(p.binned, p.loss, labeled, targets, watch.ids, weights)
+        some = p.part(watch.some)
         if any(self.lambdas):
             team.couple(p.unlabeled, self.lambdas, self.fusion.weights, self.graph)
         team.begin()
@@ -292,7 +343,7 @@ class Training:
         for t in range(self.n_rounds):
             team.step()
             scores = team.watched_scores()
-            entry = self._entry(t, p.losses(scores[:, watch.labeled]))
+            entry = self._entry(t, some.losses(scores[:, watch.labeled]))
             if p.graphs:
                 weights = p.graph_weights(scores, watch.pairs, self.fusion.weights)
                 entry["graph_weights"] = by_name(p.binned.sources.graph_names, weights)
@@ -322,7 +373,7 @@ class Training:
         p = self.problem
         if self.found is None:
             return np.full(len(p.binned.rows), np.nan)
-        return left_out(p.judge, self.fusion, p.start, self.found.scores)
+        return left_out(self.held.judge, self.fusion, p.start, self.found.scores)
 
     def _all_scores(self, boosters: list[Any], n_rounds: int) -> np.ndarray:
         binned = self.problem.binned
@@ -333,15 +384,19 @@ class Watch(NamedTuple):
     """The ids whose scores are wanted after each round, and who is who among them."""
 
     ids: np.ndarray
+    some: np.ndarray  # of the labels
     labeled: np.ndarray
     pairs: list[np.ndarray]
 
     @classmethod
     def of(cls, problem: Problem, pairs: list[np.ndarray]) -> Watch:
-        """Watch the labeled ids and the ends of some edges."""
-        ids = np.unique(np.concatenate([problem.labeled, *(ends.ravel() for ends in pairs)]))
-        labeled = np.searchsorted(ids, problem.labeled)
-        return cls(ids, labeled, [np.searchsorted(ids, ends) for ends in pairs])
+        """Watch labeled ids (some of them, if there are many) and the ends of some edges."""
+        n = len(problem.labeled)
+        some = np.linspace(0, n - 1, min(n, WATCHED)).astype(np.intp)
+        labeled = problem.labeled[some]
+        ids = np.unique(np.concatenate([labeled, *(ends.ravel() for ends in pairs)]))
+        at = np.searchsorted(ids, labeled)
+        return cls(ids, some, at, [np.searchsorted(ids, ends) for ends in pairs])
 
 
 def labeled_fusion(problem: Problem) -> Fusion:
@@ -397,10 +452,18 @@ def folds_of(strata: np.ndarray | None, n: int, k: int, rng: np.random.Generator
 
 
 def validate(
-    problem: Problem, folds: np.ndarray, n_rounds: int, fuse: Callable[[np.ndarray], Fusion]
+    problem: Problem,
+    held: Problem,
+    folds: np.ndarray,
+    n_rounds: int,
+    fuse: Callable[[np.ndarray], Fusion],
+    patience: int,
 ) -> Validation:
-    """Train on all folds but one, for each; stop when the loss of held-out rows rises."""
-    p = problem
+    """Train on all rows but those of a fold, for each; stop when the loss of held-out rows rises.
+
+    ``held`` are the labels in any fold; ``patience`` looks without a better one end the search.
+    """
+    p, own = problem, folds[folds >= 0]
     teams = [_without_fold(p, folds == k).begin() for k in range(int(folds.max()) + 1)]
     history: list[dict[str, Any]] = []
     looks: list[Validation] = []
@@ -408,20 +471,20 @@ def validate(
     for t in range(1, n_rounds + 1):
         for team in teams:
             team.step()
-        scores = np.empty((len(p.binned.rows), *p.targets.shape))
+        scores = np.empty((len(p.binned.rows), *held.targets.shape))
         for k, team in enumerate(teams):
-            scores[:, folds == k] = team.watched_scores()
-        losses = p.losses(scores)
+            scores[:, own == k] = team.watched_scores()
+        losses = held.losses(scores)
         history.append({"losses": losses, "weights": source_weights(losses)})
         if t % EVERY and t < n_rounds:
             continue
         fusion = fuse(scores)
-        fused = p.judge(fusion(p.start, scores))
+        fused = held.judge(fusion(p.start, scores))
         history[-1]["loss"] = float(fused.mean())
         looks.append(Validation(scores.astype(np.float32), t, fusion, fused, history, teams))
         if fused.mean() < looks[best].losses.mean() - 1e-4:
             best = len(looks) - 1
-        elif len(looks) - 1 >= best + PATIENCE:
+        elif len(looks) - 1 >= best + patience:
             break
     # Errors go on falling when probabilities are overdone already: the last look that is no
     # worse than the best one, as far as these rows can tell.
@@ -429,8 +492,9 @@ def validate(
 
 
 def _without_fold(problem: Problem, out: np.ndarray) -> Team:
-    labeled, targets = problem.labeled, problem.targets
-    return Team(problem.binned, problem.loss, labeled[~out], targets[~out], labeled[out])
+    rest = problem.part(~out)
+    watched = problem.labeled[out]
+    return Team(problem.binned, problem.loss, rest.labeled, rest.targets, watched, rest.weights)
 
 
 def search_lambdas(

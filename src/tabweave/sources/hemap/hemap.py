@@ -7,7 +7,7 @@ which target row, so that is the first choice here; and a guard refuses sources 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
@@ -27,6 +28,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tabweave._compat import HasMethods, Interval, StrOptions
 from tabweave.base import Estimator, seed_of
 from tabweave.io.register import storable
+from tabweave.rows.vocabulary import canonical
+from tabweave.sources.coca import cells, column_means
+from tabweave.sources.container import Sources
 from tabweave.sources.hemap.transfer import (
     Align,
     Options,
@@ -36,6 +40,7 @@ from tabweave.sources.hemap.transfer import (
     align,
     fold_numbers,
 )
+from tabweave.sources.tables import labels_of_rows, read_labels
 
 _NEIGHBORS = 10
 _FEWEST = 10
@@ -43,6 +48,8 @@ _FEWEST = 10
 # bridge that says the same of every source class falls back to the last: nothing is transferred.
 _RIVALS = ("target", "projected", "prior")
 _LEAST_SHARE = 0.05
+_LEVEL = 0.05  # the probability with which a source without anything to tell is let in
+_JUDGED = 1_000  # rows of either table that are judged, at most
 _ROUNDS = 3  # in which rows are aligned again in the space found
 
 
@@ -73,8 +80,11 @@ class HeMap(Estimator):
         Whether columns are brought to variance 1; turn it off where all are in one unit.
     guard : int or None, default=5
         Folds of the cross-validation that must show a gain over the learner on the target alone,
-        in the original and in the common space, and over the commonest class (or mean); None
-        trusts the source untested.
+        in the original and in the common space, and over the commonest class (or mean). Then the
+        source must do better than all of 19 copies of it whose outputs were shuffled, and, if
+        there are pairs, than 19 whose pairs were: a source that has nothing to do with the target
+        is let in with probability 0.05 at most, however few labels there are. None trusts the
+        source untested.
     random_state : int, RandomState or None, default=None
         Decides folds and clusters.
 
@@ -84,6 +94,9 @@ class HeMap(Estimator):
         Whether predictions are those of the learner on the target alone.
     reason_ : str
         Why, with the figures.
+    verdicts_ : dict of str to tuple
+        Of each source: whether it is refused, why, and its losses. Of those let in, the one with
+        the smallest loss is used, and it is what the other attributes are about.
     losses_ : dict
         Mean held-out loss with the source ("transfer"), without ("target"), without in the common
         space ("projected"), of the commonest class or mean ("prior"); and, as "target_error" and
@@ -191,35 +204,36 @@ class HeMap(Estimator):
 
         Parameters
         ----------
-        X : array or frame of numbers
-            Target rows, with or without labels.
-        y : array-like
-            Their classes or numbers; None or NaN where a row has none.
-        source : (rows, outputs), optional
+        X : array or frame of numbers, or Sources
+            Target rows, with or without labels; a missing number stands at the mean of its column.
+            Of `Sources` the first table is the target, every other one a source; ids that two
+            tables share are pairs.
+        y : array-like, pandas series by index, or mapping
+            Classes or numbers of the rows (or ids); None or NaN where there is none.
+        source : (rows, outputs), or mapping of name to such a pair, optional
             Rows of other columns, and a class or number for each. Without a source this is the
-            learner on the target alone.
-        pairs : array-like of int, optional
+            learner on the target alone. For `Sources`: a mapping of table to its outputs by id;
+            a table that is not in it has those of ``y``.
+        pairs : array-like of int, or mapping of name to such, optional
             For each target row the number of the source row about the same thing, or -1.
         """
         self._validate_params()
         self._check_learner()
-        with numbers_only("X"):
-            X = validate_data(self, X, dtype=np.float64)
         numeric = self._is_regressor()
+        X, y, given = self._read_training(X, y, source, pairs, numeric)
         values, labeled = read_target(y, len(X), numeric)
         self.target_estimator_ = self._estimator(len(values)).fit(X[labeled], values)
-        self.transfer_: Transfer | None = None
-        self.losses_: dict[str, float] = {}
-        self.alignment_: str | None = None
-        self.selected_: np.ndarray | None = None
-        self.eigenvalues_: np.ndarray | None = None
-        if source is None:
-            verdict = Verdict(True, "no source was given", {})
-        else:
-            others = read_source(source, numeric)
-            partners = read_pairs(pairs, len(X), len(others.X))
-            verdict = self._try(Target(X, values, labeled, partners), others)
-        self.refused_, self.reason_, self.losses_ = verdict
+        tried = {
+            name: self._try(Target(X, values, labeled, partners), others, len(given))
+            for name, (others, partners) in given.items()
+        }
+        self.verdicts_ = {name: attempt.verdict for name, attempt in tried.items()}
+        none = Attempt(Verdict(True, "no source was given", {}), None, None)
+        best = min(tried.values(), key=Attempt.rank) if tried else none
+        self.alignment_, self.transfer_ = best.alignment, best.transfer
+        self.selected_ = None if best.transfer is None else best.transfer.selected
+        self.eigenvalues_ = None if best.transfer is None else best.transfer.eigenvalues
+        self.refused_, self.reason_, self.losses_ = best.verdict
         if not numeric:
             transfer = None if self.refused_ else self.transfer_
             self.classes_ = (
@@ -227,26 +241,51 @@ class HeMap(Estimator):
             )
         return self
 
-    def _try(self, target: Target, source: Source) -> Verdict:
+    def _read_training(
+        self, X: Any, y: Any, source: Any, pairs: Any, numeric: bool
+    ) -> tuple[np.ndarray, Any, dict[str, tuple[Source, np.ndarray | None]]]:
+        """Return target rows without gaps, their labels, and each source with its pairs."""
+        self.__dict__.pop("reference_", None)
+        if isinstance(X, Sources):
+            self.reference_ = X.select(X.ids[:0])
+            X, y, source, pairs = of_sources(X, y, source)
+        else:
+            y = None if y is None else labels_of_rows(X, y)
+        with numbers_only("X"):
+            X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
+        self._means = column_means(X)
+        X = filled(X, self._means)
+        if source is None:
+            return X, y, {}
+        if not isinstance(source, Mapping):
+            source, pairs = {"source": source}, {"source": pairs}
+        given = {}
+        for name, pair in source.items():
+            others = read_source(pair, numeric, name)
+            given[name] = others, read_pairs((pairs or {}).get(name), len(X), len(others.X))
+        return X, y, given
+
+    def _try(self, target: Target, source: Source, n_sources: int) -> Attempt:
         """Fit the transfer and have it judged."""
-        self.alignment_, align, rounds = self._alignment(target)
+        how, align, rounds = self._alignment(target)
         options = self._options(align, rounds)
         paired = len(source.X) if target.pairs is None else np.sum(target.pairs >= 0)
         if min(len(source.X), paired) < 2:
-            return Verdict(True, "the source has fewer than two rows to align", {})
-        if len(np.unique(source.X, axis=0)) < 2 or len(np.unique(target.X, axis=0)) < 2:
-            return Verdict(True, "all rows of a table are the same: nothing can be aligned", {})
-        self.transfer_ = Transfer(options, target, source)
-        self.selected_ = self.transfer_.selected
-        self.eigenvalues_ = self.transfer_.eigenvalues
-        return self._judge(options, target, source)
+            text = "the source has fewer than two rows to align"
+            return Attempt(Verdict(True, text, {}), how, None)
+        if (source.X == source.X[0]).all() or (target.X == target.X[0]).all():
+            text = "all rows of a table are the same: nothing can be aligned"
+            return Attempt(Verdict(True, text, {}), how, None)
+        transfer = Transfer(options, target, source)
+        return Attempt(self._judge(options, target, source, transfer, n_sources), how, transfer)
 
-    def _judge(self, options: Options, target: Target, source: Source) -> Verdict:
+    def _judge(
+        self, options: Options, target: Target, source: Source, transfer: Transfer, n_sources: int
+    ) -> Verdict:
         if self.guard is None:
             return Verdict(False, "the guard is off: the source is used untested", {})
-        assert self.selected_ is not None
-        risk = too_risky(len(self.selected_), len(source.X))
-        return risk or judge(options, target, source, int(self.guard))
+        risk = too_risky(len(transfer.selected), len(source.X))
+        return risk or judge(options, target, source, int(self.guard), n_sources)
 
     def _alignment(self, target: Target) -> tuple[str, Align, int]:
         """Return the alignment by name and as a function, and how often it is refined."""
@@ -288,7 +327,7 @@ class HeMap(Estimator):
     # -- using -----------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class or number of each target row."""
+        """Return the class or number of each target row (of `Sources`, in the order of ids)."""
         return self._model().predict(self._read(X))
 
     @available_if(_gives_probabilities)
@@ -296,10 +335,15 @@ class HeMap(Estimator):
         """Return the probability of each class."""
         return self._model().predict_proba(self._read(X))
 
-    def score(self, X: Any, y: Any) -> float:
-        """Return the accuracy, or R² of numbers."""
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy, or R² of numbers, over the rows that ``y`` has labels of."""
+        found = self.predict(X)
+        if isinstance(X, Sources):
+            y = of_ids(X, target_rows(X.like(self.reference_))[1], y)
+        values, present = read_outputs(labels_of_rows(X, y), "y")
         measure = r2_score if self._is_regressor() else accuracy_score
-        return float(measure(y, self.predict(X)))
+        weights = None if sample_weight is None else np.asarray(sample_weight)[present]
+        return float(measure(values, found[present], sample_weight=weights))
 
     def project(self, X: Any) -> np.ndarray:
         """Return target rows in the common space, whether or not the source was refused."""
@@ -314,7 +358,13 @@ class HeMap(Estimator):
 
     def _read(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "refused_")
-        return validate_data(self, X, dtype=np.float64, reset=False)
+        if isinstance(X, Sources):
+            if not hasattr(self, "reference_"):
+                raise TypeError("expected plain rows as in fit, got Sources")
+            X = target_rows(X.like(self.reference_))[0]
+        X = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        # Files of the time when gaps were an error have no means.
+        return filled(X, getattr(self, "_means", np.zeros(X.shape[1])))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -324,10 +374,60 @@ class HeMap(Estimator):
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False
         tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
         return tags
 
 
 # -- what HeMap is given: outputs with gaps, a source, pairs ------------------------------------
+
+
+def of_sources(X: Sources, y: Any, outputs: Any) -> tuple[np.ndarray, Any, Any, Any]:
+    """Return the first table's rows with their labels, and the others as sources with pairs."""
+    if y is None:
+        raise ValueError("HeMap requires y to be passed, but the target y is None")
+    if not X.names:
+        raise ValueError("expected at least one table, got graphs only")
+    rows, ids = target_rows(X)
+    given, pairs, labels = {}, {}, of_ids(X, np.arange(len(X)), y)
+    for name in X.names[1:]:
+        own = labels
+        if outputs is not None and name in outputs:
+            own = of_ids(X, np.arange(len(X)), outputs[name])
+        at = X.rows(name)
+        here = np.array([own[i] is not None for i in at], dtype=bool)
+        if not here.any():
+            continue  # a table without outputs has nothing to hand on
+        row = np.full(len(X), -1)
+        row[at[here]] = np.arange(here.sum())
+        given[name] = _dense(cells(X, name))[here], own[at[here]]
+        pairs[name] = row[ids] if (row[ids] >= 0).any() else None
+    return rows, labels[ids], given or None, pairs
+
+
+def target_rows(sources: Sources) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of the first table in the order of ids, and the index of these."""
+    if not sources.names:
+        raise ValueError("expected the first table of fit, got none of its tables")
+    at = sources.rows(sources.names[0])
+    order = np.argsort(at)
+    return _dense(cells(sources, sources.names[0]))[order], at[order]
+
+
+def of_ids(sources: Sources, at: np.ndarray, y: Any) -> np.ndarray:
+    """Return the labels of some ids by index, None where there is none."""
+    out = np.full(len(sources), None, dtype=object)
+    index, labels = read_labels(sources.ids, y)
+    out[index] = labels.tolist()
+    return out[at]
+
+
+def _dense(matrix: Any) -> np.ndarray:
+    return matrix.toarray() if sp.issparse(matrix) else matrix
+
+
+def filled(X: np.ndarray, means: np.ndarray) -> np.ndarray:
+    """Return rows with gaps at the means of their columns."""
+    return np.where(np.isnan(X), means, X)
 
 
 @contextmanager
@@ -372,20 +472,20 @@ def read_outputs(y: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     if values.dtype.kind == "f":
         present = ~np.isnan(values)
     elif values.dtype.kind == "O":
-        # A missing value is None or differs from itself; pandas' NA answers neither yes nor no.
-        present = np.array([v is not None and (v == v) is True for v in values.tolist()], bool)
+        labels = [canonical(value) for value in values.tolist()]
+        present = np.array([label is not None for label in labels], bool)
+        values = np.array([label for label in labels if label is not None])
+        return values, present
     else:
         present = np.ones(len(values), bool)
     values = values[present]
-    if values.dtype.kind == "O":
-        values = np.array(values.tolist())
     if values.dtype.kind == "f":
         assert_all_finite(values, input_name=name)
     return values, present
 
 
-def read_source(source: Any, target_numeric: bool) -> Source:
-    """Return the rows and outputs of a source.
+def read_source(source: Any, target_numeric: bool, name: str = "source") -> Source:
+    """Return the rows and outputs of a source, gaps at the means of their columns.
 
     Fractions are numbers; whole numbers are, too, if the target's outputs are numbers.
     """
@@ -393,21 +493,29 @@ def read_source(source: Any, target_numeric: bool) -> Source:
         X, v = source
     except (TypeError, ValueError):
         raise TypeError(
-            f"source: expected a pair (rows, outputs), got {type(source).__name__}"
+            f"{name}: expected a pair (rows, outputs), got {type(source).__name__}"
         ) from None
-    with numbers_only("source"):
-        X = check_array(X, dtype=np.float64, input_name="source", ensure_min_samples=0)
-    values, present = read_outputs(v, "the source's outputs")
+    v = labels_of_rows(X, v)
+    with numbers_only(name):
+        X = check_array(
+            X,
+            dtype=np.float64,
+            input_name=name,
+            ensure_min_samples=0,
+            ensure_all_finite="allow-nan",
+        )
+    values, present = read_outputs(v, f"the outputs of {name}")
     if len(X) != len(present):
-        raise ValueError(f"source: expected {len(X)} outputs, one a row, got {len(present)}")
+        raise ValueError(f"{name}: expected {len(X)} outputs, one a row, got {len(present)}")
     if not len(X):
-        raise ValueError("source: expected rows, got none; leave it out")
+        raise ValueError(f"{name}: expected rows, got none; leave it out")
     if not present.all():
         row = np.flatnonzero(~present)[0]
-        raise ValueError(f"source: expected an output of row {row}, got null; leave such rows out")
+        raise ValueError(f"{name}: expected an output of row {row}, got null; leave such rows out")
+    X = filled(X, column_means(X))
     numbers = values.dtype.kind in "iuf"
     numeric = numbers and (target_numeric or type_of_target(values) == "continuous")
-    return Source(X, as_numbers(values, "source") if numeric else values, numeric)
+    return Source(X, as_numbers(values, name) if numeric else values, numeric)
 
 
 def read_pairs(pairs: Any, n_rows: int, n_source: int) -> np.ndarray | None:
@@ -443,15 +551,31 @@ def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
 #
 # The thesis calls a transfer "too risky" when few source rows are selected; that says nothing of
 # the labels. Here the labeled target rows are dealt into folds; each is predicted by a transfer
-# that was aligned, projected and learned without it, and by three rivals without the source.
+# that was aligned, projected and learned without it, and by three rivals without the source. A
+# source of noise may beat these, too: its class means are turned towards the target's, which makes
+# a good learner of few labels. But then so do copies of it whose outputs are shuffled; a source
+# without anything to tell is one of them, and comes first with probability 1/20.
 
 
+@storable
 class Verdict(NamedTuple):
     """Whether the source is refused, why, and the mean held-out losses it rests on."""
 
     refused: bool
     reason: str
     losses: dict[str, float]
+
+
+class Attempt(NamedTuple):
+    """What became of one source: the verdict, how it was aligned, and the transfer."""
+
+    verdict: Verdict
+    alignment: str | None
+    transfer: Transfer | None
+
+    def rank(self) -> tuple[bool, float]:
+        """Order attempts: those let in first, then by held-out loss."""
+        return self.verdict.refused, self.verdict.losses.get("transfer", np.inf)
 
 
 def too_risky(n_selected: int, n_rows: int) -> Verdict | None:
@@ -462,14 +586,16 @@ def too_risky(n_selected: int, n_rows: int) -> Verdict | None:
     return Verdict(True, text, {})
 
 
-def judge(options: Options, target: Target, source: Source, n_folds: int) -> Verdict:
-    """Refuse unless the transfer beats every rival by more than a standard error."""
+def judge(
+    options: Options, target: Target, source: Source, n_folds: int, n_sources: int = 1
+) -> Verdict:
+    """Refuse unless the transfer beats every rival by a standard error, and all shuffled copies."""
     n = len(target.y)
     if n < max(_FEWEST, n_folds):
         return Verdict(True, f"{n} labeled rows are too few to judge the source", {})
-    rng = np.random.RandomState(options.seed)
-    folds = fold_numbers(target.y, n_folds, rng)
-    losses = np.empty((1 + len(_RIVALS), n))
+    target, source = fewer(target, source, _JUDGED)
+    folds = fold_numbers(target.y, n_folds, np.random.RandomState(options.seed))
+    losses = np.empty((1 + len(_RIVALS), len(target.y)))
     for fold in range(n_folds):
         held = folds == fold
         losses[:, held] = _fold_losses(options, target, source, held)
@@ -477,8 +603,63 @@ def judge(options: Options, target: Target, source: Source, n_folds: int) -> Ver
     errors = standard_errors(gains, n_folds)
     found = dict(zip(("transfer", *_RIVALS), losses.mean(axis=1).tolist(), strict=True))
     found |= {f"{rival}_error": float(e) for rival, e in zip(_RIVALS, errors, strict=True)}
-    helped = bool(np.all(gains.mean(axis=1) > errors))
-    return Verdict(not helped, _reason(found, helped, options.numeric), found)
+    if not np.all(gains.mean(axis=1) > errors):
+        return Verdict(True, f"no clear gain: {_reason(found, options.numeric)}", found)
+    # One of many sources comes first more easily: each has to beat as many more copies.
+    n_copies = int(np.ceil(n_sources / _LEVEL)) - 1
+    for what, copy in shuffled(target, source, n_copies, options.seed):
+        if _does_as_well(options, copy, folds, float(losses[0].sum())):
+            text = f"no better than with {what} shuffled"
+            return Verdict(True, f"{text}: {_reason(found, options.numeric)}", found)
+    text = f"the source helps: {_reason(found, options.numeric)}"
+    return Verdict(False, f"{text}; better than all {n_copies} shuffled copies", found)
+
+
+def shuffled(
+    target: Target, source: Source, n_copies: int, seed: int
+) -> Iterator[tuple[str, tuple[Target, Source]]]:
+    """Yield copies that have nothing to tell: of shuffled outputs, and of shuffled pairs."""
+    rng = np.random.RandomState(seed)
+    for _ in range(n_copies):
+        yield "outputs", (target, source._replace(v=rng.permutation(source.v)))
+        if target.pairs is not None:
+            yield "pairs", (target._replace(pairs=rng.permutation(target.pairs)), source)
+
+
+def _does_as_well(
+    options: Options, copy: tuple[Target, Source], folds: np.ndarray, limit: float
+) -> bool:
+    """Return whether held-out losses with a source sum up to no more than a limit."""
+    total = 0.0
+    for fold in np.unique(folds):
+        transfer, asked, right, _ = _held_out(options, *copy, folds == fold)
+        total += _losses(options, [transfer.predict(asked)], right).sum()
+        if total > limit + 1e-9 * abs(limit):
+            return False  # the other folds cannot make it better
+    return True
+
+
+def fewer(target: Target, source: Source, most: int) -> tuple[Target, Source]:
+    """Return some of the rows, evenly, labeled ones first and pairs together: enough to judge."""
+    if max(len(target.X), len(source.X)) <= most:
+        return target, source
+    labeled, free = np.flatnonzero(target.labeled), np.flatnonzero(~target.labeled)
+    kept = _evenly(len(labeled), most // 2)
+    rows = np.sort(np.append(labeled[kept], free[_evenly(len(free), most - len(kept))]))
+    others, pairs = _evenly(len(source.X), most), None
+    if target.pairs is not None:
+        partners = np.setdiff1d(target.pairs[rows], [-1])
+        more = np.setdiff1d(np.arange(len(source.X)), partners)
+        others = np.sort(np.append(partners, more[_evenly(len(more), most - len(partners))]))
+        new = np.full(len(source.X) + 1, -1)  # the last one answers -1, no partner
+        new[others] = np.arange(len(others))
+        pairs = new[target.pairs[rows]]
+    some = Target(target.X[rows], target.y[kept], target.labeled[rows], pairs)
+    return some, Source(source.X[others], source.v[others], source.numeric)
+
+
+def _evenly(n: int, most: int) -> np.ndarray:
+    return np.linspace(0, n - 1, min(n, max(most, 0))).astype(int) if n else np.zeros(0, int)
 
 
 def standard_errors(gains: np.ndarray, n_folds: int) -> np.ndarray:
@@ -492,28 +673,38 @@ def standard_errors(gains: np.ndarray, n_folds: int) -> np.ndarray:
 
 
 def _fold_losses(options: Options, target: Target, source: Source, held: np.ndarray) -> np.ndarray:
-    """Return the losses of held-out rows: by the transfer and by its rivals.
+    """Return the losses of held-out rows: by the transfer and by its rivals."""
+    transfer, asked, right, rest = _held_out(options, target, source, held)
+    plain = options.make(len(rest.y)).fit(rest.X[rest.labeled], rest.y)
+    prior = DummyRegressor() if options.numeric else DummyClassifier(strategy="most_frequent")
+    guesses = [
+        transfer.predict(asked),
+        plain.predict(asked),
+        transfer.target_learner.predict(transfer.side.project(asked)),
+        prior.fit(rest.X[rest.labeled], rest.y).predict(asked),
+    ]
+    return _losses(options, guesses, right)
+
+
+def _losses(options: Options, guesses: Sequence[np.ndarray], right: np.ndarray) -> np.ndarray:
+    if options.numeric:
+        return np.array([(guess - right) ** 2 for guess in guesses])
+    return np.array([guess != right for guess in guesses], float)
+
+
+def _held_out(
+    options: Options, target: Target, source: Source, held: np.ndarray
+) -> tuple[Transfer, np.ndarray, np.ndarray, Target]:
+    """Return a transfer without some labeled rows, these rows, their labels, and the target left.
 
     Held-out rows leave the target altogether, and their partners the source: a row's own label
     must not come back to it through a pair.
     """
     rows = np.flatnonzero(target.labeled)[held]
-    asked, right = target.X[rows], target.y[held]
     stays = np.ones(len(target.X), bool)
     stays[rows] = False
     rest, others = _without(target, stays, ~held, source)
-    transfer = Transfer(options, rest, others)
-    plain = options.make(len(rest.y)).fit(rest.X[rest.labeled], rest.y)
-    prior = DummyRegressor() if options.numeric else DummyClassifier(strategy="most_frequent")
-    guesses = (
-        transfer.predict(asked),
-        plain.predict(asked),
-        transfer.target_learner.predict(transfer.side.project(asked)),
-        prior.fit(rest.X[rest.labeled], rest.y).predict(asked),
-    )
-    if options.numeric:
-        return np.array([(guess - right) ** 2 for guess in guesses])
-    return np.array([guess != right for guess in guesses], float)
+    return Transfer(options, rest, others), target.X[rows], target.y[held], rest
 
 
 def _without(
@@ -530,13 +721,12 @@ def _without(
     return Target(target.X[stays], target.y[labels], target.labeled[stays], pairs), source
 
 
-def _reason(found: dict[str, float], helped: bool, numeric: bool) -> str:
+def _reason(found: dict[str, float], numeric: bool) -> str:
     what = "squared error" if numeric else "error"
-    text = (
+    return (
         f"held-out {what} {found['transfer']:.3g} with the source; without it "
         f"{found['target']:.3g} (standard error of the difference {found['target_error']:.2g}), "
         f"in the common space {found['projected']:.3g} ({found['projected_error']:.2g}), "
         f"by the {'mean' if numeric else 'commonest class'} {found['prior']:.3g} "
         f"({found['prior_error']:.2g})"
     )
-    return f"the source helps: {text}" if helped else f"no clear gain: {text}"

@@ -1,7 +1,7 @@
 "use strict";
 /* Small parts that every section is made of. Text enters the page as text only. */
 
-const tabweave = { sections: [] };
+const tabweave = { sections: [], root: document.documentElement };
 const SVG = "http://www.w3.org/2000/svg";
 
 tabweave.set = (node, attributes) => {
@@ -54,9 +54,10 @@ tabweave.value = (value) =>
 
 /* -- parts ----------------------------------------------------------------------------------- */
 
-/* A table that scrolls by itself, by keyboard too, where it is wider than the page. */
+/* A table that scrolls by itself, by keyboard too, where it is wider than the page. With `keys`, a
+   function from a row's number and a column's to what it is sorted by, its heads sort it. */
 tabweave.table = (caption, heads, rows, options) => {
-  const { classes = "", visible = false } = options || {};
+  const { classes = "", visible = false, keys = null } = options || {};
   const kind = (i) => (heads[i].number ? "num" : null);
   const body = rows.map((cells) =>
     tabweave.el("tr", { role: "row" }, cells.map((cell, i) =>
@@ -64,12 +65,31 @@ tabweave.table = (caption, heads, rows, options) => {
         role: i ? "cell" : "rowheader", scope: i ? null : "row",
         class: kind(i), "data-label": heads[i].name,
       }, cell))));
+  const into = tabweave.el("tbody", { role: "rowgroup" }, body);
+  const names = heads.map((head, i) => tabweave.el("th", { scope: "col", role: "columnheader", class: kind(i) },
+    keys && !head.fixed ? tabweave.el("button", { type: "button", class: "sort", onclick: () => tabweave.sort(names, body, into, keys, i, heads[i].number) }, head.name) : head.name));
   const table = tabweave.el("table", { role: "table", class: classes },
     tabweave.el("caption", { class: visible ? null : "hidden" }, caption),
-    tabweave.el("thead", { role: "rowgroup" }, tabweave.el("tr", { role: "row" }, heads.map((head, i) =>
-      tabweave.el("th", { scope: "col", role: "columnheader", class: kind(i) }, head.name)))),
-    tabweave.el("tbody", { role: "rowgroup" }, body));
-  return tabweave.scroll(caption, table);
+    tabweave.el("thead", { role: "rowgroup" }, tabweave.el("tr", { role: "row" }, names)), into);
+  const frame = tabweave.scroll(caption, table);
+  frame.rows = body;
+  return frame;
+};
+
+/* Numbers begin with the largest, text with the first; what is missing comes last. */
+tabweave.sort = (names, body, into, keys, i, number) => {
+  const before = names[i].getAttribute("aria-sort");
+  const falling = number ? before !== "descending" : before === "ascending";
+  for (const name of names) name.removeAttribute("aria-sort");
+  names[i].setAttribute("aria-sort", falling ? "descending" : "ascending");
+  const value = body.map((_, row) => keys(row, i));
+  const order = body.map((_, row) => row).sort((a, b) => {
+    const [p, q] = [value[a], value[b]];
+    if (p === null || q === null) return (p === null) - (q === null) || a - b;
+    const by = typeof p === "number" && typeof q === "number" ? p - q : String(p).localeCompare(String(q));
+    return (falling ? -by : by) || a - b;
+  });
+  into.append(...order.map((row) => body[row]));
 };
 
 /* Only what has to be scrolled is worth a stop of the Tab key. */
@@ -115,8 +135,15 @@ tabweave.onLook = (node, draw) => {
     if (now > 0 && now !== width) draw((width = now));
   };
   new ResizeObserver(() => requestAnimationFrame(look)).observe(node);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(width));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { tabweave.shades.clear(); draw(width); });
   look();
 };
 
-tabweave.colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/* The colours of the page, as it is seen now. */
+tabweave.shades = new Map();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => tabweave.shades.clear());
+tabweave.colour = (name) => {
+  if (!tabweave.shades.has(name)) tabweave.shades.set(name, getComputedStyle(tabweave.root).getPropertyValue(name).trim());
+  return tabweave.shades.get(name);
+};
+tabweave.rgb = (name) => [1, 3, 5].map((i) => parseInt(tabweave.colour(name).slice(i, i + 2), 16));

@@ -1,4 +1,4 @@
-/* Warnings, and what each column holds. */
+/* Warnings, some rows, what each column holds, and which cells are missing together. */
 
 tabweave.sections.push({
   id: "warnings", title: "Look at first",
@@ -6,31 +6,91 @@ tabweave.sections.push({
     if (!d.warnings.length)
       return [tabweave.el("p", { class: "empty" },
         "Nothing odd: no identifiers, constants, copies, gaps or columns that give the target away.")];
-    return [tabweave.el("ul", { class: "notes" }, d.warnings.map((note) =>
+    const list = (notes) => tabweave.el("ul", { class: "notes" }, notes.map((note) =>
       tabweave.el("li", { class: note.level },
         tabweave.el("span", { class: "tag" }, note.level === "warning" ? "Warning" : "Note"),
         tabweave.el("span", {}, note.column === null ? null : [tabweave.el("b", {}, tabweave.value(note.column)), " "],
-          note.text, note.text.endsWith("?") ? null : "."))))];
+          note.text, note.text.endsWith("?") ? null : "."))));
+    return [list(d.warnings.slice(0, 12)),
+      d.warnings.length > 12 ? tabweave.more(`The other ${d.warnings.length - 12}`, () => list(d.warnings.slice(12))) : null];
+  },
+});
+
+tabweave.sections.push({
+  id: "rows", title: "Some rows",
+  draw: (d) => {
+    const { rows, columns, cells } = d.some;
+    return [tabweave.table("Some rows, evenly from the whole table", [{ name: "row" }, ...columns.map((name) => ({ name }))],
+      rows.map((row, i) => [tabweave.whole(row), ...cells[i].map(tabweave.value)]), { classes: "cells" }),
+    columns.length < d.columns.length ? tabweave.el("p", { class: "quiet small" }, `The first ${columns.length} of ${tabweave.whole(d.columns.length)} columns.`) : null];
   },
 });
 
 tabweave.sections.push({
   id: "columns", title: "Columns",
   draw: (d) => {
-    const heads = [{ name: "column" }, { name: "kind" }, { name: "missing", number: true },
-      { name: "distinct", number: true }, { name: "what it holds" }];
+    const few = 25; // more are folded
+    const heads = [{ name: "column" }, { name: "kind" }, { name: "missing", number: true }, { name: "distinct", number: true },
+      { name: "what it holds", fixed: true }];
     const rows = d.columns.map((column) => [
       [tabweave.value(column.name), column.role === "column" ? null
         : tabweave.el("span", { class: "role", title: column.why }, column.role)],
       column.kind,
       column.missing ? [tabweave.percent(column.missing / d.rows), tabweave.bar(column.missing / d.rows)] : "none",
       tabweave.whole(column.distinct),
-      column.kind === "numeric" ? tabweave.distribution(column) : tabweave.frequencies(column, d.rows),
+      column.summary || column.kind === "numeric" ? tabweave.distribution(column) : tabweave.frequencies(column, d.rows),
     ]);
-    return [tabweave.table("The columns: kind, missing and distinct values, most frequent values", heads, rows,
-      { classes: "cards columns" })];
+    const keys = (row, i) => [(c) => c.name, (c) => c.kind, (c) => c.missing, (c) => c.distinct][i](d.columns[row]);
+    const table = tabweave.table("The columns: kind, missing and distinct values, most frequent values", heads, rows, { classes: "cards columns", keys });
+    return [tabweave.folded(table, d.columns, few), tabweave.more("All statistics as a table", () => tabweave.statistics(d)), tabweave.gaps(d)];
   },
 });
+
+/* A long table shows its first rows and those whose name holds what is searched for. */
+tabweave.folded = (table, columns, few) => {
+  if (columns.length <= few) return table;
+  const said = tabweave.el("span", { class: "quiet small", "aria-live": "polite" });
+  const search = tabweave.el("input", { type: "search", class: "find", placeholder: "name of a column", "aria-label": "Find columns by name" });
+  let all = false;
+  const button = tabweave.el("button", { type: "button", class: "tool", "aria-expanded": "false", onclick: () => { all = !all; show(); } });
+  const show = () => {
+    const part = search.value.trim().toLowerCase();
+    const rows = [...table.querySelectorAll("tbody > tr")]; // as they are sorted now
+    const names = new Map(table.rows.map((row, i) => [row, columns[i].name.toLowerCase()]));
+    let n = 0;
+    for (const row of rows) row.hidden = !((!part || names.get(row).includes(part)) && (n++ < few || all));
+    said.textContent = `${tabweave.whole(Math.min(n, all ? n : few))} of ${tabweave.plural(columns.length, "column")}`;
+    button.textContent = all ? "Show fewer" : "Show all";
+    button.setAttribute("aria-expanded", String(all));
+  };
+  search.addEventListener("input", show);
+  table.addEventListener("click", (event) => { if (event.target.closest(".sort")) show(); });
+  show();
+  return [tabweave.el("p", { class: "choosers" }, search, button, said), table];
+};
+
+tabweave.statistics = (d) => {
+  const figures = ["min", "q1", "median", "q3", "max", "mean", "deviation"];
+  const heads = [{ name: "column" }, { name: "kind" }, ...["missing", "distinct", ...figures].map((name) => ({ name, number: true })), { name: "most frequent" }, { name: "its rows", number: true }];
+  const value = (c, name) => (c.summary ? c.summary[name] : null);
+  const rows = d.columns.map((c) => [tabweave.value(c.name), c.kind, tabweave.whole(c.missing), tabweave.whole(c.distinct),
+    ...figures.map((name) => (typeof value(c, name) === "string" ? value(c, name) : tabweave.number(value(c, name), 6))), c.top && c.top.length ? tabweave.value(c.top[0][0]) : "–", c.top && c.top.length ? tabweave.whole(c.top[0][1]) : "–"]);
+  const keys = (row, i) => {
+    const c = d.columns[row];
+    return [c.name, c.kind, c.missing, c.distinct, ...figures.map((name) => value(c, name)), c.top && c.top.length ? c.top[0][0] : null, c.top && c.top.length ? c.top[0][1] : null][i];
+  };
+  return tabweave.table("Statistics of all columns; press a head to sort", heads, rows, { keys });
+};
+
+tabweave.gaps = (d) => {
+  const { gaps } = d;
+  if (!gaps || (gaps.patterns.length < 2 && !gaps.patterns[0].missing.length)) return null;
+  return [tabweave.el("h3", { class: "sub" }, "Missing together"),
+    tabweave.table("Which cells are missing in the same row", [{ name: "missing" }, { name: "rows", number: true }],
+      gaps.patterns.map((p) => [p.missing.length ? p.missing.slice(0, 12).map((name, i) => [i ? ", " : "", tabweave.value(name)]).concat(p.missing.length > 12 ? [` and ${p.missing.length - 12} more`] : []) : tabweave.el("span", { class: "quiet" }, "nothing"),
+        [tabweave.whole(p.rows), tabweave.bar(p.rows / d.rows)]]), { classes: "gaps" }),
+    gaps.of > gaps.patterns.length ? tabweave.el("p", { class: "quiet small" }, `And ${tabweave.plural(gaps.of - gaps.patterns.length, "rarer pattern")}.`) : null];
+};
 
 tabweave.frequencies = (column, rows) => {
   if (!column.top.length) return tabweave.el("span", { class: "missing" }, "nothing");
@@ -51,13 +111,16 @@ tabweave.frequencies = (column, rows) => {
 tabweave.distribution = (column) => {
   if (!column.summary) return tabweave.el("span", { class: "missing" }, "nothing");
   const s = column.summary;
+  const show = (x, digits) => (typeof x === "string" ? x : tabweave.number(x, digits)); // dates are text
   const words = [["min", s.min], ["median", s.median], ["max", s.max], ["mean", s.mean]].map(([name, x]) =>
-    tabweave.el("span", { class: "word" }, tabweave.el("span", { class: "quiet" }, name), " ", tabweave.number(x, name === "mean" ? 4 : 6)));
+    tabweave.el("span", { class: "word" }, tabweave.el("span", { class: "quiet" }, name), " ", show(x, name === "mean" ? 4 : 6)));
   if (!column.bars) return tabweave.el("div", { class: "holds" }, tabweave.el("div", { class: "words" }, words));
   const top = Math.max(...column.bars);
+  const step = (s.max - s.min) / column.bars.length;
   const bars = column.bars.map((count, i) => {
     const height = count ? Math.max(1, (26 * count) / top) : 0;
-    return tabweave.svg("rect", { x: i * 10 + 1, y: 27 - height, width: 8, height });
+    const range = typeof s.min === "string" ? `${s.min} to ${s.max}, part ${i + 1} of ${column.bars.length}` : column.whole ? tabweave.number(s.min + i, 6) : `${tabweave.number(s.min + i * step)} to ${tabweave.number(s.min + (i + 1) * step)}`;
+    return tabweave.svg("rect", { x: i * 10 + 1, y: 27 - height, width: 8, height }, tabweave.svg("title", {}, `${range}: ${tabweave.plural(count, "row")}`));
   });
   return tabweave.el("div", { class: "holds" },
     tabweave.svg("svg", { class: "spark", viewBox: `0 0 ${column.bars.length * 10} 28`, "aria-hidden": "true",

@@ -10,22 +10,28 @@ tabweave.sections.push({
       "0 is independent, 1 is one and the same. Numbers take part in five bins.");
     if (!c.pairs.length)
       return [intro, tabweave.el("p", { class: "empty" }, "No two columns depend on each other.")];
+    const table = (part, caption) => tabweave.table(caption, heads, part.map(line), { classes: "pairs" });
+    const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true }];
+    const line = (p) => [tabweave.value(p.a), tabweave.value(p.b), [p.strength.toFixed(3), tabweave.bar(p.strength)]];
+    const first = table(c.pairs.slice(0, 12), "The strongest couplings");
+    const all = c.pairs.length > 12 ? tabweave.more(`All ${c.pairs.length} couplings listed`, () => table(c.pairs, "Couplings, strongest first")) : null;
+    if (c.matrix) return [intro, tabweave.couplingMatrix(c), first, all];
     const stage = tabweave.el("div", { class: "stage" });
     const ties = tabweave.mostTies(c);
     const few = [c.nodes.length < c.of ? `the ${c.nodes.length} most coupled of ${c.of} columns` : null,
       ties < c.pairs.length ? `the ${ties} strongest couplings` : null].filter((words) => words);
     const drawn = few.length ? tabweave.el("p", { class: "quiet small centred" }, `Drawn: ${few.join(", ")}.`) : null;
     tabweave.onLook(stage, (width) => tabweave.circle(stage, Math.min(width, 560), c, d.target));
-    const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true }];
-    const line = (p) => [tabweave.value(p.a), tabweave.value(p.b),
-      [p.strength.toFixed(3), tabweave.bar(p.strength / c.pairs[0].strength)]];
-    const first = tabweave.table("The strongest couplings", heads, c.pairs.slice(0, 12).map(line), { classes: "pairs" });
-    const all = c.pairs.length > 12
-      ? tabweave.more(`All ${c.pairs.length} couplings listed`, () =>
-        tabweave.table("Couplings, strongest first", heads, c.pairs.map(line), { classes: "pairs" })) : null;
     return [intro, tabweave.el("div", { class: "two" }, tabweave.el("div", {}, stage, drawn), tabweave.el("div", {}, first, all))];
   },
 });
+
+/* Many columns: a cell for each pair, like columns side by side. */
+tabweave.couplingMatrix = (c) => {
+  const names = c.nodes.map((node) => node.name);
+  const caption = `Couplings of ${names.length < c.of ? `the ${names.length} most coupled of ${c.of}` : `all ${c.of}`} columns; dark is strong`;
+  return [tabweave.heat(caption, names, c.matrix, 1, (i, j) => `${names[i]} – ${names[j]}: ${i === j ? 1 : c.matrix[i][j]}`), tabweave.el("p", { class: "quiet small" }, `${caption}.`)];
+};
 
 /* More lines than these hide each other. */
 tabweave.mostTies = (c) => Math.min(c.pairs.length, Math.max(12, 2 * c.nodes.length));
@@ -44,11 +50,10 @@ tabweave.circle = (stage, width, c, target) => {
     const angle = (2 * Math.PI * (i + 0.5)) / c.nodes.length - Math.PI / 2;
     return [node.name, { angle, x: cx + radius * Math.cos(angle), y: cy + radius * Math.sin(angle) }];
   }));
-  const strongest = c.pairs[0].strength;
   const most = tabweave.mostTies(c);
   const lines = c.pairs.filter((p) => place.has(p.a) && place.has(p.b)).slice(0, most).reverse().map((p) => {
     const [a, b] = [place.get(p.a), place.get(p.b)];
-    const t = Math.sqrt(p.strength / strongest);
+    const t = Math.sqrt(p.strength); // on an absolute scale: weak is thin, whatever else there is
     const line = tabweave.svg("path", {
       d: `M${a.x} ${a.y}Q${cx + (a.x + b.x - 2 * cx) * 0.2} ${cy + (a.y + b.y - 2 * cy) * 0.2} ${b.x} ${b.y}`,
       "stroke-width": (0.6 + 7 * t).toFixed(2), class: "tie",

@@ -7,7 +7,8 @@ tabweave.show = (d, main, contents, lead, made) => {
     [tabweave.percent(d.missing / d.cells), "cells missing"],
     [tabweave.whole(d.warnings.length), d.warnings.length === 1 ? "thing to look at" : "things to look at"]];
   tabweave.fill(lead, "What the columns hold, how they depend on each other, and which rows are alike.",
-    d.target ? [" The target is ", tabweave.el("b", {}, tabweave.value(d.target)), "."] : null);
+    d.target ? [" The target is ", tabweave.el("b", {}, tabweave.value(d.target)), "."] : null,
+    d.aside ? ` Columns ${d.aside}.` : null);
   main.append(tabweave.el("dl", { class: "tiles" }, tiles.map(([figure, name]) =>
     tabweave.el("div", {}, tabweave.el("dt", {}, name), tabweave.el("dd", {}, figure)))));
   const list = tabweave.el("ol", {});

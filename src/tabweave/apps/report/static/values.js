@@ -74,21 +74,25 @@ tabweave.joins = (column) => {
 
 tabweave.heatmap = (column) => {
   const far = Math.max(...column.distances.flat(), 1e-12);
-  const written = column.labels.length <= 9;
-  const short = (label) => tabweave.shorten(tabweave.text(label), 14);
-  const head = tabweave.el("tr", {}, tabweave.el("td", {}), column.labels.map((label) =>
-    tabweave.el("th", { scope: "col", title: tabweave.text(label) }, tabweave.el("span", {}, short(label)))));
-  const rows = column.labels.map((label, i) => tabweave.el("tr", {},
-    tabweave.el("th", { scope: "row", title: tabweave.text(label) }, short(label)),
-    column.distances[i].map((value, j) => {
-      const t = Math.round((100 * value) / far);
-      const text = i === j ? "0" : value.toPrecision(2);
-      return tabweave.el("td", {
-        vars: { "--t": `${Math.round(t * 0.9)}%` }, class: t > 75 ? "deep" : null,
-        title: `${tabweave.text(label)} – ${tabweave.text(column.labels[j])}: ${text}`,
-      }, tabweave.el("span", { class: written ? null : "hidden" }, text));
+  const names = column.labels.map(tabweave.text);
+  return tabweave.heat(`Distances between the values of ${column.column}; dark is far`, names, column.distances, far,
+    (i, j) => `${names[i]} – ${names[j]}: ${i === j ? "0" : column.distances[i][j].toPrecision(2)}`, (x) => x.toPrecision(2));
+};
+
+/* A shaded table of pairs; written out where there is room. */
+tabweave.heat = (caption, names, values, most, title, write) => {
+  const written = write && names.length <= 9;
+  const short = (name) => tabweave.shorten(name, 14);
+  const head = tabweave.el("tr", {}, tabweave.el("td", {}), names.map((name) =>
+    tabweave.el("th", { scope: "col", title: name }, tabweave.el("span", {}, short(name)))));
+  const rows = names.map((name, i) => tabweave.el("tr", {},
+    tabweave.el("th", { scope: "row", title: name }, short(name)),
+    values[i].map((value, j) => {
+      const t = Math.round((100 * Math.max(0, value)) / most);
+      const text = i === j && write ? "0" : write ? write(value) : String(value);
+      return tabweave.el("td", { vars: { "--t": `${Math.round(t * 0.9)}%` }, class: t > 75 ? "deep" : null, title: title(i, j) },
+        written ? text : write ? tabweave.el("span", { class: "hidden" }, text) : null);
     })));
-  const caption = `Distances between the values of ${column.column}; dark is far`;
   return tabweave.scroll(caption, tabweave.el("table", { class: `heat ${written ? "" : "tight"}` },
     tabweave.el("caption", { class: "hidden" }, caption), tabweave.el("thead", {}, head), tabweave.el("tbody", {}, rows)));
 };

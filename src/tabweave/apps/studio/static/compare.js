@@ -1,42 +1,104 @@
-/* Maps, clusters, neighbours and explanations of one method, or of two side by side. */
+/* The workspace: maps on the left; rows, columns, clusters and what to take along on the right. */
+
+studio.TABS = [["rows", "Rows", () => studio.rowsPart()], ["chosen", "Selection", () => studio.chosenPart()], ["columns", "Columns", () => studio.columnsPart()],
+  ["groups", "Clusters", () => studio.groups()], ["take", "Take along", () => studio.take()], ["whole", "Report", () => studio.report()]];
 
 studio.show = (shown) => {
-  Object.assign(studio, { shown, picked: [] });
+  const first = !studio.shown.length;
+  studio.shown = shown;
   const d = shown[0].data;
-  byId("lead").textContent = `${tabweave.plural(d.rows, "row")}, ${tabweave.plural(d.columns.length, "column")}, ` +
-    `${tabweave.percent(d.missing / d.cells)} of the cells missing${d.target ? `; target ${d.target}` : ""}.`;
-  const parts = [["map", "Map", studio.maps], ["groups", "Clusters", studio.groups], ["near", "Neighbours", studio.nearPart],
-    ["why", "Why apart", studio.whyPart], ["take", "Take with you", studio.take], ["whole", "Report", studio.report]];
-  tabweave.fill(byId("results"),
-    tabweave.el("nav", { "aria-label": "Results" }, tabweave.el("ol", {}, parts.map(([id, name]) => tabweave.el("li", {}, tabweave.el("a", { href: `#${id}` }, name))))),
-    parts.map(([id, name, build]) => tabweave.el("section", { id, "aria-labelledby": `${id}-title` },
-      tabweave.el("h2", { id: `${id}-title` }, name), build())));
+  const drawn = d.map ? d.map.rows.length : 0;
+  byId("lead").textContent = `${tabweave.plural(d.sample ? d.sample.of : d.rows, "row")}, ${tabweave.plural(d.columns.length, "column")}, ` +
+    `${tabweave.percent(d.missing / d.cells)} of the cells missing${d.target ? `; target ${d.target}` : ""}. ` +
+    (d.sample ? `First picture, from ${tabweave.whole(d.sample.rows)} rows.` : drawn < d.map.of ? `${tabweave.whole(drawn)} of ${tabweave.whole(d.map.of)} distinct rows on the map.` : `${tabweave.plural(drawn, "distinct row")} on the map.`);
+  byId("preview").hidden = true;
   byId("results").hidden = false;
+  // What has the focus keeps it: its successor on the new page is known by its name.
+  const held = document.activeElement && byId("results").contains(document.activeElement) ? document.activeElement.id : "";
+  studio.twins.clear();
+  studio.drawMaps();
+  studio.drawTabs();
+  if (held && byId(held)) byId(held).focus({ preventScroll: true });
   studio.picks();
-  studio.say(`Ready: ${shown.map((one) => `${one.method} in ${tabweave.number(one.seconds, 2)} s`).join(", ")}.`);
-  byId("results").scrollIntoView({ block: "start" });
+  if (first) byId("results").scrollIntoView({ block: "nearest" });
+};
+
+/* -- tabs: one stop of the Tab key, arrows go from one to the next ------------------------------- */
+
+studio.drawTabs = () => {
+  const wanted = studio.TABS.some(([id]) => id === studio.wish.tab) ? studio.wish.tab : "rows";
+  const tabs = studio.TABS.map(([id, name]) => tabweave.el("button", {
+    type: "button", role: "tab", id: `tab-${id}`, "aria-controls": id, "aria-selected": "false", tabindex: "-1", onclick: () => studio.tab(id),
+  }, name));
+  tabweave.fill(byId("side"),
+    tabweave.el("div", {
+      role: "tablist", class: "tabs", "aria-label": "What to look at",
+      onkeydown: (event) => {
+        const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!way) return;
+        const at = tabs.indexOf(document.activeElement);
+        const next = studio.TABS[(at + way + tabs.length) % tabs.length][0];
+        studio.tab(next);
+        byId(`tab-${next}`).focus();
+      },
+    }, tabs),
+    studio.TABS.map(([id, , build]) => tabweave.el("div", { id, role: "tabpanel", class: "panel", "aria-labelledby": `tab-${id}`, tabindex: "0", hidden: true }, build())));
+  studio.tab(wanted);
+};
+
+studio.tab = (wanted) => {
+  for (const [id] of studio.TABS) {
+    byId(id).hidden = id !== wanted;
+    byId(`tab-${id}`).setAttribute("aria-selected", String(id === wanted));
+    byId(`tab-${id}`).setAttribute("tabindex", id === wanted ? "0" : "-1");
+  }
+  studio.wish.tab = wanted === "rows" ? "" : wanted;
+  studio.remember();
 };
 
 /* -- rows that are picked -------------------------------------------------------------------- */
+
+/* Rows that are picked and not on the map themselves, with a row on it that is equal to them. */
+studio.twins = new Map();
+studio.findTwin = (found) => {
+  const { row, cells } = found;
+  const [map] = studio.maps;
+  if (map.indexOf(row) >= 0 || studio.twins.has(row)) return;
+  const tests = map.m.columns.map((c) => {
+    const cell = cells[c.name];
+    if (c.numbers) return (i) => (cell === null ? c.numbers[i] === null : c.numbers[i] === Number(cell));
+    const code = cell === null ? -1 : c.labels.indexOf(cell);
+    return (i) => c.codes[i] === code;
+  });
+  const at = map.m.rows.findIndex((_, i) => tests.every((test) => test(i)));
+  if (at >= 0) { studio.twins.set(row, map.m.rows[at]); for (const each of studio.maps) each.draw(); }
+};
 
 /* The last two rows picked are the pair; the last one has its neighbours shown. */
 studio.pick = (row) => {
   if (studio.picked.includes(row)) studio.picked = [...studio.picked.filter((r) => r !== row), row];
   else studio.picked = [...studio.picked, row].slice(-2);
+  studio.tab("rows");
   studio.picks();
 };
 
 studio.picks = studio.attempt(async () => {
+  const last = studio.shown[0].data.sample ? studio.shown[0].data.sample.of : studio.shown[0].data.rows;
+  studio.picked = studio.picked.filter((row) => row < last);
   const [first, second] = studio.picked;
   byId("row-1").value = first === undefined ? "" : first;
   byId("row-2").value = second === undefined ? "" : second;
-  for (const draw of studio.redraws) draw();
-  const said = byId("said");
-  said.textContent = first === undefined ? "Click a mark, or focus a map, go from mark to mark by arrow keys and press Enter. Two rows are compared."
+  for (const map of studio.maps) map.draw();
+  byId("said").textContent = first === undefined ? "Click a mark, or go to it by arrow keys and press Enter. Two rows are compared."
     : second === undefined ? `Row ${tabweave.whole(first)} is chosen. Choose another one to see why they are apart.`
       : `Rows ${tabweave.whole(first)} and ${tabweave.whole(second)} are chosen.`;
+  studio.remember();
   const now = (studio.asked = (studio.asked || 0) + 1);
   const still = () => now === studio.asked;
+  if (studio.shown.some((one) => !one.whole)) {
+    for (const id of ["near-body", "why-body"]) tabweave.fill(byId(id), tabweave.el("p", { class: "empty" }, "As soon as the whole table is read."));
+    return;
+  }
   await Promise.all([studio.fillNear(still), studio.fillWhy(still), studio.fillProgram(still)]);
 });
 
@@ -49,120 +111,130 @@ studio.typed = studio.attempt(async () => {
   await studio.picks();
 });
 
-/* -- maps ------------------------------------------------------------------------------------ */
-
-studio.colours = (one) => {
-  const own = (data) => ({ name: "cluster", labels: data.clusters.groups.map((_, i) => `cluster ${tabweave.letter(i)}`), codes: data.map.clusters });
-  const out = [{ title: "its own clusters", column: own(one.data) }];
-  if (studio.shown.length > 1)
-    studio.shown.forEach((other, i) => out.push({ title: `clusters of ${studio.letters[i]}`, column: own(other.data) }));
-  const columns = one.data.map.columns.map((column) => ({ title: column.name, column }));
-  return one.data.target ? [columns[0], ...out, ...columns.slice(1)] : [...out, ...columns];
-};
-
-studio.maps = () => {
-  studio.redraws = [];
-  const choices = { colour: 0, layout: 0 };
-  const changes = [];
-  const change = (name) => (i) => { choices[name] = i; for (const refresh of changes) refresh(); };
-  const [one] = studio.shown;
-  const layouts = one.data.map.layouts.map((layout) => layout.name);
-  const drawn = one.data.map.rows.length;
+studio.rowsPart = () => {
+  const { rows, sample } = studio.shown[0].data;
   const input = (i) => tabweave.el("p", {}, tabweave.el("label", { for: `row-${i}` }, `Row ${i}`),
-    tabweave.el("input", { id: `row-${i}`, type: "number", min: 0, max: one.data.rows - 1, step: 1, inputmode: "numeric", onchange: studio.typed }));
+    tabweave.el("input", { id: `row-${i}`, type: "number", min: 0, max: (sample ? sample.of : rows) - 1, step: 1, inputmode: "numeric", onchange: studio.typed }));
   return [
-    tabweave.el("p", {}, "Rows that are alike lie close together. ", tabweave.el("span", { class: "quiet" },
-      drawn < one.data.map.of ? `${tabweave.whole(drawn)} rows drawn at random, of ${tabweave.whole(one.data.map.of)} distinct ones.` : `All ${tabweave.whole(drawn)} distinct rows.`)),
     tabweave.el("div", { class: "picks" }, input(1), input(2),
       tabweave.el("button", { type: "button", onclick: () => { studio.picked = []; studio.picks(); } }, "Clear"),
       tabweave.el("p", { id: "said", class: "said quiet small", "aria-live": "polite" })),
-    tabweave.el("p", { class: "choosers" }, tabweave.chooser("Colour by", studio.colours(one).map((c) => c.title), change("colour")),
-      layouts.length > 1 ? tabweave.chooser("Layout", layouts, change("layout")) : null),
-    studio.pair((each, i) => studio.map(each, i, choices, changes)),
+    tabweave.el("h3", {}, "Neighbours"), tabweave.el("div", { id: "near-body" }),
+    tabweave.el("h3", {}, "Why apart"), tabweave.el("div", { id: "why-body" }),
   ];
 };
 
-studio.map = (one, side, choices, changes) => {
-  const m = one.data.map;
-  const colours = studio.colours(one);
-  const state = { layout: 0, groups: tabweave.groups(colours[0].column), lit: null, at: null, cursor: null };
-  const canvas = tabweave.el("canvas", { tabindex: "0", role: "application" });
-  const stage = tabweave.el("div", { class: "stage map" }, canvas);
-  const legend = tabweave.el("ul", { class: "legend", "aria-label": "Legend; press an entry to bring it out" });
-  const where = tabweave.el("p", { class: "quiet small", "aria-live": "polite" });
-  const table = tabweave.el("div", {});
-  const redraw = () => { tabweave.drawMap(canvas, stage.clientWidth, m, state); studio.rings(canvas, stage.clientWidth, m, state); };
-  const refresh = () => {
-    const colour = colours[choices.colour];
-    state.layout = Math.min(choices.layout, m.layouts.length - 1);
-    Object.assign(state, { groups: tabweave.groups(colour.column), lit: null });
-    canvas.setAttribute("aria-label", `Map ${studio.letters[side]}: ${m.rows.length} rows by ${one.method}, coloured by ${colour.title}. ` +
-      "Arrow keys go from row to row, Enter chooses one.");
-    tabweave.legend(legend, state, redraw);
-    table.replaceChildren(tabweave.more("The map as a table", () => tabweave.mapTable(m, state, colour.title)));
-    redraw();
-  };
-  canvas.addEventListener("click", (event) => { state.cursor = tabweave.nearest(canvas, m, state, event); studio.pick(m.rows[state.cursor]); studio.tell(where, one, state.cursor); });
-  canvas.addEventListener("keydown", (event) => {
-    const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-    const enter = event.key === "Enter" || event.key === " ";
-    if (!way && !(enter && state.cursor !== null)) return;
-    event.preventDefault();
-    if (way) { state.cursor = tabweave.step(m.layouts[state.layout].points, state.cursor, way); redraw(); studio.tell(where, one, state.cursor); }
-    else studio.pick(m.rows[state.cursor]);
-  });
-  canvas.addEventListener("blur", redraw);
-  changes.push(refresh);
-  studio.redraws.push(redraw);
-  requestAnimationFrame(() => { refresh(); tabweave.onLook(stage, redraw); });
-  return [stage, legend, where, table];
+/* -- maps ------------------------------------------------------------------------------------ */
+
+studio.colours = (one) => {
+  const own = (data) => ({ name: "cluster", labels: tabweave.clusterNames(data), codes: data.map.clusters, fixed: true });
+  const out = [{ title: "its own clusters", column: own(one.data) }];
+  if (studio.shown.length > 1)
+    studio.shown.forEach((other, i) => {
+      if (other === one) out.push({ title: `clusters of ${studio.letters[i]}`, column: own(one.data) });
+      else if (String(other.data.map.rows) === String(one.data.map.rows)) out.push({ title: `clusters of ${studio.letters[i]}`, column: own(other.data) });
+    });
+  const columns = one.data.map.columns.map((column) => ({ title: column.name, column }));
+  return [...(one.data.target ? [columns[0], ...out, ...columns.slice(1)] : [...out, ...columns]), { title: "density", density: true }];
 };
 
-/* Say which row the keys are at, its first cells, and its cluster. */
-studio.tell = (into, one, i) => {
-  const m = one.data.map;
-  const cell = (c) => (c.numbers ? tabweave.number(c.numbers[i], 6) : tabweave.text(c.codes[i] < 0 ? null : c.labels[c.codes[i]]));
-  tabweave.fill(into, tabweave.el("b", {}, `Row ${tabweave.whole(m.rows[i])}`), `, cluster ${tabweave.letter(m.clusters[i])}: `,
-    m.columns.slice(0, 8).map((c, j) => [j ? ", " : "", tabweave.value(c.name), " ", tabweave.el("bdi", {}, cell(c))]),
-    m.columns.length > 8 ? ", …" : "");
+studio.drawMaps = () => {
+  const colours = studio.colours(studio.shown[0]).map((c) => c.title);
+  const [{ data }] = studio.shown;
+  if (studio.maps[0] && studio.maps[0].groups) studio.wish.colour = studio.maps[0].colours[studio.maps[0].colour].title;
+  const at = Math.max(0, colours.indexOf(studio.wish.colour));
+  studio.maps = studio.shown.map((one, side) => {
+    const map = new tabweave.Map(one.data, {
+      bare: true, wheel: true, name: `Map ${studio.letters[side]} by ${one.method},`, colours: studio.colours(one), height: () => studio.room(),
+      rings: () => studio.picked.map((row, k) => [studio.twins.get(row) ?? row, String(k + 1)]),
+      pick: (i) => studio.pick(one.data.map.rows[i]),
+      select: (chosen) => studio.chose(side, chosen),
+    });
+    map.colour = Math.min(at, map.colours.length - 1);
+    map.canvas.id = `canvas-${studio.letters[side]}`;
+    return map;
+  });
+  const colour = tabweave.chooser("Colour by", colours, (i) => { studio.wish.colour = colours[i]; for (const map of studio.maps) map.paint(Math.min(i, map.colours.length - 1)); studio.remember(); });
+  colour.querySelector("select").value = at;
+  studio.layoutChooser = tabweave.chooser("Layout", data.map.layouts.map((l) => l.name), (i) => {
+    for (const map of studio.maps) map.arrange(i);
+    studio.wish.layout = data.map.layouts[i].name; studio.remember();
+  });
+  tabweave.fill(byId("map"), tabweave.el("div", { class: "choosers" }, colour, studio.layoutChooser, tabweave.el("span", { id: "without", class: "quiet small" })),
+    studio.pair((_, i) => [studio.maps[i].tools, studio.maps[i].stage, studio.maps[i].legend, studio.maps[i].says, studio.maps[i].table]));
+  addEventListener("resize", studio.refit);
+};
+studio.refit = () => { for (const map of studio.maps) if (map.stage.isConnected) map.resize(); };
+
+/* What is left of the window for a map, so that nothing has to be scrolled on a laptop. */
+studio.room = () => {
+  const [map] = studio.maps;
+  if (!map || innerWidth < 900) return Math.max(280, Math.min(420, innerWidth * 0.8));
+  const top = map.stage.getBoundingClientRect().top + scrollY;
+  return Math.max(280, innerHeight - top - map.legend.offsetHeight - map.says.offsetHeight - 56);
 };
 
-/* Rings with a number around the rows picked, a dashed one where the keys are. */
-studio.rings = (canvas, width, m, state) => {
-  if (!width) return;
-  const height = parseInt(canvas.style.getPropertyValue("height"), 10);
-  const ratio = window.devicePixelRatio || 1;
-  const context = canvas.getContext("2d");
-  const { points } = m.layouts[state.layout];
-  const at = tabweave.frameOf(points, width, height);
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.globalAlpha = 1;
-  const ring = (i, dash) => {
-    const [x, y] = at(points[i]);
-    for (const [colour, line] of [["--surface", 5], ["--ink", 2]]) {
-      context.beginPath();
-      context.setLineDash(dash && line === 2 ? [4, 3] : []);
-      context.arc(x, y, 11, 0, 2 * Math.PI);
-      context.strokeStyle = tabweave.shade(colour);
-      context.lineWidth = line;
-      context.stroke();
-    }
-    return [x, y];
-  };
-  if (state.cursor !== null && document.activeElement === canvas) ring(state.cursor, true);
-  studio.picked.forEach((row, k) => {
-    const i = m.rows.indexOf(row);
-    if (i < 0) return;
-    const [x, y] = ring(i, false);
-    const [tx, ty] = [Math.min(x + 15, width - 12), Math.max(y - 9, 14)];
-    context.font = `700 14px ${tabweave.colour("--sans")}`;
-    context.lineWidth = 4;
-    context.strokeStyle = tabweave.shade("--surface");
-    context.fillStyle = tabweave.shade("--ink");
-    context.strokeText(String(k + 1), tx, ty);
-    context.fillText(String(k + 1), tx, ty);
+studio.offerLayouts = (without) => {
+  const { layouts } = studio.shown[0].data.map;
+  const select = studio.layoutChooser.querySelector("select");
+  const before = select.value;
+  tabweave.fill(select, layouts.map((l, i) => tabweave.el("option", { value: i }, l.name)));
+  select.value = before;
+  byId("without").textContent = without ? `${without}.` : "";
+  const wanted = layouts.findIndex((l) => l.name === studio.wish.layout);
+  if (wanted > 0 && studio.maps.every((map) => map.m.layouts.length > wanted)) { select.value = wanted; for (const map of studio.maps) map.arrange(wanted); }
+};
+
+/* Rows drawn around on one map are brought out on the other, too. */
+studio.chose = (side, chosen) => {
+  const map = studio.maps[side];
+  const rows = chosen ? chosen.map((i) => map.m.rows[i]) : [];
+  studio.maps.forEach((other, i) => {
+    if (i === side) return;
+    const wanted = new Set(rows);
+    other.chosen = chosen ? Uint8Array.from(other.m.rows, (row) => (wanted.has(row) ? 1 : 0)) : null;
+    other.draw();
   });
-  context.setLineDash([]);
+  studio.chosenRows = chosen ? { map, chosen } : null;
+  tabweave.fill(byId("chosen"), studio.chosenPart());
+  if (chosen) studio.tab("chosen");
+};
+studio.chosenPart = () => (studio.chosenRows && studio.maps.includes(studio.chosenRows.map) ? tabweave.standsOut(studio.chosenRows.map, studio.chosenRows.chosen)
+  : [tabweave.el("p", { class: "empty" }, "Draw around marks with the lasso, or drag with Shift, to see what they have more of than all rows.")]);
+
+/* -- columns: what takes part, as what, and how much ------------------------------------------- */
+
+studio.columnsPart = () => {
+  const { data } = studio.shown[0];
+  const weights = data.weights || {};
+  const change = (name, key, value) => {
+    const chosen = { ...studio.columns[name], [key]: value };
+    if (value === undefined) delete chosen[key];
+    studio.columns[name] = chosen;
+    if (!Object.keys(chosen).length) delete studio.columns[name];
+    byId("apply").textContent = "Apply";
+  };
+  const lines = data.columns.map((column) => {
+    const { name } = column;
+    const chosen = studio.columns[name] || {};
+    const takes = column.role === "column";
+    return [
+      [tabweave.value(name), column.role === "column" ? null : tabweave.el("span", { class: "role", title: column.why }, column.role)],
+      tabweave.el("input", { type: "checkbox", checked: takes, disabled: column.role === "target", "aria-label": `Keep ${name}`, onchange: (event) => change(name, "keep", event.target.checked) }),
+      tabweave.el("select", { "aria-label": `Kind of ${name}`, onchange: (event) => change(name, "kind", event.target.value || undefined) },
+        [["", chosen.kind ? "as it looks" : column.kind], ...["nominal", "ordinal", "numeric", "set"].map((kind) => [kind, kind])]
+          .map(([value, text]) => tabweave.el("option", { value, selected: value === (chosen.kind || "") }, text))),
+      tabweave.el("input", { type: "number", min: "0.1", max: "100", step: "0.1", value: chosen.weight || 1, "aria-label": `Weight of ${name}`, disabled: !takes, onchange: (event) => change(name, "weight", Number(event.target.value) || 1) }),
+      weights[name] === undefined ? "" : tabweave.number(weights[name], 2),
+      column.missing ? tabweave.percent(column.missing / data.rows) : "–",
+    ];
+  });
+  return [
+    tabweave.el("p", { class: "choosers" }, tabweave.el("button", { type: "button", class: "main", id: "apply", onclick: () => studio.run() }, "Apply"),
+      tabweave.el("button", { type: "button", onclick: () => { studio.columns = {}; studio.run(); } }, "As it was"),
+      tabweave.el("span", { class: "quiet small" }, "Which columns rows are compared by, as what, and how much.")),
+    tabweave.table("Columns: keep, kind, weight", [{ name: "column" }, { name: "keep" }, { name: "kind" }, { name: "weight" }, { name: "learned", number: true }, { name: "missing", number: true }], lines, { classes: "tight picking" }),
+  ];
 };
 
 /* -- clusters -------------------------------------------------------------------------------- */
@@ -196,20 +268,19 @@ studio.agreement = (a, b) => {
 
 /* -- neighbours ------------------------------------------------------------------------------ */
 
-studio.nearPart = () => [tabweave.el("div", { id: "near-body" })];
-
 studio.fillNear = async (still) => {
   const row = studio.picked[studio.picked.length - 1];
   if (row === undefined) { tabweave.fill(byId("near-body"), tabweave.el("p", { class: "empty" }, "Choose a row to see the rows nearest to it.")); return; }
   const found = await Promise.all(studio.shown.map((one) => studio.json(`/api/jobs/${one.job}/near?row=${row}`)));
   if (!still()) return;
+  studio.findTwin(found[0]);
   const sets = found.map((each) => new Set(each.near.map((other) => other.row)));
   const common = sets.length > 1 ? [...sets[0]].filter((r) => sets[1].has(r)).length : 0;
   const names = Object.keys(found[0].cells);
   tabweave.fill(byId("near-body"),
-    tabweave.el("p", {}, "The rows nearest to ", tabweave.el("b", {}, `row ${tabweave.whole(row)}`), ": ", tabweave.el("span", { class: "quiet" },
-      names.slice(0, 12).map((name, i) => [i ? ", " : "", tabweave.value(name), " ", tabweave.value(found[0].cells[name])]), names.length > 12 ? ", …" : ""),
-    sets.length > 1 ? ` ${common} of ${found[0].near.length} are near by both methods.` : ""),
+    tabweave.el("p", { class: "small brief" }, tabweave.el("b", {}, `Row ${tabweave.whole(row)}`), ": ", tabweave.el("span", { class: "quiet" },
+      names.slice(0, 12).map((name, i) => [i ? ", " : "", tabweave.value(name), " ", tabweave.value(found[0].cells[name])]), names.length > 12 ? ", …" : "")),
+    sets.length > 1 ? tabweave.el("p", { class: "small" }, `${common} of ${found[0].near.length} are near by both methods.`) : null,
     studio.pair((one, i) => studio.nearTable(found[i], sets[1 - i])));
 };
 
@@ -218,26 +289,26 @@ studio.nearTable = (found, others) => {
   const differ = (other) => {
     const apart = names.filter((name) => other.cells[name] !== found.cells[name]);
     if (!apart.length) return tabweave.el("span", { class: "quiet" }, "the same in every column");
-    return [apart.slice(0, 6).map((name, i) => [i ? "; " : "", tabweave.el("span", { class: "quiet" }, tabweave.value(name), " "), tabweave.value(other.cells[name])]),
-      apart.length > 6 ? `; and ${apart.length - 6} more` : ""];
+    return [apart.slice(0, 4).map((name, i) => [i ? "; " : "", tabweave.el("span", { class: "quiet" }, tabweave.value(name), " "), tabweave.value(other.cells[name])]),
+      apart.length > 4 ? `; and ${apart.length - 4} more` : ""];
   };
   return tabweave.table(`Rows nearest to row ${found.row}`, [{ name: "row" }, { name: "distance", number: true }, { name: "what differs" }],
     found.near.map((other) => [
       [tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${other.row}: see why it is apart from row ${found.row}`,
         onclick: () => { studio.picked = [found.row, other.row]; studio.picks(); } }, tabweave.whole(other.row)),
       others && others.has(other.row) ? tabweave.el("span", { class: "tag" }, "both") : null],
-      tabweave.number(other.distance), differ(other)]));
+      tabweave.number(other.distance), tabweave.el("span", { title: names.filter((name) => other.cells[name] !== found.cells[name]).map((name) => `${name} ${tabweave.text(other.cells[name])}`).join("; ") }, differ(other))]), { classes: "tight nearest" });
 };
 
 /* -- why ------------------------------------------------------------------------------------- */
-
-studio.whyPart = () => [tabweave.el("div", { id: "why-body" })];
 
 studio.fillWhy = async (still) => {
   const [a, b] = studio.picked;
   if (b === undefined) { tabweave.fill(byId("why-body"), tabweave.el("p", { class: "empty" }, "Choose two rows to see which columns keep them apart.")); return; }
   const found = await Promise.all(studio.shown.map((one) => studio.json(`/api/jobs/${one.job}/explain?a=${a}&b=${b}`)));
   if (!still()) return;
+  const cells = (side) => Object.fromEntries(found[0].columns.map((c) => [c.column, c[side]]));
+  if (!studio.shown[0].data.target) { studio.findTwin({ row: a, cells: cells("a") }); studio.findTwin({ row: b, cells: cells("b") }); }
   tabweave.fill(byId("why-body"), studio.pair((one, i) => studio.whyTable(found[i])));
 };
 
@@ -246,9 +317,9 @@ studio.whyTable = (found) => {
   const heads = [{ name: "column" }, { name: `row ${found.a}` }, { name: `row ${found.b}` }, { name: "share" }];
   const line = (c) => [tabweave.value(c.column), tabweave.value(c.a), tabweave.value(c.b),
     [tabweave.el("span", { title: `adds ${tabweave.number(c.adds)}` }, c.share < 0 ? `−${tabweave.percent(-c.share)}` : tabweave.percent(c.share)), tabweave.bar(c.share)]];
-  const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} are apart`, heads, part.map(line), { classes: "apart" });
+  const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} are apart`, heads, part.map(line), { classes: "apart tight" });
   return [
-    tabweave.el("p", {}, `Rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} are `, tabweave.el("b", {}, tabweave.number(found.distance)), " apart",
+    tabweave.el("p", { class: "small" }, `Rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} are `, tabweave.el("b", {}, tabweave.number(found.distance)), " apart",
       top && top.share > 0 ? [", most of all by ", tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; no column keeps them apart."),
     table(found.columns.slice(0, 12)),
     found.columns.length > 12 ? tabweave.more(`The other ${found.columns.length - 12} columns`, () => table(found.columns.slice(12))) : null,

@@ -1,21 +1,28 @@
 /* Opening a table, choosing methods, and the work until there is something to show. */
 
-studio.opened = (table) => {
-  Object.assign(studio, { table, shown: [], picked: [] });
+studio.opened = (table, again, origin) => {
+  if (!table) return;
+  if (!again) Object.assign(studio, { picked: [], columns: {} });
+  const target = again ? byId("target").value : table.target || "";
+  Object.assign(studio, { table: { ...table, origin: origin || (studio.table && again ? studio.table.origin : ["upload", table.name]) }, shown: [] });
   byId("title").textContent = table.name;
-  byId("lead").textContent = `${tabweave.plural(table.columns.length, "column")}. Choose a target if there is one, and what rows are compared by.`;
+  byId("lead").textContent = `${tabweave.plural(table.columns.length, "column")}.`;
+  document.body.classList.add("working");
   byId("results").hidden = byId("open").hidden = true;
-  byId("again").hidden = false;
-  byId("choose").hidden = false;
+  byId("again").hidden = byId("choose").hidden = false;
   tabweave.fill(byId("target"), tabweave.el("option", { value: "" }, "none"), table.columns.map((name) => tabweave.el("option", { value: name }, name)));
+  byId("target").value = table.columns.includes(target) ? target : "";
   studio.offer();
+  byId("encodings").hidden = !table.encoding || table.encoding === "utf-8";
+  tabweave.fill(byId("encoding"), studio.facts.encodings.map((name) => tabweave.el("option", { value: name, selected: name === table.encoding }, name)));
   const heads = table.columns.slice(0, 40).map((name) => ({ name }));
   tabweave.fill(byId("preview"), tabweave.el("summary", {}, "First rows"),
     tabweave.table(`First rows of ${table.name}`, heads, table.preview.map((row) => row.map(tabweave.value))));
+  byId("preview").hidden = false;
   byId("preview").open = true;
   studio.say(`${table.name} is open.`);
-  byId("choose").scrollIntoView({ block: "nearest" });
-  byId("target").focus({ preventScroll: true });
+  if (!again) byId("target").focus({ preventScroll: true });
+  if (again) studio.run();
 };
 
 /* Methods that learn from classes need a target. */
@@ -37,71 +44,108 @@ studio.offer = () => {
   }
 };
 studio.about = (side) => {
-  const name = byId(`method-${side}`).value;
-  byId(`about-${side}`).textContent = name ? studio.facts.methods[name] : "compare with a second one";
+  const select = byId(`method-${side}`);
+  const words = select.value ? studio.facts.methods[select.value] : "compare with a second one";
+  byId(`about-${side}`).textContent = select.title = words;
 };
 
-studio.openPath = studio.attempt(async (path) => {
-  studio.say(`Opening ${path} …`);
-  studio.opened(await studio.post("/api/open", { path }));
-});
-
-studio.upload = studio.attempt(async (file) => {
+/* Open something, and look at it with what is chosen by default. */
+studio.openAnd = (body, origin, words) => studio.attempt(async () => {
+  studio.say(`Opening ${words} …`);
+  studio.opened(await body(), false, origin);
+  await studio.run();
+})();
+studio.openPath = (path) => studio.openAnd(() => studio.post("/api/open", { path }), ["file", path], path);
+studio.openTable = (table) => studio.openAnd(() => studio.post("/api/open", { table }), ["table", table], table);
+studio.upload = (file) => studio.openAnd(async () => {
   if (file.size > studio.facts.limit)
     throw new Error(`${file.name} has ${studio.size(file.size)}; uploads end at ${studio.size(studio.facts.limit)}. Put it into the folder the studio was started in, and open it by its path.`);
-  studio.say(`Reading ${file.name} …`);
-  studio.opened(await studio.json(`/api/upload?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file }));
-});
+  return studio.json(`/api/upload?name=${encodeURIComponent(file.name)}`, { method: "POST", body: file });
+}, ["upload", file.name], file.name);
 
 /* -- work ------------------------------------------------------------------------------------ */
 
-studio.follow = async (job, row, words, bar) => {
+/* Follow a job to its end; say how far it is, how long it took, how long it will. */
+studio.follow = async (job, turn, words, bar, part) => {
   let step = "";
   for (;;) {
-    if (job.state !== "running") return job;
+    if (job.state !== "running" || turn !== studio.turn) return job;
     bar.value = job.done;
-    words.textContent = `${job.method}: ${job.step}, ${tabweave.percent(job.done)}, ${Math.round(job.seconds)} s`;
+    const left = job.done > 0.15 && job.seconds > 2 ? `, about ${studio.seconds((job.seconds * (1 - job.done)) / job.done)} left` : "";
+    words.textContent = `${job.method}: ${job.step}, ${tabweave.percent(job.done)}, ${studio.seconds(job.seconds)}${left}`;
     if (job.step !== step) studio.say(`${job.method}: ${(step = job.step)}`);
-    await new Promise((wake) => setTimeout(wake, 250));
+    if (job.parts.includes("sample") && part) { await part(); part = null; }
+    await new Promise((wake) => setTimeout(wake, 150));
     job = await studio.json(`/api/jobs/${job.job}`);
   }
 };
 
-studio.work = async (method, letter, target) => {
+studio.work = async (method, side, target, turn) => {
+  const letter = studio.letters[side];
   const words = tabweave.el("span", { class: "words" }, `${method}: starting`);
   const bar = tabweave.el("progress", { max: "1", value: "0", "aria-label": `Progress of method ${letter}, ${method}` });
   const cancel = tabweave.el("button", { type: "button", "aria-label": `Cancel method ${letter}, ${method}` }, "Cancel");
   const row = tabweave.el("div", { class: "task" }, words, bar, cancel);
   byId("work").append(row);
+  const keep = (job, data, seconds, whole) => { if (turn === studio.turn) studio.arrived(side, { job, method, data, seconds, whole }); };
   try {
-    const job = await studio.post("/api/jobs", { source: studio.table.source, method, target: target || null });
+    const job = await studio.post("/api/jobs", { source: studio.table.source, method, target: target || null, columns: studio.columns });
+    studio.running.add(job.job);
     cancel.addEventListener("click", () => studio.ask(`/api/jobs/${job.job}`, { method: "DELETE" }).catch(studio.problem));
-    const ended = await studio.follow(job, row, words, bar);
-    if (ended.state === "cancelled") return null;
+    const ended = await studio.follow(job, turn, words, bar, async () =>
+      keep(job.job, await studio.json(`/api/jobs/${job.job}/result?part=sample`), null, false));
+    studio.running.delete(job.job);
+    if (turn !== studio.turn || ended.state === "cancelled") return null;
     if (ended.state === "failed") throw new Error(`${method}: ${ended.error}`);
     const data = await studio.json(`/api/jobs/${job.job}/result`);
-    return { job: job.job, method, data, seconds: ended.seconds };
+    keep(job.job, data, ended.seconds, true);
+    return { job: job.job, side, method, seconds: ended.seconds };
   } finally {
     row.remove();
   }
 };
 
+studio.running = new Set();
 studio.run = studio.attempt(async () => {
+  const turn = ++studio.turn;
+  studio.say("Starting …");
+  await Promise.all([...studio.running].map((job) => studio.ask(`/api/jobs/${job}`, { method: "DELETE" }).catch(() => null)));
+  studio.running.clear();
+  byId("work").replaceChildren();
   const target = byId("target").value;
   const names = [byId("method-a").value, byId("method-b").value].filter(Boolean);
-  byId("run").disabled = true;
-  byId("preview").open = false;
-  try {
-    const done = await Promise.allSettled(names.map((name, i) => studio.work(name, studio.letters[i], target)));
-    const shown = done.map((one) => one.value).filter(Boolean);
-    if (shown.length) studio.show(shown);
-    else studio.say("Cancelled.");
-    const failed = done.find((one) => one.status === "rejected");
-    if (failed) throw failed.reason;
-  } finally {
-    byId("run").disabled = false;
-  }
+  studio.arriving = names.map(() => null);
+  studio.remember();
+  const done = await Promise.allSettled(names.map((name, i) => studio.work(name, i, target, turn)));
+  if (turn !== studio.turn) return;
+  const ready = done.map((one) => one.value).filter(Boolean);
+  const failed = done.find((one) => one.status === "rejected");
+  if (ready.length && ready.length < names.length) { studio.arriving = studio.arriving.filter(Boolean); studio.show(studio.arriving); }
+  if (failed) throw failed.reason;
+  if (!ready.length) { studio.say("Cancelled."); return; }
+  studio.say(`Ready: ${ready.map((one) => `${one.method} in ${tabweave.number(one.seconds, 2)} s`).join(", ")}.`);
+  await Promise.all(ready.map((one) => studio.layouts(one, turn)));
 });
+
+/* Something can be shown of a method: show it once there is something of each. */
+studio.arrived = (side, one) => {
+  studio.arriving[side] = one;
+  if (studio.arriving.every(Boolean)) studio.show([...studio.arriving]);
+};
+
+/* The map by neighbourhoods takes longer, and is offered when it is there. */
+studio.layouts = async (one, turn) => {
+  for (let job = await studio.json(`/api/jobs/${one.job}`); !job.parts.includes("layouts"); job = await studio.json(`/api/jobs/${one.job}`)) {
+    await new Promise((wake) => setTimeout(wake, 400));
+    if (turn !== studio.turn) return;
+  }
+  const { layouts, without } = await studio.json(`/api/jobs/${one.job}/result?part=layouts`);
+  if (turn !== studio.turn) return;
+  const shown = studio.shown.findIndex((each) => each.job === one.job);
+  if (shown < 0) return;
+  for (const layout of layouts) studio.maps[shown].addLayout(layout);
+  if (shown === 0) studio.offerLayouts(without);
+};
 
 /* -- what the page reacts to ----------------------------------------------------------------- */
 
@@ -119,6 +163,8 @@ studio.listen = () => {
   const drop = byId("drop");
   byId("kinds").textContent = `${studio.facts.kinds.join(", ")}; up to ${studio.size(studio.facts.limit)}, .gz too`;
   byId("folder").textContent = `Or a file of the folder ${studio.facts.folder}`;
+  tabweave.fill(byId("tables"), "Or a table that comes along: ", studio.facts.tables.map((name, i) => [i ? ", " : "",
+    tabweave.el("button", { type: "button", class: "link", onclick: () => studio.openTable(name) }, name)]));
   byId("pick").addEventListener("click", () => byId("file").click());
   byId("file").addEventListener("change", () => { const [file] = byId("file").files; if (file) studio.upload(file); byId("file").value = ""; });
   for (const name of ["dragenter", "dragover", "dragleave", "drop"])
@@ -128,9 +174,9 @@ studio.listen = () => {
       if (name === "drop" && event.dataTransfer.files.length) studio.upload(event.dataTransfer.files[0]);
     });
   byId("again").addEventListener("click", () => {
-    byId("open").hidden = false;
-    byId("again").hidden = true;
-    byId("pick").focus();
+    byId("open").hidden = !byId("open").hidden;
+    document.body.classList.toggle("working", byId("open").hidden);
+    if (!byId("open").hidden) byId("pick").focus();
   });
   byId("path").addEventListener("input", studio.list);
   byId("paths").addEventListener("submit", (event) => {
@@ -139,6 +185,9 @@ studio.listen = () => {
     if (path) studio.openPath(path);
   });
   byId("target").addEventListener("change", studio.offer);
+  byId("encoding").addEventListener("change", studio.attempt(async () => {
+    studio.opened(await studio.post("/api/open", { source: studio.table.source, encoding: byId("encoding").value }), true);
+  }));
   for (const side of ["a", "b"]) byId(`method-${side}`).addEventListener("change", () => studio.about(side));
   byId("methods").addEventListener("submit", (event) => { event.preventDefault(); studio.run(); });
 };

@@ -1,43 +1,44 @@
 /* What can be taken along: vectors, models, reports, and the program that makes all of it. */
 
-studio.save = (blob, name) => {
-  const link = tabweave.el("a", { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+/* Make a download, and say how it goes beside the button that was pressed. */
+studio.download = async (one, kind, name, says) => {
+  says.textContent = `Making ${kind} …`;
+  try {
+    const blob = await (await studio.ask(`/api/jobs/${one.job}/download/${kind}`)).blob();
+    tabweave.save(blob, name);
+    says.textContent = `${name} is ready, ${studio.size(blob.size)}.`;
+  } catch (error) {
+    says.textContent = error.message;
+  }
 };
-
-studio.download = studio.attempt(async (one, kind, name) => {
-  studio.say(`Making ${kind} …`);
-  const answer = await studio.ask(`/api/jobs/${one.job}/download/${kind}`);
-  const blob = await answer.blob();
-  studio.save(blob, name);
-  studio.say(`${name} is ready, ${studio.size(blob.size)}.`);
-});
 
 studio.stem = () => studio.table.name.split("/").pop().replace(/\.gz$/i, "").replace(/\.[^.]*$/, "");
 
 studio.take = () => [
-  studio.pair((one) => tabweave.el("ul", { class: "downloads" }, studio.facts.downloads.filter((kind) => kind !== "program.py").map((kind) => {
-    const [what, form] = kind.split(".");
-    const name = `${studio.stem()}-${one.method}-${kind}`;
-    return tabweave.el("li", {}, tabweave.el("button", { type: "button", "data-kind": kind, onclick: () => studio.download(one, kind, name) },
-      { tabweave: "Model", sql: "SQL", onnx: "ONNX", html: "Report" }[form] || `${what[0].toUpperCase()}${what.slice(1)}, ${form === "csv" ? "CSV" : "Parquet"}`));
-  }))),
+  studio.pair((one) => {
+    const says = tabweave.el("p", { class: "small says", role: "status" });
+    return [tabweave.el("ul", { class: "downloads" }, studio.facts.downloads.filter((kind) => kind !== "program.py").map((kind) => {
+      const [what, form] = kind.split(".");
+      const name = `${studio.stem()}-${one.method}-${kind}`;
+      return tabweave.el("li", {}, tabweave.el("button", { type: "button", "data-kind": kind, disabled: !one.whole, onclick: () => studio.download(one, kind, name, says) },
+        { tabweave: "Model", sql: "SQL", onnx: "ONNX", html: "Report" }[form] || `${what[0].toUpperCase()}${what.slice(1)}, ${form === "csv" ? "CSV" : "Parquet"}`));
+    })), says];
+  }),
   tabweave.el("div", { class: "code" },
     tabweave.el("div", { class: "acts" }, tabweave.el("b", {}, "The Python that makes all of this"),
-      tabweave.el("span", {}, tabweave.el("button", { type: "button", id: "copy", onclick: studio.copy }, "Copy"),
-        tabweave.el("button", { type: "button", onclick: () => studio.save(new Blob([byId("program").textContent], { type: "text/x-python" }), `${studio.stem()}.py`) }, "Download"))),
-    tabweave.el("pre", { tabindex: "0", "aria-label": "Program" }, tabweave.el("code", { id: "program" })),
+      tabweave.el("span", {}, tabweave.el("span", { id: "copied", class: "quiet small", role: "status" }), tabweave.el("button", { type: "button", id: "copy", onclick: studio.copy }, "Copy"),
+        tabweave.el("button", { type: "button", onclick: () => tabweave.save(new Blob([byId("program").textContent], { type: "text/x-python" }), `${studio.stem()}.py`) }, "Download"))),
+    tabweave.el("pre", { tabindex: "0", role: "region", "aria-label": "Program" }, tabweave.el("code", { id: "program" })),
     tabweave.el("p", { class: "quiet small" }, "Run it in the folder that holds the file.")),
 ];
 
 studio.copy = studio.attempt(async () => {
   try {
     await navigator.clipboard.writeText(byId("program").textContent);
-    studio.say("Copied.");
+    byId("copied").textContent = "Copied.";
   } catch {
     getSelection().selectAllChildren(byId("program"));
-    studio.say("Selected; copy it with Ctrl-C.");
+    byId("copied").textContent = "Selected; copy it with Ctrl-C.";
   }
 });
 
@@ -51,16 +52,17 @@ studio.fillProgram = async (still) => {
 studio.report = () => {
   const into = tabweave.el("div", {});
   const address = (one) => `/report/${one.job}?token=${encodeURIComponent(studio.facts.token)}`;
-  const buttons = studio.shown.map((one) => tabweave.el("button", { type: "button", "aria-expanded": "false" }, `Show the report by ${one.method}`));
+  const ready = studio.shown.filter((one) => one.whole);
+  const buttons = ready.map((one) => tabweave.el("button", { type: "button", "aria-expanded": "false" }, `Show the report by ${one.method}`));
   buttons.forEach((button, i) => button.addEventListener("click", () => {
     const open = button.getAttribute("aria-expanded") === "true";
     for (const other of buttons) other.setAttribute("aria-expanded", "false");
     button.setAttribute("aria-expanded", String(!open));
-    tabweave.fill(into, open ? null : tabweave.el("iframe", { src: address(studio.shown[i]), sandbox: "allow-scripts", title: `Report by ${studio.shown[i].method}` }));
+    tabweave.fill(into, open ? null : tabweave.el("iframe", { src: address(ready[i]), sandbox: "allow-scripts", title: `Report by ${ready[i].method}` }));
   }));
   return [
     tabweave.el("p", {}, "Columns, couplings, values and oddities, on a page of their own."),
-    tabweave.el("div", { class: "choosers" }, studio.shown.map((one, i) => tabweave.el("span", { class: "chooser" }, buttons[i],
+    tabweave.el("div", { class: "choosers" }, ready.map((one, i) => tabweave.el("span", { class: "chooser" }, buttons[i],
       tabweave.el("a", { href: address(one), target: "_blank", rel: "noopener", "aria-label": `Open the report by ${one.method} in a tab` }, "in a tab")))),
     into,
   ];
@@ -72,5 +74,6 @@ studio.listen();
 studio.attempt(async () => {
   studio.files = (await studio.json("/api/files")).files;
   studio.list();
+  if (await studio.recall()) return;
   if (studio.facts.first) await studio.openPath(studio.facts.first);
 })();

@@ -1,15 +1,62 @@
-"""Text of files and queries: the names in the first line of a CSV file, names and text in SQL."""
+"""Files: written whole or not at all; the names in the first line of CSV; names and text in SQL."""
 
 from __future__ import annotations
 
 import csv
 import glob
 import gzip
+import os
+import time
+import uuid
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 _DELIMITERS = (",", ";", "\t", "|")
+_STALE = 24 * 60 * 60  # seconds after which nobody writes to a temporary file any more
+
+
+@contextmanager
+def replacing(path: str | PathLike[str]) -> Iterator[Path]:
+    """Give a temporary name beside a file, which takes the file's name when the block ends well.
+
+    Readers see the old file or the new one, never a part of it. What was written is on the disk
+    before it is renamed; if the block fails, it is removed and the old file stays.
+    """
+    path = Path(path)
+    remove_leftovers(path, older_than=_STALE)
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.part")
+    try:
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def remove_leftovers(path: str | PathLike[str], older_than: float = 0.0) -> None:
+    """Remove the temporary files of a target whose writer was killed.
+
+    No other may be writing to it, or ``older_than`` says for how many seconds a file must have been
+    left alone.
+    """
+    path = Path(path)
+    for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
+        with suppress(OSError):  # another may have removed it
+            if not older_than or time.time() - part.stat().st_mtime > older_than:
+                part.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    file = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def csv_header(

@@ -1,0 +1,145 @@
+"""MCA and FAMD beside prince: equality on real and drawn tables, seconds and memory at size.
+
+    python benchmarks/factors.py [--rows 400000] [--columns 20] [--no-large]
+
+Each timed run has a process of its own; peak memory is that of the process above what it had before
+fitting. The table is drawn: columns of 8 values that follow 6 hidden classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+
+
+def drawn(n: int, columns: int, numbers: int = 0, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    z = rng.integers(6, size=n)
+    frame = {}
+    for j in range(columns):
+        own = rng.integers(8, size=6)[z]
+        code = np.where(rng.random(n) < 0.5, own, rng.integers(8, size=n))
+        frame[f"c{j}"] = pd.Categorical.from_codes(code, [f"v{i}" for i in range(8)])
+    for j in range(numbers):
+        frame[f"x{j}"] = z * rng.normal() + rng.normal(size=n)
+    out = pd.DataFrame(frame)
+    return out.astype({c: str for c in out if c.startswith("c")})
+
+
+def apart(a: np.ndarray, b: np.ndarray) -> float:
+    """Return the largest difference of coordinates, axes pointing either way."""
+    return float(np.abs(np.abs(np.asarray(a)) - np.abs(np.asarray(b))).max())
+
+
+def equality() -> None:
+    import prince
+
+    from tabweave import CA, FAMD, MCA
+
+    poison = prince.datasets.load_poison()
+    poison.columns = [c[-1] for c in poison.columns]
+    active = poison.iloc[:, 4:].astype(str)
+    rows = [("poison (FactoMineR), MCA of 11 columns", *mca(prince, MCA, active))]
+    print("FactoMineR's poison: eigenvalues", MCA(11).fit(active).eigenvalues_.round(8).tolist())
+    for name, frame in (("drawn 2,000 × 12, MCA", drawn(2000, 12)),):
+        rows.append((name, *mca(prince, MCA, frame)))
+    mixed = drawn(2000, 6, 5)
+    theirs = prince.FAMD(3, engine="scipy").fit(mixed)
+    ours = FAMD(3).fit(mixed)
+    values = np.abs(theirs.eigenvalues_ - ours.eigenvalues_).max()
+    coordinates = apart(theirs.row_coordinates(mixed).to_numpy(), ours.transform(mixed))
+    rows.append(("drawn 2,000 × 11, FAMD", values, coordinates))
+    table = pd.crosstab(poison["Sick"], poison["Age"])
+    theirs = prince.CA(1, engine="scipy").fit(table)
+    ours = CA(1).fit(table)
+    values = np.abs(theirs.eigenvalues_ - ours.eigenvalues_).max()
+    coordinates = apart(theirs.row_coordinates(table).to_numpy(), ours.transform(table))
+    rows.append(("poison, CA of Sick × Age", values, coordinates))
+    print("\n| table | eigenvalues, largest difference | row coordinates |\n|---|---|---|")
+    for name, values, coordinates in rows:
+        print(f"| {name} | {values:.1e} | {coordinates:.1e} |")
+
+
+def mca(prince, MCA, frame: pd.DataFrame) -> tuple[float, float]:
+    theirs = prince.MCA(3, engine="scipy").fit(frame)
+    ours = MCA(3).fit(frame)
+    values = np.abs(theirs.eigenvalues_ - ours.eigenvalues_).max()
+    for correction in ("benzecri", "greenacre"):
+        peer = prince.MCA(3, engine="scipy", correction=correction).fit(frame)
+        own = MCA(3, correction=correction).fit(frame)
+        values = max(values, np.abs(peer.eigenvalues_ - own.corrected_eigenvalues_).max())
+        share = np.asarray(peer.percentage_of_variance_) / 100
+        values = max(values, np.abs(share - own.explained_inertia_ratio_).max())
+    columns = apart(theirs.column_coordinates(frame).to_numpy(), ours.column_coordinates())
+    return values, max(
+        columns, apart(theirs.row_coordinates(frame).to_numpy(), ours.transform(frame))
+    )
+
+
+def one(what: str, rows: int, columns: int) -> None:
+    """Time one fit, in this process."""
+    kind, who = what.split("-")
+    frame = drawn(rows, columns) if kind == "MCA" else drawn(rows, columns // 2, columns // 2)
+    if who == "prince":
+        import prince
+
+        model = getattr(prince, kind)(2)
+    else:
+        import tabweave
+
+        model = getattr(tabweave, kind)(2)
+        getattr(tabweave, kind)(2).fit(frame[:1000])  # compiled before
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    model.fit(frame)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"seconds": seconds, "gigabytes": (peak - before) / 2**20}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--one")
+    parser.add_argument("--no-large", action="store_true")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if given.one:
+        one(given.one, given.rows, given.columns)
+        return
+    equality()
+    if given.no_large:
+        return
+    print(
+        f"\n| fit of {given.rows:,} × {given.columns} | seconds | peak memory, GB |\n|---|---|---|"
+    )
+    for kind in ("MCA", "FAMD"):
+        found = {}
+        for who in ("tabweave", "prince"):
+            command = [sys.executable, __file__, "--one", f"{kind}-{who}"]
+            command += ["--rows", str(given.rows), "--columns", str(given.columns)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                print(f"| {kind}, {who} | failed: {done.stderr.strip()[-80:]} | |", flush=True)
+                continue
+            found[who] = json.loads(done.stdout.splitlines()[-1])
+            line = found[who]
+            print(
+                f"| {kind}, {who} | {line['seconds']:.2f} | {line['gigabytes']:.2f} |", flush=True
+            )
+        if len(found) == 2:
+            ratio = found["prince"]["seconds"] / found["tabweave"]["seconds"]
+            print(f"| {kind}, prince over tabweave | {ratio:.0f} × | |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,280 @@
+"""Masked cells of 25 tables, filled by Imputer and by scikit-learn's imputers.
+
+    TABWEAVE_DATA=... python benchmarks/impute.py [--sets choosing|reporting|all] [--rows 300]
+
+Cells are masked completely at random (5, 20, 40 %) or, at 20 %, not at random (frequent values and
+large numbers three times as often). A set's score is the mean over its columns of the error: the
+share of wrong categories, or the root mean square error of numbers over their deviation. Defaults
+were chosen on the choosing half (every other set of the alphabet); claims are about the reporting
+half. Peers: the most frequent value or mean; KNNImputer on one-hot codes and scaled numbers, a
+category by the largest of its codes; IterativeImputer with forests of 50 trees, classifiers
+for categories and regressors for numbers, at most 3 rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer
+
+from _arena_sets import read
+from _cells import CACHE
+
+SETS = (
+    "adult_mixed australian car crx dermatology flare german_credit heart_disease hepatitis "
+    "house_votes_full ilpd iris krvskp lymphography mammographic mushroom nursery primary_tumor "
+    "seeds spect titanic vowel wine_quality_red wisconsin zoo"
+).split()
+CHOOSING, REPORTING = SETS[::2], SETS[1::2]
+MASKS = ("5 %", "20 %", "40 %", "20 %, not at random")
+
+
+# -- tables and masks -----------------------------------------------------------------------------
+
+
+def table(name: str, rows: int) -> pd.DataFrame:
+    """Return a set with its class as one more column; text and floats."""
+    task = read(name, rows)
+    frame = task.X.copy()
+    frame["class"] = np.asarray(task.y).astype(str).astype(object)
+    for c in frame:
+        if frame[c].dtype != float:
+            frame[c] = frame[c].astype(object)
+    return frame
+
+
+def mask(frame: pd.DataFrame, kind: str, seed: int) -> np.ndarray:
+    """Return which cells are masked; those that were missing are not scored, and stay so."""
+    rng = np.random.default_rng(seed)
+    share = float(kind.split()[0]) / 100
+    chance = np.full(frame.shape, share)
+    if kind.endswith("random"):
+        for j, c in enumerate(frame):
+            likely = (
+                frame[c] > frame[c].median()
+                if frame[c].dtype == float
+                else frame[c] == frame[c].mode()[0]
+            ).to_numpy()
+            odds = np.where(likely, 3.0, 1.0)
+            chance[:, j] = share * odds / odds.mean()
+    hidden = rng.random(frame.shape) < chance
+    hidden &= frame.notna().to_numpy()
+    hidden[0] = False  # one row is whole: no column is empty
+    return hidden
+
+
+def masked(frame: pd.DataFrame, hidden: np.ndarray) -> pd.DataFrame:
+    out = frame.copy()
+    for j, c in enumerate(frame):
+        gap = np.nan if frame[c].dtype == float else None
+        out[c] = frame[c].where(~hidden[:, j], gap)
+        if frame[c].dtype != float:
+            out[c] = out[c].astype(object).where(~hidden[:, j], None)
+    return out
+
+
+def score(frame: pd.DataFrame, hidden: np.ndarray, filled: pd.DataFrame) -> float:
+    """Return the mean error over columns."""
+    errors = []
+    for j, c in enumerate(frame):
+        rows = hidden[:, j]
+        if not rows.any():
+            continue
+        truth, guess = frame[c].to_numpy()[rows], filled[c].to_numpy()[rows]
+        if frame[c].dtype == float:
+            apart = guess.astype(float) - truth.astype(float)
+            errors.append(np.sqrt(np.mean(apart**2)) / frame[c].std(ddof=0))
+        else:
+            errors.append(np.mean(truth != guess))
+    return float(np.mean(errors))
+
+
+# -- methods --------------------------------------------------------------------------------------
+
+
+def most_frequent(frame: pd.DataFrame) -> pd.DataFrame:
+    fill = {c: frame[c].mean() if frame[c].dtype == float else frame[c].mode()[0] for c in frame}
+    return frame.fillna(fill)
+
+
+class Coded:
+    """Categories as codes, numbers scaled and never whole, so that forests know them apart."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self.levels = {c: sorted(frame[c].dropna().unique()) for c in frame if self.valued(c)}
+        self.scale = {
+            c: (frame[c].mean(), frame[c].std(ddof=0) or 1.0) for c in frame if not self.valued(c)
+        }
+
+    def valued(self, c: str) -> bool:
+        """Tell whether a column holds categories."""
+        return self.frame[c].dtype != float
+
+    def codes(self) -> np.ndarray:
+        """Return codes and scaled numbers."""
+        out = np.full(self.frame.shape, np.nan)
+        for j, c in enumerate(self.frame):
+            if self.valued(c):
+                code = {v: i for i, v in enumerate(self.levels[c])}
+                out[:, j] = [code.get(v, np.nan) for v in self.frame[c]]
+            else:
+                mean, scale = self.scale[c]
+                out[:, j] = (self.frame[c] - mean) / scale + np.sqrt(2) / 1e6
+        return out
+
+    def one_hot(self) -> tuple[np.ndarray, list[slice]]:
+        """Return indicators and scaled numbers, and where each column lies."""
+        codes, parts, spans, at = self.codes(), [], [], 0
+        for j, c in enumerate(self.frame):
+            part = codes[:, [j]]
+            if self.valued(c):
+                part = np.where(np.isnan(part), np.nan, part == np.arange(len(self.levels[c])))
+            parts.append(part)
+            spans.append(slice(at, at + part.shape[1]))
+            at += part.shape[1]
+        return np.hstack(parts).astype(float), spans
+
+    def back(self, codes: np.ndarray) -> pd.DataFrame:
+        """Return the table, gaps filled by codes and scaled numbers."""
+        out = {}
+        for j, c in enumerate(self.frame):
+            if self.valued(c):
+                top = len(self.levels[c]) - 1
+                which = np.clip(np.rint(codes[:, j]), 0, top).astype(int)
+                out[c] = np.array(self.levels[c], dtype=object)[which]
+            else:
+                mean, scale = self.scale[c]
+                out[c] = (codes[:, j] - np.sqrt(2) / 1e6) * scale + mean
+        filled = pd.DataFrame(out, index=self.frame.index)
+        return self.frame.where(self.frame.notna(), filled)
+
+
+def nearest(frame: pd.DataFrame) -> pd.DataFrame:
+    coded = Coded(frame)
+    x, spans = coded.one_hot()
+    found = KNNImputer().fit_transform(x)
+    codes = [
+        found[:, s].argmax(axis=1) if coded.valued(c) else found[:, s.start]
+        for c, s in zip(frame, spans, strict=True)
+    ]
+    return coded.back(np.stack(codes, axis=1))
+
+
+class Forest(RegressorMixin, BaseEstimator):
+    """A classifier for codes, a regressor for numbers."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Forest:
+        """Fit the forest that suits the target."""
+        whole = (y == np.rint(y)).all()
+        kind = RandomForestClassifier if whole else RandomForestRegressor
+        self.model_ = kind(50, random_state=0).fit(X, y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        """Return codes or numbers."""
+        return self.model_.predict(X)
+
+
+def forests(frame: pd.DataFrame) -> pd.DataFrame:
+    coded = Coded(frame)
+    imputer = IterativeImputer(
+        Forest(), max_iter=3, initial_strategy="most_frequent", random_state=0, tol=1e-2
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return coded.back(imputer.fit_transform(coded.codes()))
+
+
+def ours(**parameters: object):
+    def fill(frame: pd.DataFrame) -> pd.DataFrame:
+        from tabweave import Imputer
+
+        return Imputer(random_state=0, **parameters).fit(frame).transform(frame)
+
+    return fill
+
+
+METHODS = {
+    "Imputer": ours(),
+    "Imputer, counts": ours(engine="counts"),
+    "Imputer, mixture": ours(engine="mixture"),
+    "Imputer, neighbors": ours(engine="neighbors"),
+    "most frequent, mean": most_frequent,
+    "KNNImputer, one-hot": nearest,
+    "IterativeImputer, forests": forests,
+}
+COMPARED = ("Imputer", "most frequent, mean", "KNNImputer, one-hot", "IterativeImputer, forests")
+
+
+# -- the run --------------------------------------------------------------------------------------
+
+
+def run(name: str, kind: str, method: str, rows: int) -> dict:
+    """Return the error and the seconds of one cell of the table; peers are kept in a file."""
+    kept = Path(CACHE) / "impute" / f"{name}-{kind}-{method}-{rows}.json".replace(" ", "")
+    if kept.exists() and not method.startswith("Imputer"):
+        return json.loads(kept.read_text())
+    frame = table(name, rows)
+    hidden = mask(frame, kind, seed=1)
+    start = time.perf_counter()
+    filled = METHODS[method](masked(frame, hidden))
+    found = {"error": score(frame, hidden, filled), "seconds": time.perf_counter() - start}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(found))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", default="all", choices=["choosing", "reporting", "all"])
+    parser.add_argument("--rows", type=int, default=300)
+    parser.add_argument("--methods", nargs="*", default=list(METHODS))
+    parser.add_argument("--masks", nargs="*", default=list(MASKS))
+    given = parser.parse_args()
+    chosen = {"choosing": CHOOSING, "reporting": REPORTING, "all": SETS}[given.sets]
+    rows = []
+    for name in chosen:
+        for kind in given.masks:
+            for method in given.methods:
+                found = run(name, kind, method, given.rows)
+                rows.append({"set": name, "mask": kind, "method": method, **found})
+    report(pd.DataFrame(rows))
+
+
+def report(found: pd.DataFrame) -> None:
+    """Print mean errors, average ranks among the compared, and seconds."""
+    found["half"] = np.where(found["set"].isin(CHOOSING), "choosing", "reporting")
+    ranked = found[found.method.isin(COMPARED)].copy()
+    ranked["rank"] = ranked.groupby(["set", "mask"])["error"].rank()
+    for half, own in found.groupby("half"):
+        print(f"\n## {half} half: {own['set'].nunique()} sets\n")
+        means = own.pivot_table(index="method", columns="mask", values="error")
+        means["all"] = means.mean(axis=1)
+        means["seconds"] = own.groupby("method")["seconds"].mean()
+        ranks = ranked[ranked.half == half].groupby("method")["rank"].mean()
+        means["average rank of four"] = ranks
+        print(markdown(means.sort_values("all")))
+    print("\n## errors by set, mean over masks\n")
+    print(markdown(found.pivot_table(index="set", columns="method", values="error")))
+
+
+def markdown(frame: pd.DataFrame) -> str:
+    heads = [str(frame.index.name), *map(str, frame.columns)]
+    lines = [" | ".join(heads), "|".join(["---"] * len(heads))]
+    for name, values in zip(frame.index, frame.to_numpy(), strict=True):
+        lines.append(" | ".join([str(name), *("" if np.isnan(v) else f"{v:.3f}" for v in values)]))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""Dirty strings: find the value that was meant, against skrub's encoders, in one run.
+
+    python benchmarks/strings.py [--peers PATH] > benchmarks/reports/strings.md
+
+Names are drawn, or taken from lists at hand, and misspelled: letters swapped, dropped, doubled or
+replaced, words abbreviated, case and punctuation changed. Each encoder sees the true names only (as
+fit does); a misspelled name is to be found among them: share of first hits (precision@1) and mean
+reciprocal rank. Encoders of skrub are compared by cosine or Euclid, whichever does better for them.
+Seconds are those of fit and of encoding both lists, the best of three runs. Even seeds and lists
+were used to choose the weights of n-grams, the odd ones are reported.
+
+``--peers`` is the site-packages folder of an environment that has skrub.
+"""
+
+from __future__ import annotations
+
+import argparse
+import locale
+import sys
+import time
+import unicodedata
+
+import numpy as np
+
+STEMS = (
+    "an bar cor dan el far gar hol in jor kan lin mar nor ol pet quin ros san tor ul van wes yor "
+    "zan bel chi dor fen gil hart ken lam mil os par rid sal tal wil ber con dev ed fal grim"
+).split()
+ENDINGS = "a er ford ham is ley man o ov ski son ton us ville ward well wood by dale stein".split()
+KINDS = "Bank Airlines Hotels Foods Motors Labs Press Energy Systems Works Farms Mills".split()
+FORMS = "Ltd Inc Group GmbH & Sons|Co|Holdings|International|of the North|Brothers".split("|")
+
+
+def drawn_names(rng: np.random.Generator, n: int) -> list[str]:
+    """Return names of persons, firms and aircraft, all different."""
+    out: dict[str, None] = {}
+    while len(out) < n:
+        last = (rng.choice(STEMS) + rng.choice(STEMS) * int(rng.random() < 0.4)).title()
+        last += rng.choice(ENDINGS)
+        kind = rng.integers(3)
+        if kind == 0:
+            out[f"{(rng.choice(STEMS) + rng.choice(ENDINGS)).title()} {last}"] = None
+        elif kind == 1:
+            out[f"{last} {rng.choice(KINDS)} {rng.choice(FORMS)}"] = None
+        else:
+            out[f"{last} {rng.integers(100, 999)}-{rng.integers(1, 9)}00"] = None
+    return list(out)
+
+
+def misspelled(rng: np.random.Generator, name: str) -> str:
+    """Return a name with one to three errors; never the name itself."""
+    text = name
+    while text == name:
+        for _ in range(rng.integers(1, 4)):
+            text = ERRORS[rng.integers(len(ERRORS))](rng, text)
+    return text
+
+
+def swap(rng: np.random.Generator, s: str) -> str:
+    """Swap two neighbours."""
+    i = rng.integers(max(len(s) - 1, 1))
+    return s[:i] + s[i + 1 : i + 2] + s[i : i + 1] + s[i + 2 :]
+
+
+def drop(rng: np.random.Generator, s: str) -> str:
+    """Leave a letter out."""
+    i = rng.integers(len(s))
+    return s[:i] + s[i + 1 :] if len(s) > 3 else s
+
+
+def double(rng: np.random.Generator, s: str) -> str:
+    """Write a letter twice."""
+    i = rng.integers(len(s))
+    return s[:i] + s[i] + s[i:]
+
+
+def replaced(rng: np.random.Generator, s: str) -> str:
+    """Write another letter."""
+    i = rng.integers(len(s))
+    return s[:i] + chr(97 + rng.integers(26)) + s[i + 1 :]
+
+
+def case(rng: np.random.Generator, s: str) -> str:
+    """Change the case of all."""
+    return (s.upper(), s.lower(), s.swapcase())[rng.integers(3)]
+
+
+def abbreviate(rng: np.random.Generator, s: str) -> str:
+    """Cut a word short."""
+    words = s.split(" ")
+    i = rng.integers(len(words))
+    if len(words) > 1 and len(words[i]) > 4:
+        words[i] = words[i][: rng.integers(1, 4)] + "."
+    return " ".join(words)
+
+
+def punctuate(rng: np.random.Generator, s: str) -> str:
+    """Write a blank or a hyphen in another way, or a comma more."""
+    marks = s.replace("-", " "), s.replace(" ", "-"), s.replace(" ", ", ", 1), s.replace("-", "")
+    return marks[rng.integers(len(marks))]
+
+
+ERRORS = (swap, drop, double, replaced, case, abbreviate, punctuate)
+
+
+def lists() -> dict[str, list[str]]:
+    """Return lists of strings that every machine has, and those of tables at hand."""
+    from tabweave import datasets
+
+    out = {"locales": sorted(locale.locale_alias)}
+    letters = (unicodedata.name(chr(i), "") for i in range(0x20, 0x3000))
+    out["letters"] = [name for name in letters if name][:3000]
+    for name, columns in TABLES.items():
+        try:
+            data = datasets.load(name)
+        except Exception as error:  # the folder of tables is not here
+            print(f"{name}: {error}", file=sys.stderr)
+            continue
+        frame = data.frame
+        found = {str(v) for column in columns for v in frame[column].dropna().unique()}
+        out[name] = sorted(found)
+    return out
+
+
+TABLES = {
+    "adult_mixed": ["education", "occupation", "native_country", "workclass"],
+    "kddcup99_10percent": ["service", "class"],
+}
+
+
+def ranks(similarity: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Return the rank of the true value of each query; ties count in full."""
+    own = similarity[np.arange(len(truth)), truth]
+    return (similarity >= own[:, None]).sum(axis=1)
+
+
+def cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the cosines of rows."""
+    x, y = (z / np.maximum(np.linalg.norm(z, axis=1, keepdims=True), 1e-12) for z in (x, y))
+    return x @ y.T
+
+
+def euclid(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return minus the squared distances of rows."""
+    return -((x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1) - 2 * x @ y.T)
+
+
+def peer(encoder: object, names: list[str], asked: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vectors of an encoder of skrub."""
+    import pandas as pd
+
+    known = np.asarray(encoder.fit_transform(pd.Series(names, name="x")))
+    return known, np.asarray(encoder.transform(pd.Series(asked, name="x")))
+
+
+def weave(names: list[str], asked: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vectors of Weave for a table of one column."""
+    from tabweave import Weave
+
+    model = Weave(schema={"x": "nominal"})
+    return model.fit_transform({"x": names}), model.transform({"x": asked})
+
+
+def spelling(names: list[str], asked: list[str]) -> tuple[object, object]:
+    """Return hashed n-grams."""
+    from tabweave.rows.spelling import Spelling
+
+    known = Spelling(tuple(names))
+    return known.matrix, known.points(asked)
+
+
+def timed(work, *given):
+    """Return what work gives, and the seconds of its fastest of three runs."""
+    best, out = np.inf, None
+    for _ in range(3):
+        start = time.perf_counter()
+        out = work(*given)
+        best = min(best, time.perf_counter() - start)
+    return out, best
+
+
+def methods(with_peers: bool) -> dict:
+    """Return what finds names: a function of names and questions to similarities, and seconds."""
+    found = {"tabweave, n-grams": lambda n, a: [_ngrams(n, a)]}
+    found["tabweave, Weave"] = lambda n, a: [_vectors(weave, n, a)]
+    if with_peers:
+        import skrub
+
+        for name in ("StringEncoder", "MinHashEncoder", "GapEncoder"):
+            kind = getattr(skrub, name)
+            found[f"skrub, {name}"] = lambda n, a, kind=kind: _both(kind, n, a)
+    return found
+
+
+def _ngrams(names, asked):
+    (known, new), seconds = timed(spelling, names, asked)
+    return (new @ known.T).toarray(), seconds
+
+
+def _vectors(work, names, asked):
+    (known, new), seconds = timed(work, names, asked)
+    return euclid(new, known), seconds
+
+
+def _both(kind, names, asked):
+    (known, new), seconds = timed(lambda: peer(kind(), names, asked))
+    return [(cosine(new, known), seconds), (euclid(new, known), seconds)]
+
+
+def main() -> None:
+    """Print the report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peers", default=None)
+    parser.add_argument("--part", choices=["chosen", "reported"], default="reported")
+    parser.add_argument("--names", type=int, default=2000)
+    args = parser.parse_args()
+    if args.peers:
+        sys.path.append(args.peers)
+    odd = int(args.part == "reported")
+    problems = {}
+    for seed in (odd, odd + 2, odd + 4):
+        problems[f"drawn, seed {seed}"] = (
+            drawn_names(np.random.default_rng(seed), args.names),
+            seed,
+        )
+    for i, (name, values) in enumerate(lists().items()):
+        if i % 2 == odd:
+            problems[name] = (values, 100 + i)
+    print("| strings | values | method | precision@1 | reciprocal rank | seconds |")
+    print("|---|---:|---|---:|---:|---:|")
+    totals: dict[str, list[tuple[float, float, float]]] = {}
+    for title, (names, seed) in problems.items():
+        rng = np.random.default_rng(1000 + seed)
+        asked = [misspelled(rng, name) for name in names]
+        truth = np.arange(len(names))
+        for method, work in methods(bool(args.peers)).items():
+            scores = []
+            for similarity, seconds in work(names, asked):
+                found = ranks(similarity, truth)
+                scores.append(((found == 1).mean(), (1 / found).mean(), seconds))
+            best = max(scores)
+            totals.setdefault(method, []).append(best)
+            cells = f"{best[0]:.3f} | {best[1]:.3f} | {best[2]:.3f}"
+            print(f"| {title} | {len(names)} | {method} | {cells} |", flush=True)
+    for method, rows in totals.items():
+        p, r, s = np.mean(rows, axis=0)
+        print(f"| **mean** | | {method} | **{p:.3f}** | **{r:.3f}** | {s:.3f} |")
+
+
+if __name__ == "__main__":
+    main()

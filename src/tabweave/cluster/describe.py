@@ -1,0 +1,106 @@
+"""What clusters are: the values and numbers in which they differ from the whole table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tabweave._compat import require
+from tabweave.rows.table import Codes, Numbers, Sets, Table
+
+FIELDS = ("cluster", "size", "column", "value", "here", "overall", "z")
+
+
+def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 3.0) -> Any:
+    """Return what each cluster has more or less of than the whole table, most telling first.
+
+    Parameters
+    ----------
+    X : frame, array, mapping of columns, list of dicts or Table
+        The rows, any kind of column.
+    labels : array-like of shape (n_rows,)
+        The cluster of each row, whoever found it.
+    n_values : int, default=8
+        At most so many lines for a cluster.
+    min_z : float, default=3.0
+        Leave out what is fewer standard deviations away from what a random part of the rows of
+        the same size would have.
+
+    Returns
+    -------
+    DataFrame
+        ``cluster``, its ``size``, a ``column`` and a ``value``; the share of rows that have the
+        value ``here`` and ``overall``, or for numbers (``value`` "mean") the two means; and ``z``,
+        how many standard deviations ``here`` is away from chance.
+
+    Examples
+    --------
+    >>> from tabweave.cluster import describe_clusters
+    >>> rows = {"job": ["cook"] * 20 + ["judge"] * 20, "age": [25.0, 31.0] * 10 + [50.0, 61.0] * 10}
+    >>> found = describe_clusters(rows, [0] * 20 + [1] * 20)
+    >>> found[["cluster", "column", "value", "here", "overall"]].head(3)
+       cluster column  value  here  overall
+    0        0    job   cook   1.0     0.50
+    1        0    job  judge   0.0     0.50
+    2        0    age   mean  28.0    41.75
+    """
+    pandas = require("pandas", "frames")
+    table = Table.of(X, numbers="numeric")
+    labels = np.asarray(labels)
+    if labels.shape != (table.n_rows,):
+        raise ValueError(f"expected {table.n_rows} labels, one a row, got shape {labels.shape}")
+    names, owner = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(owner, minlength=len(names))
+    lines: list[list[tuple[Any, ...]]] = [[] for _ in names]
+    for column, data in table:
+        of_column = _of_numbers if isinstance(data, Numbers) else _of_values
+        for k, value, here, overall, z in of_column(data, owner, sizes):
+            if abs(z) >= min_z:
+                lines[k].append((names[k], int(sizes[k]), column.name, value, here, overall, z))
+    kept = [line for own in lines for line in sorted(own, key=_telling)[:n_values]]
+    return pandas.DataFrame(kept, columns=list(FIELDS))
+
+
+def _telling(line: tuple[Any, ...]) -> float:
+    return -abs(line[-1])
+
+
+def _of_values(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:
+    """Return shares of values; z by the hypergeometric distribution of a random part of rows."""
+    counts = value_counts_by_cluster(data, owner, len(sizes))
+    n = sizes.sum()
+    overall = counts.sum(axis=0) / n
+    here = counts / np.maximum(sizes[:, None], 1)
+    variance = sizes[:, None] * overall * (1 - overall) * (n - sizes[:, None]) / max(n - 1, 1)
+    z = (counts - sizes[:, None] * overall) / np.sqrt(np.where(variance > 0, variance, np.inf))
+    ks, values = np.nonzero(z)
+    return [
+        (k, data.labels[v], float(here[k, v]), float(overall[v]), float(z[k, v]))
+        for k, v in zip(ks.tolist(), values.tolist(), strict=True)
+    ]
+
+
+def value_counts_by_cluster(data: Codes | Sets, owner: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return how many rows of each cluster have each value."""
+    owner = owner if isinstance(data, Codes) else np.repeat(owner, np.diff(data.starts))
+    width = len(data.labels)
+    flat = np.bincount(owner * width + data.codes, minlength=n_clusters * width)
+    return np.asarray(flat.reshape(n_clusters, width))
+
+
+def _of_numbers(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:
+    """Return means; z by the variance of the mean of as many numbers drawn without replacement."""
+    known = np.isfinite(data.values)
+    x, k = data.values[known], owner[known]
+    if len(x) < 2 or not np.ptp(x):
+        return []
+    size = np.bincount(k, minlength=len(sizes))
+    mean = np.bincount(k, x, minlength=len(sizes)) / np.maximum(size, 1)
+    error = x.var() * (len(x) - size) / np.maximum(size, 1) / (len(x) - 1)
+    z = (mean - x.mean()) / np.sqrt(np.where(error > 0, error, np.inf))
+    return [
+        (i, "mean", float(mean[i]), float(x.mean()), float(z[i]))
+        for i in range(len(sizes))
+        if size[i]
+    ]

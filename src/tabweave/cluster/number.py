@@ -1,0 +1,334 @@
+"""How many clusters: criteria from one to many, for mixtures, k-means on blocks, and k-modes.
+
+The default fits latent classes (mixtures of independent columns) for each number and weighs fit
+against parameters, from counts of distinct rows. Partitions are judged by what their values' counts
+say (nomclust's BIC, AIC and BK), by silhouette, gap, and by how they survive resampling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tabweave.base import seed_of
+from tabweave.blocks.numbers import Numbering
+from tabweave.counts.counts import Counts
+from tabweave.embed.nonbend.gibbs import Prior, Rows
+from tabweave.embed.nonbend.variational import first_fit
+from tabweave.embed.weave import Weave
+from tabweave.rows.table import Schema, Table, distinct_rows, take_rows
+
+OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")
+OF_PARTITIONS = ("entropy_bic", "entropy_aic", "bk", "silhouette", "gap", "stability")
+_LARGER = ("bk", "silhouette", "gap", "stability")  # of which more is better
+_PSEUDO = 0.01  # rows that a class has of each value before it has any
+_STEPS = 200  # of EM
+_STARTS = 8
+_PATIENCE = 3  # numbers that are looked at beyond the best
+_ROWS = 5_000  # rows at most that are looked at
+_PAIRED = 1_000  # rows at most whose distances are all computed
+_DRAWS = 5  # of the gap's reference and of resampling
+
+
+@dataclass(frozen=True)
+class NumberOfClusters:
+    """What :func:`number_of_clusters` found.
+
+    Attributes
+    ----------
+    best : int
+        The number by the criterion that was asked for.
+    criterion : str
+        That criterion.
+    scores : dict of str to dict of int to float
+        Each criterion for each number.
+    choices : dict of str to int
+        The number by each criterion.
+    """
+
+    best: int
+    criterion: str
+    scores: dict[str, dict[int, float]]
+    choices: dict[str, int]
+
+
+def number_of_clusters(
+    X: Any,
+    *,
+    clusterer: str = "mixture",
+    criterion: str = "auto",
+    most: int = 15,
+    schema: Any = None,
+    random_state: Any = 0,
+) -> NumberOfClusters:
+    """Say how many clusters a table has.
+
+    Parameters
+    ----------
+    X : frame, array, mapping of columns, list of dicts or Table
+        The rows; of more than 5,000 as many are drawn.
+    clusterer : {"mixture", "kmeans", "kmodes"}, default="mixture"
+        Latent classes (numbers in bins), k-means in the space of :class:`~tabweave.Weave`, or
+        :class:`~tabweave.KModes` (numbers in bins).
+    criterion : str, default="auto"
+        What decides. Of mixtures "bic", "aic", "aic3" (three a parameter) and "adjusted_bic" (BIC
+        with (n + 2) / 24 rows); of partitions "entropy_bic", "entropy_aic" and "bk" as nomclust has
+        them, "silhouette", "gap" and "stability". "auto" is "bic" for mixtures and "silhouette"
+        for partitions.
+    most : int, default=15
+        The largest number looked at.
+    schema : Schema or mapping of column to kind, optional
+        What the columns are; numbers are numeric unless declared otherwise.
+    random_state : int, RandomState or None, default=0
+        Seed of starts and draws.
+
+    Returns
+    -------
+    NumberOfClusters
+        ``best``, and all scores. 1 is among the numbers of mixtures and of the gap: no clusters.
+
+    Notes
+    -----
+    Entropies are those of the values within clusters, summed over columns: nomclust's BIC is
+    ``2 Σ_g n_g H_g + k Σ (V - 1) ln n``, its BK the second difference of the mean entropy [Chen and
+    Liu 2009]. The gap is to tables whose columns are shuffled, after Tibshirani et al. (2001), and
+    takes the first number that the next does not pass. Stability is the adjusted Rand index of
+    two partitions learned from halves of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tabweave.cluster import number_of_clusters
+    >>> group = np.arange(300) % 3
+    >>> noise = np.random.default_rng(0)
+    >>> rows = {f"c{j}": (group + noise.choice(3, 300, p=[0.8, 0.1, 0.1])) % 3 for j in range(6)}
+    >>> kinds = {name: "nominal" for name in rows}
+    >>> number_of_clusters(rows, schema=kinds, most=6).best
+    3
+    """
+    if clusterer not in ("mixture", "kmeans", "kmodes"):
+        raise ValueError(
+            f"expected clusterer to be 'mixture', 'kmeans' or 'kmodes', got {clusterer!r}"
+        )
+    known = OF_MIXTURES if clusterer == "mixture" else OF_PARTITIONS
+    if criterion != "auto" and criterion not in known:
+        raise ValueError(f"expected criterion to be 'auto' or one of {known}, got {criterion!r}")
+    if most < 2:
+        raise ValueError(f"expected most of at least 2, got {most}")
+    rng = np.random.default_rng(seed_of(random_state))
+    table = Table.of(X, Schema.of(schema), numbers="numeric")
+    if table.n_rows > _ROWS:
+        table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:_ROWS]))
+    if clusterer == "mixture":
+        scores = mixture_scores(table, most, rng, "bic" if criterion == "auto" else criterion)
+    else:
+        wanted = [criterion] if criterion in ("gap", "stability") else []
+        cheap = ["entropy_bic", "entropy_aic", "bk", "silhouette"]
+        scores = partition_scores(table, clusterer, most, [*cheap, *wanted], rng)
+    choices = {name: chosen(name, own) for name, own in scores.items() if own}
+    decides = "bic" if clusterer == "mixture" else "silhouette"
+    decides = decides if criterion == "auto" else criterion
+    return NumberOfClusters(choices.get(decides, 1), decides, scores, choices)
+
+
+def chosen(criterion: str, scores: dict[int, float]) -> int:
+    """Return the number that a criterion takes; of equals the smallest."""
+    if criterion == "gap":
+        return _first_gap(scores)
+    sign = -1 if criterion in _LARGER else 1
+    return min(scores, key=lambda k: (sign * scores[k], k))
+
+
+# -- mixtures -------------------------------------------------------------------------------------
+
+
+def mixture_scores(
+    table: Table, most: int, rng: np.random.Generator, criterion: str = "bic"
+) -> dict[str, dict[int, float]]:
+    """Return the information criteria of latent classes, one to many.
+
+    Numbers end three after the best by the criterion that decides.
+    """
+    coded = in_bins(table)
+    counts = Counts.of(coded)
+    rows = Rows.of(coded, counts, None)
+    n, free = rows.total, int((rows.sizes - 1).sum())
+    out: dict[str, dict[int, float]] = {name: {} for name in OF_MIXTURES}
+    for k in range(1, min(most, len(rows.cells)) + 1):
+        fit = max(latent_classes(rows, k, rng) for _ in range(_STARTS if k > 1 else 1))
+        n_parameters = k - 1 + k * free
+        each = {"bic": np.log(n), "aic": 2.0, "aic3": 3.0, "adjusted_bic": np.log((n + 2) / 24)}
+        for name, price in each.items():
+            out[name][k] = float(-2 * fit + price * n_parameters)
+        if k - chosen(criterion, out[criterion]) >= _PATIENCE:
+            break
+    return out
+
+
+def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
+    """Fit k latent classes by EM from one start, and return the log likelihood."""
+    from tabweave.embed.nonbend.kernels import expect
+
+    prior = Prior(1.0, _PSEUDO, max(k, 1), rows.offsets)
+    first = first_fit(rows, prior, "rows", rng)
+    counts, sizes, before = first.counts, first.sizes, -np.inf
+    widths = np.diff(rows.offsets)
+    for _ in range(_STEPS):
+        total = np.repeat(sizes + _PSEUDO * widths[:, None], widths, axis=0)
+        values = np.log((counts + _PSEUDO) / total)
+        base = np.log((sizes + _PSEUDO) / (sizes.sum() + _PSEUDO * len(sizes)))
+        found, counts, sizes = expect(rows.cells, rows.weight, base, values)
+        if found - before < 1e-6 * abs(found):
+            break
+        before = found
+    return found
+
+
+def in_bins(table: Table, n_bins: int = 6) -> Table:
+    """Return a table of categories: numbers and grades as they are, or in bins."""
+    numbering = Numbering(Numbering.of(table, n_bins).edges, {})
+    grades = [c.name for c in table.schema.columns if c.kind == "ordinal"]
+    names = [c.name for c in table.schema.columns if c.kind != "set"]
+    if not names:
+        raise ValueError("expected columns of categories or numbers, got sets alone")
+    kinds = {n: "nominal" if n in grades else table.schema[n] for n in names}
+    plain = Table(Schema.of(kinds), tuple(table[n] for n in names), table.n_rows)
+    expanded = numbering.expand(plain)
+    kept = [n for n in expanded.schema.names if expanded.schema[n].kind != "numeric"]
+    return expanded.select(kept)
+
+
+# -- partitions -----------------------------------------------------------------------------------
+
+
+def partition_scores(
+    table: Table, clusterer: str, most: int, wanted: Sequence[str], rng: np.random.Generator
+) -> dict[str, dict[int, float]]:
+    """Return the criteria of partitions into two clusters to many, and of one where it has any."""
+    fit = _CLUSTERERS[clusterer](table, seed_of(int(rng.integers(2**31 - 1))))
+    codes = _codes(in_bins(table))
+    n_distinct = len(distinct_rows(list(codes))[0])
+    out: dict[str, dict[int, float]] = {name: {} for name in wanted}
+    entropy: dict[int, float] = {}
+    for k in range(1, min(most, n_distinct - 1) + 1):
+        labels, spread = fit(k, np.arange(table.n_rows))
+        own, free = within_entropy(codes, labels)
+        entropy[k] = own
+        out["entropy_bic"][k] = 2 * own + k * free * np.log(table.n_rows)
+        out["entropy_aic"][k] = 2 * own + 2 * k * free
+        if k > 1:
+            out["silhouette"][k] = fit.silhouette(labels, rng)
+        if "gap" in wanted:
+            out["gap"][k] = _gap(table, clusterer, k, spread, rng)
+        if "stability" in wanted and k > 1:
+            out["stability"][k] = _stability(fit, k, table.n_rows, rng)
+    out["bk"] = best_k({k: h / table.n_rows for k, h in entropy.items()})
+    return out
+
+
+def within_entropy(codes: Sequence[np.ndarray], labels: np.ndarray) -> tuple[float, int]:
+    """Return ``Σ_g n_g Σ_c H_gc`` in nats, and how many values columns have beyond the first."""
+    total, free = 0.0, 0
+    for column in codes:
+        width = int(column.max()) + 1
+        table = np.bincount(labels * width + column, minlength=(labels.max() + 1) * width)
+        table = table.reshape(-1, width).astype(float)
+        sizes = table.sum(axis=1)
+        met = table[table > 0]
+        total += float(
+            (sizes[sizes > 0] * np.log(sizes[sizes > 0])).sum() - (met * np.log(met)).sum()
+        )
+        free += int((table.sum(axis=0) > 0).sum()) - 1
+    return total, free
+
+
+def best_k(entropy: dict[int, float]) -> dict[int, float]:
+    """Chen and Liu 2009: the second difference of the mean entropy within clusters."""
+    gain = {k: entropy[k] - entropy[k + 1] for k in entropy if k + 1 in entropy}
+    return {k: gain[k - 1] - gain[k] for k in gain if k - 1 in gain}
+
+
+class _KMeans:
+    """k-means in the space of Weave, and k-modes: partitions of a table's rows."""
+
+    def __init__(self, table: Table, seed: int) -> None:
+        self.seed = seed
+        self.points = self._points(table)
+
+    def _points(self, table: Table) -> np.ndarray:
+        return Weave().fit(table).transform(table)
+
+    def __call__(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
+        from sklearn.cluster import KMeans
+        from threadpoolctl import threadpool_limits
+
+        if k == 1:
+            centred = self.points - self.points[rows].mean(axis=0)
+            return np.zeros(len(self.points), int), float((centred[rows] ** 2).sum())
+        with threadpool_limits(1):  # sums repeat
+            model = KMeans(k, n_init=3, random_state=self.seed).fit(self.points[rows])
+            return model.predict(self.points).astype(int), float(model.inertia_)
+
+    def silhouette(self, labels: np.ndarray, rng: np.random.Generator) -> float:
+        from sklearn.metrics import silhouette_score
+
+        some = rng.permutation(len(labels))[:_PAIRED]
+        if len(np.unique(labels[some])) < 2:
+            return -1.0
+        return float(silhouette_score(self.points[some], labels[some]))
+
+
+class _KModes(_KMeans):
+    def _points(self, table: Table) -> np.ndarray:
+        from tabweave.embed.onehot import OneHot
+
+        self.table = in_bins(table)
+        return OneHot().fit(self.table).transform(self.table)
+
+    def __call__(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
+        from tabweave.cluster.kmodes import KModes
+
+        model = KModes(k, n_init=3, random_state=self.seed).fit(take_rows(self.table, rows))
+        return model.predict(self.table).astype(int), float(model.cost_)
+
+
+_CLUSTERERS: dict[str, Callable[..., Any]] = {"kmeans": _KMeans, "kmodes": _KModes}
+
+
+def _codes(table: Table) -> list[np.ndarray]:
+    return [np.unique(data.codes, return_inverse=True)[1] for _, data in table]  # type: ignore[union-attr]
+
+
+def _gap(table: Table, clusterer: str, k: int, spread: float, rng: np.random.Generator) -> float:
+    """Return how much narrower clusters are than those of shuffled columns, in logs."""
+    reference = []
+    for _ in range(_DRAWS):
+        orders = [rng.permutation(table.n_rows) for _ in table.schema.columns]
+        columns = [take_rows(table, order).columns[a] for a, order in enumerate(orders)]
+        shuffled = Table(table.schema, tuple(columns), table.n_rows)
+        fit = _CLUSTERERS[clusterer](shuffled, int(rng.integers(2**31 - 1)))
+        reference.append(np.log(max(fit(k, np.arange(table.n_rows))[1], 1e-300)))
+    return float(np.mean(reference) - np.log(max(spread, 1e-300)))
+
+
+def _first_gap(scores: dict[int, float]) -> int:
+    """Return the first number whose gap the next does not pass."""
+    for k in sorted(scores):
+        if k + 1 in scores and scores[k] >= scores[k + 1]:
+            return k
+    return max(scores)
+
+
+def _stability(fit: Any, k: int, n_rows: int, rng: np.random.Generator) -> float:
+    """Return how alike two partitions are that were learned from halves of the rows."""
+    from sklearn.metrics import adjusted_rand_score
+
+    found = []
+    for _ in range(_DRAWS):
+        order = rng.permutation(n_rows)
+        one, other = (fit(k, np.sort(part))[0] for part in np.array_split(order, 2))
+        found.append(adjusted_rand_score(one, other))
+    return float(np.mean(found))

@@ -1,0 +1,276 @@
+"""Kinds: what a column is, by rules that look at its name and at its values.
+
+A type says too little: text may hold dates, money or digits that are codes, and whole numbers may
+count rows. The rules below are asked where a table may be of any kind (:class:`~tabweave.Weave`,
+reports, the command line); what a schema declares is never asked. In words:
+
+- Datetimes, and ISO text all of whose values are dates or times, are ``datetime``; durations are
+  numbers.
+- Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
+  or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits are codes,
+  and ``nominal``, if one has a leading zero, or if there are at most 20 of them, all whole.
+- Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
+  whose name says so (``zip``, ``code``, ``id``), two values only, or a few values of three digits
+  or more that are neither round nor near each other (200, 301, 404).
+- Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
+  numbers that count rows, an ``id`` whose values hardly repeat, the index of pandas. A table of
+  less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
+- A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
+  nothing as long as it is constant.
+- Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+# Whether all rows are at hand or the first of a stream; "all" sets nothing aside.
+Rules = Literal["whole", "first", "all"]
+FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
+_FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
+_MANY_ROWS = 10_000  # that are as good as all
+_DISTINCT = 0.95
+_MOST_CODES = 20
+MISSING_WORDS = frozenset(
+    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "-", "--", "?", ".")
+)
+CODE_NAMES = re.compile(
+    r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
+    r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
+    r"|(?<=[a-z0-9])(?:Id|ID|Code|Zip|Key)(?:$|[\W_])"
+)
+_INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
+)
+CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
+_UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
+_SIGN = r"[+\-−]?"
+_NUMBER = {  # by decimal mark
+    ".": r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)",
+    ",": r"(?:\d{1,3}(?:\.\d{3})+(?:,\d*)?|\d+,?\d*|,\d+)",
+}
+_WRITTEN = {
+    mark: {
+        "numbers": re.compile(rf"{_SIGN}{digits}"),
+        "percents": re.compile(rf"{_SIGN}{digits}\s?%"),
+        "money": re.compile(
+            rf"{_SIGN}{_UNIT}\s?{_SIGN}{digits}|{_SIGN}{digits}\s?{_UNIT}|{_SIGN}{digits}"
+        ),
+    }
+    for mark, digits in _NUMBER.items()
+}
+_LEADING_ZERO = re.compile(r"[+-]?0\d+")
+
+
+class Finding(NamedTuple):
+    """What one column was found to be."""
+
+    column: str
+    kind: str
+    why: str
+    kept: bool = True
+
+
+class Kinds(tuple[Finding, ...]):
+    """What each column of a table is, why, and whether it is kept or set aside.
+
+    Examples
+    --------
+    >>> from tabweave import Table
+    >>> days = [f"2024-03-{day:02}" for day in range(1, 25)]
+    >>> rows = {"row": range(24), "day": days, "price": ["$1,200.50", "$80"] * 12}
+    >>> kinds = Table.of(rows).kinds()
+    >>> kinds
+    column  kind      kept  why
+    row     numeric   no    counts the rows
+    day     datetime  yes   ISO text
+    price   numeric   yes   money written as text
+    >>> kinds.aside
+    {'row': 'counts the rows'}
+    """
+
+    @property
+    def aside(self) -> dict[str, str]:
+        """The columns that are set aside, and why."""
+        return {found.column: found.why for found in self if not found.kept}
+
+    def __repr__(self) -> str:
+        rows = [("column", "kind", "kept", "why")]
+        rows += [(f.column, f.kind, "yes" if f.kept else "no", f.why) for f in self]
+        wide = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = ("  ".join([*map(str.ljust, row[:3], wide), row[3]]).rstrip() for row in rows)
+        return "\n".join(lines)
+
+
+def aside_line(aside: dict[str, str]) -> str:
+    """Return one line that says what was set aside; empty if nothing was."""
+    shown = [f"{name} ({why})" for name, why in list(aside.items())[:6]]
+    more = [f"and {len(aside) - 6} more"] if len(aside) > 6 else []
+    return f"set aside: {', '.join([*shown, *more])}" if aside else ""
+
+
+class Verdict(NamedTuple):
+    """What the rules say of a column."""
+
+    kind: str
+    why: str
+    aside: bool = False
+    decimal: str | None = None  # of numbers written as text
+
+
+def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
+    """Return what a column of numbers or values is; None if it is what its type says."""
+    enough = n_rows >= (_FIRST_ROWS if rules == "first" else FEW_ROWS)
+    least = 1.0 if rules == "first" and n_rows < _MANY_ROWS else _DISTINCT
+    if hasattr(data, "values"):
+        return _judge_numbers(name, data.values, least) if enough else None
+    if hasattr(data, "starts"):
+        return None
+    labels = [label for label in data.labels if label is not None]
+    if not labels or set(map(type, labels)) != {str}:
+        return None
+    return _judge_text(name, labels, data, least if enough else 2.0)
+
+
+def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdict | None:
+    if is_iso(labels):
+        return Verdict("datetime", "ISO text")
+    written = numbers_written(labels)
+    if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
+        return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
+    present = len(data.codes)
+    if None in data.labels:
+        present -= int((data.codes == data.labels.index(None)).sum())
+    if len(labels) >= least * max(present, FEW_ROWS) and is_one_word(labels):
+        return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
+    if written is not None or has_leading_zeros(labels):
+        return Verdict("nominal", "digits that are codes")
+    return None
+
+
+def _is_few_digits(labels: Sequence[str]) -> bool:
+    """Tell whether texts are a few whole numbers, as those of codes are."""
+    return len(labels) <= _MOST_CODES and all(label.strip().isdecimal() for label in labels)
+
+
+def is_one_word(labels: Sequence[str]) -> bool:
+    """Tell whether most labels have no blank in them: names and sentences are no identifiers."""
+    return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
+
+
+def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | None:
+    present = values[~np.isnan(values)]
+    if len(present) < FEW_ROWS or (present != np.floor(present)).any():
+        return None
+    distinct = np.unique(present)
+    named = CODE_NAMES.search(name)
+    if _INDEX_NAMES.fullmatch(name) and name.startswith("__"):
+        return Verdict("numeric", "the index of pandas", aside=True)
+    if distinct[0] >= 1800 and distinct[-1] <= 2100 and not named:
+        return Verdict("numeric", "years, or numbers like them")
+    if len(present) == len(values) == len(distinct) and counts_rows(values):
+        index = _INDEX_NAMES.fullmatch(name)
+        return Verdict("numeric", "the index of pandas" if index else "counts the rows", aside=True)
+    if named and len(distinct) >= least * len(present):
+        return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
+    if named:
+        return Verdict("nominal", "whole numbers whose name says that they are codes")
+    if len(distinct) == 2:
+        return Verdict("nominal", "two whole numbers only")
+    if _look_like_codes(distinct, len(present)):
+        return Verdict("nominal", "whole numbers that look like codes")
+    return None
+
+
+def counts_rows(values: np.ndarray) -> bool:
+    """Tell whether distinct whole numbers are 1, 2, 3 … in any order, or rise with few gaps."""
+    span = np.ptp(values)
+    return bool(
+        span < 1.1 * len(values) or (span < 10 * len(values) and (np.diff(values) > 0).all())
+    )
+
+
+def _look_like_codes(distinct: np.ndarray, n: int) -> bool:
+    """Tell 200, 301, 404 from counts and measurements: equally long, far apart, not round."""
+    if not 3 <= len(distinct) <= _MOST_CODES or n < 10 * len(distinct) or distinct[0] < 100:
+        return False
+    digits = np.floor(np.log10(distinct))
+    apart = np.ptp(distinct) >= 4 * len(distinct)
+    return bool(digits[0] == digits[-1] and apart and (distinct % 5 != 0).any())
+
+
+# -- text that holds numbers ----------------------------------------------------------------------
+
+
+def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
+    """Return how text writes numbers ("numbers", "money" or "percents") and its decimal mark.
+
+    None if some text is neither a number nor a word for missing, or digits lead with a zero. A mark
+    with exactly three digits behind it separates thousands if it is a comma, or the text is money;
+    otherwise a point is a decimal one.
+    """
+    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    if not texts or has_leading_zeros(texts[:1000]):
+        return None
+    for what in ("numbers", "percents", "money"):
+        for mark in (".", ",") if what != "money" else _money_marks(texts):
+            pattern = _WRITTEN[mark][what]
+            if all(map(pattern.fullmatch, texts)) and not has_leading_zeros(texts):
+                return what, mark
+    return None
+
+
+def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the decimal marks to try: money has cents of two digits, or thousands of three."""
+    points = [text.rpartition(".")[2] for text in texts if "." in text]
+    thousands = points and all(re.match(r"\d{3}(?!\d)", after) for after in points)
+    return (",", ".") if thousands else (".", ",")
+
+
+def has_leading_zeros(labels: Iterable[str]) -> bool:
+    """Tell whether some text is digits that begin with a zero: a code, not a number."""
+    return any(map(_LEADING_ZERO.fullmatch, labels))
+
+
+_UNITS = re.compile(_UNIT + r"|[%\s]")
+
+
+def number_of(text: str, decimal: str = ".") -> float:
+    """Return the number that a text writes, NaN for a word for missing; raise if it is neither."""
+    plain = text.strip()
+    if plain.lower() in MISSING_WORDS:
+        return float("nan")
+    known = _WRITTEN[decimal]
+    if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
+        raise TypeError(f"{text!r} is not a number")
+    plain = _UNITS.sub("", plain).replace("−", "-").replace("," if decimal == "." else ".", "")
+    return float(plain.replace(",", "."))
+
+
+# -- text that holds datetimes --------------------------------------------------------------------
+
+
+def is_iso(labels: Sequence[str]) -> bool:
+    """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
+    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    if not texts or not all(map(_ISO.fullmatch, texts)):
+        return False
+    try:
+        found = [parse_iso(text) for text in texts]
+    except ValueError:
+        return False
+    return len({moment.tzinfo is None for moment in found}) == 1
+
+
+def parse_iso(text: str) -> dt.datetime:
+    """Return the datetime of an ISO text."""
+    plain = text.strip()
+    if not _ISO.fullmatch(plain):
+        raise ValueError(f"expected a date or time such as 2024-01-31 23:50:00, got {text!r}")
+    return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))

@@ -1,0 +1,239 @@
+"""Spelling: strings compared by the character n-grams that they are made of.
+
+For columns of many strings, of which some are the same written in another way: "Boeing 737-8" and
+"BOEING 737-800"; and for sentences. A string is folded (case, accents, punctuation), cut into pairs
+and triples of characters with a blank at both ends, and these are hashed into buckets; rare ones
+count more. Everything follows from the distinct strings, whatever order they came in, at a cost
+that is linear in their length. An encoder of the user's may take the place of n-grams.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from tabweave.io.register import storable
+from tabweave.rows.vocabulary import Bucket, Label
+
+MANY = 129  # values up to which a column is compared by its values alone
+_BITS = 16
+N_BUCKETS = 1 << _BITS
+WIDTH = 256  # dimensions in which n-grams are added up
+_NEAREST = 8  # values that an unknown one lies between
+_POWER = 8  # of similarity: the most alike decides
+_CHUNK = 1 << 24  # similarities computed at a time
+_LETTERS = 0.5  # share of strings with a letter, for a column to be spelled
+_MARKS = re.compile(r"[^\w\n]|_")
+_BLANK, _END = 32, 10
+_ASCII = np.array([i if chr(i).isalnum() or i == _END else _BLANK for i in range(128)], np.uint8)
+_SENTENCE = 5  # words of a text
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class Spelling:
+    """The strings of a column, to find those that are spelled like others.
+
+    Parameters
+    ----------
+    labels : tuple
+        The values of the column; what is not text is like nothing.
+    encoder : callable or object with ``transform``, optional
+        Turns a list of strings into an array with a row for each, instead of n-grams.
+
+    Examples
+    --------
+    >>> makers = Spelling(("Airbus A320", "Boeing 737-8", "Embraer 190"))
+    >>> found, alike = makers.similar(["BOEING 737-800"], 1)
+    >>> makers.labels[found[0, 0]], bool(alike[0, 0] > 0.5)
+    ('Boeing 737-8', True)
+    """
+
+    labels: tuple[Label, ...]
+    encoder: Any = None
+
+    @cached_property
+    def idf(self) -> np.ndarray:
+        """Weight of each bucket: ``log((1 + V) / (1 + df)) + 1``, df the strings that have it."""
+        met = np.bincount(self._buckets.indices, minlength=N_BUCKETS)
+        return (np.log((1 + len(self.labels)) / (1 + met)) + 1).astype(np.float32)
+
+    @cached_property
+    def _buckets(self) -> Any:
+        return ngrams(self.labels)
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The strings as points, rows of length 1 (or 0, without any n-gram)."""
+        return self._weighted(self._buckets) if self.encoder is None else self.points(self.labels)
+
+    def points(self, labels: Iterable[Label]) -> Any:
+        """Return any strings as points, a row of length 1 for each; sparse if of n-grams."""
+        if self.encoder is None:
+            return self._weighted(ngrams(list(labels)))
+        return encoded(self.encoder, labels)
+
+    def _weighted(self, buckets: Any) -> Any:
+        """Return rows whose inner products are the shared idf over the root of the product."""
+        squares = self.idf[buckets.indices]
+        total = np.bincount(buckets_row(buckets), squares, buckets.shape[0])
+        data = np.sqrt(squares / np.repeat(total, np.diff(buckets.indptr))).astype(np.float32)
+        return sparse.csr_array((data, buckets.indices, buckets.indptr), shape=buckets.shape)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return self.matrix.T.tocsr() if self.encoder is None else self.matrix.T
+
+    def similar(self, labels: Sequence[Label], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the index of the k strings most alike to each of others, and their cosines."""
+        asked, size = self.points(labels), len(self.labels)
+        k = min(k, size)
+        index, cosines = np.zeros((len(labels), k), np.intp), np.zeros((len(labels), k))
+        step = max(1, _CHUNK // max(size, 1))
+        for start in range(0, len(labels), step):
+            part = slice(start, start + step)
+            alike = asked[part] @ self._transposed
+            alike = alike.toarray() if sparse.issparse(alike) else alike
+            found = np.sort(np.argpartition(-alike, k - 1, axis=1)[:, :k], axis=1)
+            near = np.take_along_axis(alike, found, axis=1)
+            order = np.argsort(-near, axis=1, kind="stable")
+            index[part] = np.take_along_axis(found, order, axis=1)
+            cosines[part] = np.take_along_axis(near, order, axis=1)
+        return index, cosines
+
+    def between(self, labels: Sequence[Label]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the index of the values that strings lie between, the most alike first, and how.
+
+        The weights of a string add up to the square of its largest cosine, in proportion to a high
+        power of them; what is left to 1 is that of the column's centroid.
+        """
+        index, cosines = self.similar(labels, _NEAREST)
+        weights = np.maximum(cosines, 0) ** _POWER
+        total = weights.sum(axis=1, keepdims=True)
+        return index, weights * cosines[:, :1].clip(0, 1) ** 2 / np.where(total > 0, total, 1)
+
+    def sketch(self) -> np.ndarray:
+        """Return the strings in few dimensions: n-grams added up with signs, by their hash.
+
+        Inner products are those of :attr:`matrix` up to ``1/√WIDTH`` [Weinberger et al. 2009];
+        lengths are the same.
+        """
+        if self.encoder is not None:
+            return np.asarray(self.matrix, np.float64)
+        bucket = scrambled(np.arange(N_BUCKETS, dtype=np.uint32))
+        signs = np.where(bucket & np.uint32(1), 1.0, -1.0)
+        column = ((bucket >> np.uint32(1)) % np.uint32(WIDTH)).astype(np.intp)
+        cast = (signs, column, np.arange(N_BUCKETS + 1))
+        rows = (self.matrix @ sparse.csr_array(cast, shape=(N_BUCKETS, WIDTH))).toarray()
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
+def spelling_of(labels: tuple[Label, ...], asked: Any = None) -> Spelling | None:
+    """Return the spelling of a column's values if it has one.
+
+    Parameters
+    ----------
+    labels : tuple
+        The values.
+    asked : bool, callable or object with ``transform``, optional
+        Whether it is to have one, or an encoder of strings; by default :func:`is_spelled` says so.
+    """
+    if asked is None or isinstance(asked, bool):
+        return Spelling(labels) if asked or (asked is None and is_spelled(labels)) else None
+    return Spelling(labels, asked)
+
+
+def is_spelled(labels: Sequence[Label]) -> bool:
+    """Tell whether a column is one of many strings, at least half of them with a letter."""
+    if len(labels) <= MANY:
+        return False
+    words = sum(isinstance(v, str) and any(map(str.isalpha, v)) for v in labels)
+    return words >= _LETTERS * len(labels)
+
+
+def folded(labels: Iterable[Label]) -> np.ndarray:
+    """Return strings as code points, each between two ends of line, and the last one more.
+
+    Case, accents and punctuation are folded; what is not text is empty.
+    """
+    texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in labels]
+    joined = "\n".join(texts)
+    if joined.count("\n") != len(texts) - 1:
+        joined = "\n".join(text.replace("\n", " ") for text in texts)
+    joined = f"\n{joined}\n".casefold()
+    if not joined.isascii():
+        parts = unicodedata.normalize("NFKD", joined)
+        joined = _MARKS.sub(" ", "".join(c for c in parts if not unicodedata.combining(c)))
+    kind, table = (np.uint8, _ASCII) if joined.isascii() else (np.uint32, None)
+    text = joined.encode("ascii" if table is not None else "utf-32-le", "surrogatepass")
+    points = np.frombuffer(text, kind)
+    points = (table[points] if table is not None else points).astype(np.uint32)
+    blank, end = points == _BLANK, points == _END
+    needless = blank[1:] & (blank[:-1] | end[:-1])  # after another one, or at the beginning
+    points = points[np.append(True, ~needless)]
+    trailing = (points[:-1] == _BLANK) & (points[1:] == _END)
+    return points[np.append(~trailing, True)]
+
+
+def is_text(labels: Sequence[Label]) -> bool:
+    """Tell whether a column is one of sentences: many strings, of five words on average."""
+    if not is_spelled(labels):
+        return False
+    words = [len(v.split()) for v in labels if isinstance(v, str)]
+    return sum(words) >= _SENTENCE * len(words)
+
+
+def encoded(encoder: Any, labels: Iterable[Label]) -> np.ndarray:
+    """Return what an encoder makes of strings, rows of length 1; other labels have 0."""
+    labels = list(labels)
+    texts = [label if isinstance(label, str) else "" for label in labels]
+    found = encoder.transform(texts) if hasattr(encoder, "transform") else encoder(texts)
+    rows = np.asarray(found.toarray() if sparse.issparse(found) else found, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) != len(texts):
+        raise ValueError(
+            f"expected the encoder {encoder!r} to return {len(texts)} rows, got an array of shape "
+            f"{rows.shape}"
+        )
+    rows[[not isinstance(label, str) for label in labels]] = 0
+    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
+def ngrams(labels: Sequence[Label]) -> Any:
+    """Return which buckets of n-grams occur in each string, as a sparse matrix.
+
+    The ends of a string are part of its first and last n-grams.
+    """
+    points = folded(labels)
+    end = points == _END
+    wide = np.uint32 if len(labels) < 1 << (32 - _BITS) else np.uint64  # sorted twice as fast
+    row = np.cumsum(end, dtype=wide) - wide(1)
+    pairs = points[:-1] * np.uint32(0x9E3779B1) + points[1:]
+    triples = pairs[:-1] * np.uint32(0x9E3779B1) + points[2:]
+    hashed = scrambled(np.concatenate([pairs, triples]))
+    inside = np.append(~(end[:-1] & end[1:]), ~end[1:-1])
+    owner = np.append(row[:-1], row[:-2])[inside]
+    found = np.sort((owner << wide(_BITS)) | (hashed[inside] >> np.uint32(32 - _BITS)))
+    found = found[np.append(True, found[1:] != found[:-1])] if len(found) else found
+    row, bucket = found >> wide(_BITS), (found & wide(N_BUCKETS - 1)).astype(np.int32)
+    starts = np.searchsorted(row, np.arange(len(labels) + 1, dtype=wide)).astype(np.int32)
+    shape = len(labels), N_BUCKETS
+    return sparse.csr_array((np.ones(len(row), np.int8), bucket, starts), shape=shape)
+
+
+def buckets_row(buckets: Any) -> np.ndarray:
+    """Return the row of each entry of a sparse matrix."""
+    return np.repeat(np.arange(buckets.shape[0]), np.diff(buckets.indptr))
+
+
+def scrambled(x: np.ndarray) -> np.ndarray:
+    """Return 32-bit numbers with their bits mixed well: how MurmurHash3 ends [Appleby 2011]."""
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return x ^ (x >> np.uint32(16))

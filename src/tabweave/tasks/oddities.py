@@ -1,0 +1,377 @@
+"""Oddities: rows and cells that do not fit, and why.
+
+A cell is odd if the rest of its row makes it unlikely, however frequent its value is elsewhere:
+Paris is a common city and Chile a common country, but not in one row. The surprise of a cell is
+``-log p(cell | rest of the row)``; its p-value is the share of cells of that column which are as
+surprising among rows that took no part in learning, so that alarms are as rare as they claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tabweave._compat import Interval, StrOptions
+from tabweave.base import (
+    Estimator,
+    TabularInput,
+    read_with_fitted_schema,
+    remember_names,
+    require_rows,
+    seed_of,
+)
+from tabweave.io.register import storable
+from tabweave.rows.table import Schema, Table, joined_column, take_rows
+from tabweave.tasks.impute import Cells, RowModel
+
+_FOLDS = 4  # parts of the rows that p-values come from
+_ROWS = 1 << 14  # rows judged at a time
+_RARE = 1e-6  # probability of a value that was never seen
+
+
+@storable
+class Oddities(TabularInput, OutlierMixin, Estimator):
+    """Find rows and cells that do not fit the rest of the table.
+
+    Parameters
+    ----------
+    level : float, default=0.01
+        Share of false alarms: of rows like those of fit, so many are called odd.
+    engine : {"all", "counts", "mixture"}, default="all"
+        What says how likely a cell is, given the others: a regression from counts and moments, the
+        mixture of :class:`~tabweave.NonBEND`, or the mean of both.
+    n_bins : int, default=12
+        Quantile bins in which numbers are seen.
+    max_rows : int, default=20000
+        Rows that are learned from, drawn at random if there are more; of a stream, the latest.
+    schema : Schema or mapping of column to kind, optional
+        What the columns are; numbers are numeric unless declared otherwise.
+    random_state : int, RandomState or None, default=0
+        Seed of the mixture, and of which rows are learned from.
+
+    Attributes
+    ----------
+    offset_ : float
+        The score below which a row is odd.
+    schema_, n_features_in_, feature_names_in_
+        The columns.
+
+    Notes
+    -----
+    The score of a row is the sum over its cells of ``log (p(likeliest value) / p(cell))``, how much
+    less likely each is than what the rest of the row would have there. P-values come from four
+    parts of the rows, each judged by what the others teach; so do the answers of ``fit_predict``.
+    A missing cell is no surprise; a value that fit has not seen is a great one. Sets are looked at
+    as part of the rest of a row, and not judged.
+
+    Examples
+    --------
+    >>> from tabweave import Oddities
+    >>> rows = {"city": ["Paris", "Santiago"] * 60, "country": ["France", "Chile"] * 60}
+    >>> model = Oddities(level=0.05).fit(rows)
+    >>> new = {"city": ["Paris", "Paris"], "country": ["France", "Chile"]}
+    >>> model.predict(new).tolist()
+    [1, -1]
+    >>> print(model.cells(new)[0])
+    row 1: country=Chile with city=Paris: 0 of 60 (p = 0.0083)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "level": [Interval(Real, 0, 0.5, closed="neither")],
+        "engine": [StrOptions({"all", "counts", "mixture"})],
+        "n_bins": [Interval(Integral, 2, 200, closed="both")],
+        "max_rows": [Interval(Integral, 10, None, closed="left")],
+        "schema": [Schema, dict, None],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        level: float = 0.01,
+        *,
+        engine: str = "all",
+        n_bins: int = 12,
+        max_rows: int = 20_000,
+        schema: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.level = level
+        self.engine = engine
+        self.n_bins = n_bins
+        self.max_rows = max_rows
+        self.schema = schema
+        self.random_state = random_state
+
+    _model: RowModel
+    _rows: Table
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn from rows, odd ones among them; ``y`` is ignored."""
+        self._validate_params()
+        table = Table.of(X, Schema.of(self.schema), numbers="numeric")
+        require_rows(table)
+        self.schema_ = table.schema
+        remember_names(self, table.schema)
+        if table.n_rows > self.max_rows:
+            random = np.random.default_rng(seed_of(self.random_state))
+            drawn = random.permutation(table.n_rows)[: self.max_rows]
+            table = take_rows(table, np.sort(drawn))
+        return self._learn(table)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Go on with rows of a stream: of all rows so far, the latest ``max_rows`` teach."""
+        if "_rows" not in vars(self):
+            return self.fit(X)
+        self._validate_params()
+        more = self._read(X)
+        columns = tuple(map(joined_column, self._rows.columns, more.columns))
+        table = Table(self.schema_, columns, self._rows.n_rows + more.n_rows)
+        latest = np.arange(max(0, table.n_rows - int(self.max_rows)), table.n_rows)
+        return self._learn(take_rows(table, latest))
+
+    def _learn(self, table: Table) -> Self:
+        seed = seed_of(self.random_state)
+        self._rows = table
+        self._model = self._taught_by(table, seed)
+        fold = np.random.default_rng(seed).permutation(table.n_rows) % _FOLDS
+        surprises = np.zeros((table.n_rows, len(self._model.names)))
+        scores = np.zeros(table.n_rows)
+        for part in range(_FOLDS):
+            teaches, judged = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
+            if len(teaches) and len(judged):
+                model = self._taught_by(take_rows(table, teaches), seed)
+                surprises[judged], scores[judged] = judge(model, take_rows(table, judged))
+        self._own_scores = scores
+        self._surprises, self._scores = np.sort(surprises, axis=0), np.sort(scores)
+        most = int(np.floor(float(self.level) * (len(self._scores) + 1)))
+        self.offset_ = -float(self._scores[max(len(self._scores) - most, 0) - (most == 0)])
+        return self
+
+    def _taught_by(self, table: Table, seed: int) -> RowModel:
+        engines = ("counts", "mixture") if self.engine == "all" else (self.engine,)
+        return RowModel.of(table, int(self.n_bins), seed, engines, 1)
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return how well each row fits: minus the sum of ``log (p(likeliest) / p(cell))``."""
+        return -self._judged(X)[1]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return :meth:`score_samples` less ``offset_``: negative for odd rows."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return -1 for odd rows, 1 for the others."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Learn from rows and return -1 for the odd ones: each is judged by what others teach.
+
+        :meth:`predict` is for new rows: those of fit seem less odd to it than they are.
+        """
+        self.fit(X)
+        scores = self._own_scores
+        if len(scores) < Table.of(X, self.schema_).n_rows:  # some rows took no part
+            scores = -self.score_samples(X)
+        return np.where(-scores < self.offset_, -1, 1)
+
+    def row_p_values(self, X: Any) -> np.ndarray:
+        """Return the chance that a row like those of fit fits as badly."""
+        return _p_values(self._scores, self._judged(X)[1])
+
+    # -- cells -----------------------------------------------------------------------------
+
+    def surprise(self, X: Any) -> np.ndarray:
+        """Return ``-log p(cell | rest of the row)`` of each cell, rows × columns; 0 if missing."""
+        return self._judged(X)[0]
+
+    def cell_p_values(self, X: Any) -> np.ndarray:
+        """Return, for each cell, the chance that one of its column is as surprising."""
+        found = self._judged(X)[0]
+        out = np.ones(found.shape)
+        for a in range(found.shape[1]):
+            out[:, a] = _p_values(self._surprises[:, a], found[:, a])
+        return np.where(found > 0, out, 1.0)
+
+    def cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
+        """Return the oddest cells, ranked and explained.
+
+        Parameters
+        ----------
+        X : what :meth:`predict` takes
+            The rows.
+        n : int, optional
+            How many at most, one of each row; by default 20, None is all that are odder than
+            ``level``.
+        """
+        table = self._read(X)
+        found, p_values = self._judged(X)[0], self.cell_p_values(X)
+        # Where one cell is wrong all cells of its row look odd: the oddest stands for them.
+        worst = np.lexsort((-found, p_values), axis=1)[:, 0] if found.size else np.zeros(0, int)
+        rows = np.arange(len(found))
+        order = np.lexsort((rows, -found[rows, worst], p_values[rows, worst]))
+        if n is None:
+            order = order[p_values[order, worst[order]] <= self.level]
+        order = order[found[order, worst[order]] > 0][:n]
+        cells = self._model.cells(take_rows(table, order))
+        return [
+            self._oddity(table, cells, i, int(row), int(worst[row]), found, p_values)
+            for i, row in enumerate(order)
+        ]
+
+    def _oddity(
+        self,
+        table: Table,
+        cells: Cells,
+        at: int,
+        row: int,
+        column: int,
+        found: np.ndarray,
+        p_values: np.ndarray,
+    ) -> Oddity:
+        model = self._model
+        name = model.names[column]
+        against = contradiction(model, cells, at, column)
+        value = _value(table, name, row)
+        return Oddity(
+            row, name, value, float(found[row, column]), float(p_values[row, column]), against
+        )
+
+    def _judged(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        table = self._read(X)
+        return judge(self._model, table)
+
+    def _read(self, X: Any) -> Table:
+        check_is_fitted(self, "_rows")
+        return read_with_fitted_schema(self, X, numbers="numeric")
+
+
+class Oddity(NamedTuple):
+    """A cell that does not fit.
+
+    Attributes
+    ----------
+    row, column, value : int, str, label or float
+        The cell.
+    surprise, p_value : float
+        ``-log p(cell | rest of the row)``, and how often cells of the column are as surprising.
+    against : tuple of (column, value, rows with both, rows with that value) or None
+        The cell of the row that speaks against it most; None for a value that fit has not seen.
+    """
+
+    row: int
+    column: str
+    value: Any
+    surprise: float
+    p_value: float
+    against: tuple[str, Any, int, int] | None
+
+    def __str__(self) -> str:
+        value = f"{self.value:.6g}" if isinstance(self.value, float) else self.value
+        text = f"row {self.row}: {self.column}={value}"
+        if self.against is None:
+            return f"{text}: not seen before (p = {self.p_value:.2g})"
+        column, other, both, n = self.against
+        return f"{text} with {column}={other}: {both:,} of {n:,} (p = {self.p_value:.2g})"
+
+
+# -- what the rest of a row says ------------------------------------------------------------------
+
+
+def judge(model: RowModel, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Return the surprise of each cell, and the score of each row, the larger the odder."""
+    parts = [
+        _judge(model, model.cells(take_rows(table, np.arange(a, min(a + _ROWS, table.n_rows)))))
+        for a in range(0, table.n_rows, _ROWS)
+    ]
+    empty = np.zeros((0, len(model.names))), np.zeros(0)
+    surprise, score = (np.concatenate(own) for own in zip(empty, *parts, strict=True))
+    return surprise, score
+
+
+def _judge(model: RowModel, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+    rows = np.arange(cells.codes.shape[1])
+    surprise = np.zeros((len(rows), len(model.names)))
+    score = np.zeros(len(rows))
+    for a, proba in enumerate(conditionals(model, cells)):
+        if proba is None:
+            continue
+        codes = cells.codes[a]
+        known = np.maximum(proba[rows, np.maximum(codes, 0)], _RARE)
+        own = np.where(codes >= 0, -np.log(known), 0.0)
+        own[cells.unseen[a]] = -np.log(_RARE)
+        surprise[:, a] = own
+        here = (codes >= 0) | cells.unseen[a]
+        score += np.where(here, own + np.log(np.maximum(proba.max(axis=1), _RARE)), 0.0)
+    return surprise, score
+
+
+def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:
+    """Return, per column, the probability of its values given the other cells of each row."""
+    rows = np.arange(cells.codes.shape[1])
+    found: list[list[np.ndarray]] = [[] for _ in model.names]
+    singles = [a for a, name in enumerate(model.names) if name not in model.sets]
+    if "counts" in model.wanted:
+        guesses = model._first(cells)
+        codes, z = cells.codes, np.nan_to_num(cells.z)
+        for a in singles:
+            found[a].append(model._regressed(model.names[a], rows, cells, guesses, codes, z)[0])
+    for weights, logs in model.subspaces:
+        joint = model._log_joint(cells, rows, weights, logs)
+        for a in singles:
+            own = np.vstack([logs[model.spans[a]], np.zeros(logs.shape[1])])[cells.codes[a]]
+            rest = joint - own
+            rest = np.exp(rest - rest.max(axis=1, keepdims=True))
+            proba = rest @ np.exp(logs[model.spans[a]]).T
+            found[a].append(proba / proba.sum(axis=1, keepdims=True))
+    return [_mean(own, len(model.subspaces)) for own in found]
+
+
+def _mean(found: Sequence[np.ndarray], n_fits: int) -> np.ndarray | None:
+    """Return the mean of regression and mixture, the mixture being the mean of its fits."""
+    if not found:
+        return None
+    if len(found) == n_fits or not n_fits:
+        return np.mean(found, axis=0)
+    return (found[0] + np.mean(found[1:], axis=0)) / 2
+
+
+def contradiction(
+    model: RowModel, cells: Cells, row: int, column: int
+) -> tuple[str, Any, int, int] | None:
+    """Return the cell of a row that speaks against another one most, with its counts."""
+    code = cells.codes[column, row]
+    if code < 0:
+        return None
+    span = model.spans[column]
+    share = model.share[span][code]
+    found = []
+    for b, other in enumerate(model.names):
+        if b == column or other in model.sets or cells.codes[b, row] < 0:
+            continue
+        line = model.pairs[model.spans[b].start + cells.codes[b, row]]
+        both, n = line[span.start + code], line[span].sum()
+        gain = np.log((both + share) / (n + 1) / max(share, 1e-12)) * np.sqrt(n + 1)
+        found.append((gain, other, model._said(other, int(cells.codes[b, row])), both, n))
+    if not found:
+        return None
+    _, other, value, both, n = min(found, key=lambda entry: entry[0])
+    return other, value, int(both), int(n)
+
+
+def _p_values(sorted_scores: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return the share of calibration scores that are as large, the score itself counted in."""
+    n = len(sorted_scores)
+    above = n - np.searchsorted(sorted_scores, scores, side="left")
+    return (above + 1) / (n + 1)
+
+
+def _value(table: Table, name: str, row: int) -> Any:
+    data = table[name]
+    return float(data.values[row]) if hasattr(data, "values") else data.labels[data.codes[row]]

@@ -1,0 +1,35 @@
+"""Shared by the tests of pages: axe-core, which finds what a person without a mouse would miss."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """Return what axe-core finds grave on a page: WCAG 2.2 A and AA, contrasts among it.
+
+    ``TABWEAVE_AXE`` names ``axe.min.js``; else the package axe-core-python brings one along.
+    """
+    path = os.environ.get("TABWEAVE_AXE")
+    if not path:
+        package = pytest.importorskip("axe_core_python", reason="needs axe-core-python")
+        path = next(Path(package.__file__).parent.rglob("axe.min.js"))
+    script = Path(path).read_text(encoding="utf-8")
+
+    def find(driver):
+        driver.execute_script(script)
+        found = driver.execute_async_script(
+            "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})"
+            ".then((r) => arguments[arguments.length - 1](r.violations))"
+        )
+        return [
+            (each["id"], [node["html"][:120] for node in each["nodes"]])
+            for each in found
+            if each["impact"] in SERIOUS
+        ]
+
+    return find

@@ -1,0 +1,106 @@
+"""Datetimes: near in a cycle is near in the space, and only the cycles that rows last."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tabweave import MixedEmbedder, SupervisedWeave, Weave
+
+RNG = np.random.default_rng(0)
+YEARS = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 10**8, 800), unit="s")
+
+
+def distance(model, a, b):
+    return model.pairwise_distances({"when": [a]}, {"when": [b]})[0, 0]
+
+
+@pytest.mark.parametrize("clusters", [None, 2])
+class TestNearness:
+    @pytest.fixture
+    def model(self, clusters):
+        return Weave(clusters).fit({"when": YEARS})
+
+    def test_round_midnight(self, model):
+        night, after = "2021-05-03 23:50", "2021-05-04 00:10"
+        assert distance(model, night, after) < 0.1 * distance(model, night, "2021-05-04 11:50")
+
+    def test_round_the_week(self, model):
+        sunday = distance(model, "2021-05-02 12:00", "2021-05-03 12:00")
+        assert sunday < 0.7 * distance(model, "2021-05-02 12:00", "2021-05-05 12:00")
+
+    def test_round_the_year(self, model):
+        end = "2021-12-31"
+        assert distance(model, end, "2022-01-01") < 0.7 * distance(model, end, "2022-07-01")
+
+
+def features(cells):
+    names = Weave().fit({"when": cells}).get_feature_names_out()
+    return {name.partition("(")[2].partition(")")[0] for name in names} - {""}
+
+
+@pytest.mark.parametrize(
+    ("cells", "cycles"),
+    [
+        (YEARS, {"time of day", "weekday", "time of year"}),
+        (YEARS.normalize(), {"weekday", "time of year"}),
+        (pd.date_range("2024-03-01", periods=21), {"weekday"}),
+        (pd.date_range("2024-03-01", periods=500, freq="h"), {"time of day", "weekday"}),
+        (pd.date_range("2024-03-01", periods=48, freq="30min"), {"time of day"}),
+        (pd.date_range("2024-03-01", periods=48, freq="s"), set()),
+        (pd.date_range("1970-01-01", periods=48, freq="365D"), {"weekday", "time of year"}),
+    ],
+    ids=["all", "dates", "three weeks", "hours", "a day", "seconds", "yearly"],
+)
+def test_only_the_cycles_that_rows_last(cells, cycles):
+    assert features(cells) == cycles
+
+
+def test_a_column_counts_as_a_column():
+    """Two rows are a weight apart, squared, on average: datetimes as numbers and as gaps."""
+    when = pd.Series(YEARS).where(RNG.random(800) > 0.2)
+    rows = pd.DataFrame({"when": when, "x": RNG.normal(size=800)})
+    model = Weave().fit(rows)
+    shares = model.blocks_.shares(*(model._read_fitted(part) for part in (rows[:400], rows[400:])))
+    for name in rows:
+        assert shares[name].mean() == pytest.approx(model.weights_[name], rel=0.15)
+    gap = np.isnan(model._read_fitted(rows[:400])["when"].values)
+    here = ~np.isnan(model._read_fitted(rows[400:])["when"].values)
+    missing, present = (shares["when"][rows_ & here].mean() for rows_ in (gap, ~gap))
+    assert missing == pytest.approx(present, rel=0.25)
+    assert model.explain(rows[:1], rows[1:2]).keys() == {"when", "x"}
+
+
+def test_parts_of_a_column_do_not_tie_it():
+    """Its own weekday says nothing new of a date: alone among noise it weighs what noise does."""
+    model = Weave().fit({"when": YEARS, "x": RNG.normal(size=800), "c": RNG.choice(["u", "v"], 800)})
+    assert model.weights_["when"] == pytest.approx(1, abs=0.1)
+
+
+def test_a_target_that_follows_the_hour_is_learned():
+    y = np.where((YEARS.hour < 6) | (YEARS.hour >= 22), "night", "day")
+    rows = pd.DataFrame({"when": YEARS, "x": RNG.normal(size=800)})
+    model = SupervisedWeave().fit(rows, y)
+    assert model.weights_["when"] > 1.5 > model.weights_["x"]
+    asked = {"when": ["2022-01-01 23:00", "2022-01-02 03:00", "2022-01-02 12:00"], "x": [0.0] * 3}
+    d = model.pairwise_distances(asked)
+    assert d[0, 1] < d[0, 2]
+    assert model.fit_transform(rows, y).shape == model.transform(rows).shape
+
+
+def test_bins_of_the_first_batch_stay():
+    first, second = pd.DataFrame({"when": YEARS[:500]}), pd.DataFrame({"when": YEARS[500:]})
+    parts = Weave().partial_fit(first).partial_fit(second)
+    counted = Weave().partial_fit(first)
+    counted.fit_counts(parts.counts_)
+    np.testing.assert_allclose(counted.transform(second), parts.transform(second))
+    assert parts.counts_.n == 800 and features(YEARS) == {
+        name.partition("(")[2].partition(")")[0] for name in parts.get_feature_names_out()
+    } - {""}
+
+
+def test_numbers_are_seconds_and_other_embedders_take_them():
+    seconds = np.array([dt.datetime(2024, 1, 1, h).timestamp() for h in range(24)] * 3)
+    model = MixedEmbedder(numeric="absolute", schema={"when": "datetime"}).fit({"when": seconds})
+    assert model.transform({"when": seconds[:2]}).shape == (2, 3)

@@ -1,0 +1,99 @@
+"""How many clusters: planted numbers are found again, criteria against their formulas."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tabweave import KModes, Table
+from tabweave.cluster import number_of_clusters
+from tabweave.cluster.number import (
+    OF_MIXTURES,
+    best_k,
+    chosen,
+    in_bins,
+    mixture_scores,
+    within_entropy,
+)
+
+
+def planted(k, n=600, columns=10, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(k, size=n)
+    values = rng.integers(5, size=(k, columns))[group]
+    kept = rng.random((n, columns)) < 0.75
+    cells = np.where(kept, values, rng.integers(5, size=(n, columns)))
+    return pd.DataFrame(cells.astype(str), columns=[f"c{j}" for j in range(columns)])
+
+
+@pytest.mark.parametrize("k", [2, 4, 7])
+def test_planted_numbers_are_found(k):
+    assert number_of_clusters(planted(k, seed=k), most=10).best == k
+
+
+def test_independent_columns_are_one_cluster():
+    rng = np.random.default_rng(0)
+    rows = {f"c{j}": rng.choice(list("abc"), 300) for j in range(5)}
+    assert number_of_clusters(rows, most=5).best == 1
+
+
+def test_numbers_count_in_bins():
+    rng = np.random.default_rng(0)
+    group = rng.integers(3, size=400)
+    rows = {f"x{j}": 6.0 * group * (-1) ** j + rng.normal(size=400) for j in range(4)}
+    assert number_of_clusters(rows, most=6).best == 3
+
+
+def test_one_class_has_the_likelihood_of_independent_columns():
+    rows = planted(2, 200, 3)
+    scores = mixture_scores(Table.of(rows), 1, np.random.default_rng(0))
+    likelihood = sum(
+        (rows[c].value_counts() * np.log(rows[c].value_counts(normalize=True))).sum() for c in rows
+    )
+    free = sum(rows[c].nunique() - 1 for c in rows)
+    assert scores["aic"][1] == pytest.approx(-2 * likelihood + 2 * free, rel=1e-6)
+    assert scores["bic"][1] == pytest.approx(-2 * likelihood + np.log(200) * free, rel=1e-6)
+    assert set(scores) == set(OF_MIXTURES)
+
+
+def test_entropy_of_partitions():
+    labels = np.array([0, 0, 0, 1, 1, 1])
+    column = np.array([0, 0, 1, 1, 1, 1])
+    third = -(2 / 3 * np.log(2 / 3) + 1 / 3 * np.log(1 / 3))
+    assert within_entropy([column, labels], labels) == (pytest.approx(3 * third), 2)
+    bk = best_k({1: 5.0, 2: 3.0, 3: 2.5, 4: 2.4})
+    assert bk == {2: pytest.approx(1.5), 3: pytest.approx(0.4)} and chosen("bk", bk) == 2
+
+
+@pytest.mark.parametrize("clusterer", ["kmeans", "kmodes"])
+@pytest.mark.parametrize("criterion", ["silhouette", "entropy_bic", "bk", "gap", "stability"])
+def test_partitions(clusterer, criterion):
+    rows = planted(3, 150, 8, seed=1)
+    found = number_of_clusters(rows, clusterer=clusterer, criterion=criterion, most=5)
+    assert found.best == found.choices[criterion] == 3
+    assert found.criterion == criterion
+
+
+def test_kmodes_finds_its_number():
+    rows = planted(3, 200, 8, seed=1)
+    model = KModes("auto", random_state=0).fit(rows)
+    assert model.n_clusters_ == len(model.cluster_centers_) == 3
+    assert KModes(2, random_state=0).fit(rows).n_clusters_ == 2
+
+
+def test_the_same_rows_give_the_same_number(monkeypatch):
+    rows = planted(4, 300)
+    one, two = (number_of_clusters(rows, most=6) for _ in range(2))
+    assert one == two
+    monkeypatch.setattr("tabweave.cluster.number._ROWS", 200)
+    assert number_of_clusters(rows, most=6).best in (3, 4, 5)
+
+
+def test_what_cannot_be():
+    with pytest.raises(ValueError, match="expected clusterer"):
+        number_of_clusters([["a"]], clusterer="guess")
+    with pytest.raises(ValueError, match="expected criterion"):
+        number_of_clusters([["a"]], criterion="silhouette")
+    with pytest.raises(ValueError, match="most of at least 2"):
+        number_of_clusters([["a"]], most=1)
+    with pytest.raises(ValueError, match="sets alone"):
+        in_bins(Table.of({"s": [["a"], ["b"]]}))

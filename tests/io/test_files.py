@@ -1,0 +1,115 @@
+"""Files appear whole or not at all; the first line of a CSV file; names and text in SQL."""
+
+import gzip
+import os
+
+import duckdb
+import pytest
+
+from tabweave.io.files import csv_header, remove_leftovers, replacing, sql_name, sql_text
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "delimiter"),
+    [
+        ("a,b\n1,2\n", ["a", "b"], ","),
+        ("\ufeffa;b,c;d\r\n", ["a", "b,c", "d"], ";"),
+        ("a\tb\tc", ["a", "b", "c"], "\t"),
+        ('"a,x,y"|b|c\n', ["a,x,y", "b", "c"], "|"),
+        ('"a ""b""\n\nc",d\nx,1\n', ['a "b"\n\nc', "d"], ","),
+        (",a\n", ["", "a"], ","),
+        ("one", ["one"], ","),
+    ],
+)
+def test_names_and_what_separates_them(tmp_path, text, names, delimiter):
+    plain, packed = tmp_path / "t.csv", tmp_path / "t.csv.gz"
+    plain.write_text(text, encoding="utf-8", newline="")
+    packed.write_bytes(gzip.compress(text.encode()))
+    assert csv_header(plain) == csv_header(packed) == (names, delimiter)
+
+
+def test_a_delimiter_may_be_given(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a;b;c,d\n")
+    assert csv_header(path, ",") == (["a;b;c", "d"], ",")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("t.csv", b"\n1\n", "the first line is empty"),
+        ("t.csv", b"caf\xe9\n", "expected UTF-8, got byte 0xe9"),
+        ("t.csv", b"a\0b\n", "got NUL characters"),
+        ("t.csv", b"a" * 200, "longer than 100 characters"),
+        ("t.csv", b'"' + b"a\n" * 100, "longer than 100 characters"),
+        ("t.csv.gz", b"a,b\n", "expected a gzip file"),
+        ("t.csv.gz", gzip.compress(b"a,b\n" * 999, mtime=0)[:-20], "expected a gzip file"),
+    ],
+)
+def test_what_is_no_first_line_is_refused_by_name(tmp_path, name, content, why):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"t\.csv.*{why}"):
+        csv_header(path, longest=100)
+
+
+@pytest.mark.parametrize("text", ["plain", "it's", 'a "b"', "';--", "''"])
+def test_sql_reads_back_what_was_quoted(text):
+    with duckdb.connect() as connection:
+        found = connection.sql(f"SELECT {sql_text(text)} AS {sql_name(text)}")
+        assert found.columns == [text] and found.fetchall() == [(text,)]
+
+
+def test_spark_has_a_mark_of_its_own():
+    assert sql_name("a`b", "`") == "`a``b`"
+
+
+# -- whole or not at all --------------------------------------------------------------------
+
+
+def test_the_file_takes_its_name_when_the_block_ends_well(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with replacing(path) as part:
+        part.write_text("new")
+        assert path.read_text() == "old"
+        assert part.parent == tmp_path and part.name.endswith(".part")
+    assert path.read_text() == "new" and os.listdir(tmp_path) == ["a.txt"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_failure_keeps_the_old_file_and_no_other(tmp_path, error):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(error), replacing(path) as part:
+        part.write_text("half")
+        raise error
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_what_was_written_is_on_the_disk_before_it_is_renamed(tmp_path, monkeypatch):
+    done = []
+    fsync, rename = os.fsync, os.replace
+    monkeypatch.setattr(os, "fsync", lambda file: done.append("fsync") or fsync(file))
+    monkeypatch.setattr(os, "replace", lambda a, b: done.append("replace") or rename(a, b))
+    with replacing(tmp_path / "a") as part:
+        part.write_bytes(b"x")
+    assert done == ["fsync", "replace"]
+
+
+def test_leftovers_are_those_of_one_file(tmp_path):
+    for name in ("a[1].csv.0f.part", "a1.csv.0f.part", "a[1].csv"):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path / "a[1].csv")
+    assert sorted(os.listdir(tmp_path)) == ["a1.csv.0f.part", "a[1].csv"]
+
+
+def test_what_a_killed_writer_left_goes_when_the_file_is_written_again(tmp_path):
+    path = tmp_path / "a.txt"
+    old, young = (tmp_path / f"a.txt.{name}.part" for name in ("old", "young"))
+    for part in (old, young):
+        part.write_text("half")
+    os.utime(old, (0, 0))  # long ago; the other may be written to at this moment
+    with replacing(path) as part:
+        part.write_text("new")
+    assert sorted(os.listdir(tmp_path)) == ["a.txt", "a.txt.young.part"]

@@ -1,0 +1,342 @@
+"""Kinds: what the rules make of columns, and that they tell it."""
+
+import datetime as dt
+import json
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tabweave import (
+    Column,
+    Counts,
+    MixedEmbedder,
+    Schema,
+    SimilarityIndex,
+    Table,
+    Weave,
+    WeaveClassifier,
+    between,
+    load,
+)
+from tabweave.rows.kinds import is_iso, number_of, numbers_written
+
+N = 60
+RNG = np.random.default_rng(0)
+WHEN = [dt.datetime(2023, 1, 1) + dt.timedelta(hours=211 * i) for i in range(N)]
+
+
+def kind_of(cells, name="x", **declared):
+    """Return kind, reason and whether a column of a table is kept, beside one that says nothing."""
+    found = Table.of({"other": RNG.normal(size=len(cells)), name: cells}, declared or None)
+    return found.kinds()[1]
+
+
+class TestRules:
+    @pytest.mark.parametrize(
+        ("cells", "kind"),
+        [
+            (WHEN, "datetime"),
+            ([when.date() for when in WHEN], "datetime"),
+            (pd.Series(WHEN), "datetime"),
+            (pd.Series(WHEN).dt.tz_localize("Europe/Berlin"), "datetime"),
+            (pd.Series(WHEN).astype(object), "datetime"),
+            (pl.Series(WHEN), "datetime"),
+            (pa.array(WHEN), "datetime"),
+            (np.array(WHEN, "M8[s]"), "datetime"),
+            ([when.isoformat() for when in WHEN], "datetime"),
+            ([when.isoformat(" ") + "+01:00" for when in WHEN], "datetime"),
+            ([when.date().isoformat() for when in WHEN[:-1]] + ["NA"], "datetime"),
+            ((np.arange(N) ** 2).astype("m8[s]"), "numeric"),
+            (["12.5", " 4", "-3e2"] * 20, "numeric"),
+            ([str(7 * i) for i in range(N)], "numeric"),
+            (["1,200", "NA", "1,300,000.5"] * 20, "numeric"),
+            (["12%", "7.5 %"] * 30, "numeric"),
+            (["$1,200.50", "-$3", "$80"] * 20, "numeric"),
+            (["1", "2", "3"] * 20, "nominal"),
+            (["007", "012"] * 30, "nominal"),
+            (["2023", "13-01-05"] * 30, "nominal"),
+            ([0, 1] * 30, "nominal"),
+            ([True, False] * 30, "nominal"),
+            ([200, 301, 404] * 20, "nominal"),
+            ([100, 200, 300] * 20, "numeric"),
+            ([1, 2, 3, 5] * 15, "numeric"),
+            ([1990 + i % 24 for i in range(N)], "numeric"),
+            (RNG.normal(size=N), "numeric"),
+            ([["a"], ["a", "b"]] * 30, "set"),
+            (pd.Categorical(["S", "L"] * 30, ["S", "L"], ordered=True), "ordinal"),
+            (pd.Categorical([str(i / 2) for i in range(N)]), "nominal"),
+            (["2023-01-05", "2023-01-06T10:00Z"] * 30, "nominal"),
+        ],
+        ids=str,
+    )
+    def test_kept(self, cells, kind):
+        found = kind_of(cells)
+        assert (found.kind, found.kept) == (kind, True), found
+
+    @pytest.mark.parametrize("name", ["zip", "postal_code", "userId", "store id", "SKU"])
+    def test_a_name_says_that_numbers_are_codes(self, name):
+        cells = [10001, 94110, 60601, 33101] * 15
+        assert kind_of(cells, name).kind == kind_of(list(map(str, cells)), name).kind == "nominal"
+        assert kind_of([35, 40, 62, 75] * 15, "paid").kind == "numeric"
+
+    @pytest.mark.parametrize(
+        ("name", "cells"),
+        [
+            ("x", [f"F{i:04}" for i in range(N)]),
+            ("x", [f"{i:x}" * 8 for i in range(N - 2)] + [None, None]),
+            ("x", range(N)),
+            ("x", RNG.permutation(N) + 1),
+            ("x", np.cumsum(RNG.integers(1, 9, N))),
+            ("Unnamed: 0", range(N)),
+            ("__index_level_0__", RNG.integers(0, 9, N)),
+            ("user_id", RNG.integers(0, 2**52, N)),
+            ("x", ["same"] * N),
+            ("x", np.full(N, 3.5)),
+            ("x", [None] * N),
+        ],
+    )
+    def test_set_aside_and_keepable(self, name, cells):
+        assert not kind_of(cells, name).kept
+        rows = {name: cells, "size": RNG.choice(["S", "L"], N), "w": RNG.normal(size=N)}
+        model = Weave().fit(rows)
+        assert model.schema_.names == ["size", "w"] and model.n_features_in_ == 3
+        assert f"set aside: {name}" in repr(model)
+        np.testing.assert_array_equal(
+            model.transform(rows), model.transform({n: rows[n] for n in ("size", "w")})
+        )
+        kept = Weave(schema={name: "nominal"}).fit(rows)
+        assert name in kept.schema_.names and "set aside" not in repr(kept)
+        assert kept.kinds()[0][1:] == ("nominal", "declared", True)
+
+    @pytest.mark.parametrize(
+        "cells",
+        [
+            RNG.normal(size=N),  # measurements, all distinct
+            RNG.integers(0, 10**6, N),
+            [f"note {i} on a flight" for i in range(N)],  # sentences are no identifiers
+            [f"N{i % 50}" for i in range(N)],
+        ],
+        ids=["floats", "integers", "sentences", "repeated"],
+    )
+    def test_not_set_aside(self, cells):
+        assert kind_of(cells).kept
+
+    def test_small_tables_have_no_identifiers(self):
+        rows = {"a": [f"v{i}" for i in range(19)], "b": range(19), "c": ["x"] * 19}
+        assert Table.of(rows).kinds().aside == {}
+        assert Weave().fit(rows).schema_.names == ["a", "b", "c"]
+
+    def test_the_first_rows_of_a_stream_prove_less(self):
+        rows = {"tail": [f"N{i}" for i in range(50)], "year": [2013] * 50, "x": RNG.normal(size=50)}
+        more = {"tail": ["N1"] * 50, "year": [2014] * 50, "x": RNG.normal(size=50)}
+        model = Weave().partial_fit(rows).partial_fit(more)
+        assert model.schema_.names == ["tail", "year", "x"] and model.kinds().aside == {}
+        assert set(model.learn().weights_) == {"tail", "year", "x"}
+        flights = {"flight": [f"F{i}" for i in range(300)], "x": RNG.normal(size=300)}
+        assert list(Weave().partial_fit(flights).kinds().aside) == ["flight"]
+
+    def test_batches_give_the_vectors_of_all(self):
+        rows = {"day": pd.Series(WHEN), "c": RNG.choice(["u", "v"], N), "same": ["x"] * N}
+        frame = pd.DataFrame(rows)
+        whole, once = Weave().fit(frame), Weave().partial_fit(frame)
+        assert whole.kinds().aside == once.kinds().aside == {"same": "constant"}
+        np.testing.assert_array_equal(whole.transform(frame), once.transform(frame))
+
+    def test_nothing_is_left_says_what_to_do(self):
+        with pytest.raises(ValueError, match=r"every column would be set aside: 'id' .* schema="):
+            Weave().fit({"id": [f"F{i}" for i in range(30)]})
+        kept = Weave(schema={"id": "nominal"}).fit({"id": [f"F{i}" for i in range(30)]})
+        assert kept.transform({"id": ["F1"]}).shape[1] > 0
+        assert Weave().fit({"same": ["x"] * 30}).transform({"same": ["x"]}).shape == (1, 0)
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("text", "decimal", "number"),
+        [
+            ("$1,200.50", ".", 1200.5),
+            ("-$3", ".", -3),
+            ("−3 €", ",", -3),
+            ("1.200,50 €", ",", 1200.5),
+            ("€ 3.000", ",", 3000),
+            ("12%", ".", 12),
+            (" 4 ", ".", 4),
+            ("1e-3", ".", 1e-3),
+            ("USD 7", ".", 7),
+        ],
+    )
+    def test_numbers(self, text, decimal, number):
+        assert number_of(text, decimal) == number
+        assert numbers_written([text, text])[1] == decimal or "." not in text + ","
+
+    def test_a_decimal_mark_is_that_of_the_whole_column(self):
+        assert numbers_written(["1,200", "3,500"]) == ("numbers", ".")
+        assert numbers_written(["1,20", "3,5"]) == ("numbers", ",")
+        assert numbers_written(["3.000 €", "1.200,50 €"]) == ("money", ",")
+        assert numbers_written(["3.00 €", "1200 €"]) == ("money", ".")
+        assert numbers_written(["1.2.3", "4"]) is None
+
+    def test_what_is_no_date(self):
+        assert is_iso(["2024-02-29"]) and not is_iso(["2023-02-29"])
+        assert not is_iso(["2024-01-01", "yesterday"]) and not is_iso(["NA"])
+
+    def test_a_bad_cell_is_named(self):
+        prices = ["$1.50", "$20", "$3.25", "n/a"] * 10
+        model = Weave().fit({"price": prices, "c": ["u", "v"] * 20})
+        with pytest.raises(TypeError, match=r"column 'price': 'call us' is not a number; mend it"):
+            model.transform({"price": ["call us"], "c": ["u"]})
+        dated = Weave().fit({"day": ["2024-01-01", "2024-01-09"] * 10, "c": ["u", "v"] * 10})
+        with pytest.raises(ValueError, match=r"column 'day': expected a date or time such as"):
+            dated.transform({"day": ["soon"], "c": ["u"]})
+
+    def test_declared_numbers_may_be_text(self):
+        table = Table.of({"x": ["1.200,50 €", "3 €", "n/a"]}, {"x": "numeric"})
+        np.testing.assert_array_equal(table["x"].values, [1200.5, 3, np.nan])
+
+
+class TestZones:
+    berlin = pd.Series(pd.date_range("2024-03-25", periods=N, freq="5h", tz="Europe/Berlin"))
+
+    def seconds(self, cells, schema=None):
+        return Table.of({"t": cells}, schema, rules="whole")["t"].values
+
+    def test_the_clock_on_the_wall_counts(self):
+        walls = self.berlin.dt.tz_localize(None)
+        expected = self.seconds(walls)
+        for cells in (self.berlin, self.berlin.astype(str), list(self.berlin.dt.to_pydatetime())):
+            np.testing.assert_array_equal(self.seconds(cells), expected)
+
+    def test_another_zone_is_moved_to_that_of_fit(self):
+        table = Table.of({"t": self.berlin}, rules="whole")
+        utc = self.berlin.dt.tz_convert("UTC")
+        schema = table.schema
+        for cells in (
+            utc,
+            pl.Series(utc.to_list()),
+            pa.array(utc),
+            utc.astype(str),
+            self.berlin.dt.tz_localize(None),
+        ):
+            np.testing.assert_array_equal(self.seconds(cells, schema), table["t"].values)
+
+    def test_a_zone_where_fit_had_none_is_refused(self):
+        plain = Table.of({"t": self.berlin.dt.tz_localize(None)}, rules="whole")
+        with pytest.raises(ValueError, match=r"column 't': expected datetimes without a time zone"):
+            Table.of({"t": self.berlin}, plain.schema)
+        with pytest.raises(ValueError, match="all have a time zone, or none; got both"):
+            Table.of({"t": ["2024-01-01T00:00", "2024-01-01T00:00Z"]}, {"t": "datetime"})
+
+
+class TestEverySource:
+    @pytest.fixture
+    def frame(self):
+        rng = np.random.default_rng(1)
+        when = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 10**8, N), unit="s")
+        return pd.DataFrame(
+            {
+                "row": np.arange(N),
+                "when": pd.Series(when).where(np.arange(N) % 7 > 0),
+                "carrier": rng.choice(["UA", "AA", "DL"], N),
+                "fare": [f"${x:,.2f}" for x in rng.lognormal(6, 1, N)],
+                "load": [f"{x}%" for x in rng.integers(40, 99, N)],
+                "country": "US",
+            }
+        )
+
+    def test_one_answer(self, frame, tmp_path):
+        model = Weave().fit(frame)
+        assert list(model.kinds().aside) == ["row", "country"]
+        csv, parquet = tmp_path / "x.csv", tmp_path / "x.parquet"
+        frame.to_csv(csv, index=False)
+        frame.to_parquet(parquet)
+        expected = model.transform(frame)
+        relation = duckdb.sql("SELECT * FROM frame")
+        polars, arrow = pl.from_pandas(frame), pa.Table.from_pandas(frame)
+        lists = {name: frame[name].astype(object).tolist() for name in frame}
+        sources = [polars, arrow, polars.lazy(), relation, csv, parquet, lists, frame.to_numpy()]
+        for source in sources:
+            other = Weave().fit(source)
+            np.testing.assert_allclose(other.transform(source), expected, atol=1e-12)
+            if other.schema_.named:
+                np.testing.assert_allclose(model.transform(source), expected, atol=1e-12)
+
+    def test_files_in_batches(self, frame, tmp_path, monkeypatch):
+        path = tmp_path / "x.csv"
+        frame = frame.drop(columns=["country"]).assign(note=["x"] * 50 + ["y"] * 10)
+        frame.to_csv(path, index=False)
+        whole = Weave().fit(path)
+        monkeypatch.setattr("tabweave.engines.source.BATCH_ROWS", 50)
+        parts = Weave().fit(path)
+        assert parts.schema_.names == ["row", *whole.schema_.names]  # 50 rows prove too little
+        assert parts.counts_.n == N and parts.counts_.moments("when") == whole.counts_.moments("when")
+
+    def test_saved_and_loaded(self, frame, tmp_path):
+        model = Weave().fit(frame)
+        model.save(tmp_path / "m.tw")
+        again = load(tmp_path / "m.tw")
+        assert again.kinds() == model.kinds() and repr(again) == repr(model)
+        np.testing.assert_array_equal(again.transform(frame), model.transform(frame))
+        model.counts_.save(tmp_path / "c.tw")
+        assert Counts.load(tmp_path / "c.tw") == model.counts_
+
+    def test_neighbours_and_classes(self, frame):
+        index = SimilarityIndex().fit(frame)
+        day = {"when": between("2021-06-01", "2021-12-31"), "fare": between("$100", "$5,000")}
+        found = index.query(frame[:1], 5, where=day).ids[0]
+        chosen = frame.loc[found]
+        assert chosen["when"].between("2021-06-01", "2022-01-01").all() and len(found)
+        assert index.query({"when": frame["when"][1].isoformat()}, 1).ids[0, 0] == 1
+        y = np.where(frame["carrier"] == "UA", "yes", "no")
+        model = WeaveClassifier().fit(frame, y)
+        assert model.score(frame, y) > 0.9
+        assert (model.predict(frame.drop(columns=["row", "country"])) == model.predict(frame)).all()
+
+    def test_mixed_gives_the_same(self, frame):
+        np.testing.assert_allclose(
+            MixedEmbedder().fit(frame).transform(frame), Weave().fit(frame).transform(frame)
+        )
+        plain = MixedEmbedder(numeric="standard").fit(frame)
+        assert "when" in plain.get_feature_names_out()
+
+    def test_names_are_checked_as_ever(self, frame):
+        model = Weave().fit(frame)
+        with pytest.raises(ValueError, match="feature names"):
+            model.transform(frame.rename(columns={"carrier": "airline"}))
+        assert list(model.feature_names_in_) == list(frame)
+
+
+class TestRecords:
+    rows = [
+        {
+            "who": {"name": ["ann", "bob", "cy"][i % 3], "home": {"city": "ab"[i % 2], "n": i / 8}},
+            "tags": ["x", "y"][: i % 3],
+        }
+        for i in range(30)
+    ]
+
+    def test_fields_are_columns(self, tmp_path):
+        model = Weave().fit(self.rows)
+        assert model.schema_.names == ["who.name", "who.home.city", "who.home.n", "tags"]
+        expected = model.transform(self.rows)
+        arrow = pa.Table.from_pylist(self.rows)
+        pq.write_table(arrow, tmp_path / "x.parquet")
+        (tmp_path / "x.jsonl").write_text("\n".join([*map(json.dumps, self.rows), ""]))
+        polars = pl.DataFrame(self.rows)
+        paths = [tmp_path / "x.parquet", tmp_path / "x.jsonl"]
+        for source in (pd.DataFrame(self.rows), polars, polars.lazy(), arrow, *paths):
+            np.testing.assert_allclose(Weave().fit(source).transform(source), expected, atol=1e-12)
+            np.testing.assert_allclose(model.transform(source), expected, atol=1e-12)
+
+
+def test_declared_schemas_are_not_asked():
+    rows = {"id": [f"F{i}" for i in range(30)], "day": ["2024-01-01", "2024-01-02"] * 15}
+    declared = {"id": "nominal", "day": "nominal"}
+    assert Table.of(rows, declared, rules="whole").schema.names == ["id", "day"]
+    assert Table.of(rows).schema["day"].kind == "nominal"  # types alone
+    complete = Schema((Column("day"),), complete=True)
+    assert Table.of(rows, complete, rules="whole")["day"].labels == ["2024-01-01", "2024-01-02"]

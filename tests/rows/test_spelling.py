@@ -1,0 +1,191 @@
+"""Spelling against n-grams counted one by one."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tabweave import Column, Schema, SimilarityIndex, SupervisedWeave, Table, Weave, load
+from tabweave.rows.spelling import Spelling, is_spelled, is_text, ngrams, spelling_of
+
+WORDS = "alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike".split()
+NAMES = [f"{a} {b} {i}" for i, a in enumerate(WORDS) for b in WORDS]
+PLANES = ["Boeing 737-8", "Boeing 777", "Airbus A320", "Airbus A320 neo", "Embraer 190"]
+
+
+def by_hand(labels, asked):
+    """Return the cosines of idf-weighted pairs and triples of characters, from Python sets."""
+
+    def grams(text):
+        letters = (c if c.isalnum() else " " for c in text.lower())
+        padded = f"\n{' '.join(''.join(letters).split())}\n"
+        found = {padded[i : i + n] for n in (2, 3) for i in range(len(padded) - n + 1)}
+        return {g for g in found if g.strip("\n") and "\n" not in g[1:-1]}
+
+    known = [grams(v) for v in labels]
+    met = Counter(g for own in known for g in own)
+    idf = {g: math.log((1 + len(known)) / (1 + n)) + 1 for g, n in met.items()}
+    new = math.log(1 + len(known)) + 1
+
+    def squared(own):
+        return sum(idf.get(g, new) for g in own)
+
+    return [
+        [
+            sum(idf[g] for g in own & other) / math.sqrt(squared(own) * squared(other))
+            for other in known
+        ]
+        for own in map(grams, asked)
+    ]
+
+
+def test_similarities_are_cosines_of_weighted_ngrams():
+    asked = ["boeing 737 800", "AIRBUS a-320", "Fokker"]
+    known = Spelling(tuple(PLANES))
+    found = (known.points(asked) @ known.matrix.T).toarray()
+    np.testing.assert_allclose(found, by_hand(PLANES, asked), atol=1e-6)
+    index, cosines = known.similar(asked, 2)
+    assert [PLANES[i] for i in index[:2, 0]] == ["Boeing 737-8", "Airbus A320"]
+    assert (np.diff(cosines, axis=1) <= 0).all() and cosines[2, 0] < 0.2
+
+
+def test_case_accents_and_punctuation_do_not_count():
+    known = Spelling(("Société Générale S.A.", "São Paulo", "東京"))
+    index, cosines = known.similar(["SOCIETE  GENERALE, s a", "sao-paulo", "東京"], 1)
+    assert index.ravel().tolist() == [0, 1, 2]
+    np.testing.assert_allclose(cosines, 1, atol=1e-6)
+
+
+@given(st.lists(st.text(max_size=12), max_size=8), st.lists(st.text(max_size=12), max_size=8))
+def test_a_string_has_the_same_ngrams_in_any_company(some, others):
+    alone = [ngrams([text]).indices.tolist() for text in some]
+    together = ngrams([*some, None, 7, *others])
+    assert [together[[i]].indices.tolist() for i in range(len(some))] == alone
+    assert together[[len(some), len(some) + 1]].nnz == 0
+
+
+def test_the_order_of_values_does_not_count():
+    there, back = Spelling(tuple(NAMES)), Spelling(tuple(NAMES[::-1]))
+    np.testing.assert_allclose(there.sketch(), back.sketch()[::-1], atol=1e-6)
+    exact = (there.matrix @ there.matrix.T).toarray()
+    near = there.sketch() @ there.sketch().T
+    assert np.sqrt(((near - exact) ** 2).mean()) < 1 / 16  # 1/√256
+
+
+def test_which_columns_are_spelled_and_which_are_sentences():
+    assert is_spelled(NAMES) and not is_spelled(NAMES[:129])
+    assert not is_spelled([str(i) for i in range(500)]) and not is_spelled(list(range(500)))
+    sentences = [f"the {name} came in at seven and left again" for name in NAMES]
+    assert is_text(sentences) and not is_text(NAMES) and not is_text(sentences[:50])
+    assert spelling_of(tuple(NAMES), False) is None
+    assert spelling_of(tuple(PLANES)) is None and spelling_of(tuple(PLANES), True) is not None
+
+
+# -- in Weave -----------------------------------------------------------------------------------
+
+
+def table(n=1600, seed=0):
+    """Rows of names, of which the first word goes with a colour."""
+    codes = np.random.default_rng(seed).permutation(np.arange(n) % len(NAMES))
+    names = np.array(NAMES, dtype=object)[codes]
+    return {"name": names, "color": np.array([v.split()[0][0] for v in names], dtype=object)}
+
+
+def test_an_unknown_value_lies_beside_those_spelled_like_it():
+    X = table()
+    for model in (Weave(), Weave(3), SupervisedWeave()):
+        model.fit(X, X["color"])
+        asked = {"name": ["Delta-Golf, 3", "qqqq"], "color": ["d", "d"]}
+        known = {"name": NAMES, "color": ["d"] * len(NAMES)}
+        near = model.pairwise_distances(asked, known)
+        assert NAMES[near[0].argmin()] == "delta golf 3", model
+        assert near[0].min() < 0.5 * np.median(near[0])
+        vectors = model.transform(asked), model.transform(known)
+        apart = ((vectors[0][0] - vectors[1]) ** 2).sum(axis=1)
+        assert NAMES[apart.argmin()] == "delta golf 3"
+        assert model.unknown_counts(asked) == {"name": {"Delta-Golf, 3": 1, "qqqq": 1}}
+        a, b = ({name: rows[name][0] for name in rows} for rows in (asked, known))
+        assert sum(model.explain(a, b).values()) == pytest.approx(near[0, 0] ** 2)
+        assert model.pairwise_distances(asked)[0, 0] == 0
+
+
+def test_values_spelled_alike_are_nearer_than_others():
+    names = [*NAMES, "Delta Golf 3.", "DELTA GOLF 3"]
+    model = Weave(schema={"name": "nominal"}).fit({"name": names * 2})
+    apart = model.value_distances("name")
+    others = apart.loc["delta golf 3"].drop("delta golf 3").sort_values()
+    assert set(others.index[:2]) == {"Delta Golf 3.", "DELTA GOLF 3"}
+    assert 0 < others.iloc[1] < 0.9 * others.iloc[2]
+
+
+def test_an_index_finds_what_was_meant_and_a_file_keeps_it(tmp_path):
+    X = table()
+    model = Weave().fit(X)
+    index = SimilarityIndex(model).fit(X)
+    found = index.query({"name": ["KILO  LIMA 10"]}, k=1)
+    assert X["name"][found.ids[0, 0]] == "kilo lima 10"
+    model.save(tmp_path / "names.tabweave")
+    again = load(tmp_path / "names.tabweave")
+    asked = {"name": ["kilo lmia 10"], "color": ["k"]}
+    np.testing.assert_array_equal(again.transform(asked), model.transform(asked))
+
+
+def test_a_column_of_unknown_strings_is_told_not_refused():
+    X = table()
+    model = Weave().fit(X)
+    asked = {"name": [name.upper() for name in NAMES], "color": ["d"] * len(NAMES)}
+    with pytest.warns(UserWarning, match="lie between values spelled like them"):
+        model.transform(asked)
+    with pytest.raises(ValueError, match="'ALPHA ALPHA 0' was not seen in fit"):
+        Weave(unknown="error").fit(X).transform(asked)
+
+
+def test_spelling_can_be_left_out_or_asked_for():
+    X = table()
+    plain = Weave(schema=Schema([Column("name", spelling=False)])).fit(X)
+    assert plain.tables_.spelling == {} and set(Weave().fit(X).tables_.spelling) == {"name"}
+    few = {"plane": [*PLANES, *PLANES], "x": list("abcde" * 2)}
+    model = Weave(schema=Schema([Column("plane", spelling=True)])).fit(few)
+    apart = model.pairwise_distances({"plane": ["BOEING 737 800"], "x": ["a"]}, few)[0]
+    assert apart.argmin() == 0
+
+
+def test_an_encoder_of_ones_own_takes_the_place_of_ngrams(tmp_path):
+    def first_letter(texts):
+        return [np.eye(26)[ord(text[0]) - 97] for text in texts]
+
+    X = {"text": [f"{name} flew away" for name in NAMES] * 2, "x": ["a", "b"] * len(NAMES)}
+    model = Weave(schema=Schema([Column("text", spelling=first_letter)])).fit(X)
+    asked = {"text": ["dull skies"], "x": ["a"]}
+    found = X["text"][model.pairwise_distances(asked, X)[0].argmin()]
+    assert found.startswith("delta")
+    with pytest.raises(TypeError, match="code of your own"):
+        model.save(tmp_path / "own.tabweave")
+    wrong = Schema([Column("text", spelling=lambda texts: [[1.0]])])
+    with pytest.raises(ValueError, match="to return 169 rows, got an array of shape"):
+        Weave(schema=wrong).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"spelling": "words"}, "column 'a': expected spelling to be True, False or an encoder"),
+        ({"kind": "numeric", "spelling": True}, "a spelling belongs to the kinds"),
+    ],
+)
+def test_a_wrong_spelling_is_named(column, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Column("a", **column)
+
+
+def test_unknown_elements_of_sets_lie_beside_those_spelled_like_them():
+    rng = np.random.default_rng(0)
+    X = {"tags": [set(rng.choice(NAMES, 3)) for _ in range(900)], "x": list("abc" * 300)}
+    model = Weave(schema={"tags": "set"}).fit(X)
+    asked = {"tags": [{"DELTA GOLF 3"}, {"delta golf 3"}, {"kilo lima 10"}, set()], "x": ["a"] * 4}
+    apart = model.pairwise_distances(asked)[0]
+    assert apart[1] < 0.1 * apart[2] and apart[1] < 0.5 * apart[3]
+    assert Table.of(asked, {"tags": "set"})["tags"].starts[-1] == 3

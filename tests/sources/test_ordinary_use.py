@@ -1,0 +1,212 @@
+"""Sources as users have them: folds of scikit-learn, labels in any form, keys to other tables."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from tabweave import CoCA, Sources
+from tabweave.sources.tables import read_labels
+
+pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+
+
+@pytest.fixture
+def noisy():
+    """A table that knows the kinds, one of louder noise; ids in no order."""
+    rng = np.random.default_rng(0)
+    kind = np.arange(90) % 3
+    ids = rng.permutation(90)
+    good = np.eye(3)[kind[ids]] + 0.3 * rng.normal(size=(90, 3))
+    return Sources({"good": (ids, good), "noise": (ids, 9 * rng.normal(size=(90, 3)))}), kind
+
+
+def test_rows_are_taken_by_position_and_leave_the_others_around(noisy):
+    sources, _ = noisy
+    part = sources[10:20]
+    assert part.ids.tolist() == sources.ids[10:20].tolist() and part.around is sources
+    np.testing.assert_array_equal(part.matrix("good"), sources.matrix("good")[10:20])
+    mask = np.arange(90) < 5
+    assert sources[mask].ids.tolist() == sources[np.arange(5)].ids.tolist()
+    assert part[[1, 0]].ids.tolist() == sources.ids[[11, 10]].tolist()
+    assert part[[1, 0]].around is sources
+    assert sources.shape == (90, 6) and part.shape == (10, 6)
+    assert part.surroundings is part  # no graph links anything
+    linked = Sources(graphs={"g": {"a": [1, 2], "b": [2, 3]}})
+    assert linked[:1].surroundings is linked
+    with pytest.raises(TypeError, match="expected rows of the sources"):
+        sources[3]
+
+
+def test_pipelines_of_sources_are_cross_validated(noisy):
+    sources, kind = noisy
+    model = make_pipeline(CoCA(2), KNeighborsClassifier(3))
+    found = cross_val_score(model, sources, kind[sources.ids], cv=KFold(3))
+    assert found.mean() > 0.8
+
+
+@pytest.mark.parametrize("form", ["dict", "series", "array", "scalars", "missing"])
+def test_labels_in_any_form_give_the_same_weights(noisy, form):
+    sources, kind = noisy
+    by_id = {int(i): f"k{kind[i]}" for i in range(40)}
+    expected = CoCA(2).fit(sources, by_id)
+    assert expected.weights_["good"] > 0.9
+    every = {int(i): by_id.get(int(i)) for i in sources.ids}
+    shuffled = np.random.default_rng(1).permutation(list(by_id))
+    given = {
+        "dict": {np.int64(i): np.str_(v) for i, v in by_id.items()},
+        "series": pandas.Series([by_id[int(i)] for i in shuffled], index=shuffled),
+        "array": np.array(list(every.values()), dtype=object),
+        "scalars": pandas.array(list(every.values()), dtype="string"),
+        "missing": pandas.Series(every).map(lambda v: pandas.NA if v is None else v),
+    }[form]
+    assert CoCA(2).fit(sources, given).weights_ == expected.weights_
+
+
+def test_labels_that_cannot_be_told_apart_are_refused():
+    ids = np.arange(3)
+    with pytest.raises(TypeError, match="expected ids that are"):
+        read_labels(ids, {0: "a", 1: 1})
+    with pytest.raises(ValueError, match=r"got 1 of other ids, 7 the first.*y\.reindex"):
+        read_labels(ids, {7: "a"})
+    with pytest.raises(ValueError, match="expected one label for each id, got two for 1"):
+        read_labels(ids, pandas.Series(["a", "b"], index=[1, 1]))
+
+
+def test_ids_from_a_column_of_another_name_or_the_index():
+    people = pandas.DataFrame({"age": [1.0, 2.0]}, index=pandas.Index(["a", "b"], name="who"))
+    orders = {"customer": ["b", "c"], "paid": [3.0, 4.0]}
+    by_name = Sources(
+        {"people": people, "orders": orders}, key={"people": "who", "orders": "customer"}
+    )
+    by_index = Sources(
+        {"people": people, "orders": orders}, key={"people": None, "orders": "customer"}
+    )
+    for sources in (by_name, by_index):
+        assert sources.ids.tolist() == ["a", "b", "c"]
+        assert sources.columns("people") == ("age",)
+    with pytest.raises(ValueError, match="pass key='<column>', or key=None for the index"):
+        Sources({"people": people.reset_index(drop=True)})
+    with pytest.raises(TypeError, match="expected a pandas frame"):
+        Sources({"orders": orders}, key=None)
+
+
+def test_rows_of_other_tables_are_looked_up_by_key():
+    flights = {
+        "id": [10, 11, 12, 13],
+        "delay": [5.0, 0.0, 90.0, 1.0],
+        "tailnum": ["N1", "N7", "N1", None],
+        "origin": ["JFK", "LGA", "XXX", "JFK"],
+        "dest": ["LGA", "JFK", "JFK", "LGA"],
+    }
+    planes = {"tailnum": ["N7", "N1"], "seats": [180.0, 90.0], "maker": [2, 1]}
+    makers = {"id": [1, 2], "founded": [1916, 1970]}
+    airports = {"id": ["JFK", "LGA"], "runways": [4.0, 2.0]}
+    sources = Sources(
+        {"flights": flights, "planes": planes, "makers": makers, "airports": airports},
+        keys={
+            "flights": {"tailnum": "planes", "origin": "airports", "dest": "airports"},
+            "planes": {"maker": "makers"},
+        },
+    )
+    assert sources.ids.tolist() == [10, 11, 12, 13]
+    assert sources.columns("flights") == ("delay",)
+    assert sources.names == (
+        "flights",
+        "planes",
+        "airports by origin",
+        "airports by dest",
+        "makers",
+    )
+    found = dict(
+        zip(sources.ids[sources.rows("planes")], sources.matrix("planes")[:, 0], strict=True)
+    )
+    assert found == {10: 90.0, 11: 180.0, 12: 90.0}
+    assert sources.matrix("makers")[:, 0].tolist() == [1916, 1970, 1916]
+    assert sources.ids[sources.rows("airports by origin")].tolist() == [10, 11, 13]
+    assert sources.matrix("airports by dest")[:, 0].tolist() == [2, 4, 4, 2]
+
+
+def test_keys_that_lead_nowhere_are_refused():
+    a, b = {"id": [1], "x": [1.0], "k": ["u"]}, {"id": ["u"], "y": [2.0], "k": [1]}
+    with pytest.raises(ValueError, match=r"keys: expected names of tables, .* got 'c'"):
+        Sources({"a": a}, keys={"a": {"k": "c"}})
+    with pytest.raises(ValueError, match="expected a key column 'z', got 'x', 'k'"):
+        Sources({"a": a, "b": b}, keys={"a": {"z": "b"}})
+    with pytest.raises(ValueError, match="expected a table that no key points to"):
+        Sources(
+            {"a": a, "b": b}, keys={"a": {"k": "b"}, "b": {"k": "a"}}, key={"a": "id", "b": "id"}
+        )
+    with pytest.raises(TypeError, match="expected ids that are text"):
+        Sources({"a": {**a, "k": [7]}, "b": b}, keys={"a": {"k": "b"}}, key={"b": "id"})
+    pair = (np.array([1]), np.ones((1, 1)))
+    with pytest.raises(TypeError, match=r"expected a frame with column 'k', got \(ids, matrix\)"):
+        Sources({"a": pair, "b": b}, keys={"a": {"k": "b"}}, key={"b": "id"})
+
+
+def planted_graph(share, seed=0, n=300, per=3):
+    """Three kinds, a table that knows them in part, a graph with so many edges within kinds."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 3, n)
+    X = np.eye(3)[kind] + 0.5 * rng.normal(size=(n, 3))
+    a, b = rng.integers(0, n, (2, 20 * n))
+    same = kind[a] == kind[b]
+    drawn = np.append(
+        rng.permutation(np.flatnonzero(same))[: int(share * per * n)],
+        rng.permutation(np.flatnonzero(~same))[: int((1 - share) * per * n)],
+    )
+    return Sources({"t": (np.arange(n), X)}, {"g": {"a": a[drawn], "b": b[drawn]}}), kind
+
+
+@pytest.mark.parametrize(("share", "kept"), [(0.0, False), (1 / 3, False), (0.9, True)])
+@pytest.mark.parametrize("labels", [0, 90])
+def test_coca_refuses_graphs_that_do_not_join_like_with_like(share, kept, labels):
+    sources, kind = planted_graph(share)
+    known = {i: int(kind[i]) for i in range(labels)} or None
+    model = CoCA(2).fit(sources, known)
+    assert (model.graph_weights_["g"] > 0) is kept
+    assert ("g" not in model.refused_) is kept
+    if not kept:
+        without = CoCA(2, graph_share=0).fit(sources, known)
+        np.testing.assert_allclose(model.transform(sources), without.transform(sources))
+
+
+def test_coca_judges_a_graph_by_the_neighbours_of_labelled_rows():
+    """More edges within kinds than by chance, but a table that knows better."""
+    sources, kind = planted_graph(0.5, per=1)
+    sharp = Sources(
+        {
+            "t": (
+                np.arange(300),
+                np.eye(3)[kind] + 0.2 * np.random.default_rng(0).normal(size=(300, 3)),
+            )
+        },
+        {"g": (sources.ids, sources.graph("g"))},
+    )
+    model = CoCA(2).fit(sharp, dict(enumerate(kind[:150].tolist())))
+    assert "neighbours of labelled rows err" in model.refused_["g"]
+
+
+def test_coca_takes_scaling_and_share_as_asked():
+    sources, _ = planted_graph(0.9)
+    plain, strong, raw, unscaled = (
+        CoCA(2, **given).fit(sources)
+        for given in (
+            {"graph_share": 1},
+            {"graph_share": 2},
+            {"graph_share": 1, "normalized_graphs": False},
+            {"graph_share": 0, "unit_trace": False},
+        )
+    )
+    X = sources.matrix("t") - sources.matrix("t").mean(axis=0)
+    degree = np.maximum(np.asarray(sources.graph("g").sum(axis=1)).ravel(), 1)
+    for model, factor, M in ((plain, 1, None), (strong, 2, None), (raw, 1, sources.graph("g"))):
+        if M is None:
+            M = sources.graph("g").toarray() / np.sqrt(np.outer(degree, degree))
+        unit = X / np.sqrt((X**2).sum() / len(X))
+        values = np.linalg.eigvalsh(unit.T @ unit + factor * unit.T @ M @ unit) / len(X)
+        np.testing.assert_allclose(model.eigenvalues_, values[::-1][:2])
+    np.testing.assert_allclose(
+        unscaled.eigenvalues_, np.linalg.eigvalsh(X.T @ X / len(X))[::-1][:2]
+    )

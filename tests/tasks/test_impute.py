@@ -1,0 +1,202 @@
+"""Imputer: rules of a table are found again; engines against slow references."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tabweave
+from tabweave import Imputer, Table
+from tabweave.tasks.impute import ENGINES, RowModel, _uncertainty
+
+RNG = np.random.default_rng(0)
+N = 240
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Country follows from city, sea from country, x from city, and luck from nothing."""
+    city = RNG.choice(["Lima", "Oslo", "Rome"], N)
+    country = pd.Series(city).map({"Lima": "Peru", "Oslo": "Norway", "Rome": "Italy"})
+    x = pd.Series(city).map({"Lima": 20.0, "Oslo": 5.0, "Rome": 15.0}) + RNG.normal(0, 0.5, N)
+    sea = np.where(country == "Norway", "cold", "warm")
+    frame = pd.DataFrame({"city": city, "country": country, "sea": sea, "x": x, "y": 2 * x + 1})
+    frame["luck"] = RNG.choice(["heads", "tails"], N)
+    return frame.astype(dict.fromkeys(("city", "country", "sea", "luck"), object))
+
+
+@pytest.fixture(scope="module")
+def holes(whole):
+    out = whole.copy()
+    for j, name in enumerate(whole):
+        rows = np.arange(j, N, 7)
+        out.loc[rows, name] = np.nan if whole[name].dtype == float else None
+    return out
+
+
+@pytest.mark.parametrize("engine", ["all", "validated", *ENGINES])
+def test_rules_are_found(engine, whole, holes):
+    filled = Imputer(engine).fit(holes).transform(holes)
+    assert filled.notna().all().all()
+    given = holes.notna()
+    pd.testing.assert_frame_equal(filled.where(given), whole.where(given), check_dtype=False)
+    for name in ("city", "country", "sea"):
+        gap = holes[name].isna()
+        assert (filled[name] == whole[name])[gap].mean() > 0.9
+    for name in ("x", "y"):
+        gap = holes[name].isna()
+        error = (filled[name] - whole[name])[gap]
+        assert np.sqrt((error**2).mean()) < 0.35 * whole[name].std()
+
+
+def test_whole_rows_stay_as_they_are(whole):
+    pd.testing.assert_frame_equal(Imputer().fit(whole).transform(whole), whole, check_dtype=False)
+
+
+def test_what_comes_back_is_what_was_given(holes):
+    model = Imputer("counts").fit(holes)
+    frame = model.transform(holes)
+    columns = {name: holes[name].tolist() for name in holes}
+    mapped = model.transform(columns)
+    assert list(mapped) == list(holes)
+    assert mapped["city"].tolist() == frame["city"].tolist()
+    assert frame.index.equals(holes.index) and list(frame) == list(holes)
+    polars = pytest.importorskip("polars")
+    answer = model.transform(polars.DataFrame(columns, strict=False))
+    assert answer["city"].to_list() == frame["city"].tolist()
+    x = np.array([[1.0, 2.0], [2.0, np.nan], [3.0, 6.0], [4.0, 8.0]] * 5)
+    out = Imputer("counts").fit_transform(x)
+    assert out.dtype == float and not np.isnan(out).any()
+    assert out[0].tolist() == [1.0, 2.0]
+
+
+def test_probabilities(whole, holes):
+    model = Imputer().fit(holes)
+    proba = model.predict_proba(whole, "country")
+    assert proba.shape == (N, 3)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert model.categories("country") == ["Italy", "Norway", "Peru"]
+    found = np.array(model.categories("country"))[proba.argmax(axis=1)]
+    assert (found == whole["country"]).mean() > 0.95
+    luck = model.predict_proba(whole, "luck")
+    assert luck.max(axis=1).mean() < 0.75  # it knows that it does not know
+    with pytest.raises(ValueError, match="expected a column of categories"):
+        model.predict_proba(whole, "x")
+
+
+def test_several_imputations_differ_where_nothing_is_known(holes):
+    model = Imputer().fit(holes)
+    tables = model.sample(holes, 8, random_state=1)
+    gap = holes["luck"].isna()
+    luck = np.array([t["luck"][gap] for t in tables])
+    assert 0.25 < (luck == "heads").mean() < 0.75
+    assert {t["x"].notna().all() for t in tables} == {True}
+    seen = set(holes["x"].dropna())
+    assert set(tables[0]["x"][holes["x"].isna()]) <= seen
+    again = model.sample(holes, 8, random_state=1)
+    pd.testing.assert_frame_equal(tables[3], again[3])
+
+
+def test_every_filled_cell_has_a_reason(whole, holes):
+    model = Imputer().fit(holes)
+    notes = model.explain(holes)
+    assert len(notes) == holes.isna().sum().sum()
+    note = next(n for n in notes if n.column == "country")
+    filled = model.transform(holes)
+    assert note.value == filled["country"][note.row]
+    column, value, both, n = note.reasons[0]
+    rows = holes[(holes[column] == value) & holes["country"].notna()]
+    if column in ("city", "sea"):
+        assert n == len(rows) and both == (rows["country"] == note.value).sum()
+    assert f"row {note.row}: country=" in str(note)
+
+
+def test_sets_are_filled():
+    tags = [["wine", "cheese"] if i % 2 else ["beer"] for i in range(60)]
+    land = ["France" if i % 2 else "Bavaria" for i in range(60)]
+    model = Imputer().fit({"tags": tags, "land": land})
+    filled = model.transform({"tags": [None, None, ["beer"]], "land": ["France", "Bavaria", None]})
+    assert sorted(filled["tags"][0]) == ["cheese", "wine"] and filled["tags"][1] == ["beer"]
+    assert filled["land"][2] == "Bavaria"
+    proba = model.predict_proba({"tags": [["beer"]], "land": ["France"]}, "tags")
+    assert dict(zip(model.categories("tags"), proba[0] > 0.5, strict=True)) == {
+        "beer": False, "cheese": True, "wine": True,
+    }  # fmt: skip
+
+
+def test_the_regression_is_ridge_on_whole_rows(whole):
+    """Against a ridge regression on indicators over the root of their share, all rows whole."""
+    columns = ["city", "sea", "luck"]
+    table = Table.of(whole[columns])
+    model = RowModel.of(table, 12, 0, ("counts",), 5)
+    z = np.hstack(
+        [(i - i.mean(axis=0)) / np.sqrt(i.mean(axis=0))
+         for i in (pd.get_dummies(whole[[c]], dtype=float).to_numpy() for c in columns)]
+    )  # fmt: skip
+    ridge = 0.02 + 0.3 * z.shape[1] / N
+    own, rest = np.arange(3), np.arange(3, z.shape[1])
+    gram = z[:, rest].T @ z[:, rest] / N + ridge * np.eye(len(rest))
+    beta = np.linalg.solve(gram, z[:, rest].T @ z[:, own] / N)
+    np.testing.assert_allclose(model.coefficients["city"][rest], beta, atol=1e-9)
+    share = pd.get_dummies(whole["city"]).mean().to_numpy()
+    expected = np.maximum(share + z[:, rest] @ beta * np.sqrt(share), 1e-3)
+    expected /= expected.sum(axis=1, keepdims=True)
+    cells = model.cells(table)
+    found = model._regressed("city", np.arange(N), cells, {}, cells.codes, cells.z)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_neighbours_are_those_of_the_tables(holes):
+    model = Imputer("neighbors", n_neighbors=7).fit(holes)._model
+    others = [b for b, n in enumerate(model.names) if n != "city"]
+    tables, starts, widths = model._metric(0, others)
+    stored = np.flatnonzero(model.observed[0])
+    codes = model.reference
+    slow = np.zeros((5, len(stored)))
+    for i in range(5):
+        for start, width, b in zip(starts, widths, others, strict=True):
+            slow[i] += tables[start + codes[b, i] * width + codes[b, stored]]
+    share = model.share[model.spans[0]]
+    expected = []
+    for line in slow:
+        near = np.lexsort((np.arange(len(line)), line))[:7]
+        votes = np.exp(-4 * line[near] / max(line[near[-1]], 1e-12))
+        own = 0.5 * share + np.bincount(codes[0, stored[near]], votes, len(share))
+        expected.append(own / own.sum())
+    found = model._voted("city", np.arange(5), codes)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_uncertainty_is_that_of_counts(whole):
+    from tabweave import Counts
+    from tabweave.counts.couplings import corrected_uncertainty, information
+
+    counts = Counts.of(whole[["sea", "luck"]])
+    mutual, marginal, _ = information(counts)
+    expected = corrected_uncertainty(counts, mutual, marginal)[0, 1]
+    assert _uncertainty(counts.block(0, 1)) == pytest.approx(expected)
+
+
+def test_files_and_new_values(holes, tmp_path):
+    model = Imputer(max_rows=100).fit(holes)
+    model.save(tmp_path / "model")
+    loaded = tabweave.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(loaded.transform(holes), model.transform(holes))
+    odd = pd.DataFrame({"city": ["Atlantis"], "country": [None], "sea": ["cold"], "x": [5.0]})
+    odd = odd.assign(y=[11.0], luck=[None])
+    filled = model.transform(odd)
+    assert filled["city"][0] == "Atlantis" and filled["country"][0] == "Norway"
+
+
+def test_blocks_of_rows_change_nothing(holes, monkeypatch):
+    whole = Imputer().fit(holes).transform(holes)
+    monkeypatch.setattr("tabweave.tasks.impute._QUERIES", 37)
+    pd.testing.assert_frame_equal(Imputer().fit(holes).transform(holes), whole)
+
+
+def test_odd_tables():
+    one = Imputer().fit({"a": ["x", None, "x", "y"]})
+    assert one.transform({"a": [None, "y"]})["a"].tolist() == ["x", "y"]
+    wide = Imputer().fit({"id": list(map(str, range(300))), "b": ["p", "q"] * 150})
+    assert len(wide.categories("id")) == 200
+    with pytest.raises(ValueError, match="engine"):
+        Imputer("guess").fit({"a": ["x"]})

@@ -1,0 +1,116 @@
+"""Oddities: contradictions are found and explained, alarms are as rare as stated."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import tabweave
+from tabweave import Oddities, Table
+from tabweave.tasks.oddities import conditionals, judge
+
+CITIES = {"Paris": "France", "Lyon": "France", "Santiago": "Chile", "Lima": "Peru"}
+
+
+def drawn(n, seed):
+    rng = np.random.default_rng(seed)
+    city = rng.choice(list(CITIES), n, p=[0.4, 0.3, 0.2, 0.1])
+    country = pd.Series(city).map(CITIES)
+    income = pd.Series(country).map({"France": 40.0, "Chile": 15.0, "Peru": 7.0})
+    frame = pd.DataFrame({"city": city, "country": country, "luck": rng.choice(["h", "t"], n)})
+    frame["income"] = income + rng.normal(0, 3, n)
+    return frame
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Oddities(level=0.05).fit(drawn(400, 0))
+
+
+def test_contradictions_are_found_and_explained(model):
+    rows = drawn(60, 1)
+    rows.loc[7, "city"] = "Paris"
+    rows.loc[7, "country"] = "Chile"
+    rows.loc[7, "income"] = 15.0
+    first = model.cells(rows)[0]
+    assert first.row == 7 and {first.column, first.against[0]} <= {"city", "country", "income"}
+    assert first.p_value == pytest.approx(1 / 401)
+    assert model.predict(rows)[7] == -1
+    assert model.row_p_values(rows)[7] == model.row_p_values(rows).min()
+    column, value, both, n = first.against
+    if first.column == "city":
+        seen = drawn(400, 0)
+        own = seen[seen[column] == value] if column != "income" else None
+        assert own is None or (n == len(own) and both == (own["city"] == "Paris").sum())
+    assert f"row 7: {first.column}=" in str(first)
+
+
+def test_alarms_are_as_rare_as_stated(model):
+    fresh = drawn(1500, 2)
+    assert np.mean(model.predict(fresh) == -1) < 0.08
+    p = model.row_p_values(fresh)
+    for level in (0.05, 0.2):
+        assert np.mean(p <= level) < 1.5 * level
+    cells = model.cell_p_values(fresh)
+    assert cells.shape == (1500, 4) and (cells > 0).all() and (cells <= 1).all()
+    assert np.mean(cells <= 0.1) < 0.15
+
+
+@pytest.mark.parametrize("engine", ["all", "counts", "mixture"])
+def test_swapped_cells_stand_out(engine):
+    rows = drawn(500, 3)
+    odd = np.zeros(500, bool)
+    odd[::50] = True
+    other = rows["country"].map({"France": "Chile", "Chile": "Peru", "Peru": "France"})
+    rows["country"] = rows["country"].where(~odd, other)
+    found = Oddities(engine=engine).fit(rows)
+    assert roc_auc_score(odd, -found.score_samples(rows)) > 0.95
+    named = {oddity.row for oddity in found.cells(rows, 10)}
+    assert len(named & set(np.flatnonzero(odd))) >= 8
+    answer = Oddities(level=0.03, engine=engine).fit_predict(rows)
+    assert np.mean(odd[answer == -1]) > 0.5
+
+
+def test_probabilities_are_those_of_the_rest_of_the_row():
+    """Without its own cell: what a cell is does not change what is expected of it."""
+    rows = drawn(200, 4)
+    model = Oddities().fit(rows)._model
+    other = rows.copy()
+    other["city"] = "Lima"
+    for a, name in enumerate(rows):
+        one = conditionals(model, model.cells(Table.of(rows)))[a]
+        two = conditionals(model, model.cells(Table.of(other)))[a]
+        np.testing.assert_allclose(one.sum(axis=1), 1)
+        assert np.allclose(one, two) == (name == "city")
+
+
+def test_gaps_are_no_surprise_and_new_values_are():
+    model = Oddities(level=0.05).fit(drawn(200, 5))
+    rows = pd.DataFrame(
+        {"city": ["Paris", None, "Atlantis"], "country": ["France"] * 3, "luck": ["h"] * 3}
+    ).assign(income=[40.0, np.nan, 40.0])
+    surprise = model.surprise(rows)
+    assert surprise[1, 0] == 0 and surprise[1, 3] == 0
+    assert surprise[2, 0] == surprise.max() and model.predict(rows)[2] == -1
+    assert "not seen before" in str(model.cells(rows)[0])
+
+
+def test_streams(model):
+    rows = drawn(400, 0)
+    parts = Oddities(level=0.05).partial_fit(rows[:150]).partial_fit(rows[150:])
+    new = drawn(50, 6)
+    np.testing.assert_allclose(parts.score_samples(new), model.score_samples(new), rtol=1e-6)
+    latest = Oddities(max_rows=100).partial_fit(rows[:300]).partial_fit(rows[300:])
+    assert latest._rows.n_rows == 100
+
+
+def test_blocks_of_rows_and_files_change_nothing(model, monkeypatch, tmp_path):
+    new = drawn(50, 7)
+    whole = judge(model._model, Table.of(new))
+    monkeypatch.setattr("tabweave.tasks.oddities._ROWS", 7)
+    for one, other in zip(whole, judge(model._model, Table.of(new)), strict=True):
+        np.testing.assert_allclose(one, other)
+    model.save(tmp_path / "model")
+    loaded = tabweave.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.score_samples(new), model.score_samples(new))
+    assert loaded.cells(new) == model.cells(new)

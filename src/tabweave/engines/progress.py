@@ -111,7 +111,7 @@ class Estimate:
     Attributes
     ----------
     rows : int or None
-        Number of rows, if known.
+        Number of rows, if known; of a CSV file about how many, from the length of the first ones.
     values : dict of str to int
         About how many values each column has.
     pairs : int
@@ -120,6 +120,10 @@ class Estimate:
         About how much memory counting takes at its peak, beside the batches.
     available : int or None
         How much memory is free, if the system says so.
+    seconds : float or None
+        About how long it takes to read the rows, from the first batch; counting adds little.
+    rows_bytes : int or None
+        About how much memory all rows take at a time, where they must be held.
     """
 
     rows: int | None
@@ -127,6 +131,13 @@ class Estimate:
     pairs: int
     bytes: int
     available: int | None
+    seconds: float | None = None
+    rows_bytes: int | None = None
+
+    def __str__(self) -> str:
+        rows = "rows" if self.rows is None else f"about {self.rows:,} rows"
+        time = "" if self.seconds is None else f", {self.seconds:,.0f} s"
+        return f"{rows}, {_shown(self.bytes)} of counts{time}"
 
     @property
     def fits(self) -> bool:

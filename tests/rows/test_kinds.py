@@ -185,6 +185,15 @@ class TestText:
         assert is_iso(["2024-02-29"]) and not is_iso(["2023-02-29"])
         assert not is_iso(["2024-01-01", "yesterday"]) and not is_iso(["NA"])
 
+    def test_a_date_that_does_not_exist_leaves_text_text(self):
+        days = [f"{1000 + i}-01-0{1 + i % 9}" for i in range(1200)] + ["2023-02-30"]
+        rows = {"day": days, "x": RNG.normal(size=1201)}
+        assert Table.of(rows, rules="whole").schema["day"].kind == "nominal"
+        rows["day"][-1] = "2023-02-28"
+        table = Table.of(rows, rules="whole")
+        expected = (dt.datetime(2023, 2, 28) - dt.datetime(1970, 1, 1)).total_seconds()
+        assert table.schema["day"].kind == "datetime" and table["day"].values[-1] == expected
+
     def test_a_bad_cell_is_named(self):
         prices = ["$1.50", "$20", "$3.25", "n/a"] * 10
         model = Weave().fit({"price": prices, "c": ["u", "v"] * 20})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any
@@ -696,9 +697,29 @@ _READERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 def _datetimes_of_text(column: Any, zone: str | None, first: bool) -> tuple[np.ndarray, str | None]:
     """Read each distinct text once."""
     codes, labels = categories(column)
+    plain = _plain_datetimes(labels)
+    if plain is not None:
+        return _epoch(plain)[codes], None if first else zone
     moments = [_moment(label) for label in labels]
     seconds, zone = _datetimes_of_objects(moments, zone, first)
     return seconds[codes] if len(labels) else np.zeros(len(codes)), zone
+
+
+def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:
+    """Return ISO texts without a time zone as NumPy reads them, ten times faster; else None."""
+    texts = ["NaT" if label is None else label for label in labels]
+    if not texts or not all(type(text) is str for text in texts):
+        return None
+    dates = (text for text in texts if text != "NaT")
+    if any(len(t) < 10 or t[10:11] not in ("", " ", "T") or _OFFSET(t, 11) for t in dates):
+        return None
+    try:
+        return np.array(texts, "M8[us]")
+    except ValueError:
+        return None
+
+
+_OFFSET = re.compile(r".*[^0-9:.]").match  # of what stands behind a date: it may be a time zone
 
 
 def _datetimes_of_objects(

@@ -278,8 +278,7 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
             if verdict.aside:
                 aside.append(column)
                 continue
-            column = _with_zone(column, by_name[column.name])
-            data = _column(by_name[column.name], column, table.schema)
+            column, data = _as_judged(column, data, by_name[column.name], table.schema)
         kept.append(column)
         parts.append(data)
     if not kept and all(column.why == "constant" for column in aside):
@@ -292,6 +291,18 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _as_judged(column: Column, data: Any, cells: Any, schema: Schema) -> tuple[Column, Any]:
+    """Read a column as the rules say; text stays text if one of its dates does not exist."""
+    if column.kind != "datetime":
+        return column, _column(cells, column, schema)
+    try:
+        seconds, zone = datetimes(cells, None, first=True)
+    except (TypeError, ValueError):
+        return replace(column, kind="nominal", origin=("values", True, None)), data
+    column = replace(column, format=zone)
+    return column, Datetimes(_without_gaps(seconds, schema))
 
 
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
@@ -460,10 +471,16 @@ def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
         raise ValueError(
             f"row {infinite[0]} holds {values[infinite[0]]}; replace infinity by a number or NaN"
         )
+    values = _without_gaps(values, schema)
+    return Datetimes(values) if column.kind == "datetime" else Numbers(values)
+
+
+def _without_gaps(values: np.ndarray, schema: Schema) -> np.ndarray:
+    """Raise for a missing number if the schema asks for that."""
     gaps = np.flatnonzero(np.isnan(values))
     if len(gaps) and schema.missing == "error":
         raise ValueError(f"row {gaps[0]} is missing; fill it or use Schema(missing='value')")
-    return Datetimes(values) if column.kind == "datetime" else Numbers(values)
+    return values
 
 
 def _check_missing(

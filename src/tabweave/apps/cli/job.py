@@ -164,7 +164,7 @@ class Job:
         embedder = build(
             self.method, mixed=False, kinds=None, n_components=self.n_components, seed=self.seed
         )
-        if embedder._rules:  # text may hold dates and numbers, as the rows will show
+        if getattr(embedder, "_rules", False):  # text may hold dates: rows will show
             return None
         return self._fitted_to_counts(embedder, names) if _counted(embedder) else None
 

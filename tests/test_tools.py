@@ -111,3 +111,10 @@ def test_a_few_throws_at_every_door(door):
     rng = random.Random(0)
     for _ in range(10):
         check(make(rng))
+
+
+def test_survivors_that_are_explained_are_still_there():
+    tools = tool("mutants")
+    known = tools.explained()
+    files = {name.split(" | ")[0] for name in known}
+    assert known <= {tools.name_of(mutant) for file in files for mutant in tools.mutants(file)}

@@ -134,10 +134,16 @@ def is_killed(mutant: Mutant, package: Path, timeout: float) -> bool:
 
 
 def explained() -> set[str]:
-    """Return the mutants that are known to change nothing: ``file:line what | reason``."""
+    """Return the mutants that are known to change nothing: ``file | what | code | reason``."""
     path = ROOT / "tools" / "survivors.txt"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    return {line.partition(" | ")[0].strip() for line in lines if line and line[0] != "#"}
+    return {line.rpartition(" | ")[0] for line in lines if line and line[0] != "#"}
+
+
+def name_of(mutant: Mutant) -> str:
+    """Return the name of a mutant: its line by what it says, since numbers of lines move."""
+    text = (ROOT / "src" / "tabweave" / mutant.file).read_text(encoding="utf-8").splitlines()
+    return f"{mutant.file} | {mutant.what} | {text[mutant.line - 1].strip()}"
 
 
 def main() -> int:
@@ -158,7 +164,7 @@ def main() -> int:
                 chosen = random.Random(options.seed).sample(found, min(options.sample, len(found)))
                 found = sorted(chosen, key=lambda m: m.index)
             for mutant in found:
-                name = f"{mutant.file}:{mutant.line} {mutant.what}"
+                name = name_of(mutant)
                 if name in known:
                     continue
                 total += 1

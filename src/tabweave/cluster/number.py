@@ -201,14 +201,7 @@ def in_bins(table: Table, n_bins: int = 6) -> Table:
     kinds = {n: "nominal" if n in grades else table.schema[n] for n in names}
     plain = Table(Schema.of(kinds), tuple(table[n] for n in names), table.n_rows)
     expanded = numbering.expand(plain)
-<<<<<<< HEAD
-    kept = [
-        n for n in expanded.schema.names if expanded.schema[n].kind not in ("numeric", "datetime")
-    ]
-    return expanded.select(kept)
-=======
     return expanded.select([column.name for column in expanded.schema.categorical])
->>>>>>> main
 
 
 # -- partitions -----------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from tabweave.evaluate.indicators import (
     relative_distance,
     sd_index,
 )
+from tabweave.evaluate.protocol import PROTOCOLS as PROTOCOLS
 from tabweave.evaluate.protocol import (
-    PROTOCOLS,
     Protocol,
     best_of,
     monte_carlo_splits,
@@ -47,7 +47,6 @@ from tabweave.evaluate.scores import (
 )
 
 __all__ = [
-    "PROTOCOLS",
     "FriedmanTest",
     "Protocol",
     "RankComparison",

@@ -102,7 +102,7 @@ def test_clusters_are_found_and_described_by_what_they_have_more_of(mixed):
 
 def test_two_points_twice_are_two_places_at_most():
     places = np.array([[0.0, 0], [0, 1e-17], [1, 0], [1, 1e-17]])
-    centers, silhouette = find_centers(places, np.ones(4), 0)
+    centers, silhouette = find_centers(places, np.ones(4), 3, 0)
     assert len(centers) <= 2 and np.isfinite(silhouette)
 
 

@@ -14,13 +14,22 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
-from tabweave.engines.source import Source, errors_naming, n_rows_of
+from tabweave.engines.pushdown import DIALECTS, Place
+from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, n_rows_of
 from tabweave.io.files import sql_name
 
 _DRIVERS = {
     "sqlite": "adbc_driver_sqlite.dbapi",
     "postgresql": "adbc_driver_postgresql.dbapi",
     "postgres": "adbc_driver_postgresql.dbapi",
+}
+
+
+_SPOKEN = {  # how a driver's name begins, and the SQL that is spoken behind it
+    **{name: name for name in DIALECTS},
+    **dict.fromkeys(("psycopg", "pg8000", "asyncpg", "postgresql"), "postgres"),
+    "chdb": "clickhouse",
+    "google": "bigquery",
 }
 
 
@@ -38,6 +47,17 @@ class DatabaseSource(Source):
     def retyped(self, types: Mapping[str, str]) -> Source:
         """Refuse: a query can cast."""
         raise ValueError(f"cast {next(iter(types))!r} in the query itself: {self.query}")
+
+    def place(self) -> Place:
+        """Return where SQL can count the rows."""
+        with errors_naming(self.name), _connected(self.where) as connection:
+            dialect = _dialect(connection)
+
+        def run(query: str) -> Iterator[Any]:
+            with errors_naming(self.name), _connected(self.where) as own:
+                yield from _batches(own, query, BATCH_ROWS)
+
+        return Place(dialect, self.inner, run)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self.inner}"
@@ -60,7 +80,7 @@ def is_database(source: Any) -> bool:
         return False
     if isinstance(source[0], str):
         return "://" in source[0]
-    return hasattr(source[0], "cursor") or _is_sqlalchemy(source[0])
+    return hasattr(source[0], "cursor") or _is_sqlalchemy(source[0]) or _is_context(source[0])
 
 
 def _is_sqlalchemy(where: Any) -> bool:
@@ -161,6 +181,12 @@ def _beneath(where: Any) -> Iterator[Any]:
 def _described(connection: Any, query: str) -> dict[str, str]:
     if _is_duckdb(connection):
         return describe(connection, query)
+    if _is_context(connection):
+        return {field.name: str(field.type) for field in connection.sql(query).schema()}
+    if _is_chdb(connection):
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(f"DESCRIBE TABLE ({query})")
+            return {column[0]: "" for column in cursor.fetchall()}
     if not hasattr(connection, "adbc_get_info"):
         with closing(connection.cursor()) as cursor:
             cursor.execute(f"{query} LIMIT 0")
@@ -175,6 +201,10 @@ def _described(connection: Any, query: str) -> dict[str, str]:
 def _batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]:
     if _is_duckdb(connection):
         yield from query_batches(connection, query, batch_rows)
+    elif _is_context(connection):
+        yield from require("pyarrow", "frames").RecordBatchReader.from_stream(connection.sql(query))
+    elif _is_chdb(connection):
+        yield from _chdb_reader(connection, query, batch_rows)
     elif not hasattr(connection, "adbc_get_info"):
         with closing(connection.cursor()) as cursor:
             cursor.execute(query)
@@ -210,6 +240,36 @@ def _cast(batch: Any, numeric: Sequence[str]) -> Any:
         i = batch.schema.get_field_index(name)
         batch = batch.set_column(i, name, batch.column(i).cast(pa.string()).cast(pa.float64()))
     return batch
+
+
+def _chdb_reader(connection: Any, query: str, batch_rows: int) -> Any:
+    """Return a result of chDB, which speaks Arrow beside the DB-API."""
+    return connection.send_query(query, "Arrow").record_batch(rows_per_batch=batch_rows)
+
+
+def _dialect(connection: Any) -> str:
+    """Return which SQL a connection speaks."""
+    if hasattr(connection, "adbc_get_info"):
+        library = str(connection.adbc_get_info().get("vendor_name", ""))
+    else:
+        library = type(connection).__module__.partition(".")[0]
+    for start, dialect in _SPOKEN.items():
+        if library.lower().lstrip("_").startswith(start):
+            return dialect
+    raise ValueError(
+        f"{library}: expected a database whose SQL is known, one of {', '.join(DIALECTS)}; "
+        "count by reading the rows: engine='auto'"
+    )
+
+
+def _is_context(connection: Any) -> bool:
+    """Tell whether this is a session of DataFusion."""
+    kind = type(connection)
+    return kind.__name__ == "SessionContext" and kind.__module__.startswith("datafusion")
+
+
+def _is_chdb(connection: Any) -> bool:
+    return type(connection).__module__.startswith("chdb")
 
 
 def _is_duckdb(connection: Any) -> bool:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require
-from tabweave.engines.source import Source, errors_naming, has_arrow
+from tabweave.engines.pushdown import NAME, Place
+from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
@@ -90,6 +91,20 @@ class CsvSource(Source):
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
         return own_batches(self.connection, query, batch_rows)
 
+    def about_rows(self) -> int | None:
+        """Return about how many rows there are, from the length of the first lines."""
+        path = self.paths[0]
+        if path.suffix == ".gz":
+            return None
+        with path.open("rb") as file:
+            start = file.read(1 << 20)
+        lines = start.count(b"\n")
+        return round(path.stat().st_size * lines / max(len(start), 1))
+
+    def place(self) -> Place:
+        """Return where SQL can count the rows."""
+        return _place(self.connection, self._table())
+
     def _table(self) -> str:
         columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())
         return f"read_csv({self.layout}, auto_detect=false, columns={{{columns}}})"
@@ -142,6 +157,15 @@ class JsonSource(Source):
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
         for batch in own_batches(self.connection, query, batch_rows):
             yield _decoded(batch, columns, raw) if raw else batch
+
+    def place(self) -> Place:
+        """Return where SQL can count the rows; to SQL cells of several types are JSON text."""
+        for name in (name for name, kind in self.types.items() if kind == "JSON"):
+            raise ValueError(
+                f"{self.name}: column {name!r} holds values of several types, which SQL cannot "
+                "tell apart as tabweave does; use engine='auto', or leave the column out"
+            )
+        return _place(self.connection, self._table())
 
     def collect(self, columns: Sequence[str]) -> Any:
         """Return all rows: a mapping where cells of a column are of several types."""
@@ -199,15 +223,28 @@ class DuckSource(Source):
         out.paths, out.is_text = self.paths, self.is_text
         return out
 
+    def place(self) -> Place:
+        """Return where SQL can count the rows."""
+        return _place(self.connection, f"({self._query(list(self.types))})")
+
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        return own_batches(self.connection, self._query(columns), batch_rows)
+
+    def _query(self, columns: Sequence[str]) -> str:
         parts = [
             f"CAST({sql_name(name)} AS {self.casts[name]}) AS {sql_name(name)}"
             if name in self.casts
             else sql_name(name)
             for name in columns
         ]
-        query = f"SELECT {', '.join(parts)} FROM {self.table}"
-        return own_batches(self.connection, query, batch_rows)
+        return f"SELECT {', '.join(parts)} FROM {self.table}"
+
+
+def _place(connection: Any, table: str) -> Place:
+    def run(query: str) -> Iterator[Any]:
+        return own_batches(connection, query, BATCH_ROWS)
+
+    return Place("duckdb", f"{table} AS {NAME}", run)
 
 
 def open_sql(query: str) -> DuckSource:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.duck import relation_batches
+from tabweave.engines.pushdown import NAME, Place
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
 from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
@@ -81,6 +82,12 @@ class RelationSource(Source):
         super().__init__("DuckDB relation", types)
         self.relation = relation
 
+    def place(self) -> Place:
+        """Return where SQL can count the rows."""
+        relation = self.relation
+        run = lambda query: relation_batches(relation.query(NAME, query), BATCH_ROWS)  # noqa: E731
+        return Place("duckdb", NAME, run)
+
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         part = self.relation.project(", ".join(map(sql_name, columns)))
         return relation_batches(part, batch_rows)
@@ -131,6 +138,18 @@ class ArrowSource(Source):
                 "pass what makes it, or its rows in memory"
             )
         self.seen = done
+
+    def place(self) -> Place:
+        """Return where SQL can count the rows: the backend of Ibis, or DataFusion."""
+        rows = self.rows
+        if self.library == "ibis":
+            named = rows.alias(NAME)
+            return Place("duckdb", NAME, lambda q: [named.sql(q, dialect="duckdb").to_pyarrow()])
+        if self.library == "datafusion":
+            context = require("datafusion", "frames").SessionContext()
+            context.register_table(NAME, rows.into_view())
+            return Place("datafusion", NAME, lambda q: [context.sql(q).to_arrow_table()])
+        return super().place()
 
     def _reader(self, columns: list[str] | None, batch_rows: int) -> Any:
         """Return the batches, of some columns only if the library can select them."""

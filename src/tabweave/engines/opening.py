@@ -25,7 +25,7 @@ from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.vocabulary import Bucket
 
 _EAGER = ("pandas", "polars", "modin", "cudf", "narwhals", "numpy", "tabweave")  # in memory
-ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "dask", "spark")
+ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark")
 _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)\s", re.I)
 
 
@@ -92,6 +92,7 @@ def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
     kind = kind_of(X)
     check_engine(kind, engine)
     if kind == "files":
+        engine = "duckdb" if engine == "pushdown" else engine
         return open_files(X, types, None if columns is None else list(columns), engine)
     source = X if kind == "source" else with_fields(_opened(X, kind))
     if kind in ("dask", "spark") and engine == "memory":
@@ -168,11 +169,12 @@ def check_engine(kind: str, engine: str) -> None:
     if engine not in ENGINES:
         raise ValueError(f"engine: expected one of {', '.join(map(repr, ENGINES))}, got {engine!r}")
     fits = {
-        "files": ("memory", "arrow", "duckdb"),
-        "sql": ("memory", "duckdb"),
-        "relation": ("memory", "duckdb"),
-        "database": ("memory", "database"),
-        "arrow": ("memory", "arrow"),
+        "files": ("memory", "arrow", "duckdb", "pushdown"),
+        "sql": ("memory", "duckdb", "pushdown"),
+        "relation": ("memory", "duckdb", "pushdown"),
+        "database": ("memory", "database", "pushdown"),
+        "arrow": ("memory", "arrow", "pushdown"),
+        "source": ("memory", "pushdown"),
         "dask": ("dask", "memory"),
         "spark": ("spark", "memory"),
     }.get(kind, ("memory",))

@@ -21,7 +21,7 @@ from tabweave.rows.frames import columns_of
 
 BATCH_ROWS = 1 << 19
 _LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "polars", "adbc_driver_manager", "sqlite3"}
-_LIBRARIES |= {"sqlalchemy"}
+_LIBRARIES |= {"sqlalchemy", "chdb", "datafusion", "ibis", "daft"}
 _FAMILIES = {
     "text": ("string", "large_string", "varchar", "utf8", "large_utf8", "enum", "dictionary"),
     "number": (
@@ -129,6 +129,17 @@ class Source:
         raise ValueError(
             f"columns gives {next(iter(types))!r} a type, which is for files of text; cast it "
             "in the query or in the frame"
+        )
+
+    def about_rows(self) -> int | None:
+        """Return about how many rows there are, if that can be told before reading."""
+        return self.n_rows
+
+    def place(self) -> Any:
+        """Return where SQL can count the rows, as :class:`tabweave.engines.pushdown.Place`."""
+        raise ValueError(
+            f"{self.name}: its rows can only be read; engine='pushdown' is for databases, SQL, "
+            "DuckDB relations, single files, and tables of Ibis and DataFusion"
         )
 
     def choose(self, columns: Any = None, y: str | None = None) -> list[str]:

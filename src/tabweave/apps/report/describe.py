@@ -23,7 +23,11 @@ from tabweave.apps.report.columns import (
     describe_values,
 )
 from tabweave.apps.report.html import page, widget_script
-from tabweave.apps.report.notes import describe_warnings
+from tabweave.apps.report.notes import (
+    describe_associations,
+    describe_oddities,
+    describe_warnings,
+)
 from tabweave.apps.report.reading import Reading, read, take
 from tabweave.apps.report.rows import (
     MAP_COLUMNS,
@@ -100,8 +104,9 @@ def describe(
     Returns
     -------
     dict
-        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``couplings``, ``values``, ``map``,
-        ``clusters``, ``neighbors`` and the facts about how they were made.
+        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``associations``, ``oddities``,
+        ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors`` and the facts about how
+        they were made.
 
     Examples
     --------
@@ -139,6 +144,8 @@ def look_at(
     out["couplings"] = describe_couplings(counts, reading.target)
     tell("looking for oddities", 0.2)
     out["warnings"] = describe_warnings(reading, out["couplings"])
+    out["associations"] = describe_associations(reading)
+    out["oddities"] = describe_oddities(reading, wishes.random_state)
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
         return out | {"method": None} | empty, None, None

@@ -128,7 +128,7 @@ def _is_own(address: str, hosts: Sequence[str]) -> bool:
     name = (name if name and port.isdigit() else address).strip("[]")
     if name in hosts:
         return True
-    if not {"0.0.0.0", "::"} & set(hosts):
+    if not {"0.0.0.0", "::"} & set(hosts):  # noqa: S104
         return False
     try:
         return bool(ipaddress.ip_address(name))

@@ -1,0 +1,285 @@
+"""Pushdown: counting where the rows are, by SQL; only counts travel, at most V² of them.
+
+A query per column asks for its values, how often each occurs, and a text that stands for it. Then
+the texts of all pairs of columns are counted, small columns several at a time: one pass of the
+database over the rows gives the joint values of two groups of columns, and the pairs of their
+columns are summed from that. What a label is, is decided here, from typed values, as when rows are
+read: so labels and counts are the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from tabweave.counts.counting import canonical, check_wide, group_columns
+from tabweave.counts.counts import DIGITS, Counts, add_up
+from tabweave.io.files import sql_name
+from tabweave.rows.frames import columns_of
+from tabweave.rows.table import Codes, Numbers, Schema, Table
+from tabweave.rows.vocabulary import Label, Vocabulary, bucket, identity
+
+NAME = "tabweave_source"
+_OTHER = "⟨other: tabweave⟩"  # stands for all values that are not kept
+Tally = dict[str, Counter[tuple[float, Label]]]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a database writes names, texts and what stands for a value.
+
+    Attributes
+    ----------
+    text : str
+        The type of text, or, with braces, an expression that turns a value into distinct text.
+    quote : str
+        What stands around names.
+    keep : str
+        What makes the database compute a named part of a query once.
+    escapes : bool
+        Whether a backslash is special in texts.
+    """
+
+    text: str = "VARCHAR"
+    quote: str = '"'
+    keep: str = ""
+    escapes: bool = False
+
+    def name(self, name: str) -> str:
+        """Return the name of a column."""
+        return sql_name(name, self.quote)
+
+    def key(self, expression: str) -> str:
+        """Return an expression whose text differs where values do; NULL stays NULL."""
+        if "{}" in self.text:
+            return self.text.format(expression)
+        return f"CAST({expression} AS {self.text})"
+
+    def literal(self, text: str) -> str:
+        """Return a text as SQL writes it."""
+        if self.escapes:
+            return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        return "'" + text.replace("'", "''") + "'"
+
+
+DIALECTS = {
+    "duckdb": Dialect(keep="MATERIALIZED "),
+    "postgres": Dialect("TEXT", keep="MATERIALIZED "),
+    "sqlite": Dialect("quote({})", keep="MATERIALIZED "),  # tells 1 from '1', and every float
+    "clickhouse": Dialect("toString({})", escapes=True),
+    "datafusion": Dialect(),
+    "snowflake": Dialect(),
+    "trino": Dialect(),
+    "bigquery": Dialect("STRING", "`", escapes=True),
+    "spark": Dialect("STRING", "`", escapes=True),
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where SQL runs: its dialect, what it calls the rows, and how a query is run."""
+
+    dialect: str
+    rows: str
+    run: Callable[[str], Iterable[Any]]
+
+    @property
+    def sql(self) -> Dialect:
+        """How it writes SQL."""
+        return DIALECTS[self.dialect]
+
+    def fetch(self, query: str) -> list[Any]:
+        """Return the columns of a result: one sequence of cells each."""
+        parts = [columns_of(batch)[1] for batch in self.run(query)]
+        return [_joined(cells) for cells in zip(*parts, strict=True)]
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
+    if type(parts[0]).__module__.startswith("pyarrow"):
+        import pyarrow as pa
+
+        return pa.chunked_array([chunk for part in parts for chunk in part.chunks])
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of a column: its data, one row a value, how often each occurs, and its text."""
+
+    column: Any
+    data: Any  # Codes or Numbers
+    times: np.ndarray
+    keys: list[Any]
+
+
+def count_there(
+    place: Place,
+    names: Sequence[str],
+    y: str | None,
+    schema: Schema,
+    numbers: str,
+    rules_of: Callable[[Tally], Mapping[str, Any]],
+) -> Counts:
+    """Return the counts of rows that stay where they are.
+
+    ``rules_of`` says, from how often values occur, which of them fall into buckets.
+    """
+    found = {name: values_of(place, name, schema, numbers) for name in names if name != y}
+    valued = {name: own for name, own in found.items() if isinstance(own.data, Codes)}
+    rules = rules_of({name: _tally(own) for name, own in valued.items()})
+    if y is not None:
+        valued[y] = _classes(place, y)
+    n = next((int(own.times.sum()) for own in (*valued.values(), *found.values())), 0)
+    if not n:
+        return Counts()
+    coded = {name: _coded(name, own, rules.get(name)) for name, own in valued.items()}
+    labels = [tuple(own[0]) for own in coded.values()]
+    sizes = np.array([len(own) for own in labels], np.int64)
+    check_wide(len(sizes), int(sizes.sum()), 60 * int(sizes.sum()) ** 2)
+    pairs = _pairs(place, coded, rules, sizes)
+    levels = [own.column.levels for own in valued.values()]
+    vocabulary, pairs = canonical(Vocabulary(tuple(valued), tuple(labels)), pairs, levels)
+    numeric = [own for own in found.values() if isinstance(own.data, Numbers)]
+    exact = np.zeros((len(numeric), 3, DIGITS), np.int64)
+    for i, own in enumerate(numeric):
+        exact[i] = add_up(own.data.values, own.times)
+    complete = replace(schema, columns=tuple(own.column for own in found.values()), complete=True)
+    return Counts._with_classes(complete, n, vocabulary, pairs, exact, y is not None)
+
+
+def values_of(place: Place, name: str, schema: Schema, numbers: str) -> Values:
+    """Ask for the values of a column, typed, and read them as rows are read."""
+    cells, keys, times = place.fetch(values_query(place, name)) or ([], [], [])
+    own = replace(
+        schema, columns=tuple(c for c in schema.columns if c.name == name), complete=False
+    )
+    table = Table.of({name: cells}, own, numbers=numbers)  # type: ignore[arg-type]
+    data = table.columns[0]
+    if not isinstance(data, Codes | Numbers):
+        raise ValueError(
+            f"column {name!r} holds sets, which are counted where they are read: use engine='auto'"
+        )
+    texts = keys.to_pylist() if hasattr(keys, "to_pylist") else list(keys)
+    return Values(table.schema.columns[0], data, np.asarray(times).astype(np.int64), texts)
+
+
+def values_query(place: Place, name: str) -> str:
+    """Return the query for the values of a column."""
+    column = place.sql.name(name)
+    texts = f"(SELECT {column} AS v, {place.sql.key(column)} AS k FROM {place.rows}) AS texts"
+    return f"SELECT v, k, COUNT(*) AS n FROM {texts} GROUP BY v, k"
+
+
+def _classes(place: Place, y: str) -> Values:
+    own = values_of(place, y, Schema.of({y: "nominal"}), "nominal")
+    gaps = [t for c, t in zip(own.data.codes, own.times, strict=True) if own.data.labels[c] is None]
+    if sum(gaps):
+        raise ValueError(f"y is missing in {sum(gaps)} rows; leave them out in the query")
+    return own
+
+
+def _tally(own: Values) -> Counter[tuple[float, Label]]:
+    out: Counter[tuple[float, Label]] = Counter()
+    if own.column.levels is None:
+        for code, times in zip(own.data.codes.tolist(), own.times.tolist(), strict=True):
+            out[identity(own.data.labels[code])] += times
+    return out
+
+
+def _coded(name: str, own: Values, rule: Any) -> tuple[list[Label], dict[Any, int], np.ndarray]:
+    """Return the labels of a column, the code of each text that stands for one, and the counts."""
+    codes: dict[tuple[float, Label], int] = {}
+    by_key: dict[Any, int] = {}
+    times = np.zeros(len(own.times) + 1, np.int64)
+    for key, code, n in zip(own.keys, own.data.codes.tolist(), own.times.tolist(), strict=True):
+        if key == _OTHER:
+            raise ValueError(f"column {name!r} holds {key!r}, which is taken; use engine='auto'")
+        label = own.data.labels[code]
+        folded = label if rule is None else bucket(label, rule)
+        found = codes.setdefault(identity(folded), len(codes))
+        if by_key.setdefault(key, found) != found:
+            raise ValueError(
+                f"column {name!r}: {label!r} and another value are both {key!r} as text in this "
+                "database; count by reading the rows: engine='auto'"
+            )
+        if isinstance(rule, frozenset) and folded is not label:
+            by_key[_OTHER] = found
+        times[found] += n
+    return [label for _, label in codes], by_key, times[: len(codes)]
+
+
+def _pairs(place: Place, coded: Mapping[str, Any], rules: Mapping[str, Any], sizes: Any) -> Any:
+    """Return the V×V pair counts, from the answers to all queries."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    names = list(coded)
+    diagonal = np.concatenate([own[2] for own in coded.values()])
+    values = np.arange(len(diagonal))
+    parts = [(diagonal, values, values)]
+    keyed = {name: _key(place, name, coded[name], rules.get(name)) for name in names}
+    for query in pair_queries(place, keyed, sizes.tolist()):
+        number, left, right, times = place.fetch(query)
+        which = np.asarray(number).astype(np.int64)
+        counts = np.asarray(times).astype(np.int64)
+        texts = [c.to_pylist() if hasattr(c, "to_pylist") else list(c) for c in (left, right)]
+        for pair in np.unique(which).tolist():
+            rows = np.flatnonzero(which == pair)
+            a, b = divmod(pair, len(names))
+            row, col = (
+                offsets[i] + np.array([coded[names[i]][1][own[r]] for r in rows], np.int64)
+                for i, own in zip((a, b), texts, strict=True)
+            )
+            parts += [(counts[rows], row, col), (counts[rows], col, row)]
+    data, row, col = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    shape = (len(diagonal), len(diagonal))
+    return sparse.coo_array((data, (row, col)), shape=shape).tocsr()
+
+
+def _key(place: Place, name: str, own: Any, rule: Any) -> str:
+    """Return the text that stands for a value; those that are not kept share one."""
+    key = place.sql.key(place.sql.name(name))
+    if not isinstance(rule, frozenset):
+        return key
+    other = own[1][_OTHER]
+    kept = [k for k, code in own[1].items() if k not in (None, _OTHER) and code != other]
+    listed = ", ".join(map(place.sql.literal, kept))
+    return f"CASE WHEN {key} IS NULL OR {key} IN ({listed}) THEN {key} ELSE '{_OTHER}' END"
+
+
+def pair_queries(place: Place, keyed: Mapping[str, str], sizes: Sequence[int]) -> Iterator[str]:
+    """Yield queries that count each pair of columns once: number of the pair, text, text, times."""
+    keys = list(keyed.values())
+    groups = group_columns(sizes)
+    within = dict.fromkeys(range(len(groups)), True)
+    for g, h in list(combinations(range(len(groups)), 2)) or [(0, 0)]:
+        pairs = [] if g == h else list(product(groups[g], groups[h]))
+        for own in {g, h}:
+            if within.pop(own, False):
+                pairs += combinations(groups[own], 2)
+        if pairs:
+            yield _one_query(place, keys, sorted({*groups[g], *groups[h]}), pairs)
+
+
+def _one_query(
+    place: Place, keys: Sequence[str], columns: Sequence[int], pairs: Sequence[tuple[int, int]]
+) -> str:
+    """Return the query for some pairs: joint values first, in one pass, and sums of them."""
+    chosen = ", ".join(f"{keys[c]} AS c{c}" for c in columns)
+    listed = ", ".join(f"c{c}" for c in columns)
+    asked = " UNION ALL ".join(
+        f"SELECT {a * len(keys) + b} AS p, c{a} AS l, c{b} AS r, CAST(SUM(n) AS BIGINT) AS n "
+        f"FROM joint_values "
+        f"GROUP BY c{a}, c{b}"
+        for a, b in pairs
+    )
+    return (
+        f"WITH joint_values AS {place.sql.keep}(SELECT {listed}, COUNT(*) AS n FROM "
+        f"(SELECT {chosen} FROM {place.rows}) AS texts GROUP BY {listed}) {asked}"
+    )

@@ -1,6 +1,7 @@
 """What notebooks show: tables, pictures, pages and a map whose selection Python can read."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -82,3 +83,52 @@ def test_a_notebook_holds_the_pictures():
     assert "image/png" in kinds[1]
     assert all("text/html" in kinds[i] for i in (0, 2, 3))
     assert book.cells[2].outputs[-1].data["text/html"].startswith("<iframe")
+
+
+def test_the_map_of_a_notebook_in_a_browser(tmp_path):
+    """In a tree of its own; a unit is a unit; what is drawn around goes back to Python."""
+    webdriver = pytest.importorskip("selenium.webdriver", reason="browser tests need selenium")
+    from selenium.webdriver.chrome.service import Service
+
+    from tabweave.apps.report import describe
+    from tabweave.apps.report.html import embedded, widget_script
+
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("browser tests need chromium and chromedriver")
+    rng = np.random.default_rng(0)
+    found = describe({"a": rng.choice(list("xyz"), 200), "b": rng.normal(size=200)})
+    script = widget_script().replace("export default { render };", "")
+    (tmp_path / "cell.html").write_text(
+        f"<!doctype html><div id=cell></div><script type=application/json id=d>{embedded(found)}"
+        f"</script><script>{script}\nconst kept = {{ description: JSON.parse(document."
+        "getElementById('d').textContent), selection: [] };\n"
+        "const model = { get: (n) => kept[n], set: (n, v) => { kept[n] = v; }, save_changes() {},"
+        " on() {} };\nrender({ model, el: document.getElementById('cell') });</script>"
+    )
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for switch in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(switch)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver))
+    try:
+        browser.get((tmp_path / "cell.html").as_uri())
+        browser.set_script_timeout(60)
+        units, kept = browser.execute_async_script(
+            "const done = arguments[0]; const wait = () => {"
+            " const stage = document.getElementById('cell').shadowRoot.querySelector('.map');"
+            " const ready = stage && stage.map.groups && stage.map.width;"
+            " if (!ready) return void setTimeout(wait, 50);"
+            " const { map } = stage; const far = (list) => list.reduce((b, v, i) =>"
+            " (Math.abs(v - list[0]) > Math.abs(list[b] - list[0]) ? i : b), 0);"
+            " const units = [map.xs, map.ys].map((list, a) => { const i = far(list); return"
+            " Math.abs(map.pixel(i)[a] - map.pixel(0)[a]) / Math.abs(list[i] - list[0]); });"
+            " map.select([0, 2]); done([units, kept.selection]); }; wait();"
+        )
+        assert units[0] == pytest.approx(units[1], rel=0.01)
+        rows = found["map"]["rows"]
+        assert kept == [rows[0], rows[2]]
+        assert [e for e in browser.get_log("browser") if "favicon" not in e["message"]] == []
+    finally:
+        browser.quit()

@@ -222,7 +222,7 @@ VECTORS = {
     "Weave": _means("weave-k", Weave),
     "Weave, k unknown": _means("weave", lambda k: Weave()),
     "UNTIE": _means("untie", UNTIE),
-    "UNTIE as printed": _means("untie-batches", lambda k: published.UNTIE(k, random_state=0)),
+    "UNTIE as printed": _means("untie-batches-delta", lambda k: published.UNTIE(k, random_state=0)),
     "one-hot": _means("one-hot", lambda k: OneHot()),
     "Couplings": _means("couplings", lambda k: Couplings()),
     "CDE": _means("cde", lambda k: CDE(random_state=0)),

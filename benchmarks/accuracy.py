@@ -202,7 +202,7 @@ def losses(spec, rows) -> list[str]:
             if other is None or spec.metric not in mine or mine[spec.metric] >= other - 5:
                 continue
             why = "no start of ours comes near it: the representation is worse here"
-            if mine["high"] >= other - 1:
+            if mine.get("high", 0) >= other - 1:
                 why = (
                     f"single starts reach {mine['high']:.1f}: the clusters with the lowest "
                     "objective are not the classes"

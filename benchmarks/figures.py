@@ -66,7 +66,7 @@ CURVES: dict[str, tuple[tuple[str, ...], dict[str, Callable[[int], Any]]]] = {
         {"HELIC": lambda k: HELIC(random_state=0)},
     ),
     "7.3": (
-        ("dna_promoter", "dermatology", "mammographic"),
+        ("dermatology", "dna_nominal", "splice"),
         {"UNTIE": lambda k: UNTIE(None), "CDE": lambda k: CDE(random_state=0)},
     ),
 }

@@ -268,7 +268,7 @@ def test_as_published_heterogeneity_is_a_sum_over_values():
 def test_data_factors_of_a_small_table():
     X = [["a", "x", None], ["b", "x", "u"], ["c", "x", float("nan")], ["a", "x", "w"]]
     found = evaluate.data_factors(X, [1, 1, 1, 0])
-    assert found == {"n_o": 4, "n_a": 3, "n_c": 2, "n_av": 2.0, "n_mv": 3, "r_CI": 3.0}
+    assert found == {"n_o": 4, "n_a": 3, "n_c": 2, "n_av": 7 / 3, "n_mv": 3, "r_CI": 3.0}
     with pytest.raises(ValueError, match="expected 4 classes in y"):
         evaluate.data_factors(X, [1, 0])
     with pytest.raises(ValueError, match="expected X of shape"):

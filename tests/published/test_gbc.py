@@ -38,7 +38,7 @@ def test_sources_weigh_by_training_loss():
     z = -losses / np.log(weights)
     assert z == pytest.approx(z[0]) and weights.sum() == pytest.approx(1)
     # The erratum: by training loss the noise is taken for knowledge.
-    assert model.source_weights_["noise"] > 0.1
+    assert model.source_weights_["noise"] > 0.05  # held-out rows would give it none
 
 
 def test_an_expected_score_is_a_label_of_its_sign():
@@ -157,3 +157,12 @@ def test_files_of_the_former_switch_are_of_this_class(kind):
 def test_there_is_no_auto():
     with pytest.raises(ValueError, match=r"'consensus' .* Got 'auto'"):
         published.GBCClassifier(consensus="auto").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_trees_are_as_long_as_the_search_says(monkeypatch):
+    sources, y = drawn()
+    still = published.GBCClassifier(3, consensus=0, connectivity=0, params=ONE_THREAD)
+    monkeypatch.setattr("tabweave.published.gbc.search_step", lambda *given: np.zeros(1))
+    still.fit(sources, dict(enumerate(y[:100].tolist())))
+    for scores in still.source_scores(sources).values():
+        np.testing.assert_allclose(scores, scores[0, 0])

@@ -17,12 +17,12 @@ from tabweave.engines.opening import (
     read_with_classes,
 )
 from tabweave.engines.progress import (
+    Estimate,
     Progress,
     ProgressCallback,
     progress_bar,
     progress_reporter,
 )
-from tabweave.engines.sizes import Estimate
 from tabweave.engines.source import Source, family, has_arrow
 from tabweave.engines.transform import transform, vectors_of
 

@@ -6,6 +6,7 @@ done on the batches of one worker, and how the results of many add up.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,8 @@ import numpy as np
 
 from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
-from tabweave.engines.progress import ProgressCallback
+from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
 from tabweave.engines.pushdown import count_there
-from tabweave.engines.sizes import Estimate, check_counts_fit, estimated
 from tabweave.engines.source import Source, family
 from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.kinds import Rules
@@ -93,7 +93,7 @@ def count(
     Raises
     ------
     MemoryError
-        If the counts would not fit; see :func:`tabweave.engines.sizes`.
+        If the counts would not fit; see :func:`tabweave.engines.estimate`.
 
     Notes
     -----
@@ -180,7 +180,7 @@ def estimate(
     numbers: Literal["numeric", "nominal"] = "numeric",
     max_values: int | Mapping[str, int] | None = None,
 ) -> Estimate:
-    """Say what memory counting will take, from the first batch of rows.
+    """Say what time and memory counting will take, from the first batch of rows.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def estimate(
     Returns
     -------
     estimate : Estimate
-        Rows, values, pairs and bytes.
+        Rows, values, pairs, bytes and seconds.
 
     Examples
     --------
@@ -203,11 +203,24 @@ def estimate(
     """
     opened = open_source(source, columns)
     reading, names = reading_of(opened, columns, y, schema, numbers)
+    start = time.perf_counter()
     for batch in opened.batches(names):
         table, _ = reading.table(batch)
         limits = {} if max_values is None else limits_of(max_values, table.schema.names)
-        return estimated(table, opened.n_rows, limits)
+        rows = opened.about_rows()
+        found = estimated(table, rows, limits)
+        growth = max((rows or 0) / max(table.n_rows, 1), 1.0)
+        held = int(growth * _held_bytes(batch, table))
+        return replace(found, seconds=growth * (time.perf_counter() - start), rows_bytes=held)
     raise ValueError(f"{opened.name}: there are no rows")
+
+
+def _held_bytes(batch: Any, table: Table) -> int:
+    """Return what a batch takes as it was read and as codes."""
+    read = getattr(batch, "nbytes", 64 * table.n_rows * len(table.columns))
+    arrays = ("codes", "values", "starts")
+    own = sum(getattr(d, a).nbytes for d in table.columns for a in arrays if hasattr(d, a))
+    return int(read + own)
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,10 @@ class Source:
             "in the query or in the frame"
         )
 
+    def about_rows(self) -> int | None:
+        """Return about how many rows there are, if that can be told before reading."""
+        return self.n_rows
+
     def place(self) -> Any:
         """Return where SQL can count the rows, as :class:`tabweave.engines.pushdown.Place`."""
         raise ValueError(

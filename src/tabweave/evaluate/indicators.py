@@ -199,7 +199,7 @@ def data_factors(X: Any, y: Any) -> dict[str, float]:
     Parameters
     ----------
     X : array-like of shape (n_objects, n_attributes)
-        The categories; a missing one is no value.
+        The categories; missing is a value of its own.
     y : array-like of shape (n_objects,)
         The classes.
 
@@ -223,7 +223,8 @@ def data_factors(X: Any, y: Any) -> dict[str, float]:
     rows = np.asarray(X, dtype=object)
     if rows.ndim != 2 or not rows.size:
         raise ValueError(f"expected X of shape (n_objects, n_attributes), got {rows.shape}")
-    sizes = [len({v for v in column if v is not None and v == v}) for column in rows.T]
+    # NaN is unlike itself: all of them are the one missing value
+    sizes = [len({v if v == v else None for v in column}) for column in rows.T]
     classes = np.bincount(encode(y, "y")[1])
     if classes.sum() != len(rows):
         raise ValueError(f"expected {len(rows)} classes in y, one an object, got {classes.sum()}")

@@ -83,6 +83,9 @@ class _Published(gbc.GBC):
         terms = {n: 1.0 for n in ("consensus", "connectivity") if state.get(n) == "auto"}
         return super()._upgraded(state | terms)
 
+    def _joins(self) -> bool:
+        return False
+
     def _train(self, problem: Problem, rng: np.random.Generator) -> Trained:
         lambdas = float(self.consensus), float(self.connectivity)
         return boost(problem, self.n_rounds, lambdas, self.weights == "learned", rng)

@@ -265,16 +265,15 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
         if verdict is not None and verdict.aside and rules == "all":
             verdict = None
         elif column.name in asked:
-            column = replace(column, judged=True)
+            column = replace(column, origin=(column.why, True, None))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, decimal=column.decimal)
         if verdict is not None:
             column = replace(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
-                why=verdict.why,
-                decimal=verdict.decimal,
-                position=position if verdict.aside else None,
+                format=verdict.decimal,
+                origin=(verdict.why, True, position if verdict.aside else None),
             )
             if verdict.aside:
                 aside.append(column)
@@ -322,7 +321,7 @@ def _with_zone(column: Column, cells: Any) -> Column:
     if column.kind != "datetime" or column.zone is not None:
         return column
     try:
-        return replace(column, zone=datetimes(cells, None, first=True)[1])
+        return replace(column, format=datetimes(cells, None, first=True)[1])
     except (TypeError, ValueError) as error:
         raise _named_error(error, column) from error
 
@@ -384,9 +383,10 @@ def _completed(
             why = _in_words(kind, cells)
             if rules is not None and why == DATETIMES:
                 kind = "datetime"
-            column = Column(name, numbers if kind == "numeric" else kind, why=why)  # type: ignore[arg-type]
+            read_as: Any = numbers if kind == "numeric" else kind
+            column = Column(name, read_as, origin=(why, False, None))
         else:
-            column = replace(_with_decimal(column, cells), why="declared")
+            column = replace(_with_decimal(column, cells), origin=("declared", False, None))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
         columns.append(_with_zone(column, cells))
@@ -411,7 +411,7 @@ def _with_decimal(column: Column, cells: Any) -> Column:
         return column
     labels = [label for label in categories(cells)[1] if isinstance(label, str)]
     written = numbers_written(labels)
-    return column if written is None else replace(column, decimal=written[1])
+    return column if written is None else replace(column, format=written[1])
 
 
 def _own_levels(name: str, cells: Any) -> tuple[Label, ...] | None:
@@ -500,29 +500,53 @@ class Column:
         The order of an ordinal column's values, lowest first.
     delimiter : str, optional
         What separates the elements of a set written as text.
-    zone : str, optional
-        The time zone by whose clock a datetime column is read, such as "Europe/Berlin"; "local"
-        takes each by its own offset. None: they have none.
-    decimal : {".", ","}, optional
-        The decimal mark of numbers that are written as text.
-    why : str
-        What made the column what it is; see :meth:`Table.kinds`.
+    format : str, optional
+        How cells are written. Of a datetime column: the time zone by whose clock it is read, such
+        as "Europe/Berlin"; "local" takes each cell by its own offset. Of a numeric column: the
+        decimal mark of numbers in text.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
         array with a row for each out) takes the place of n-grams, e.g. for sentences.
+    found : tuple
+        What was found when the column was read: see :attr:`why`, :attr:`judged`, :attr:`position`.
     """
 
     name: str
     kind: Kind = "nominal"
     levels: tuple[Label, ...] | None = None
     delimiter: str | None = None
-    zone: str | None = None
-    decimal: str | None = None
-    why: str = field(default="", compare=False)
-    judged: bool = field(default=False, compare=False, repr=False)  # whether rules were asked
-    position: int | None = field(default=None, compare=False, repr=False)  # where it was set aside
+    format: str | None = None
     spelling: Any = None
+    # What made it what it is, whether rules were asked, and where it was before it was set aside.
+    origin: tuple[str, bool, int | None] = field(
+        default=("", False, None), compare=False, repr=False
+    )
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone of datetimes."""
+        return self.format if self.kind == "datetime" else None
+
+    @property
+    def decimal(self) -> str | None:
+        """The decimal mark of numbers that are written as text."""
+        return self.format if self.kind == "numeric" else None
+
+    @property
+    def why(self) -> str:
+        """What made the column what it is; see :meth:`Table.kinds`."""
+        return self.origin[0]
+
+    @property
+    def judged(self) -> bool:
+        """Whether rules were asked."""
+        return self.origin[1]
+
+    @property
+    def position(self) -> int | None:
+        """Where the column was before it was set aside."""
+        return self.origin[2]
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

@@ -292,7 +292,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             for name, (rows, values) in filled.items():
                 at = out.columns.get_loc(self._given_name(X, name))
                 if self._is_dated(name):
-                    out.isetitem(at, _dated(X.iloc[:, at], rows, values))
+                    clock = self.schema_[name].kind == "datetime"
+                    out.isetitem(at, _dated(X.iloc[:, at], rows, values, clock))
                 else:
                     out.isetitem(at, _put(X.iloc[:, at].to_numpy(), rows, values))
             return out
@@ -310,7 +311,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return out
 
     def _column(self, table: Table, name: str, filled: Any) -> np.ndarray:
-        cells = _cells(table[name])
+        cells = cells_of(table[name])
         if filled is None:
             return cells
         rows, values = filled
@@ -1085,12 +1086,16 @@ def _stamps(seconds: np.ndarray) -> np.ndarray:
     return out
 
 
-def _dated(cells: Any, rows: np.ndarray, seconds: np.ndarray) -> Any:
-    """Return a pandas column of datetimes with some cells replaced, in its time zone."""
+def _dated(cells: Any, rows: np.ndarray, seconds: np.ndarray, clock: bool) -> Any:
+    """Return a pandas column of datetimes with some cells replaced, in its time zone.
+
+    Seconds are by the clock of the zone, or by UTC.
+    """
     pandas = require("pandas", "frames")
     zone = getattr(cells.dtype, "tz", None)
     stamps = pandas.Series(_stamps(seconds))
-    stamps = stamps.dt.tz_localize(zone) if zone is not None else stamps
+    if zone is not None:
+        stamps = stamps.dt.tz_localize(zone if clock else "UTC").dt.tz_convert(zone)
     out = cells.copy()
     out.iloc[rows] = stamps.astype(cells.dtype).array
     return out
@@ -1112,7 +1117,7 @@ def _is_float(cells: np.ndarray, values: Any) -> bool:
     return numeric and (not len(values) or np.asarray(values).dtype.kind == "f")
 
 
-def _cells(data: Any) -> np.ndarray:
+def cells_of(data: Any) -> np.ndarray:
     """Return the cells of a column as Python reads them; a gap is None, of numbers NaN."""
     if isinstance(data, Datetimes):
         return _stamps(data.values)

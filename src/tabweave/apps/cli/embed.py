@@ -68,11 +68,12 @@ def embed(
         "rows": n_rows,
         "columns": len(embedder.schema_),
         "dimensions": n_dims,
-        "aside": {column.name: column.why for column in embedder.schema_.aside},
         "method": job.method if job.model is None else str(job.model),
         "output": None if piped else str(output),
         "model": None if save is None else str(save),
     }
+    if aside := {column.name: column.why for column in embedder.schema_.aside}:
+        result["aside"] = aside
     if json:
         as_json(result)
     elif not piped:

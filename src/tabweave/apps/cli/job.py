@@ -31,6 +31,8 @@ from tabweave.apps.cli.files import located
 from tabweave.apps.cli.show import progress
 from tabweave.apps.methods import build, check
 
+_LARGE = 1 << 28  # bytes of files that are worth an estimate
+
 
 class Learned(NamedTuple):
     """A fitted embedder, the rows as they were read, and those columns that it embeds."""
@@ -154,6 +156,9 @@ class Job:
             check_columns([*embedder.schema_.names, *beside], self.source.types)
             return embedder
         names = self.names
+        bound = self._bound(names)
+        if bound is not None and not self._fits(bound):
+            return self._streamed(names, bound)
         if self.kinds or not self._all_values(names):
             return None
         embedder = build(
@@ -162,6 +167,36 @@ class Job:
         if embedder._rules:  # text may hold dates and numbers, as the rows will show
             return None
         return self._fitted_to_counts(embedder, names) if _counted(embedder) else None
+
+    def _bound(self, names: list[str]) -> Any:
+        """Say what a large source will take, before work starts; None for a small one."""
+        from tabweave.engines import estimate
+
+        if sum(path.stat().st_size for path in self.source.paths) < _LARGE:
+            return None
+        found = estimate(self.source, columns=names)
+        note(f"{self.source.name}: {found}")
+        return found
+
+    @staticmethod
+    def _fits(bound: Any) -> bool:
+        """Say whether all rows can be held at a time."""
+        return bound.available is None or 2 * (bound.rows_bytes or 0) <= bound.available
+
+    def _streamed(self, names: list[str], bound: Any) -> Any:
+        """Return an embedder that was fitted in batches: the rows do not fit into memory."""
+        embedder = build(
+            self.method, mixed=not self._all_values(names), kinds=None, seed=self.seed,
+            n_components=self.n_components,
+        )  # fmt: skip
+        if not _counted(embedder) or self.kinds or names != list(self.source.types):
+            raise MemoryError(
+                f"{self.source.name}: all rows take about {(bound.rows_bytes or 0) / 1e9:,.1f} GB, "
+                f"and {(bound.available or 0) / 1e9:,.1f} GB are free; learn from a part of them "
+                "with --save (IN may be a query: SELECT ... USING SAMPLE 1000000 ROWS), then embed "
+                "all of them with --model, which reads them in batches"
+            )
+        return embedder.fit(self.source)
 
     def _all_values(self, names: list[str]) -> bool:
         """Say whether columns hold single values, and no numbers, as far as their types tell."""

@@ -173,7 +173,7 @@ def _clusters(learned: Learned, some: Any) -> dict[str, Any] | None:
     """Return clusters of the rows as reports have them, and that of each of some rows."""
     import numpy as np
 
-    from tabweave.apps.report.clusters import assign, describe_clusters, find_centers
+    from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
     from tabweave.apps.report.reading import Reading
     from tabweave.apps.report.rows import MOST_DRAWN, N_AXES
 
@@ -181,7 +181,8 @@ def _clusters(learned: Learned, some: Any) -> dict[str, Any] | None:
     drawn = np.unique(np.linspace(0, len(flat) - 1, MOST_DRAWN).astype(int))
     if len(np.unique(flat[drawn], axis=0)) < 3:
         return None
-    centers, silhouette = find_centers(flat[drawn], np.ones(len(drawn)), 0)
+    number = how_many(learned.table, 0)  # as `tabweave cluster` and reports have it
+    centers, silhouette = find_centers(flat[drawn], np.ones(len(drawn)), number, 0)
     labels = assign(flat, centers)
     values = Reading(learned.table, None, {}).values()
     groups = describe_clusters(values, labels, len(centers), None)

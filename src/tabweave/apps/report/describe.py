@@ -23,8 +23,12 @@ from tabweave.apps.report.columns import (
     describe_values,
 )
 from tabweave.apps.report.html import page, widget_script
-from tabweave.apps.report.notes import describe_warnings
-from tabweave.apps.report.reading import Reading, read
+from tabweave.apps.report.notes import (
+    describe_associations,
+    describe_oddities,
+    describe_warnings,
+)
+from tabweave.apps.report.reading import Reading, read, take
 from tabweave.apps.report.rows import (
     MAP_COLUMNS,
     Axes,
@@ -47,6 +51,7 @@ from tabweave.search.scan import Nearest
 
 __all__ = ["describe", "map_widget", "page", "report"]
 MOST_SHOWN = 20_000  # marks of a map in a notebook
+FEW_ROWS = 400  # that clusters are counted on for a first picture
 FORMAT = 1
 Tell = Callable[..., None]
 
@@ -60,6 +65,7 @@ class Wishes:
     random_state: int = 0
     most_shown: int = 0  # rows on the map; 0: as many as axes and clusters are found from
     by_neighborhood: bool = True  # whether to lay the map out by t-SNE, too
+    at_once: bool = False  # for a first picture: clusters counted on few rows, neighbours of one
     weights: Mapping[str, float] | None = None  # what single columns count
 
 
@@ -98,8 +104,9 @@ def describe(
     Returns
     -------
     dict
-        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``couplings``, ``values``, ``map``,
-        ``clusters``, ``neighbors`` and the facts about how they were made.
+        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``associations``, ``oddities``,
+        ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors`` and the facts about how
+        they were made.
 
     Examples
     --------
@@ -137,6 +144,8 @@ def look_at(
     out["couplings"] = describe_couplings(counts, reading.target)
     tell("looking for oddities", 0.2)
     out["warnings"] = describe_warnings(reading, out["couplings"])
+    out["associations"] = describe_associations(reading)
+    out["oddities"] = describe_oddities(reading, wishes.random_state)
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
         return out | {"method": None} | empty, None, None
@@ -167,9 +176,13 @@ def _look_at_rows(
         axes = Axes.of(vectors, copies)
         points = axes.project(vectors)
     tell("finding clusters", 0.7)
-    number = how_many(reading.features(), random_state)
+    counted = reading.features()
+    if wishes.at_once:
+        counted = take(counted, np.arange(0, counted.n_rows, -(-counted.n_rows // FEW_ROWS)))
+    number = how_many(counted, random_state)
     centers, silhouette = find_centers(points, copies, number, random_state)
-    chosen = choose_rows(seen, wishes.rows, points, assign(points, centers), centers)
+    asked = [0] if wishes.at_once else wishes.rows
+    chosen = choose_rows(seen, asked, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
     asked_about = seen.vectors(model, queries)
     near = Nearest(asked_about, queries, wishes.n_neighbors, power=model.blocks_.power)

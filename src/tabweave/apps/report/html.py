@@ -21,7 +21,8 @@ from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
 from tabweave.rows.vocabulary import Label
 
 SCRIPTS = (
-    "base.js", "columns.js", "couplings.js", "values.js", "map.js", "clusters.js", "page.js",
+    "base.js", "columns.js", "couplings.js", "values.js", "map.js", "clusters.js", "odd.js",
+    "page.js",
 )  # fmt: skip
 STYLES = ("style.css",)
 

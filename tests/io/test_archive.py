@@ -275,3 +275,11 @@ def test_what_is_nearly_all_zeros_is_written_so_that_it_can_be_read(tmp_path, mo
     assert (tmp_path / "zeros").stat().st_size > zeros.nbytes  # not packed
     _, arrays = _persist.read(tmp_path / "zeros", "estimator")
     np.testing.assert_array_equal(arrays["a0"], zeros)
+
+
+def test_a_file_of_before_the_name_and_one_that_is_cut_while_it_is_read(tmp_path):
+    old = np.frombuffer(b'{"weft": "counts", "version": 1}', np.uint8)
+    np.savez_compressed(tmp_path / "old.npz", header=old)
+    assert _persist.read(tmp_path / "old.npz", "counts")[0] == {"tabweave": "counts"}
+    with open(tmp_path / "old.npz", "rb") as file, pytest.raises(EOFError, match="ends early"):
+        _persist._digest(file, 10**6)

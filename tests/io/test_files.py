@@ -6,7 +6,7 @@ import os
 import duckdb
 import pytest
 
-from tabweave.io.files import csv_header, remove_leftovers, replacing, sql_name, sql_text
+from tabweave.io.files import csv_header, remove_leftovers, replacing, sql_name, sql_path, sql_text
 
 
 @pytest.mark.parametrize(
@@ -113,3 +113,15 @@ def test_what_a_killed_writer_left_goes_when_the_file_is_written_again(tmp_path)
     with replacing(path) as part:
         part.write_text("new")
     assert sorted(os.listdir(tmp_path)) == ["a.txt", "a.txt.young.part"]
+
+
+def test_a_first_line_that_csv_cannot_read_is_named(tmp_path):
+    path = tmp_path / "wide.csv"
+    path.write_text('"' + "a" * 200_000 + '",b\n')  # a name above what csv takes
+    with pytest.raises(ValueError, match="the first line cannot be read: field larger than"):
+        csv_header(path)
+
+
+def test_a_path_is_no_pattern_to_sql(tmp_path):
+    path = tmp_path / "it's [1]*.csv"
+    assert sql_path(path).endswith("/it''s [[]1][*].csv'")

@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-all lint style types layers format hooks bench bench-quick docs clean \
+.PHONY: help demo test test-all lowest lint style types layers format hooks bench bench-quick docs clean \
         mutants fuzz audit wheel-twice
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -39,6 +39,18 @@ test: $(VENV)/.dev   ## the fast tests
 
 test-all: $(VENV)/.dev  ## every test, slow ones too, and how much of the code they run
 	$(BIN)/python -m pytest -n auto --cov=tabweave --cov-report=term:skip-covered
+
+# The lowest versions that pyproject.toml declares, in an environment of their own.
+LOWEST := $(VENV)-lowest
+lowest:         ## counts, blocks and engines with the lowest versions that are declared
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+	e = p['optional-dependencies']; d = p['dependencies'] + e['files'] + e['frames'] + e['plots']; \
+	print(*(n.replace('>=', '==') + '.*' for n in d), sep='\n')" > $(LOWEST)/versions.txt
+	$(LOWEST)/bin/pip --disable-pip-version-check -q install -r $(LOWEST)/versions.txt typer rich
+	$(LOWEST)/bin/pip --disable-pip-version-check -q install pytest hypothesis networkx
+	$(LOWEST)/bin/pip --disable-pip-version-check -q install --no-deps -e .
+	$(LOWEST)/bin/python -m pytest -m "not slow" tests/counts tests/blocks tests/engines
 
 lint: style types layers  ## style, types, layers
 
@@ -83,5 +95,5 @@ docs: $(VENV)/.dev $(VENV)/.docs  ## run the examples and build the site into si
 	$(BIN)/sphinx-build -q -W --keep-going -j auto -d build/doctrees docs site
 
 clean:          ## remove what was made, .venv too
-	rm -rf $(VENV) build dist site docs/api docs/gallery docs/reports docs/contributing.md .coverage .coverage.*
+	rm -rf $(VENV) $(LOWEST) build dist site docs/api docs/gallery docs/reports docs/contributing.md .coverage .coverage.*
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache .grimp_cache

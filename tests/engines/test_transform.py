@@ -190,7 +190,7 @@ def test_without_a_file_vectors_are_a_stream_of_arrow_batches(rows, untie, vecto
     stream = transform(untie, plain, vector=vector, batch_rows=700)
     assert isinstance(stream, pa.RecordBatchReader)
     wanted = untie.transform(plain)
-    frame = polars.DataFrame(stream)
+    frame = polars.from_arrow(stream)
     found = frame["vector"].to_numpy() if vector else frame.to_numpy()
     np.testing.assert_array_equal(np.stack(list(found)), wanted)
     with pytest.raises(ValueError, match="there are no rows"):

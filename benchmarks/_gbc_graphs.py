@@ -116,8 +116,8 @@ def report_members(cells: Cells) -> list[str]:
     for key, found in cells.known.items():
         groups.setdefault(tuple(key[:3]), []).append(found)
     lines = [
-        "| setting | seeds | best alone | averaged | joined | GBC | above the best, s.e. |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| setting | seeds | best alone | averaged | joined | GBC | above the best | in s.e. |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     worst, below, settings = [], 0, 0
     for key, runs in sorted(groups.items()):
@@ -126,11 +126,13 @@ def report_members(cells: Cells) -> list[str]:
         best = min(names, key=means.__getitem__)
         gaps = np.array([r["GBC"] - r[best] for r in runs])
         error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
-        above = gaps.mean() / error if error > 0 else 0.0 if gaps.mean() <= 0 else np.inf
+        # Of one seed, or of equal differences, there is no standard error.
+        sure = 0.0 if gaps.mean() == 0 else float(np.copysign(np.inf, gaps.mean()))
+        above = gaps.mean() / error if error > 0 else sure
         alone = min(means[n] for n in names if n.startswith("alone"))
         lines.append(
             f"| {', '.join(key)} | {len(runs)} | {alone:.1f} | {means['averaged']:.1f} | "
-            f"{means['joined']:.1f} | {means['GBC']:.1f} | {above:+.1f} |"
+            f"{means['joined']:.1f} | {means['GBC']:.1f} | {gaps.mean():+.1f} | {above:+.1f} |"
         )
         worst.append((above, gaps.mean(), key))
         below += means["GBC"] < means["joined"]

@@ -15,9 +15,11 @@ on, and the program ends with its traceback.
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import json
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -110,13 +112,13 @@ def _client() -> Any:
             from fastapi.testclient import TestClient
         from tabweave.apps.studio import create_app
 
-        held = tempfile.TemporaryDirectory(prefix="fuzz-")
-        folder = Path(held.name)
+        folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         (folder / "rows.csv").write_text("a,b\n" + "x,1\ny,2\n" * 20)
         app = create_app(folder, token="fuzz")  # noqa: S106
         headers = {"X-Tabweave-Token": "fuzz"}
         client = TestClient(app, "http://127.0.0.1", headers=headers, raise_server_exceptions=False)
-        _clients.extend([client.__enter__(), held])
+        _clients.append(client.__enter__())
     return _clients[0]
 
 

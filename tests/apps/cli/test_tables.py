@@ -1,4 +1,4 @@
-"""``tabweave associate``, ``fill``, ``odd``, and clusters that are counted as reports count them."""
+"""``tabweave associate``, ``fill``, ``odd``; clusters are as many as in reports."""
 
 import json
 

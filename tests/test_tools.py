@@ -33,6 +33,8 @@ def test_the_bill_lists_what_is_needed_and_what_is_shipped():
     names = [part["name"] for part in bill["components"]]
     assert {"numpy", "duckdb", "faiss-cpu", "tabweave/apps/studio/static/studio.js"} <= set(names)
     assert len(names) == len(set(names))
+    nameless = [part["name"] for part in bill["components"] if not part["licenses"]]
+    assert not nameless, "add their licences to tools/sbom.py and docs/policy.md"
     shipped = [part for part in bill["components"] if part["type"] == "file"]
     found = [p for p in (ROOT / "src").rglob("*") if p.suffix in (".js", ".css", ".html")]
     assert len(shipped) == len(found) > 10

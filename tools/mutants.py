@@ -27,7 +27,10 @@ FILES = ("rows/vocabulary.py", "rows/table.py", "counts/counts.py", "blocks/valu
          "measures/frequency.py", "embed/weave.py", "io/archive.py", "io/codec.py",
          "io/files.py", "base.py")  # fmt: skip
 # Where the tests of a file are, if not in its mirror alone.
-TESTS = {"base.py": ["tests/test_base.py", "tests/test_threads.py"]}
+TESTS = {
+    "base.py": ["tests/test_base.py", "tests/test_threads.py"],
+    "io/codec.py": ["tests/io/test_codec.py", "tests/io/test_store.py"],
+}
 _COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
              ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot,
              ast.IsNot: ast.Is}  # fmt: skip

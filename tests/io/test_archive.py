@@ -283,3 +283,16 @@ def test_a_file_of_before_the_name_and_one_that_is_cut_while_it_is_read(tmp_path
     assert _persist.read(tmp_path / "old.npz", "counts")[0] == {"tabweave": "counts"}
     with open(tmp_path / "old.npz", "rb") as file, pytest.raises(EOFError, match="ends early"):
         _persist._digest(file, 10**6)
+
+
+def test_an_error_of_the_disk_names_the_file_if_it_is_there(tmp_path, monkeypatch):
+    _persist.write(tmp_path / "model", "estimator", {}, {})
+
+    def failing(file):
+        raise OSError("the disk is broken")
+
+    monkeypatch.setattr(_persist, "_sealed", failing)
+    with pytest.raises(ValueError, match=r"model is damaged .*the disk is broken"):
+        _persist.read(tmp_path / "model", "estimator")
+    with pytest.raises(FileNotFoundError):
+        _persist.read(tmp_path / "absent", "estimator")

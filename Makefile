@@ -10,7 +10,8 @@ BIN    := $(VENV)/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-all lowest lint style types layers format hooks bench bench-quick docs clean
+.PHONY: help demo test test-all lowest lint style types layers format hooks bench bench-quick docs clean \
+        mutants fuzz audit wheel-twice
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -69,6 +70,20 @@ format: $(VENV)/.dev ## rewrite in house style
 
 hooks: $(VENV)/.dev  ## check each commit before it is made
 	$(BIN)/pre-commit install
+
+mutants: $(VENV)/.dev  ## plant errors and see which no test notices (hours; SAMPLE=20 a file: less)
+	$(BIN)/python tools/mutants.py --sample $(or $(SAMPLE),0)
+
+fuzz: $(VENV)/.dev   ## throw odd tables, files, text and requests at it, MINUTES= for each door
+	$(BIN)/python tools/fuzz.py --minutes $(or $(MINUTES),5)
+
+audit: $(VENV)/.dev  ## known holes in what is installed here
+	$(PIP) install pip-audit
+	$(BIN)/pip-audit --skip-editable
+
+wheel-twice: $(VENV)/.dev  ## build the wheel in two folders: the same bytes?
+	$(PIP) install build
+	$(BIN)/python tools/same_wheel.py
 
 bench: $(VENV)/.dev $(VENV)/.bench  ## every published table, every peer, every bar (hours; can be resumed)
 	$(BIN)/python benchmarks/run.py

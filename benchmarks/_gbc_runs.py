@@ -89,7 +89,9 @@ def run_ours(task: Task, share: float, gaps: bool, seed: int, method: str) -> di
     if method.startswith("as published"):
         kind = published.GBCRegressor if numeric else published.GBCClassifier
     settings = {**METHODS, **ABLATIONS}[method]
-    model = kind(ROUNDS, params=TREES, random_state=seed, **settings)
+    # As published, steps are those of the line search.
+    trees = {**TREES, "learning_rate": 1.0} if method.startswith("as published") else TREES
+    model = kind(ROUNDS, params=trees, random_state=seed, **settings)
     model.fit(data, {int(i): task.y[i] for i in train})
     out: dict[str, Any] = {"error": error(task, model.predict(data)[data.index(test)], test)}
     out |= {

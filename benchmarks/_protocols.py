@@ -223,7 +223,15 @@ def _scores_by_k(
 def _votes_by_k(
     model: Any, X: Any, y: Any, train: np.ndarray, test: np.ndarray, rules: Protocol
 ) -> list[float]:
-    """Return the macro F of each number of neighbours, from one matrix of distances."""
+    """Return the macro F of each number of neighbours."""
+    predicted = _predicted(model, X, y, train, test, rules)
+    return [100 * rules.score(y[test].astype(str), own) for own in predicted]
+
+
+def _predicted(
+    model: Any, X: Any, y: Any, train: np.ndarray, test: np.ndarray, rules: Protocol
+) -> list[np.ndarray]:
+    """Return what each number of neighbours says, from one matrix of distances."""
     if hasattr(model, "pairwise_distances"):
         distances = model.pairwise_distances(X[test], X[train])
     else:
@@ -234,19 +242,21 @@ def _votes_by_k(
     within = distances <= np.partition(distances, most - 1, axis=1)[:, most - 1 : most]
     distances = np.where(within, np.round(distances, 9), np.inf)  # ties but for rounding
     nearest = np.argsort(distances, axis=1, kind="stable")[:, :most]
-    scores = []
+    out = []
     for k in NEIGHBORS:
         if rules.ties == "first":
             votes = votes_of[nearest[:, :k]].sum(axis=1)
         else:
             kth = np.take_along_axis(distances, nearest[:, k - 1 : k], axis=1)
-            votes = (distances <= kth * (1 + 1e-9) + 1e-12) @ votes_of
-        scores.append(100 * rules.score(y[test].astype(str), classes[votes.argmax(axis=1)]))
-    return scores
+            votes = (distances <= kth) @ votes_of
+        out.append(classes[votes.argmax(axis=1)])
+    return out
 
 
-def on_top(data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, seed: int = 0) -> Scores:
-    """Thesis 7.4.5: four classifiers on vectors learned from the training rows, 90/10, 20 times."""
+def on_top(
+    data: Dataset, make: Callable[[], Any], classifier: str, *, n_repeats: int = 20, seed: int = 0
+) -> Scores:
+    """Thesis 7.4.5: a classifier on vectors learned from the training rows, 90/10, 20 times."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
@@ -258,15 +268,13 @@ def on_top(data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, seed:
         "RF": RandomForestClassifier(100, random_state=seed),
         "LR": LogisticRegression(max_iter=2000),
     }
-    found: dict[str, list[float]] = {name: [] for name in classifiers}
-    rules = PROTOCOLS["thesis"]
+    rules, found = PROTOCOLS["thesis"], []
     for train, test in rules.splits(data.y, n_repeats, random_state=seed):
         embedder = make().fit(data.X[train], data.y[train])
         known, asked = embedder.transform(data.X[train]), embedder.transform(data.X[test])
-        for name, model in classifiers.items():
-            predicted = model.fit(known, data.y[train]).predict(asked)
-            found[name].append(100 * rules.score(data.y[test], predicted))
-    return {name: float(np.mean(scores)) for name, scores in found.items()}
+        predicted = classifiers[classifier].fit(known, data.y[train]).predict(asked)
+        found.append(100 * rules.score(data.y[test], predicted))
+    return _mean_of_splits(found)
 
 
 def _best_start(data: Dataset, starts: list[tuple[float, np.ndarray]]) -> Scores:
@@ -282,26 +290,25 @@ def _best_start(data: Dataset, starts: list[tuple[float, np.ndarray]]) -> Scores
 
 
 def k_nearest(
-    data: Dataset,
-    metric: Callable[[], Any],
-    *,
-    n_repeats: int = 20,
-    n_neighbors: int = 1,
-    seed: int = 0,
+    data: Dataset, metric: Callable[[], Any], *, n_repeats: int = 20, seed: int = 0
 ) -> Scores:
-    """Thesis 4.4.1.2: 90 % of the rows, drawn at random, vote on the others, 20 times.
+    """Thesis 4.4.1.2: 90 % of the rows, drawn at random, vote on the others: 1-NN.
 
-    First-come neighbours, as in the thesis; under "all ties" the same splits with every neighbour
-    at the smallest distance voting, since ties decide on such data.
+    The first neighbour counts, as in the thesis; under "all ties" the same splits with every
+    neighbour at the smallest distance voting, since ties decide on such data. Tables of at most
+    1,500 rows take five times the splits: the luck of theirs remains, that of ours goes.
     """
-    from tabweave import WeightedKNN
-
     rules = PROTOCOLS["thesis"]
-    scores: dict[str, list[float]] = {"first": [], "all": []}
+    every = Protocol(rules.stratify, "all", rules.classes)
+    n_repeats = 5 * n_repeats if data.n_rows <= 1500 else n_repeats
+    first, ties = [], []
     for train, test in rules.splits(data.y, n_repeats, random_state=seed):
         fitted = metric().fit(data.X[train], data.y[train])
-        for ties, found in scores.items():
-            model = WeightedKNN(n_neighbors, metric=fitted, ties=ties)
-            model.fit(data.X[train], data.y[train])
-            found.append(100 * rules.score(data.y[test], model.predict(data.X[test])))
-    return _mean_of_splits(scores["first"]) | {"all ties": float(np.mean(scores["all"]))}
+        scores: list[list[float]] = [[], []]
+        for rows in np.array_split(test, max(1, len(test) * len(train) // 10**7)):
+            for own, rule in zip(scores, (rules, every), strict=True):
+                own.append(_predicted(fitted, data.X, data.y, train, rows, rule)[0])
+        for found, rule, own in zip((first, ties), (rules, every), scores, strict=True):
+            found.append(100 * rule.score(data.y[test].astype(str), np.concatenate(own)))
+    out = _mean_of_splits(first) | {"all ties": float(np.mean(ties))}
+    return out | {"splits": n_repeats}

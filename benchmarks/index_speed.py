@@ -53,6 +53,33 @@ Codes in faiss are as good, but save no code of ours, hold at most 256 values a 
 check the bounds of what they read.
 """
 
+# Measured once, when it was decided how the graph is built.
+BUILDS = """
+## How well is the graph built, and what does the index choose?
+
+Measured once, on a machine that was busy with other work (load 5 to 16 on 2 cores), so by processor
+time; exact in the same run. 300,000 rows of categories, distances of `Weave` as it is since columns
+are scaled as Hamming does: the 64 principal axes that the graph is built along hold 54 % of the
+inertia of its vectors. `build` is the breadth of the search for the links of a new node.
+
+| axes | build | processor seconds | recall@10 at breadth 96 | at 144 | at 192 | at 256 |
+|---|---|---|---|---|---|---|
+| 64 | 80 | 47 | 0.8710 | 0.9086 | 0.9458 | 0.9702 |
+| 128 | 80 | 69 | 0.8982 | 0.9392 | 0.9626 | 0.9710 |
+| 64 | 160 | 90 | 0.9248 | 0.9616 | 0.9756 | 0.9866 |
+
+So links are searched with breadth 160. With 80, a million rows of categories reached a recall of
+0.8318 at breadth 144 (23 times exact), and the index chose breadth 640: 0.9644, 5.8 times exact.
+
+What the index measures on its own rows is what new rows get (100,000 rows, build 80):
+
+| table | breadth chosen | recall@10 of its own rows | of 500 new rows |
+|---|---|---|---|
+| categories | 128 | 0.9655 | 0.9658 |
+| categories and numbers | 80 | 0.9604 | 0.9666 |
+| no structure | 1024 | 0.9614 | 0.9630 |
+"""
+
 
 def coupled(n: int) -> dict[str, Any]:
     """Draw 20 columns of about 20 values (10 to 40, skewed) from 50 hidden clusters."""
@@ -231,6 +258,7 @@ def main() -> None:
         compare(report, "Categories and numbers", mixed(n), MixedEmbedder(), bar=True)
     if "random" in options.tables:
         compare(report, "The hard case: no structure", random(small), Weave(), bar=False)
+    report.line(BUILDS.rstrip())
     report.line(OTHER_WALKS.rstrip())
     report.finish(None if options.no_report else "index.md")
 

@@ -123,10 +123,15 @@ def published() -> list[str]:
             (name, {m: p.scores(cells.known, name) for m, p in spec.plans.items()})
             for name in names
         ]
-        lines += accuracy.means(spec, figures[table], rows, list(spec.plans))[2:]
+        if any(spec.metric in scores for _, own in rows for scores in own.values()):
+            lines += accuracy.means(spec, figures[table], rows, list(spec.plans))[2:]
+            lines += beside(table)
+        else:
+            lines += beside(table) or quoted(report)
     for table in ("8.1", "8.2"):
         lines += [f"### [Table {table}]({REPORTS}/table-{table}.md): streams", ""]
         lines += means_of(FOLDER / f"table-{table}.md")
+        lines += distances((FOLDER / f"table-{table}.md").read_text(encoding="utf-8"))
     lines += ["### Other papers", ""]
     for name, what in OTHERS.items():
         if (FOLDER / f"{name}.md").exists():
@@ -145,6 +150,38 @@ OTHERS = {
     "goodness": "(ε, γ)-curves",
     "growth": "Growth with rows and values",
 }
+
+
+def beside(table: str) -> list[str]:
+    """Return the means of the last run under tabweave's own protocol, where there was one."""
+    report = FOLDER / f"table-{table}-tabweave.md"
+    if not report.exists():
+        return []
+    text = report.read_text(encoding="utf-8")
+    found = re.search(r"### Means and average ranks\n(.*?)\n###? ", text + "\n## ", re.S)
+    return [
+        f"[Under tabweave's protocol]({REPORTS}/{report.name}), the baselines in earlier readings:",
+        "",
+        found.group(1).strip() if found else "See the report.",
+        "",
+        *distances(text),
+    ]
+
+
+def distances(report: str) -> list[str]:
+    """Return the MAD of each column, from the first table of published → measured cells."""
+    table = re.search(r"(\| data set .*?)\n\n", report, re.S)
+    if table is None:
+        return []
+    head, _, *rows = ([c.strip() for c in row.split("|")[1:-1]] for row in table[1].splitlines())
+    far: dict[str, list[float]] = {}
+    for row in rows:
+        for method, cell in zip(head[1:], row[1:], strict=False):
+            both = re.match(r"([\d.]+) → ([\d.]+)", cell)
+            if both and "mean" not in row[0]:
+                far.setdefault(method, []).append(abs(float(both[1]) - float(both[2])))
+    shown = ", ".join(f"{method} {np.mean(own):.1f}" for method, own in far.items())
+    return [f"MAD to print: {shown}.", ""]
 
 
 def quoted(report: Path) -> list[str]:

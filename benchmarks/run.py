@@ -28,6 +28,7 @@ STEPS: dict[str, list[str]] = {
     "numeric_accuracy": [],
     "hierarchy_accuracy": [],
     "goodness": [],
+    "figures": [],
     "sparse_speed": ["--peers", str(PYTHON)],
     "studies": [],
     "sources_gbc": [],

@@ -26,6 +26,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from _coca_data import draw, mfeat, sources_of
+from _coca_graphs import report_graphs
 from _coca_large import large
 from _report import FOLDER, Report
 from tabweave import CoCA, Sources, published
@@ -281,8 +282,12 @@ def incomplete(report: Report) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--graphs", type=int, help="graphs only: number of seeds")
     parser.add_argument("--large", action="store_true", help="also 50,000 rows")
     options = parser.parse_args()
+    if options.graphs:
+        report_graphs(options.graphs, ("cora", "citeseer"))
+        return
     flag = " --large" if options.large else ""
     report = Report("CoCA: many sources in one space", f"python benchmarks/sources_coca.py{flag}")
     report.line(

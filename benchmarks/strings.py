@@ -6,8 +6,9 @@ Names are drawn, or taken from lists at hand, and misspelled: letters swapped, d
 replaced, words abbreviated, case and punctuation changed. Each encoder sees the true names only (as
 fit does); a misspelled name is to be found among them: share of first hits (precision@1) and mean
 reciprocal rank. Encoders of skrub are compared by cosine or Euclid, whichever does better for them.
-Seconds are those of fit and of encoding both lists, the best of three runs. Even seeds and lists
-were used to choose the weights of n-grams, the odd ones are reported.
+Seconds are those of the processor, on one thread, for fit and for encoding both lists: the best of
+three runs, of one if it takes over a second. Even seeds and lists were used to choose the weights
+of n-grams, the odd ones are reported. ``--growth`` fits ``Weave`` to ever more strings instead.
 
 ``--peers`` is the site-packages folder of an environment that has skrub.
 """
@@ -16,11 +17,16 @@ from __future__ import annotations
 
 import argparse
 import locale
+import os
 import sys
 import time
 import unicodedata
+import warnings
 
-import numpy as np
+for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
+import numpy as np  # noqa: E402
 
 STEMS = (
     "an bar cor dan el far gar hol in jor kan lin mar nor ol pet quin ros san tor ul van wes yor "
@@ -110,22 +116,19 @@ def lists() -> dict[str, list[str]]:
     out = {"locales": sorted(locale.locale_alias)}
     letters = (unicodedata.name(chr(i), "") for i in range(0x20, 0x3000))
     out["letters"] = [name for name in letters if name][:3000]
-    for name, columns in TABLES.items():
+    for name in TABLES:
         try:
-            data = datasets.load(name)
-        except Exception as error:  # the folder of tables is not here
+            frame = datasets.load(name).frame()
+        except FileNotFoundError as error:  # the folder of tables is not here
             print(f"{name}: {error}", file=sys.stderr)
             continue
-        frame = data.frame
-        found = {str(v) for column in columns for v in frame[column].dropna().unique()}
-        out[name] = sorted(found)
+        strings = frame.select_dtypes(exclude="number")
+        found = {str(v) for column in strings for v in frame[column].dropna().unique()}
+        out[name] = sorted(v for v in found if len(v) > 3)
     return out
 
 
-TABLES = {
-    "adult_mixed": ["education", "occupation", "native_country", "workclass"],
-    "kddcup99_10percent": ["service", "class"],
-}
+TABLES = ("adult_mixed", "kddcup99_10percent")
 
 
 def ranks(similarity: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -155,9 +158,9 @@ def peer(encoder: object, names: list[str], asked: list[str]) -> tuple[np.ndarra
 
 def weave(names: list[str], asked: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of Weave for a table of one column."""
-    from tabweave import Weave
+    from tabweave import Column, Schema, Weave
 
-    model = Weave(schema={"x": "nominal"})
+    model = Weave(schema=Schema([Column("x", spelling=True)]))  # also below 130 values
     return model.fit_transform({"x": names}), model.transform({"x": asked})
 
 
@@ -173,9 +176,11 @@ def timed(work, *given):
     """Return what work gives, and the seconds of its fastest of three runs."""
     best, out = np.inf, None
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         out = work(*given)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
+        if best > 1:  # what takes that long is measured well enough
+            break
     return out, best
 
 
@@ -207,18 +212,51 @@ def _both(kind, names, asked):
     return [(cosine(new, known), seconds), (euclid(new, known), seconds)]
 
 
+def growth(sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -> None:
+    """Print what it costs to fit columns of many strings, three rows each, and to ask for new."""
+    import resource
+
+    from tabweave import Weave
+
+    print("| strings | rows | seconds of fit | dimensions | 1,000 unknown, seconds | peak GB |")
+    print("|---:|---:|---:|---:|---:|---:|")
+    for size in sizes:
+        rng = np.random.default_rng(size)
+        parts = [rng.choice(words, size) for words in (STEMS, ENDINGS, KINDS)]
+        names = [f"{a}{b} {c} {i}" for i, (a, b, c) in enumerate(zip(*parts, strict=True))]
+        codes = np.append(np.arange(size), rng.integers(size, size=2 * size))
+        groups = np.where(rng.random(3 * size) < 0.3, rng.integers(200, size=3 * size), codes % 200)
+        rows = {"name": np.array(names, dtype=object)[codes], "group": [f"g{g}" for g in groups]}
+        start = time.process_time()
+        model = Weave(schema={"name": "nominal"}).fit(rows)
+        fitted = time.process_time() - start
+        asked = [misspelled(rng, name) for name in names[:1000]]
+        start = time.process_time()
+        model.transform({"name": asked, "group": ["g1"] * len(asked)})
+        found = time.process_time() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        width = model.tables_.widths[0]
+        cells = f"{fitted:.2f} | {width} | {found:.2f} | {peak:.2f}"
+        print(f"| {size:,} | {3 * size:,} | {cells} |", flush=True)
+
+
 def main() -> None:
     """Print the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peers", default=None)
     parser.add_argument("--part", choices=["chosen", "reported"], default="reported")
     parser.add_argument("--names", type=int, default=2000)
+    parser.add_argument("--growth", action="store_true")
     args = parser.parse_args()
+    warnings.simplefilter("ignore", UserWarning)  # that all values asked for are unknown
+    if args.growth:
+        growth()
+        return
     if args.peers:
         sys.path.append(args.peers)
     odd = int(args.part == "reported")
     problems = {}
-    for seed in (odd, odd + 2, odd + 4):
+    for seed in (odd, odd + 2):
         problems[f"drawn, seed {seed}"] = (
             drawn_names(np.random.default_rng(seed), args.names),
             seed,

@@ -56,17 +56,17 @@ EXPECTED = {
         "check_transformer_n_iter": FEW_ROWS,
     },
 }
-for _name in ("GBCClassifier", "GBCRegressor"):
-    EXPECTED[_name] = {
-        f"check_sample_weight_equivalence_on_{kind}_data": FOLDS_AND_LEAVES
-        for kind in ("dense", "sparse")
-    }
 OWN_ROWS = "predict is calibrated for new rows; fit_predict calls rows of fit odd"
 EXPECTED["Oddities"] = {
     "check_outliers_fit_predict": OWN_ROWS,
     "check_outliers_train": OWN_ROWS,
     "check_outliers_train(readonly_memmap=True)": OWN_ROWS,
 }
+for _name in ("GBCClassifier", "GBCRegressor"):
+    EXPECTED[_name] = {
+        f"check_sample_weight_equivalence_on_{kind}_data": FOLDS_AND_LEAVES
+        for kind in ("dense", "sparse")
+    }
 EXPECTED["Weave"] = EXPECTED["UNICORN"] = EXPECTED["UNTIE"]
 for _name in ("CCDSDC", "CCTED", "DCD", "StreamClusterer"):
     EXPECTED[_name] = {"check_clustering": BLOBS}

@@ -1,9 +1,10 @@
-"""Other packages: optional ones and numba when they are used, and scikit-learn's private parts."""
+"""Other packages: optional ones and numba when used, scikit-learn's private parts, notebooks."""
 
 from __future__ import annotations
 
+import html
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from importlib import import_module
 from threading import RLock
@@ -24,6 +25,7 @@ __all__ = [
     "Interval",
     "Options",
     "StrOptions",
+    "html_table",
     "njit",
     "require",
     "validate_parameter_constraints",
@@ -43,6 +45,42 @@ def require(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(f"this needs {package}: pip install 'tabweave[{extra}]'") from error
+
+
+def html_table(
+    caption: str, heads: Sequence[Any], rows: Sequence[Sequence[Any]], shade: Any = None
+) -> str:
+    """Return a table as notebooks show it: what an object's ``_repr_html_`` returns.
+
+    Parameters
+    ----------
+    caption : str
+        A line above.
+    heads, rows : sequence, sequence of sequences
+        Names of the columns, and cells; shown as text, whatever they hold.
+    shade : callable, optional
+        From the numbers of a row and a column to how dark the cell is, from 0 to 1, or None.
+    """
+
+    def cell(value: Any, i: int, j: int) -> str:
+        number = isinstance(value, float)
+        text = html.escape(f"{value:.4g}" if number else "–" if value is None else str(value))
+        style = "text-align:right;" if number or isinstance(value, int) else "text-align:left;"
+        dark = shade(i, j) if shade is not None else None
+        if dark is not None:
+            ink = "#fff" if dark > 0.6 else "#111"
+            style += f"color:{ink};background:color-mix(in oklab,#2d5f8f {dark:.0%},#f6f9fc)"
+        return f'<td style="{style}">{text}</td>'
+
+    head = "".join(f'<th style="text-align:left">{html.escape(str(h))}</th>' for h in heads)
+    body = "".join(
+        f"<tr>{''.join(cell(value, i, j) for j, value in enumerate(row))}</tr>"
+        for i, row in enumerate(rows)
+    )
+    return (
+        f'<table><caption style="text-align:left">{html.escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 def njit(*, plain: Callable[..., None] | None = None, **options: Any) -> Callable[[F], F]:

@@ -11,7 +11,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
+from functools import partial, wraps
 from itertools import islice
 from threading import Lock, RLock
 from types import FunctionType
@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from tabweave._compat import StrOptions, require, validate_parameter_constraints
+from tabweave._compat import StrOptions, html_table, require, validate_parameter_constraints
 from tabweave.blocks.block import Block, label_column, turns
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
@@ -532,7 +532,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         left, right = (self._read_asked(_one_row(row)) for row in (a, b))
         shares = self._learned_blocks().shares(left, right, unknown=self._policy())
         order = [name for name in self.schema_.names if name in shares]
-        return {name: shares[name].item() for name in dict.fromkeys([*order, *shares])}
+        return Explanation({n: shares[n].item() for n in dict.fromkeys([*order, *shares])})
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""
@@ -718,11 +718,49 @@ def counted_schema(counts: Counts) -> Schema:
     return counts.schema
 
 
+class Explanation(dict[str, float]):
+    """Each column's share in a distance: a dict, which notebooks show as bars.
+
+    Examples
+    --------
+    >>> from tabweave import OneHot
+    >>> found = OneHot().fit({"a": list("xy"), "b": list("pp")}).explain(["x", "p"], ["y", "p"])
+    >>> found, "color-mix" in found._repr_html_()
+    ({'a': 2.0, 'b': 0.0}, True)
+    """
+
+    def _repr_html_(self) -> str:
+        total = sum(abs(share) for share in self.values()) or 1.0
+        rows = sorted(self.items(), key=lambda item: -item[1])
+        cells = [[name, share, f"{share / total:.0%}"] for name, share in rows]
+        return html_table(
+            f"What the columns add to the distance: {sum(self.values()):.4g}",
+            ["column", "adds", "share"],
+            cells,
+            lambda i, j: max(0.0, rows[i][1] / total) if j == 2 else None,
+        )
+
+
 def labelled(distances: np.ndarray, name: str, labels: Sequence[Label]) -> Any:
-    """Return distances between values as a pandas frame."""
+    """Return distances between values as a pandas frame, shaded in notebooks."""
     pandas = require("pandas", "frames")
     index = pandas.Index(labels, dtype=object, name=name)
-    return pandas.DataFrame(distances, index=index, columns=index)
+    frame = pandas.DataFrame(distances, index=index, columns=index)
+    object.__setattr__(frame, "_repr_html_", partial(_shaded, frame))  # of this frame, not of parts
+    return frame
+
+
+def _shaded(frame: Any, most: int = 30) -> str:
+    values = frame.to_numpy()[:most, :most]
+    far = max(float(values.max(initial=0.0)), 1e-300)
+    names = [str(label) for label in frame.index[:most]]
+    more = f", the first {most}" if len(frame) > most else ""
+    return html_table(
+        f"Distances between the values of {frame.index.name}{more}; dark is far",
+        ["", *names],
+        [[name, *map(float, row)] for name, row in zip(names, values, strict=True)],
+        lambda i, j: values[i, j - 1] / far if j else None,
+    )
 
 
 def _one_row(row: Any) -> Any:

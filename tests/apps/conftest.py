@@ -23,7 +23,8 @@ def axe():
     def find(driver):
         driver.execute_script(script)
         found = driver.execute_async_script(
-            "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})"
+            "const levels = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];"
+            "axe.run(document, { runOnly: levels })"
             ".then((r) => arguments[arguments.length - 1](r.violations))"
         )
         return [

@@ -74,7 +74,9 @@ def test_a_column_counts_as_a_column():
 
 def test_parts_of_a_column_do_not_tie_it():
     """Its own weekday says nothing new of a date: alone among noise it weighs what noise does."""
-    model = Weave().fit({"when": YEARS, "x": RNG.normal(size=800), "c": RNG.choice(["u", "v"], 800)})
+    model = Weave().fit(
+        {"when": YEARS, "x": RNG.normal(size=800), "c": RNG.choice(["u", "v"], 800)}
+    )
     assert model.weights_["when"] == pytest.approx(1, abs=0.1)
 
 

@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave.datasets import led24, make_coupled
+from tabweave.embed import autoencoder
 from tabweave.embed.autoencoder import OneHotAutoencoder
 
 FRAME = pd.DataFrame({"color": list("rgbrgb") * 5, "size": list("SMLSML") * 5})
@@ -64,3 +65,12 @@ def test_vectors_are_floats():
     for dtype in ("int8", np.int8):
         with pytest.raises(ValueError, match="'dtype' parameter of OneHotAutoencoder"):
             OneHotAutoencoder(dtype=dtype).fit([["a"], ["b"]])
+
+
+def test_by_default_it_learns_until_it_rests(monkeypatch):
+    X = make_coupled(25, 3, coupling=0.8, random_state=0).X
+    rested = OneHotAutoencoder(random_state=0).fit(X)
+    assert rested.converged_
+    monkeypatch.setattr(autoencoder, "TOLERANCE", 1e-4)  # scikit-learn's, where it has just begun
+    begun = OneHotAutoencoder(random_state=0).fit(X)
+    assert begun.n_iter_ < rested.n_iter_ and rested.loss_ < 0.8 * begun.loss_

@@ -327,3 +327,12 @@ def test_json_says_what_memory_says(tmp_path, cells, suffix):
     from_file, kept = Table.of(read(path)), Table.of(in_memory)
     assert from_file.schema["a"].kind == kept.schema["a"].kind
     assert count(path, schema={"a": kind}) == Counts.of(Table.of(in_memory, {"a": kind}))
+
+
+def test_sql_counts_json_unless_cells_are_of_several_types(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('[{"a": "x", "d": "2020-01-01"}, {"a": "y", "d": "2020-01-02"}]')
+    assert count(path, engine="pushdown") == count(path)
+    path.write_text('[{"a": "x"}, {"a": 1}]')
+    with pytest.raises(ValueError, match="column 'a' holds values of several types"):
+        count(path, engine="pushdown")

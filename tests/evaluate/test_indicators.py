@@ -255,3 +255,21 @@ def test_bad_similarities():
         evaluate.epsilon_gamma(np.full((3, 3), np.nan), ["a", "a", "b"])
     with pytest.raises(ValueError, match=r"shares in \[0, 1\)"):
         evaluate.epsilon_gamma(np.eye(3), ["a", "a", "b"], epsilon=[1.0])
+
+
+def test_as_published_heterogeneity_is_a_sum_over_values():
+    counts = [[[3, 0], [0, 5], [1, 0]], [[2, 2], [2, 2]]]
+    assert evaluate.intra_coupling_heterogeneity(counts) == pytest.approx((1 + 0) / 2)
+    assert evaluate.intra_coupling_heterogeneity(counts, published=True) == pytest.approx(
+        (3 + 0) / 2
+    )
+
+
+def test_data_factors_of_a_small_table():
+    X = [["a", "x", None], ["b", "x", "u"], ["c", "x", float("nan")], ["a", "x", "w"]]
+    found = evaluate.data_factors(X, [1, 1, 1, 0])
+    assert found == {"n_o": 4, "n_a": 3, "n_c": 2, "n_av": 7 / 3, "n_mv": 3, "r_CI": 3.0}
+    with pytest.raises(ValueError, match="expected 4 classes in y"):
+        evaluate.data_factors(X, [1, 0])
+    with pytest.raises(ValueError, match="expected X of shape"):
+        evaluate.data_factors([], [])

@@ -79,3 +79,18 @@ def test_rows_that_come_later_count():
 @parametrize_with_checks([CKML("inter")])
 def test_sklearn(estimator, check):
     check(estimator)
+
+
+def test_without_couplings_the_inter_kernel_is_a_constant():
+    """Section 4.2.3: 1/e for all pairs, so that values differ by their frequency alone."""
+    rows = {"x": list("aab") * 4, "y": list("uvwuvwuvwuvw"), "lone": list("ppppqqqqrrrs")}
+    for column in (rows["x"], rows["lone"]):
+        lone = {"x": column}
+        f = {v: column.count(v) / 12 for v in column}
+        assert not CKML("inter").fit(lone).pairwise_distances(lone).any()
+        found = CKML().fit(lone).value_distances("x")
+        for v in f:
+            for w in f:
+                square = 2 * np.exp(-1) * (1 - np.exp(-((f[v] - f[w]) ** 2)))
+                assert found.loc[v, w] == pytest.approx(np.sqrt(square), abs=1e-9)
+    assert tabweave.CKML("inter").fit(lone).value_distances("x").to_numpy()[0, 1] > 0

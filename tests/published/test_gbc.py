@@ -1,5 +1,6 @@
 """GBC as published: weights from the training loss, sums from the first round, older files."""
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,8 +9,9 @@ import pytest
 
 import tabweave
 from tabweave import Sources, published
-from tabweave.published.gbc import SignedLogistic, SummedTeam
-from tabweave.sources.gbc.team import Logistic, Team
+from tabweave.published.gbc import SignedLogistic, SummedTeam, normalized, search_step
+from tabweave.sources.gbc.team import Logistic, Squared, Team, Terms
+from tabweave.sources.graphs import blend
 
 pytest.importorskip("lightgbm", reason="the extra boost is not installed")
 FILES = Path(__file__).parents[1] / "fixtures" / "house" / "files"
@@ -29,13 +31,14 @@ def drawn(seed=0, n=240):
 
 def test_sources_weigh_by_training_loss():
     sources, y = drawn()
-    model = published.GBCClassifier(20, consensus=0.1, connectivity=0, params=ONE_THREAD)
+    model = published.GBCClassifier(60, consensus=0.1, connectivity=0, params=ONE_THREAD)
     model.fit(sources, dict(enumerate(y[:150].tolist())))
-    losses = np.array(list(model.history_[-1]["training_loss"].values()))
-    expected = np.exp(-losses) / np.exp(-losses).sum()
-    assert list(model.source_weights_.values()) == pytest.approx(expected)
+    losses = 150 * np.array(list(model.history_[-1]["training_loss"].values()))
+    weights = np.array(list(model.source_weights_.values()))
+    z = -losses / np.log(weights)
+    assert z == pytest.approx(z[0]) and weights.sum() == pytest.approx(1)
     # The erratum: by training loss the noise is taken for knowledge.
-    assert model.source_weights_["noise"] > 0.1
+    assert model.source_weights_["noise"] > 0.05  # held-out rows would give it none
 
 
 def test_an_expected_score_is_a_label_of_its_sign():
@@ -71,9 +74,69 @@ def test_graph_weights_are_noted():
     tables = {name: (sources.ids, sources.matrix(name)) for name in sources.names}
     model = published.GBCClassifier(8, consensus=0, connectivity=0.1, params=ONE_THREAD)
     model.fit(Sources(tables, graphs), dict(enumerate(y[:100].tolist())))
-    assert model.graph_weights_ == {"near": 0.5, "random": 0.5}
     last = model.history_[-1]["graph_weights"]
     assert last["near"] > last["random"] and sum(last.values()) == pytest.approx(1)
+    assert model.graph_weights_ == last  # those that Ẽ is made with
+    equal = published.GBCClassifier(8, connectivity=0.1, weights="equal", params=ONE_THREAD)
+    equal.fit(Sources(tables, graphs), dict(enumerate(y[:100].tolist())))
+    assert equal.graph_weights_ == {"near": 0.5, "random": 0.5}
+    assert list(equal.source_weights_.values()) == pytest.approx([1 / 3] * 3)
+
+
+def test_graphs_of_learned_weights_enter_training(monkeypatch):
+    sources, y = drawn()
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 240, (2, 900))
+    same = y[a] == y[b]
+    graphs = {"near": {"a": a[same], "b": b[same]}, "random": {"a": a, "b": rng.permutation(b)}}
+    tables = {name: (sources.ids, sources.matrix(name)) for name in sources.names}
+    whole, seen = Sources(tables, graphs), []
+    regard = SummedTeam.regard
+    monkeypatch.setattr(SummedTeam, "regard", lambda t, g: seen.append(g) or regard(t, g))
+    model = published.GBCClassifier(3, consensus=0, connectivity=0.1, params=ONE_THREAD)
+    model.fit(whole, dict(enumerate(y[:100].tolist())))
+    for graph, entry in zip(seen, model.history_, strict=True):
+        weights = list(entry["graph_weights"].values())
+        expected = blend([whole.graph(name) for name in whole.graph_names], weights)
+        np.testing.assert_allclose(graph.toarray(), expected.toarray())
+
+
+def test_steps_are_searched():
+    """Eq. (3.8): of squares the best step is known; of logistic losses there is none better."""
+    rng = np.random.default_rng(0)
+    targets, tree = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
+    everyone = np.ones(30, bool)
+    found = search_step(Terms(Squared(), targets, everyone), np.zeros((30, 2)), tree, (None, None))
+    best = np.maximum((targets * tree).sum(axis=0) / (tree**2).sum(axis=0), 0)
+    np.testing.assert_allclose(found, best, atol=1e-4)
+    terms = Terms(Logistic(), (targets > 0) * 1.0, everyone)
+    tree = -terms.gradient(np.zeros((30, 2)), (None, None))[0] + rng.normal(size=(30, 2))
+    found = search_step(terms, np.zeros((30, 2)), tree, (None, None))
+    at = terms.value(found * tree, (None, None))
+    for near in (0.9, 1.1):
+        assert terms.value(near * found * tree, (None, None)) > at
+
+
+@pytest.mark.parametrize("lambdas", [(0.0, 0.0), (0.1, 0.0)])
+def test_the_model_is_what_was_trained(lambdas):
+    """Trees are lengthened in the boosters as in the scores of training."""
+    sources, y = drawn()
+    model = published.GBCClassifier(6, consensus=lambdas[0], connectivity=0, params=ONE_THREAD)
+    model.fit(sources, dict(enumerate(y[:100].tolist())))
+    targets = y[:100, None].astype(float)
+    for name, scores in model.source_scores(sources).items():
+        loss = Logistic().rows(scores[:100], targets).mean()
+        assert loss == pytest.approx(model.history_[-1]["training_loss"][name])
+    losses = [entry["training_loss"]["good"] for entry in model.history_]
+    assert all(after < before for before, after in itertools.pairwise(losses))
+
+
+def test_weights_of_a_source_without_rows_or_loss():
+    np.testing.assert_allclose(normalized(np.array([1.0, 1.0])), [0.5, 0.5])
+    assert normalized(np.array([2.0, np.nan])).tolist() == [1, 0]
+    assert normalized(np.array([0.0, 3.0])).tolist() == [1, 0]
+    found = normalized(np.array([3.0, 500.0, 400.0]))
+    assert found.sum() == pytest.approx(1) and found[0] > found[2] > found[1] > 0
 
 
 @pytest.mark.parametrize("kind", ["GBCClassifier", "GBCRegressor"])
@@ -84,6 +147,7 @@ def test_files_of_the_former_switch_are_of_this_class(kind):
         "n_rounds": 5,
         "consensus": 1.0,
         "connectivity": 1.0,
+        "weights": "learned",
         "params": None,
         "random_state": 0,
     }
@@ -93,3 +157,12 @@ def test_files_of_the_former_switch_are_of_this_class(kind):
 def test_there_is_no_auto():
     with pytest.raises(ValueError, match=r"'consensus' .* Got 'auto'"):
         published.GBCClassifier(consensus="auto").fit([[0.0], [1.0]], [0, 1])
+
+
+def test_trees_are_as_long_as_the_search_says(monkeypatch):
+    sources, y = drawn()
+    still = published.GBCClassifier(3, consensus=0, connectivity=0, params=ONE_THREAD)
+    monkeypatch.setattr("tabweave.published.gbc.search_step", lambda *given: np.zeros(1))
+    still.fit(sources, dict(enumerate(y[:100].tolist())))
+    for scores in still.source_scores(sources).values():
+        np.testing.assert_allclose(scores, scores[0, 0])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import digamma
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
@@ -41,8 +42,9 @@ def test_distances_are_those_of_the_published_features(method):
 
 def test_it_is_a_single_fit_with_weights():
     X = planted()
-    weighted = NonBEND(random_state=0).fit(X)
-    plain = tabweave.NonBEND(n_fits=1, random_state=0).fit(X)
+    engine = Gibbs(max_iter=20)  # which puts rows in one subspace each, as Algorithm 1 does
+    weighted = NonBEND(engine, random_state=0).fit(X)
+    plain = tabweave.NonBEND(engine, n_fits=1, random_state=0).fit(X)
     assert weighted.trace_ == plain.trace_
     for theta, name in zip(plain.theta_, plain.counts_.names, strict=True):
         a, b = (model.value_distances(name).to_numpy() for model in (plain, weighted))
@@ -56,3 +58,31 @@ def test_one_subspace_alone_leaves_columns_alike():
 @parametrize_with_checks([NonBEND(VI(max_iter=20))])
 def test_sklearn(estimator, check):
     check(estimator)
+
+
+def test_rows_are_in_one_subspace_each():
+    """Algorithm 2, (5.26), (5.27): counts of the likeliest subspaces, written out row by row."""
+    X = planted(n=120)
+    soft = tabweave.NonBEND(n_fits=1, random_state=0).fit(X)
+    hard = NonBEND(random_state=0).fit(X)
+    fit, (found,) = soft.fits_[0], hard.fits_
+    n, alpha, alpha0 = fit.sizes, 1.0, 0.1
+    rest = np.append(np.cumsum(n[::-1])[::-1][1:], 0.0)
+    log_v = digamma(1 + n) - digamma(1 + n + alpha + rest)
+    log_v[-1] = 0.0
+    log_rest = digamma(alpha + rest) - digamma(1 + n + alpha + rest)
+    log_pi = log_v + np.append(0, np.cumsum(log_rest)[:-1])
+    offsets = soft.counts_.offsets
+    expected = {}
+    for row in X:
+        score = log_pi.copy()
+        for a, v in enumerate(row):
+            size = offsets[a + 1] - offsets[a]
+            label = soft.counts_.labels[a].index(v)
+            score += digamma(fit.counts[offsets[a] + label] + alpha0)
+            score -= digamma(n + alpha0 * size)
+        t = int(score.argmax())
+        expected[t] = expected.get(t, 0) + 1
+    assert sorted(found.sizes, reverse=True) == sorted(expected.values(), reverse=True)
+    assert (found.counts == np.rint(found.counts)).all()
+    np.testing.assert_allclose(hard.weights_, found.sizes / 120)

@@ -184,6 +184,14 @@ def test_a_batch_is_a_small_table_of_its_own(size):
     np.testing.assert_allclose(trace, np.reshape(losses, (2, 20)).mean(axis=1), atol=1e-6)
 
 
+def test_batches_stop_when_the_loss_does():
+    counts, columns, _, _ = prepared(0)
+    rows = Rows.of(Table.of(table(0)), counts, None)
+    _, trace = descend_in_batches(rows, columns, 2, 500, 20, np.random.default_rng(0))
+    change = np.abs(np.diff(trace)) / trace[:-1]
+    assert len(trace) < 500 and change[-1] <= 0.01 and (change[:-1] > 0.01).all()
+
+
 def test_polynomials_are_bounded():
     counts = Counts.of(Table.of(table(0)))
     for a in range(3):

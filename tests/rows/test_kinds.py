@@ -273,7 +273,9 @@ class TestEverySource:
         monkeypatch.setattr("tabweave.engines.source.BATCH_ROWS", 50)
         parts = Weave().fit(path)
         assert parts.schema_.names == ["row", *whole.schema_.names]  # 50 rows prove too little
-        assert parts.counts_.n == N and parts.counts_.moments("when") == whole.counts_.moments("when")
+        assert parts.counts_.n == N and parts.counts_.moments("when") == whole.counts_.moments(
+            "when"
+        )
 
     def test_saved_and_loaded(self, frame, tmp_path):
         model = Weave().fit(frame)
@@ -310,27 +312,27 @@ class TestEverySource:
         assert list(model.feature_names_in_) == list(frame)
 
 
-class TestRecords:
-    rows = [
-        {
-            "who": {"name": ["ann", "bob", "cy"][i % 3], "home": {"city": "ab"[i % 2], "n": i / 8}},
-            "tags": ["x", "y"][: i % 3],
-        }
-        for i in range(30)
-    ]
+RECORDS = [
+    {
+        "who": {"name": ["ann", "bob", "cy"][i % 3], "home": {"city": "ab"[i % 2], "n": i / 8}},
+        "tags": ["x", "y"][: i % 3],
+    }
+    for i in range(30)
+]
 
-    def test_fields_are_columns(self, tmp_path):
-        model = Weave().fit(self.rows)
-        assert model.schema_.names == ["who.name", "who.home.city", "who.home.n", "tags"]
-        expected = model.transform(self.rows)
-        arrow = pa.Table.from_pylist(self.rows)
-        pq.write_table(arrow, tmp_path / "x.parquet")
-        (tmp_path / "x.jsonl").write_text("\n".join([*map(json.dumps, self.rows), ""]))
-        polars = pl.DataFrame(self.rows)
-        paths = [tmp_path / "x.parquet", tmp_path / "x.jsonl"]
-        for source in (pd.DataFrame(self.rows), polars, polars.lazy(), arrow, *paths):
-            np.testing.assert_allclose(Weave().fit(source).transform(source), expected, atol=1e-12)
-            np.testing.assert_allclose(model.transform(source), expected, atol=1e-12)
+
+def test_fields_of_records_are_columns(tmp_path):
+    model = Weave().fit(RECORDS)
+    assert model.schema_.names == ["who.name", "who.home.city", "who.home.n", "tags"]
+    expected = model.transform(RECORDS)
+    arrow = pa.Table.from_pylist(RECORDS)
+    pq.write_table(arrow, tmp_path / "x.parquet")
+    (tmp_path / "x.jsonl").write_text("\n".join([*map(json.dumps, RECORDS), ""]))
+    polars = pl.DataFrame(RECORDS)
+    paths = [tmp_path / "x.parquet", tmp_path / "x.jsonl"]
+    for source in (pd.DataFrame(RECORDS), polars, polars.lazy(), arrow, *paths):
+        np.testing.assert_allclose(Weave().fit(source).transform(source), expected, atol=1e-12)
+        np.testing.assert_allclose(model.transform(source), expected, atol=1e-12)
 
 
 def test_declared_schemas_are_not_asked():

@@ -84,6 +84,16 @@ def test_which_columns_are_spelled_and_which_are_sentences():
     assert spelling_of(tuple(PLANES)) is None and spelling_of(tuple(PLANES), True) is not None
 
 
+def test_kinds_say_so():
+    sentences = [f"the {name} came in at seven and left again" for name in NAMES]
+    rows = {"name": NAMES, "note": sentences, "few": WORDS * 13}
+    said = {found.column: found.why for found in Table.of(rows).kinds()}
+    assert said["name"].startswith("many strings") and said["note"].startswith("sentences")
+    assert said["few"] == "values"
+    plain = Schema([Column("name", spelling=False)])
+    assert "strings" not in Table.of({"name": NAMES}, plain).kinds()[0].why
+
+
 # -- in Weave -----------------------------------------------------------------------------------
 
 

@@ -222,3 +222,12 @@ def test_older_files_had_buckets_as_text():
     assert labels_.buckets_from_text(("x", "⟨other⟩", None)) == ("x", Bucket(), None)
     assert labels_.buckets_from_text(("⟨other 1/4⟩", "⟨other 3/4⟩")) == (Bucket(1, 4), Bucket(3, 4))
     assert labels_.buckets_from_text(("x", "y")) == ("x", "y")
+
+
+def test_sets_whose_elements_all_fall_into_one_bucket():
+    table = Table.of({"tags": [["a", "b"], [], ["c"], ["d", "e"]]}, {"tags": "set"})
+    folded = labels_.fold(table, {"tags": 1})["tags"]
+    assert folded.labels == [Bucket()] and folded.codes.tolist() == [0, 0, 0]
+    assert folded.starts.tolist() == [0, 1, 1, 2, 3]
+    empty = Table.of({"tags": [[], []]}, {"tags": "set"})
+    assert labels_.fold(empty, {"tags": 1})["tags"].starts.tolist() == [0, 0, 0]

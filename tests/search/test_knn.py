@@ -2,9 +2,11 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from tabweave import OneHot, Schema
+import tabweave
+from tabweave import DistanceHierarchy, OneHot, Schema
 from tabweave.embed.value_metric import ValueMetric
 from tabweave.search.knn import WeightedKNN
 
@@ -222,3 +224,61 @@ def test_a_column_of_many_values_is_not_decomposed(calls):
         distances, _ = model.kneighbors(X[:50], 1)
     assert not distances.any()
     assert not any(map(work.of, ("eigh", "svd", "cdist", "cdist_squared")))
+
+
+# -- hierarchies and numbers -------------------------------------------------------------------
+
+
+def mixed_rows(n=90, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    fuel = np.where(rng.random(n) < 0.8, np.array(["gas", "oil"])[y], "coal")
+    return {"fuel": fuel.tolist(), "age": (3.0 * y + rng.normal(size=n)).tolist()}, y
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_votes_under_a_hierarchy_are_those_of_table_2(weights):
+    rows, y = mixed_rows()
+    asked = mixed_rows(20, seed=1)[0]
+    model = WeightedKNN(7, metric=DistanceHierarchy(), weights=weights).fit(rows, y)
+    distances = DistanceHierarchy().fit(rows, y).pairwise_distances(asked, rows)
+    for d, found in zip(distances, model.predict_proba(asked), strict=True):
+        near = d <= np.sort(d)[6] * (1 + 1e-9)
+        votes = np.bincount(y[near], np.vectorize(WEIGHTS[weights])(d[near]), minlength=2)
+        np.testing.assert_allclose(found, votes / votes.sum())
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_coordinates_of_a_map_are_numbers(weights):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 80)
+    points, asked = y[:, None] + rng.normal(size=(80, 2)), rng.normal(1, 1, (15, 2))
+    model = WeightedKNN(5, weights=weights).fit(points, y)
+    reference = KNeighborsClassifier(5, weights=np.vectorize(WEIGHTS[weights], otypes=[float])).fit(
+        points, y
+    )
+    np.testing.assert_allclose(model.predict_proba(asked), reference.predict_proba(asked))
+    distances, rows = model.kneighbors(asked)
+    expected = reference.kneighbors(asked)
+    np.testing.assert_allclose(distances, expected[0])
+    np.testing.assert_array_equal(rows, expected[1])
+    again = WeightedKNN(5, metric="euclidean", weights=weights).fit(points, y)
+    np.testing.assert_array_equal(model.predict_proba(asked), again.predict_proba(asked))
+
+
+def test_what_auto_stands_for(tmp_path):
+    rows, y = mixed_rows()
+    assert isinstance(WeightedKNN().fit(rows, y).metric_, DistanceHierarchy)
+    whole = WeightedKNN().fit({"fuel": rows["fuel"], "doors": (y + 2).tolist()}, y)
+    assert whole.metric_.measure == "hamming"
+    numbers = WeightedKNN().fit({"age": rows["age"]}, y)
+    assert type(numbers.metric_).__name__ == "PlainDistance"
+    numbers.save(tmp_path / "knn.tabweave")
+    asked = {"age": [0.5, 2.5]}
+    np.testing.assert_array_equal(
+        tabweave.load(tmp_path / "knn.tabweave").predict(asked), numbers.predict(asked)
+    )
+    with pytest.raises(ValueError, match="column 'fuel': expected numbers for the euclidean"):
+        WeightedKNN(metric="euclidean").fit(rows, y)
+    with pytest.raises(ValueError, match=r"column 'age': expected numbers, got NaN .* in row 1"):
+        WeightedKNN(metric="euclidean").fit({"age": [0.5, None, 1.5]}, [0, 1, 0])

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
 from tabweave.sources.gbc import gbc, training
-from tabweave.sources.gbc.prediction import ClassSmoother, choose_fusion
+from tabweave.sources.gbc.prediction import ClassSmoother, Fusion, choose_fusion
 from tabweave.sources.gbc.team import Binned, Logistic, Team
 from tabweave.sources.graphs import blend
 
@@ -96,7 +96,7 @@ def test_noise_weighs_at_least_five_times_less():
         good = [w for name, w in model.source_weights_.items() if name.startswith("good")]
         for name in ("noise a", "noise b"):
             assert model.source_weights_[name] <= np.median(good) / 5
-        assert sum(model.source_weights_.values()) == pytest.approx(1)
+        assert sum(model.source_weights_.values()) + model.joined_weight_ == pytest.approx(1)
         assert min(good) > 0
 
 
@@ -427,6 +427,8 @@ def coupled_fit(monkeypatch, judged):
     def losses(training, team):
         return np.full((training.folds == 0).sum(), judged)
 
+    uneven = Fusion(np.array([0.8, 0.2, 0.0]))  # the last one is of all columns
+    monkeypatch.setattr(training, "choose_fusion", lambda *given, **options: uneven)
     monkeypatch.setattr(Team, "couple", spy)
     monkeypatch.setattr(training.Training, "_judge_first", losses)
     model = GBCClassifier(20, graph_smoothing=0, params=ONE_THREAD, random_state=0)
@@ -450,7 +452,8 @@ def test_terms_take_the_weights_of_sources_and_graphs(monkeypatch):
     expected = blend(graphs, list(model.graph_weights_.values()))
     assert not np.allclose(expected.toarray(), blend(graphs, [0.5, 0.5]).toarray())
     for _, weights, graph in seen:
-        np.testing.assert_allclose(weights, list(model.source_weights_.values()))
+        np.testing.assert_allclose(weights[:2], list(model.source_weights_.values()))
+        assert weights.tolist() == [0.8, 0.2, 0.0]
         np.testing.assert_allclose(graph.toarray(), expected.toarray())
 
 
@@ -547,7 +550,7 @@ def test_weights_of_rows_count():
     assert by_id.score(sources, y, sample_weight=lies) == pytest.approx(
         np.average(by_id.predict(sources) == y, weights=lies)
     )
-    with pytest.raises(ValueError, match="sample_weight: expected numbers of at least 0"):
+    with pytest.raises(ValueError, match="sample_weight: expected finite numbers of at least 0"):
         plain.fit(X, y, sample_weight=-lies)
 
 
@@ -613,3 +616,33 @@ def test_many_labels_are_held_out_once(monkeypatch):
     model = GBCClassifier(10, params=ONE_THREAD, random_state=0).fit(X, y)
     assert len(teams) == 2 and model.score(X, y) > 0.75
     assert teams[0]._is_labeled.sum() == 4800 and len(teams[0].watched) == 1200
+
+
+def test_all_columns_are_a_member_of_the_team():
+    """The product of two columns, each in a table of its own: no source knows it alone."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 600))
+    y = (a * b > 0).astype(int)
+    noise = rng.normal(size=(2, 600, 2))
+    tables = {
+        "left": (np.arange(600), np.column_stack([a, noise[0]])),
+        "right": (np.arange(50, 600), np.column_stack([b, noise[1]])[50:]),
+    }
+    sources = Sources(tables)
+    model = GBCClassifier(40, params=ONE_THREAD, random_state=0)
+    model.fit(sources, dict(enumerate(y[:400].tolist())))
+    assert model.joined_weight_ > 0.4
+    free = np.arange(400, 600)
+    assert (model.predict(sources, free) == y[free]).mean() > 0.8
+    importances = model.feature_importances_
+    assert importances["left"]["x0"] > 0.2 < importances["right"]["x0"]
+    assert set(model.source_scores(sources)) == {"left", "right"}
+    only = Sources({"left": tables["left"]})
+    assert model.predict_proba(only).shape == (600, 2)  # the other table's columns are missing
+    for shares, p in zip(
+        model.explain(sources, [500, 10]), model.predict_proba(sources, [500, 10]), strict=True
+    ):
+        found = sum(sum(v.values()) if isinstance(v, dict) else v for v in shares.values())
+        assert found == pytest.approx(np.log(p.max() / p.min()))
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(sources), model.predict(sources))

@@ -193,6 +193,18 @@ def test_blocks_of_rows_change_nothing(holes, monkeypatch):
     pd.testing.assert_frame_equal(Imputer().fit(holes).transform(holes), whole)
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Paris"])
+def test_datetimes_are_filled(zone):
+    day = pd.Series(pd.date_range("2026-01-01", periods=60, freq="D", tz=zone))
+    rows = pd.DataFrame({"day": day, "x": np.arange(60.0), "c": ["a", "b"] * 30})
+    rows.loc[30, "day"] = pd.NaT
+    filled = Imputer().fit(rows).transform(rows)
+    assert filled["day"].dtype == rows["day"].dtype and filled["day"].notna().all()
+    expected = pd.Timestamp("2026-01-31", tz=zone)
+    assert abs(filled["day"][30] - expected) < pd.Timedelta(days=2)
+    assert (filled["day"].drop(30) == rows["day"].drop(30)).all()
+
+
 def test_odd_tables():
     one = Imputer().fit({"a": ["x", None, "x", "y"]})
     assert one.transform({"a": [None, "y"]})["a"].tolist() == ["x", "y"]

@@ -26,7 +26,6 @@ OF_PARTITIONS = ("entropy_bic", "entropy_aic", "bk", "silhouette", "gap", "stabi
 _LARGER = ("bk", "silhouette", "gap", "stability")  # of which more is better
 _PSEUDO = 0.01  # rows that a class has of each value before it has any
 _STEPS = 200  # of EM
-_STARTS = 8
 _PATIENCE = 3  # numbers that are looked at beyond the best
 _ROWS = 5_000  # rows at most that are looked at
 _PAIRED = 1_000  # rows at most whose distances are all computed
@@ -61,6 +60,7 @@ def number_of_clusters(
     clusterer: str = "mixture",
     criterion: str = "auto",
     most: int = 15,
+    n_init: int = 8,
     schema: Any = None,
     random_state: Any = 0,
 ) -> NumberOfClusters:
@@ -80,6 +80,8 @@ def number_of_clusters(
         for partitions.
     most : int, default=15
         The largest number looked at.
+    n_init : int, default=8
+        Starts of each mixture, of which the likeliest is taken.
     schema : Schema or mapping of column to kind, optional
         What the columns are; numbers are numeric unless declared otherwise.
     random_state : int, RandomState or None, default=0
@@ -123,7 +125,9 @@ def number_of_clusters(
     if table.n_rows > _ROWS:
         table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:_ROWS]))
     if clusterer == "mixture":
-        scores = mixture_scores(table, most, rng, "bic" if criterion == "auto" else criterion)
+        scores = mixture_scores(
+            table, most, rng, "bic" if criterion == "auto" else criterion, n_init
+        )
     else:
         wanted = [criterion] if criterion in ("gap", "stability") else []
         cheap = ["entropy_bic", "entropy_aic", "bk", "silhouette"]
@@ -146,7 +150,7 @@ def chosen(criterion: str, scores: dict[int, float]) -> int:
 
 
 def mixture_scores(
-    table: Table, most: int, rng: np.random.Generator, criterion: str = "bic"
+    table: Table, most: int, rng: np.random.Generator, criterion: str = "bic", n_init: int = 8
 ) -> dict[str, dict[int, float]]:
     """Return the information criteria of latent classes, one to many.
 
@@ -158,7 +162,7 @@ def mixture_scores(
     n, free = rows.total, int((rows.sizes - 1).sum())
     out: dict[str, dict[int, float]] = {name: {} for name in OF_MIXTURES}
     for k in range(1, min(most, len(rows.cells)) + 1):
-        fit = max(latent_classes(rows, k, rng) for _ in range(_STARTS if k > 1 else 1))
+        fit = max(latent_classes(rows, k, rng) for _ in range(n_init if k > 1 else 1))
         n_parameters = k - 1 + k * free
         each = {"bic": np.log(n), "aic": 2.0, "aic3": 3.0, "adjusted_bic": np.log((n + 2) / 24)}
         for name, price in each.items():
@@ -170,7 +174,7 @@ def mixture_scores(
 
 def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
     """Fit k latent classes by EM from one start, and return the log likelihood."""
-    from tabweave.embed.nonbend.kernels import expect
+    from tabweave.embed.kernels import expect
 
     prior = Prior(1.0, _PSEUDO, max(k, 1), rows.offsets)
     first = first_fit(rows, prior, "rows", rng)
@@ -197,8 +201,7 @@ def in_bins(table: Table, n_bins: int = 6) -> Table:
     kinds = {n: "nominal" if n in grades else table.schema[n] for n in names}
     plain = Table(Schema.of(kinds), tuple(table[n] for n in names), table.n_rows)
     expanded = numbering.expand(plain)
-    kept = [n for n in expanded.schema.names if expanded.schema[n].kind != "numeric"]
-    return expanded.select(kept)
+    return expanded.select([column.name for column in expanded.schema.categorical])
 
 
 # -- partitions -----------------------------------------------------------------------------------

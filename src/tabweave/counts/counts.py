@@ -18,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 from scipy import sparse
 
+from tabweave._compat import html_table
 from tabweave.counts.merging import combine, drop_negligible, equal, expand, with_classes
 from tabweave.io.archive import read, schema_from_json, schema_to_json, write
 from tabweave.io.register import storable
@@ -280,6 +281,16 @@ class Counts(OfVocabulary):
         return (
             f"Counts({self.n} rows, {len(self.schema)} columns, {self.offsets[-1]} values{classes})"
         )
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name, labels in zip(self.names, self.labels, strict=True):
+            own = self.value_counts[self.span(name)]
+            top = np.argsort(-own, kind="stable")[:5]
+            words = [f"{'missing' if labels[i] is None else labels[i]} {own[i]:,.0f}" for i in top]
+            rows.append([name, len(labels), ", ".join(words) + (", …" if len(labels) > 5 else "")])
+        caption = f"Counts of {self.n:,.0f} rows"
+        return html_table(caption, ["column", "values", "most frequent"], rows)
 
     # -- files -----------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from tabweave.base import Estimator, TabularInput, ValueEmbedder, remember_names
 from tabweave.embed.onehot import OneHot
 from tabweave.embed.register import embedder
 
+TOLERANCE = 1e-7  # the loss of one-hot rows is small: at scikit-learn's 1e-4 it has just begun
 _ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
     "tanh": np.tanh,
@@ -49,8 +50,9 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
         Number of nodes in each of the three hidden layers.
     activation : {"relu", "tanh", "logistic", "identity"}, default="tanh"
         What each node does with its sum.
-    max_iter : int, default=200
-        At most so many passes over the rows.
+    max_iter : int, default=5000
+        At most so many passes over the rows; learning rests before, when ten of them in a row
+        have not lowered the loss by 1e-7.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
     random_state : int, RandomState or None, default=None
@@ -93,7 +95,7 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
         width: int = 10,
         *,
         activation: str = "tanh",
-        max_iter: int = 200,
+        max_iter: int = 5000,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
@@ -127,6 +129,7 @@ class OneHotAutoencoder(TabularInput, ClassNamePrefixFeaturesOutMixin, Transform
             hidden_layer_sizes=(self.width,) * 3,
             activation=self.activation,
             max_iter=self.max_iter,
+            tol=TOLERANCE,
             random_state=self.random_state,
         )
         with warnings.catch_warnings():

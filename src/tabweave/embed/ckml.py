@@ -89,6 +89,7 @@ class CKML(ValueEmbedder):
         **ValueEmbedder._parameter_constraints,
         "variant": [StrOptions(set(get_args(Variant)))],
     }
+    _uncoupled_match: ClassVar[float] = 1.0  # k_Ie of a value with itself, in a lone column
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"repair": (True,)}
     _renamed: ClassVar[dict[str, str]] = {"repair_": "psd_clip_"}
 
@@ -107,7 +108,8 @@ class CKML(ValueEmbedder):
         check_table_size(counts, "CKML")
         self.alpha_ = column_couplings(symmetric_uncertainty(counts))
         self.beta_ = column_weights(counts, self.alpha_)
-        grams = object_kernels(counts, self.variant, self.alpha_, self.beta_)
+        kernels = (self.variant, self.alpha_, self.beta_, self._uncoupled_match)
+        grams = object_kernels(counts, *kernels)
         tables = ValueTables.from_grams(grams, counts)
         self.psd_clip_ = tables.repair
         self.squares_ = [

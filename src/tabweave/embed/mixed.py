@@ -296,6 +296,7 @@ class MixedEmbedder(Embedder):
         rows = [] if self.tables_ is None else [table[:-1] for table in self.tables_.tables]
         curves = [curve.scaled(self.numeric_scale_**2) for curve in self._curves(numbered)]
         coupled = self.counts_.select(self._coupled())
+        spelling = {} if self.tables_ is None else self.tables_.spelling
         self.tables_, self.numeric_ = projected(
             coupled,
             dict(zip(valued, rows, strict=True)),
@@ -303,6 +304,8 @@ class MixedEmbedder(Embedder):
             self._numbering.levels,
             lambda counts, tables: principal(counts, tables, n_components),
         )
+        flat = replace(self.tables_, spelling=spelling)
+        self.tables_ = flat.with_unknown_elements(self.counts_.select(valued))
         self.numeric_scale_ = 1.0
 
     def _of_counts(self, numbered: list[str]) -> Standard | Curves:

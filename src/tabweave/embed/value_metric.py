@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names
 
-from tabweave.base import ValueEmbedder, _one_row, remember_names, require_rows
+from tabweave.base import Embedder, ValueEmbedder, _one_row, remember_names, require_rows
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
@@ -400,7 +400,7 @@ def fit_metric(
         from tabweave.embed.value_metric import ValueMetric
 
         metric = ValueMetric(metric, schema=schema)
-    elif not isinstance(metric, ValueEmbedder):
+    elif not isinstance(metric, Embedder):
         raise TypeError(
             f"expected metric to be the name of a measure or an embedder, got {metric!r}"
         )
@@ -412,7 +412,8 @@ def fit_metric(
         table = _read(metric, X, metric.schema_)
     else:
         table = _read(metric, X, Schema.of(metric.schema))
-        metric.fit(table, y, sample_weight)
+        weighted = () if sample_weight is None else (sample_weight,)
+        metric.fit(table, y, *weighted)
     task.metric_ = metric
     remember_names(task, metric.schema_)
     return table
@@ -426,7 +427,7 @@ def read_rows(task: Any, X: Any) -> Table:
     return _read(task.metric_, X, task.metric_.schema_)
 
 
-def _read(metric: ValueEmbedder, X: Any, schema: Schema) -> Table:
+def _read(metric: Embedder, X: Any, schema: Schema) -> Table:
     table = metric._read(X, schema)
     if schema.complete and table.schema.names != schema.names:
         raise ValueError(f"expected columns {schema.names}, got {table.schema.names}")

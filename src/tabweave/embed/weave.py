@@ -314,12 +314,7 @@ class Weave(ValueEmbedder):
         coupled = self._coupled()
         tied, trusted = ties(coupled, self._groups(coupled))
         by_part = self._by_part(coupled.names, tie_weights(tied, trusted))
-        self.weights_, weights = (dict(own) for own in self._shared(by_part))
-        given = checked_weights(self.weights, self.schema_.names)
-        for part, column in self._parts().items():
-            weights[part] *= given.get(column, 1.0)
-        for name, factor in given.items():
-            self.weights_[name] *= factor
+        self.weights_, weights = self._shared(by_part)
         self._weave(coupled, weights, self._by_part(coupled.names, trusted))
 
     def _groups(self, coupled: Counts) -> list[str]:

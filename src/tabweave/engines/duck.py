@@ -158,6 +158,15 @@ class JsonSource(Source):
         for batch in own_batches(self.connection, query, batch_rows):
             yield _decoded(batch, columns, raw) if raw else batch
 
+    def place(self) -> Place:
+        """Return where SQL can count the rows; to SQL cells of several types are JSON text."""
+        for name in (name for name, kind in self.types.items() if kind == "JSON"):
+            raise ValueError(
+                f"{self.name}: column {name!r} holds values of several types, which SQL cannot "
+                "tell apart as tabweave does; use engine='auto', or leave the column out"
+            )
+        return _place(self.connection, self._table())
+
     def collect(self, columns: Sequence[str]) -> Any:
         """Return all rows: a mapping where cells of a column are of several types."""
         if "JSON" not in (self.types[name] for name in columns):

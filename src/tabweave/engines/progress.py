@@ -89,6 +89,7 @@ def progress_bar() -> Iterator[ProgressCallback]:
         bars.SpinnerColumn(),
         bars.TextColumn("{task.description}"),
         bars.BarColumn(30),
+        bars.TaskProgressColumn(),
         bars.TextColumn("{task.fields[amount]}"),
         bars.TimeRemainingColumn(),
     )

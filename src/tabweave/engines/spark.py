@@ -46,7 +46,7 @@ class SparkSource(Source):
         report = progress_reporter(progress, "partitions", n_parts)
         parts = []
         for row in results.toLocalIterator():
-            parts.append(pickle.loads(row.result))
+            parts.append(pickle.loads(row.result))  # noqa: S301
             report(step, len(parts))
         return work.merge(parts)
 
@@ -68,7 +68,7 @@ class _Merge:
     work: Any
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        parts = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]
+        parts = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]  # noqa: S301
         yield _row(self.work.merge(parts))
 
 

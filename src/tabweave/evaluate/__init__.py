@@ -6,6 +6,7 @@ computes.
 
 from tabweave.evaluate.indicators import (
     class_margins,
+    data_factors,
     davies_bouldin,
     dunn,
     epsilon_gamma,
@@ -58,6 +59,7 @@ __all__ = [
     "clustering_accuracy",
     "clustering_f",
     "critical_difference",
+    "data_factors",
     "davies_bouldin",
     "dunn",
     "epsilon_gamma",

@@ -152,7 +152,7 @@ def davies_bouldin(points: Any, labels: Any) -> float:
     return float(ratio.max(axis=1).mean())
 
 
-def intra_coupling_heterogeneity(counts: Sequence[Any]) -> float:
+def intra_coupling_heterogeneity(counts: Sequence[Any], *, published: bool = False) -> float:
     """Eqs. (7.25), (7.26): how unevenly the values of each attribute fall on the clusters.
 
     For a value with shares ``p_k`` over the ``n_c`` clusters the length ``x = ||p||`` is brought to
@@ -163,11 +163,13 @@ def intra_coupling_heterogeneity(counts: Sequence[Any]) -> float:
     ----------
     counts : sequence of array-like, each of shape (n_values, n_clusters)
         Per attribute, how often each value occurs in each cluster.
+    published : bool, default=False
+        Sum over the values of an attribute, as Eq. (7.25) has it.
 
     Returns
     -------
     float
-        Between 0 and 1.
+        Between 0 and 1; as published it grows with the number of values.
 
     Notes
     -----
@@ -184,10 +186,56 @@ def intra_coupling_heterogeneity(counts: Sequence[Any]) -> float:
     >>> round(intra_coupling_heterogeneity([[[3, 0], [0, 5]], [[2, 2], [2, 2]]]), 6)
     0.5
     """
-    per_attribute = [_value_heterogeneity(table, a).mean() for a, table in enumerate(counts)]
+    each = [_value_heterogeneity(table, a) for a, table in enumerate(counts)]
+    per_attribute = [own.sum() if published else own.mean() for own in each]
     if not per_attribute:
         raise ValueError("counts hold no attribute; pass one table per attribute")
     return float(np.mean(per_attribute))
+
+
+def data_factors(X: Any, y: Any) -> dict[str, float]:
+    """Section 3.3: what a table of categories is like, by the factors of Table 3.2.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_objects, n_attributes)
+        The categories; missing is a value of its own.
+    y : array-like of shape (n_objects,)
+        The classes.
+
+    Returns
+    -------
+    dict
+        ``n_o`` objects, ``n_a`` attributes, ``n_c`` classes, ``n_av`` and ``n_mv``, the mean and
+        the largest number of values of an attribute, and ``r_CI``, the largest class over the
+        smallest.
+
+    References
+    ----------
+    Zhu (2019), section 3.3, Definition 3.5.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import data_factors
+    >>> data_factors([["a", "x"], ["b", "x"], ["c", "x"]], ["yes", "yes", "no"])
+    {'n_o': 3, 'n_a': 2, 'n_c': 2, 'n_av': 2.0, 'n_mv': 3, 'r_CI': 2.0}
+    """
+    rows = np.asarray(X, dtype=object)
+    if rows.ndim != 2 or not rows.size:
+        raise ValueError(f"expected X of shape (n_objects, n_attributes), got {rows.shape}")
+    # NaN is unlike itself: all of them are the one missing value
+    sizes = [len({v if v == v else None for v in column}) for column in rows.T]
+    classes = np.bincount(encode(y, "y")[1])
+    if classes.sum() != len(rows):
+        raise ValueError(f"expected {len(rows)} classes in y, one an object, got {classes.sum()}")
+    return {
+        "n_o": len(rows),
+        "n_a": len(sizes),
+        "n_c": len(classes),
+        "n_av": float(np.mean(sizes)),
+        "n_mv": max(sizes),
+        "r_CI": float(classes.max() / classes.min()),
+    }
 
 
 def inter_coupling_heterogeneity(couplings: Sequence[Sequence[Any]]) -> float:

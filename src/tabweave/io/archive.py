@@ -156,4 +156,6 @@ def schema_from_json(data: dict[str, Any]) -> Schema:
 
 def _column_from_json(column: dict[str, Any]) -> Column:
     levels = column.pop("levels")
+    if "origin" in column:
+        column["origin"] = tuple(column["origin"])
     return Column(**column, levels=None if levels is None else tuple(map(from_json, levels)))

@@ -124,16 +124,18 @@ def inter_kernel(block: np.ndarray) -> np.ndarray:
     return np.exp(-(((half + half.T) / np.where(both > 0, both, 1)) ** 2))
 
 
-def inter_kernels(counts: Counts, alpha: np.ndarray) -> list[np.ndarray]:
+def inter_kernels(
+    counts: Counts, alpha: np.ndarray, uncoupled_match: float = 1.0
+) -> list[np.ndarray]:
     """Eq. (4.2): ``k_Ie^(l) = Σ_m α_m k_Ie^(l,m)``.
 
-    Without any coupling (all α 0) it is 1/e for different values; for equal ones it stays 1, as it
-    is wherever z = 0.
+    Without any coupling (all α 0) it is 1/e for different values, and ``uncoupled_match`` for equal
+    ones: 1, as it is wherever z = 0, or, in print, 1/e too.
     """
     out = []
     for l, size in enumerate(counts.sizes):
         if not alpha[l].any():
-            out.append(np.where(np.eye(size, dtype=bool), 1.0, np.exp(-1)))
+            out.append(on_match(uncoupled_match, np.full((size, size), np.exp(-1))))
             continue
         kernel = np.zeros((size, size))
         for m, block in partners(counts, l):
@@ -165,7 +167,11 @@ def column_weights(counts: Counts, alpha: np.ndarray) -> np.ndarray:
 
 
 def object_kernels(
-    counts: Counts, variant: Variant, alpha: np.ndarray, beta: np.ndarray
+    counts: Counts,
+    variant: Variant,
+    alpha: np.ndarray,
+    beta: np.ndarray,
+    uncoupled_match: float = 1.0,
 ) -> list[np.ndarray]:
     """Eq. (4.3): the Gram ``β_l k_Ia^(l) k_Ie^(l)`` of each column; k_O is their sum over columns.
 
@@ -177,7 +183,8 @@ def object_kernels(
     if variant != "inter":
         grams = [g * intra_kernel(f) for g, f in zip(grams, counts.frequencies, strict=True)]
     if variant != "intra":
-        grams = [g * k for g, k in zip(grams, inter_kernels(counts, alpha), strict=True)]
+        inter = inter_kernels(counts, alpha, uncoupled_match)
+        grams = [g * k for g, k in zip(grams, inter, strict=True)]
     return grams
 
 

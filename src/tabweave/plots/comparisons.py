@@ -69,7 +69,7 @@ def score_bars(
             )
         ax.bar(
             centres + (i - (len(scores) - 1) / 2) * width, heights, width, label=method,
-            yerr=None if errors is None else errors[method], color=colours(len(scores))[i], alpha=0.9,
+            yerr=None if errors is None else errors[method], color=colours(len(scores))[i],
             hatch=HATCHES[i % len(HATCHES)], edgecolor="black", linewidth=0.5, capsize=2,
         )  # fmt: skip
     turned = max(map(len, names), default=0) * len(names) > 60

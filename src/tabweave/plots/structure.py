@@ -110,7 +110,11 @@ def likeness_order(distances: np.ndarray) -> np.ndarray:
     steps = linkage(squareform(distances, checks=False), "average", optimal_ordering=True)
     order = leaves_list(steps)
     # Either way round is as good: the one that is more like the order they came in.
-    return order if order @ np.arange(len(order)) >= order[::-1] @ np.arange(len(order)) else order[::-1]
+    return (
+        order
+        if order @ np.arange(len(order)) >= order[::-1] @ np.arange(len(order))
+        else order[::-1]
+    )
 
 
 def dendrogram(tree: Any, *, max_leaves: int = 100, ax: Axes | None = None) -> Axes:
@@ -386,7 +390,7 @@ def _are_measured(labels: list[Any]) -> bool:
     numbers = [v for v in labels if isinstance(v, Real) and not isinstance(v, bool)]
     if len(numbers) < len(labels) or not np.isfinite(np.asarray(numbers, float)).all():
         return False
-    return len(set(numbers)) > len(QUALITATIVE) and any(v != int(v) for v in numbers)
+    return len(set(numbers)) > len(QUALITATIVE) and any(float(v) % 1 for v in numbers)
 
 
 def value_heatmap(distances: Any, labels: Sequence[Any], *, ax: Axes | None = None) -> Axes:

@@ -1,7 +1,9 @@
 """GBC as published: gradient boosting consensus [Shi 2013, ch. 3].
 
-The weights come from the training loss, both terms are sums over unlabeled rows that start in the
-first round, and an expected score is a target as if it were a label of -1 or 1. For comparison:
+Algorithm 1: in each round every source fits a tree to the gradient of Eq. (3.4) and takes the step
+that a line search finds (3.8); then come the weights of sources (3.10) and graphs (3.11), from
+sums over the training rows. Both terms are sums over unlabeled rows from the first round on, and an
+expected score is a target as if it were a label of -1 or 1. For comparison:
 :class:`tabweave.GBCClassifier` is the one to use, and the page on GBC says why.
 """
 
@@ -11,13 +13,23 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
-from tabweave._compat import Interval
+from tabweave._compat import Interval, StrOptions
 from tabweave.io.register import storable
 from tabweave.sources.gbc import gbc
 from tabweave.sources.gbc.prediction import Fusion, Smoothing
-from tabweave.sources.gbc.team import Logistic, Loss, Pair, Team, softplus, source_weights
+from tabweave.sources.gbc.team import (
+    Logistic,
+    Loss,
+    Pair,
+    Team,
+    Terms,
+    _scores,
+    edge_loss,
+    softplus,
+)
 from tabweave.sources.gbc.training import (
     Problem,
     Trained,
@@ -26,7 +38,9 @@ from tabweave.sources.gbc.training import (
     labeled_fusion,
     sampled_edges,
 )
-from tabweave.sources.graphs import blend
+from tabweave.sources.graphs import averaging, blend
+
+LONGEST = 100.0  # step that the line search tries: where labels are separated there is no best one
 
 
 class _Published(gbc.GBC):
@@ -36,12 +50,13 @@ class _Published(gbc.GBC):
         **{n: gbc.GBC._parameter_constraints[n] for n in ("n_rounds", "params", "random_state")},
         "consensus": [Interval(Real, 0, None, closed="left")],
         "connectivity": [Interval(Real, 0, None, closed="left")],
+        "weights": [StrOptions({"learned", "equal"})],
     }
+    _params: ClassVar[dict[str, Any]] = {**gbc.PARAMS, "learning_rate": 1.0}
 
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {
         "form": ("printed",),
         "graph_smoothing": (),
-        "weights": (),
         "cv": (),
     }
 
@@ -51,11 +66,13 @@ class _Published(gbc.GBC):
         *,
         consensus: float = 1.0,
         connectivity: float = 1.0,
+        weights: str = "learned",
         params: dict[str, Any] | None = None,
         random_state: Any = None,
     ) -> None:
         self.consensus = consensus
         self.connectivity = connectivity
+        self.weights = weights
         self.n_rounds = n_rounds
         self.params = params
         self.random_state = random_state
@@ -66,9 +83,12 @@ class _Published(gbc.GBC):
         terms = {n: 1.0 for n in ("consensus", "connectivity") if state.get(n) == "auto"}
         return super()._upgraded(state | terms)
 
+    def _joins(self) -> bool:
+        return False
+
     def _train(self, problem: Problem, rng: np.random.Generator) -> Trained:
         lambdas = float(self.consensus), float(self.connectivity)
-        return boost(problem, self.n_rounds, lambdas, rng)
+        return boost(problem, self.n_rounds, lambdas, self.weights == "learned", rng)
 
 
 class SignedLogistic(Logistic):
@@ -94,15 +114,18 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
         Rounds, all of which are run.
     consensus, connectivity : float, default=1.0
         λ0 and λ1 of Eq. (3.4), of sums over unlabeled rows.
+    weights : {"learned", "equal"}, default="learned"
+        Weights by Eqs. (3.10) and (3.11), or the same for all in every round and prediction.
     params : dict, optional
-        Parameters of LightGBM.
+        Parameters of LightGBM. Steps are those of the line search; a ``learning_rate`` below 1
+        shortens them.
     random_state : int, RandomState or None
         LightGBM's seed.
 
     Attributes
     ----------
-    source_weights_ : dict of str to float
-        Eq. (3.10) with z = 1, from the training loss of the last round.
+    source_weights_, graph_weights_ : dict of str to float
+        Eqs. (3.10) and (3.11) after the last round.
     history_ : list of dict
         After each round: training losses, source weights (3.10) and graph weights (3.11).
     lambdas_, boosters_, classes_
@@ -115,8 +138,8 @@ class GBCClassifier(_Published, gbc.GBCClassifier):
     source of noise learned by heart gets the largest one; sums over unlabeled rows in (3.4) drown
     the labels when these are few; in section 3.4.2 the expected score E enters log(1 + exp(-E f))
     as if it were a label, which makes sure predictions surer; the prediction (3.6) never looks at
-    neighbours. Trees are LightGBM's, with Newton leaves instead of a line search, and Ẽ of (3.3)
-    weighs all graphs alike.
+    neighbours. The constant z of (3.10) stands below the loss, "to ensure that the weights sum up
+    to one": it is the one z for which they do. Trees are LightGBM's, of least squares.
 
     Examples
     --------
@@ -154,49 +177,180 @@ class GBCRegressor(_Published, gbc.GBCRegressor):
 
 
 class SummedTeam(Team):
-    """Boosters whose terms are sums over unlabeled rows, from the first round on."""
+    """Boosters that step by line search; terms are sums over unlabeled rows from round one."""
 
     warm_up: ClassVar[int] = 0
+    shrinkage = 1.0
 
     def _factors(self, labeled: np.ndarray) -> tuple[float, float]:
         return self._lambdas
 
+    def regard(self, graph: Any) -> None:
+        """Take another blend of the graphs for Ẽ."""
+        if graph is not None and self._lambdas[1]:
+            self._mean = averaging(graph)
+
+    def step(self) -> None:
+        """Algorithm 1, lines 4-9: fit a tree to the gradient, search the step, take it."""
+        if not self.n_rounds:
+            self._own, self._seen = self._gathered(False), self._gathered(True)
+        scores = self._training_scores() if self.coupled else None
+        for i, (booster, terms) in enumerate(zip(self.boosters, self._terms, strict=True)):
+            if booster is None or terms is None:
+                continue
+            means = (None, None) if scores is None else self._means(scores, i)
+            before, grown = self._fitted(i), booster.num_trees()
+            booster.update(fobj=self._gradient_of(i, terms, means))
+            if booster.num_trees() > grown:
+                trees = [new - old for new, old in zip(self._fitted(i), before, strict=True)]
+                rho = search_step(terms, self.start + self._own[i], trees[0], means)
+                self._take(i, trees, self.shrinkage * rho)
+            if scores is not None:
+                scores[i, self._rows[i]] = self.start + self._own[i]
+        self.n_rounds += 1
+
+    def _gradient_of(self, i: int, terms: Terms, means: Any) -> Any:
+        """Eq. (3.7), with second derivatives of 1: leaves are means of the gradient."""
+
+        def objective(raw: np.ndarray, _: Any) -> Any:
+            first = terms.gradient(self.start + self._own[i], means)[0]
+            return first.reshape(raw.shape), np.ones(raw.shape)
+
+        return objective
+
+    def _fitted(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums of trees as they were fitted, on a source's rows and those watched."""
+        booster = self.boosters[i]
+        watched = _scores(booster, True) if len(self._seen[i]) else self._seen[i]
+        return _scores(booster, False), watched
+
+    def _take(self, i: int, trees: list[np.ndarray], rho: np.ndarray) -> None:
+        """Eq. (3.9): lengthen the latest trees, in the model and in the scores."""
+        booster, n = self.boosters[i], len(rho)
+        grown = booster.dump_model(start_iteration=booster.num_trees() // n - 1)["tree_info"]
+        for k, tree in enumerate(range(booster.num_trees() - n, booster.num_trees())):
+            for leaf in range(int(grown[k]["num_leaves"])):
+                value = booster.get_leaf_output(tree, leaf)
+                booster.set_leaf_output(tree, leaf, float(rho[k] * value))
+        self._own[i] = self._own[i] + rho * trees[0]
+        if len(self._seen[i]):
+            self._seen[i] = self._seen[i] + rho * trees[1]
+
+    def _gathered(self, watched: bool) -> list[np.ndarray]:
+        """Return zeros for the rows of each source, or for those of them that are watched."""
+        rows = [
+            np.sort(row[self.watched][row[self.watched] >= 0]) if watched else self._rows[i]
+            for i, row in enumerate(self.binned.rows)
+        ]
+        return [np.zeros((len(own), self.binned.n_outputs)) for own in rows]
+
+    def _training_scores(self) -> np.ndarray:
+        n, outputs = len(self.binned.sources), self.binned.n_outputs
+        scores = np.full((len(self.boosters), n, outputs), np.nan)
+        for i, booster in enumerate(self.boosters):
+            if booster is not None:
+                scores[i, self._rows[i]] = self.start + self._own[i]
+        return scores
+
+    def _watched_of(self, i: int) -> np.ndarray:
+        return self._seen[i]
+
+
+def search_step(terms: Terms, scores: np.ndarray, tree: np.ndarray, means: Any) -> np.ndarray:
+    """Eq. (3.8): the step of smallest objective along a tree, for each output by itself."""
+    out = np.zeros(scores.shape[1])
+    for k in range(len(out)):
+
+        def value(rho: float, k: int = k) -> float:
+            moved = scores.copy()
+            moved[:, k] += rho * tree[:, k]
+            return terms.value(moved, means)
+
+        if tree[:, k].any():
+            found = minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded")
+            out[k] = found.x if found.fun < value(0.0) else 0.0
+    return out
+
+
+def normalized(losses: np.ndarray) -> np.ndarray:
+    """Eqs. (3.10), (3.11): exp(-loss / z), z such that they sum up to 1; NaN weighs nothing."""
+    given = ~np.isnan(losses)
+    out = np.zeros(len(losses))
+    values = losses[given]
+    if len(values) < 2 or not values.max() > 0:
+        out[given] = 1 / max(len(values), 1)
+        return out
+    if (values <= 0).any():  # exp(0) is 1 already
+        out[given] = (values <= 0) / (values <= 0).sum()
+        return out
+
+    def excess(log_z: float) -> float:
+        return float(np.exp(-values / np.exp(log_z)).sum()) - 1.0
+
+    # At the lower end all weights vanish, at the upper end each is above 1 / 2.
+    low, high = np.log(values.min() / 50), np.log(values.max() / np.log(2)) + 1e-9
+    out[given] = np.exp(-values / np.exp(brentq(excess, low, high)))
+    return out / out.sum()
+
 
 def boost(
-    problem: Problem, n_rounds: int, lambdas: tuple[float, float], rng: np.random.Generator
+    problem: Problem,
+    n_rounds: int,
+    lambdas: tuple[float, float],
+    learned: bool,
+    rng: np.random.Generator,
 ) -> Trained:
-    """Algorithm 1: a tree for each source in turn, then the weights (3.10), round by round."""
+    """Algorithm 1: a tree for each source in turn, then weights (3.10) and (3.11), by rounds."""
     p, sources = problem, problem.binned.sources
-    equal = np.full(len(p.graphs), 1 / max(len(p.graphs), 1))
+    graph_weights = np.full(len(p.graphs), 1 / max(len(p.graphs), 1))
     watch = Watch.of(p, sampled_edges(p.graphs, rng))
-    team = SummedTeam(p.binned, p.loss, p.labeled, p.targets, watch.ids)
-    graph = blend(p.graphs, equal) if p.graphs else None
+    some, share = p.part(watch.some), len(p.labeled) / len(watch.some)
+    team = SummedTeam(p.binned, p.loss, p.labeled, p.targets, watch.ids, p.weights)
+    team.shrinkage = float(p.binned.params["learning_rate"])
+    weights = labeled_fusion(p).weights
     if any(lambdas):
-        team.couple(p.unlabeled, lambdas, labeled_fusion(p).weights, graph)
+        graph = blend(p.graphs, graph_weights) if p.graphs else None
+        team.couple(p.unlabeled, lambdas, weights, graph)
     team.begin()
+    team.weights = weights
     history = []
     for t in range(n_rounds):
         team.step()
         scores = team.watched_scores()
-        losses = p.losses(scores[:, watch.labeled])
-        team.weights = source_weights(losses)
-        weights = p.graph_weights(scores, watch.pairs, team.weights)
+        losses = some.losses(scores[:, watch.labeled])
+        if learned:
+            team.weights = weights = normalized(share * len(watch.some) * losses)
+            graph_weights = weights_of_graphs(p, scores, watch.pairs, weights)
+            if p.graphs:
+                team.regard(blend(p.graphs, graph_weights))
         history.append(
             {
                 "round": t + 1,
                 "training_loss": by_name(sources.names, losses),
-                "source_weights": by_name(sources.names, team.weights),
-                "graph_weights": by_name(sources.graph_names, weights),
+                "source_weights": by_name(sources.names, weights),
+                "graph_weights": by_name(sources.graph_names, graph_weights),
             }
         )
     return Trained(
         team.boosters,
         n_rounds,
-        Fusion(team.weights),
+        Fusion(weights),
         lambdas,
         history,
-        equal,
+        graph_weights,
         Smoothing((0.0,) * len(p.graphs)),
         np.full(len(sources.names), np.nan),
         {},
     )
+
+
+def weights_of_graphs(
+    problem: Problem, scores: np.ndarray, pairs: list[np.ndarray], weights: np.ndarray
+) -> np.ndarray:
+    """Eq. (3.11): the mean over edges of what their ends' scores lose, over all sources."""
+    if not pairs:
+        return np.zeros(0)
+    losses = [
+        [edge_loss(problem.loss, problem.start + own, ends) for own in scores] for ends in pairs
+    ]
+    return normalized(np.nan_to_num(np.array(losses)) @ weights)

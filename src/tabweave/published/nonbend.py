@@ -8,8 +8,9 @@ import numpy as np
 
 from tabweave.embed import nonbend
 from tabweave.embed.nonbend import VI, Gibbs
-from tabweave.embed.nonbend.gibbs import Fit, Prior
+from tabweave.embed.nonbend.gibbs import Fit, Prior, Rows
 from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
+from tabweave.embed.nonbend.variational import stick_expectations, value_expectations
 from tabweave.io.register import storable
 
 
@@ -18,7 +19,8 @@ class NonBEND(nonbend.NonBEND):
     """Embed rows by the independent subspaces of one fit, columns weighted by how these differ.
 
     Parameters, attributes and methods are those of :class:`tabweave.NonBEND`, but for ``n_fits``:
-    the representation is that of a single fit, and hangs on its seed.
+    the representation is that of a single fit, and hangs on its seed. Each row counts in its
+    likeliest subspace alone (Algorithm 2), where :class:`tabweave.NonBEND` shares it out.
 
     Notes
     -----
@@ -68,10 +70,29 @@ class NonBEND(nonbend.NonBEND):
             dtype=dtype,
         )
 
+    def _run_fits(self, prior: Prior) -> list[Fit]:
+        fits = super()._run_fits(prior)
+        if isinstance(self._engine(), Gibbs):  # whose rows are in one subspace each
+            return fits
+        return [assigned(self._distinct, fit, prior) for fit in fits]
+
     def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
         theta = np.split(value_probabilities(fit, prior), prior.offsets[1:-1])
         grams = zip(embedding_grams(fit, prior), theta, strict=True)
         return [gram * column_weight(own) ** 2 for gram, own in grams]
+
+
+def assigned(rows: Rows, fit: Fit, prior: Prior) -> Fit:
+    """Algorithm 2: return the counts of rows that are each in their likeliest subspace alone."""
+    from tabweave.embed.kernels import add_assigned, assign
+
+    log_stick, _ = stick_expectations(fit.sizes, prior.alpha)
+    log_value, _ = value_expectations(fit.counts, fit.sizes, prior)
+    chosen, _ = assign(rows.cells, log_stick, log_value)
+    counts, sizes = np.zeros_like(fit.counts), np.zeros_like(fit.sizes)
+    add_assigned(rows.cells, rows.weight, chosen, counts, sizes)
+    hard = Fit(counts, sizes, fit.trace).chosen(np.flatnonzero(sizes))
+    return hard.chosen(np.argsort(-hard.sizes, kind="stable"))
 
 
 def column_weight(theta: np.ndarray) -> float:

@@ -17,6 +17,8 @@ reports, the command line); what a schema declares is never asked. In words:
   less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
 - A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
   nothing as long as it is constant.
+- Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
+  on average it is called sentences (:mod:`tabweave.rows.spelling`).
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
 """
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tabweave._compat import html_table
 from tabweave.io.register import storable
 from tabweave.rows.frames import (
     categories,
@@ -36,6 +37,7 @@ from tabweave.rows.kinds import (
     judge,
     numbers_written,
 )
+from tabweave.rows.spelling import is_spelled, is_text
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
 __all__ = ["KINDS", "Codes", "Column", "Datetimes", "Kind", "Numbers", "Schema", "Sets", "Table"]
@@ -195,6 +197,28 @@ class Table:
         more = ", ..." if len(self.schema) > 8 else ""
         return f"Table({self.n_rows} rows; {kinds}{more})"
 
+    def _repr_html_(self) -> str:
+        found = take_rows(self, np.arange(min(self.n_rows, 6)))
+        names = self.schema.names[:20]
+        cells = [[_shown(found[name], row) for name in names] for row in range(found.n_rows)]
+        kinds = [self.schema[name].kind for name in names]
+        more = "" if len(names) == len(self.schema) else f", {len(names)} of them shown"
+        caption = f"{self.n_rows:,} rows, {len(self.schema):,} columns{more}"
+        return html_table(caption, names, [kinds, *cells])
+
+
+def _shown(data: Codes | Numbers | Sets, row: int) -> Any:
+    """Return a cell as a notebook shows it."""
+    if isinstance(data, Datetimes):
+        return None if np.isnan(data.values[row]) else data.text(data.values[row])
+    if isinstance(data, Numbers):
+        return None if np.isnan(data.values[row]) else float(data.values[row])
+    if isinstance(data, Codes):
+        return data.labels[data.codes[row]]
+    return ", ".join(
+        str(data.labels[c]) for c in data.codes[data.starts[row] : data.starts[row + 1]]
+    )
+
 
 def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     """Return what a column is, as the rules see it unless it was declared or judged before."""
@@ -205,8 +229,21 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         return Finding(column.name, "datetime", DATETIMES)
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
-        return Finding(column.name, column.kind, column.why or column.kind)
+        why = _said_of_strings(column, data) or column.why or column.kind
+        return Finding(column.name, column.kind, why)
     return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
+
+
+def _said_of_strings(column: Column, data: Any) -> str:
+    """Return what is to be said of a column of many strings; nothing of others."""
+    spelled = column.kind in ("nominal", "set") and column.spelling is not False
+    if not spelled or not is_spelled(data.labels):
+        return ""
+    return (
+        "sentences: compared by spelling"
+        if is_text(data.labels)
+        else "many strings: spelling counts"
+    )
 
 
 def is_constant(data: Codes | Numbers | Sets) -> bool:
@@ -228,16 +265,15 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
         if verdict is not None and verdict.aside and rules == "all":
             verdict = None
         elif column.name in asked:
-            column = replace(column, judged=True)
+            column = replace(column, origin=(column.why, True, None))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, decimal=column.decimal)
         if verdict is not None:
             column = replace(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
-                why=verdict.why,
-                decimal=verdict.decimal,
-                position=position if verdict.aside else None,
+                format=verdict.decimal,
+                origin=(verdict.why, True, position if verdict.aside else None),
             )
             if verdict.aside:
                 aside.append(column)
@@ -285,7 +321,7 @@ def _with_zone(column: Column, cells: Any) -> Column:
     if column.kind != "datetime" or column.zone is not None:
         return column
     try:
-        return replace(column, zone=datetimes(cells, None, first=True)[1])
+        return replace(column, format=datetimes(cells, None, first=True)[1])
     except (TypeError, ValueError) as error:
         raise _named_error(error, column) from error
 
@@ -347,9 +383,10 @@ def _completed(
             why = _in_words(kind, cells)
             if rules is not None and why == DATETIMES:
                 kind = "datetime"
-            column = Column(name, numbers if kind == "numeric" else kind, why=why)  # type: ignore[arg-type]
+            read_as: Any = numbers if kind == "numeric" else kind
+            column = Column(name, read_as, origin=(why, False, None))
         else:
-            column = replace(_with_decimal(column, cells), why="declared")
+            column = replace(_with_decimal(column, cells), origin=("declared", False, None))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
         columns.append(_with_zone(column, cells))
@@ -374,7 +411,7 @@ def _with_decimal(column: Column, cells: Any) -> Column:
         return column
     labels = [label for label in categories(cells)[1] if isinstance(label, str)]
     written = numbers_written(labels)
-    return column if written is None else replace(column, decimal=written[1])
+    return column if written is None else replace(column, format=written[1])
 
 
 def _own_levels(name: str, cells: Any) -> tuple[Label, ...] | None:
@@ -463,29 +500,53 @@ class Column:
         The order of an ordinal column's values, lowest first.
     delimiter : str, optional
         What separates the elements of a set written as text.
-    zone : str, optional
-        The time zone by whose clock a datetime column is read, such as "Europe/Berlin"; "local"
-        takes each by its own offset. None: they have none.
-    decimal : {".", ","}, optional
-        The decimal mark of numbers that are written as text.
-    why : str
-        What made the column what it is; see :meth:`Table.kinds`.
+    format : str, optional
+        How cells are written. Of a datetime column: the time zone by whose clock it is read, such
+        as "Europe/Berlin"; "local" takes each cell by its own offset. Of a numeric column: the
+        decimal mark of numbers in text.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
         array with a row for each out) takes the place of n-grams, e.g. for sentences.
+    found : tuple
+        What was found when the column was read: see :attr:`why`, :attr:`judged`, :attr:`position`.
     """
 
     name: str
     kind: Kind = "nominal"
     levels: tuple[Label, ...] | None = None
     delimiter: str | None = None
-    zone: str | None = None
-    decimal: str | None = None
-    why: str = field(default="", compare=False)
-    judged: bool = field(default=False, compare=False, repr=False)  # whether rules were asked
-    position: int | None = field(default=None, compare=False, repr=False)  # where it was set aside
+    format: str | None = None
     spelling: Any = None
+    # What made it what it is, whether rules were asked, and where it was before it was set aside.
+    origin: tuple[str, bool, int | None] = field(
+        default=("", False, None), compare=False, repr=False
+    )
+
+    @property
+    def zone(self) -> str | None:
+        """The time zone of datetimes."""
+        return self.format if self.kind == "datetime" else None
+
+    @property
+    def decimal(self) -> str | None:
+        """The decimal mark of numbers that are written as text."""
+        return self.format if self.kind == "numeric" else None
+
+    @property
+    def why(self) -> str:
+        """What made the column what it is; see :meth:`Table.kinds`."""
+        return self.origin[0]
+
+    @property
+    def judged(self) -> bool:
+        """Whether rules were asked."""
+        return self.origin[1]
+
+    @property
+    def position(self) -> int | None:
+        """Where the column was before it was set aside."""
+        return self.origin[2]
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -563,6 +624,10 @@ class Schema:
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
     aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
+
+    def _repr_html_(self) -> str:
+        rows = [[c.name, c.kind, ", ".join(map(str, c.levels or ()))] for c in self.columns]
+        return html_table(f"{len(self.columns):,} columns", ["column", "kind", "levels"], rows)
 
     def __post_init__(self) -> None:
         given: Any = self.columns

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import HasMethods, Interval, StrOptions, require
+from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
 from tabweave.base import (
     Embedder,
     Estimator,
@@ -72,6 +72,20 @@ class Matches(NamedTuple):
 
     ids: np.ndarray
     distances: np.ndarray
+
+    def _repr_html_(self) -> str:
+        far = max(float(np.max(self.distances, initial=0.0)), 1e-300)
+        lines = [
+            (f"{asked:,}", near + 1, str(i), float(d))
+            for asked, (ids, found) in enumerate(zip(self.ids[:5], self.distances[:5], strict=True))
+            for near, (i, d) in enumerate(zip(ids[:10], found[:10], strict=True))
+        ]
+        return html_table(
+            f"Nearest rows of {len(self.ids):,} asked about",
+            ["asked", "rank", "id", "distance"],
+            lines,
+            lambda i, j: lines[i][3] / far if j == 3 else None,
+        )
 
 
 class Pairs(NamedTuple):

@@ -1,4 +1,4 @@
-"""WeightedKNN: neighbours that vote, under any measure of values.
+"""WeightedKNN: neighbours that vote, under any measure of values, any embedder, or plain distance.
 
 Neighbours are exact: every distance is a sum of lookups, in blocks that never grow with the number
 of rows squared. On categories ties decide: by default everyone at the k-th distance votes. Weights
@@ -7,20 +7,37 @@ are those of Table 2 of Huang and Hsu.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from copy import copy
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, column_or_1d
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import Estimator, TabularInput, ValueEmbedder
+from tabweave.base import (
+    Embedder,
+    Estimator,
+    TabularInput,
+    ValueEmbedder,
+    remember_names,
+    require_rows,
+)
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
+from tabweave.rows.table import (
+    Column,
+    Numbers,
+    Schema,
+    Table,
+    canonical_codes,
+    distinct_rows,
+    take_rows,
+)
 from tabweave.rows.vocabulary import canonical
 from tabweave.search.scan import Copies, Derived, Found, Nodes, Queries, nearest_rows, without_self
 
@@ -39,9 +56,12 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
     ----------
     n_neighbors : int, default=5
         Number of neighbours k.
-    metric : str or ValueEmbedder, default="hamming"
-        Name of a measure (see :class:`~tabweave.ValueMetric`) or an embedder, fitted on the
-        training rows and classes; an embedder that is fitted already is used as it is.
+    metric : str or embedder, default="auto"
+        Name of a measure (see :class:`~tabweave.ValueMetric`) or any embedder, such as
+        :class:`~tabweave.DistanceHierarchy`, fitted on the training rows and classes; one that is
+        fitted already is used as it is. "euclidean" is the plain distance of rows of numbers, such
+        as the coordinates of a map. "auto" is "euclidean" if all columns are numbers and none is
+        whole, "hamming" if all are categories or whole numbers, else a distance hierarchy.
     weights : {"none", "exp", "log", "org", "pow", "sqrt"}, default="none"
         Weight of a neighbour at distance d: 1, 1/e^d, or 1/(f(d) + 1) with f(d) one of ln(d + 1),
         d, d², √d.
@@ -55,7 +75,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
     ----------
     classes_ : ndarray
         The classes, sorted.
-    metric_ : ValueEmbedder
+    metric_ : embedder or PlainDistance
         The fitted metric.
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the columns.
@@ -74,11 +94,19 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
     array(['no', 'yes', 'yes'], dtype='<U3')
     >>> model.predict_proba([["a", "z"]])  # three rows are equally near
     array([[0.66666667, 0.33333333]])
+
+    Categories and numbers together, nearer ones with more weight:
+
+    >>> from tabweave import DistanceHierarchy
+    >>> rows = {"fuel": ["gas", "oil", "gas", "coal"], "age": [1.5, 9.5, 2.5, 8.0]}
+    >>> model = WeightedKNN(3, metric=DistanceHierarchy(), weights="exp")
+    >>> model.fit(rows, ["new", "old", "new", "old"]).predict({"fuel": ["gas"], "age": [2.0]})
+    array(['new'], dtype='<U3')
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "metric": [str, ValueEmbedder],
+        "metric": [str, Embedder],
         "weights": [StrOptions(set(_WEIGHTS))],
         "ties": [StrOptions({"all", "first"})],
         "schema": [Schema, dict, None],
@@ -88,7 +116,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         self,
         n_neighbors: int = 5,
         *,
-        metric: str | ValueEmbedder = "hamming",
+        metric: str | Embedder = "auto",
         weights: str = "none",
         ties: str = "all",
         schema: Any = None,
@@ -101,7 +129,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
 
     # -- learning --------------------------------------------------------------------------
 
-    metric_: ValueEmbedder
+    metric_: Any
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep the training rows and fit the metric.
@@ -109,14 +137,15 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         Parameters
         ----------
         X : frame, array, mapping of columns or list of dicts
-            The rows; every column is read as categories.
+            The rows. A measure of values reads every column as categories; what an embedder
+            reads says its page.
         y : array-like
             A class for each row.
         """
         self._validate_params()
         labels = checked_target(y, type(self).__name__)
         check_classification_targets(labels)
-        table = fit_metric(self, X, labels, None, self.schema)
+        table = self._fit_metric(X, labels)
         check_length(labels, table.n_rows)
         self.classes_, self._labels = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
@@ -136,6 +165,26 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         self._stored()
         return self
 
+    def _fit_metric(self, X: Any, labels: np.ndarray) -> Table:
+        """Fit the metric, or the one that "auto" stands for; return the rows as it reads them."""
+        metric = self.metric
+        if metric == "auto":
+            metric, X = chosen_metric(X, self.schema)
+        if metric == "euclidean":
+            if self.schema is not None:
+                raise ValueError("expected no schema for rows of numbers, got one")
+            self.metric_ = PlainDistance()
+            return self.metric_.fit(self, X)
+        asked = copy(self)
+        asked.metric = metric
+        resolved = self.metric == "auto" and not isinstance(metric, str)  # it has the schema
+        table = fit_metric(asked, X, labels, None, None if resolved else self.schema)
+        for name in ("metric_", "n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if name in vars(asked):
+                setattr(self, name, vars(asked)[name])
+        return table
+
     @staticmethod
     def _check_k(k: int, n_rows: int) -> None:
         if k > n_rows:
@@ -147,6 +196,8 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
     def _take_lookups(self) -> None:
         """Keep the tables of the metric if distances are sums of lookups, else nothing."""
         self._tables: list[np.ndarray] | None = None
+        if not isinstance(self.metric_, ValueEmbedder):
+            return
         try:
             self._tables, self._root = value_lookups(self.metric_)
         except ValueError:
@@ -228,7 +279,8 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
     def _read(self, X: Any) -> tuple[Table, np.ndarray]:
         """Return the distinct rows of X and the number of each row among them."""
         check_is_fitted(self, "classes_")
-        table = read_rows(self, X)
+        plain = isinstance(self.metric_, PlainDistance)
+        table = self.metric_.read(self, X) if plain else read_rows(self, X)
         first, inverse = distinct_rows(canonical_codes(table))
         return take_rows(table, first), inverse
 
@@ -266,11 +318,77 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         distances, rows = (np.vstack(parts) for parts in zip(*found, strict=True))
         return distances, rows
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        # Numbers are read as categories: neighbours in value mean nothing.
-        tags.classifier_tags.poor_score = True
-        return tags
+
+@storable
+class PlainDistance:
+    """Euclidean distance of rows of numbers, none of them missing."""
+
+    schema_: Schema
+
+    def fit(self, task: Any, X: Any) -> Table:
+        """Take the columns of training rows."""
+        table = self._numbers(Table.of(X))
+        require_rows(table)
+        self.schema_ = table.schema
+        remember_names(task, table.schema)
+        return table
+
+    def read(self, task: Any, X: Any) -> Table:
+        """Read rows with the columns of training, checked as scikit-learn does."""
+        if not isinstance(X, Mapping | list | tuple | Table):
+            _check_feature_names(task, X, reset=False)
+        table = self._numbers(Table.of(X, self.schema_))
+        require_rows(table)
+        return table
+
+    @staticmethod
+    def _numbers(table: Table) -> Table:
+        for column, cells in table:
+            if not isinstance(cells, Numbers):
+                raise ValueError(
+                    f"column {column.name!r}: expected numbers for the euclidean distance, got "
+                    "categories; use metric=DistanceHierarchy()"
+                )
+            if not np.isfinite(cells.values).all():
+                row = int(np.argmin(np.isfinite(cells.values)))
+                raise ValueError(
+                    f"column {column.name!r}: expected numbers, got NaN or infinity in row {row}; "
+                    "fill it or drop the row"
+                )
+        return table
+
+    def pairwise_distances(self, X: Table, Y: Table) -> np.ndarray:
+        """Return the distances between the rows of two tables."""
+        a, b = (_matrix(table) for table in (X, Y))
+        return cdist(a, b)
+
+
+def _matrix(table: Table) -> np.ndarray:
+    return np.column_stack([cells.values for _, cells in table if isinstance(cells, Numbers)])
+
+
+def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
+    """Return what "auto" stands for, and the rows: numbers with fractions are no categories."""
+    declared = Schema.of(schema)
+    table = Table.of(X, declared)
+    names = {column.name for column in declared.columns}
+    numbers = [
+        column.name
+        for column, cells in table
+        if isinstance(cells, Numbers)
+        and (column.name in names or (np.nan_to_num(cells.values) % 1 != 0).any())
+    ]
+    if not numbers:
+        return "hamming", X
+    if len(numbers) == len(table.columns) and schema is None:
+        return "euclidean", X
+    from tabweave.embed.hierarchy import DistanceHierarchy
+
+    kinds = {column.name: column for column in declared.columns}
+    for column, cells in table:
+        numeric = column.name in numbers or not isinstance(cells, Numbers)
+        kinds.setdefault(column.name, column if numeric else Column(column.name, "nominal"))
+    return DistanceHierarchy(schema=Schema(tuple(kinds.values()))), X
 
 
 def checked_target(y: Any, who: str) -> np.ndarray:

@@ -193,7 +193,7 @@ def _ungraded(table: Table) -> Table:
 
 def _kind(counts: Counts, name: str) -> str:
     kind = counts.schema[name].kind  # type: ignore[index]
-    return {"numeric": "number", "set": "set"}.get(kind, "category")
+    return {"numeric": "number", "datetime": "number", "set": "set"}.get(kind, "category")
 
 
 # -- from counts ----------------------------------------------------------------------------------

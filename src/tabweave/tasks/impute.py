@@ -36,7 +36,16 @@ from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.nonbend import VI
 from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Column, Numbers, Schema, Sets, Table, take_rows
+from tabweave.rows.table import (
+    Codes,
+    Column,
+    Datetimes,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    take_rows,
+)
 from tabweave.rows.vocabulary import Label, Vocabulary, positions
 
 ENGINES = ("counts", "mixture", "neighbors")
@@ -282,10 +291,14 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             out = X.copy()
             for name, (rows, values) in filled.items():
                 at = out.columns.get_loc(self._given_name(X, name))
-                out.isetitem(at, _put(X.iloc[:, at].to_numpy(), rows, values))
+                if self._is_dated(name):
+                    clock = self.schema_[name].kind == "datetime"
+                    out.isetitem(at, _dated(X.iloc[:, at], rows, values, clock))
+                else:
+                    out.isetitem(at, _put(X.iloc[:, at].to_numpy(), rows, values))
             return out
         table = self._read(X)
-        columns = {name: _put(_cells(table[name]), *filled.get(name, ([], []))) for name in names}
+        columns = {name: self._column(table, name, filled.get(name)) for name in names}
         if hasattr(X, "columns") and hasattr(X, "with_columns"):  # polars
             polars = require("polars", "frames")
             return polars.DataFrame({name: cells.tolist() for name, cells in columns.items()})
@@ -296,6 +309,19 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         for j, name in enumerate(names):
             out[:, j] = columns[name]
         return out
+
+    def _column(self, table: Table, name: str, filled: Any) -> np.ndarray:
+        cells = cells_of(table[name])
+        if filled is None:
+            return cells
+        rows, values = filled
+        if self._is_dated(name):
+            cells, values = _stamps(table[name].values), _stamps(values)
+        return _put(cells, rows, values)
+
+    def _is_dated(self, name: str) -> bool:
+        column = self.schema_[name]
+        return column.kind == "datetime" or (column.kind == "numeric" and column.why == "datetimes")
 
     @staticmethod
     def _given_name(X: Any, name: str) -> Any:
@@ -1051,9 +1077,36 @@ def _lists(values: list[Any]) -> np.ndarray:
     return out
 
 
+def _stamps(seconds: np.ndarray) -> np.ndarray:
+    """Return datetimes from seconds since 1970."""
+    gap = np.isnan(seconds)
+    whole = np.where(gap, 0, np.round(np.asarray(seconds) * 1e6)).astype(np.int64)
+    out = whole.astype("datetime64[us]")
+    out[gap] = np.datetime64("NaT")
+    return out
+
+
+def _dated(cells: Any, rows: np.ndarray, seconds: np.ndarray, clock: bool) -> Any:
+    """Return a pandas column of datetimes with some cells replaced, in its time zone.
+
+    Seconds are by the clock of the zone, or by UTC.
+    """
+    pandas = require("pandas", "frames")
+    zone = getattr(cells.dtype, "tz", None)
+    stamps = pandas.Series(_stamps(seconds))
+    if zone is not None:
+        stamps = stamps.dt.tz_localize(zone if clock else "UTC").dt.tz_convert(zone)
+    out = cells.copy()
+    out.iloc[rows] = stamps.astype(cells.dtype).array
+    return out
+
+
 def _put(cells: np.ndarray, rows: Any, values: Any) -> np.ndarray:
     """Return a copy of a column with some cells replaced."""
-    out = np.array(cells, dtype=object if not _is_float(cells, values) else float)
+    if cells.dtype.kind == "M":
+        out = cells.copy()
+    else:
+        out = np.array(cells, dtype=float if _is_float(cells, values) else object)
     if len(rows):
         out[rows] = values
     return out
@@ -1064,8 +1117,10 @@ def _is_float(cells: np.ndarray, values: Any) -> bool:
     return numeric and (not len(values) or np.asarray(values).dtype.kind == "f")
 
 
-def _cells(data: Any) -> np.ndarray:
+def cells_of(data: Any) -> np.ndarray:
     """Return the cells of a column as Python reads them; a gap is None, of numbers NaN."""
+    if isinstance(data, Datetimes):
+        return _stamps(data.values)
     if isinstance(data, Numbers):
         return data.values
     if isinstance(data, Codes):

@@ -163,12 +163,15 @@ def test_columns_are_read_as_declared(folder):
     assert sum(name.startswith("zip_") for name in head) == 4 - 1
 
 
-def test_a_key_is_warned_about(folder):
-    done = called("embed", "shop.csv", "-o", "v.csv", cwd=folder)
+def test_a_key_is_set_aside_and_can_be_kept(folder):
+    done = called("embed", "shop.csv", "-o", "v.csv", "--json", cwd=folder)
     assert done.code == 0
-    assert "warning: column 'sku'" in done.err
-    assert "--drop sku" in done.err
+    assert "set aside: sku (an identifier" in done.err and "--kind COLUMN=nominal" in done.err
+    assert list(json.loads(done.out)["aside"]) == ["sku"]
     assert not called("embed", "shop.csv", "-o", "w.csv", "--keep", "sku", cwd=folder).err
+    kept = called("embed", "shop.csv", "-o", "x.csv", "--kind", "sku=nominal", "--json", cwd=folder)
+    assert json.loads(kept.out)["columns"] == json.loads(done.out)["columns"] + 1
+    assert "warning: column 'sku'" in kept.err and "--drop sku" in kept.err
 
 
 def embed_with(methods, folder):

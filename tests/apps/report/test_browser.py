@@ -1,6 +1,7 @@
 """The page in a real browser: draws itself, runs nothing it should not, works by keyboard."""
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -215,3 +216,143 @@ def test_follows_the_dark_mode(browser):
         {"features": [{"name": "prefers-color-scheme", "value": "dark"}]},
     )
     assert back() != light
+
+
+# -- the map -------------------------------------------------------------------------------------
+
+UNITS = """
+const { map } = document.querySelector('.map');
+const far = (list) => { let b = 1; for (let i = 1; i < list.length; i++)
+  if (Math.abs(list[i] - list[0]) > Math.abs(list[b] - list[0])) b = i; return b; };
+return [map.xs, map.ys].map((list, a) => { const i = far(list);
+  return Math.abs(map.pixel(i)[a] - map.pixel(0)[a]) / Math.abs(list[i] - list[0]); });
+"""
+
+
+def opened(driver, path):
+    driver.get(path.as_uri())
+    WebDriverWait(driver, 60).until(lambda d: d.find_elements(By.CSS_SELECTOR, ".legend button"))
+
+
+def titanic_page(path, **options):
+    from tabweave.datasets import titanic
+
+    report(titanic().frame(), path, target=titanic().y, **options)
+
+
+def test_one_unit_is_as_long_across_as_it_is_up(browser):
+    for width in (1280, 500):
+        browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 700, "deviceScaleFactor": 1, "mobile": False},
+        )
+        WebDriverWait(browser, 20).until(
+            lambda b, w=width: b.execute_script("return innerWidth") == w
+        )
+        across, up = browser.execute_script(UNITS)
+        assert across == pytest.approx(up, rel=0.01)
+
+
+def test_marks_are_where_the_units_say(browser):
+    """The ink itself, not what the script says of it: a row far from all others."""
+    x, y, inked = browser.execute_script(
+        "const { map } = document.querySelector('.map'); map.named = false; map.paintMarks();"
+        "const [x, y] = map.pixel(map.order[0]); const ratio = map.canvas.width / map.width;"
+        "const data = map.canvas.getContext('2d').getImageData(Math.round(x * ratio),"
+        " Math.round(y * ratio), 1, 1).data; return [x, y, [...data]]"
+    )
+    back = browser.execute_script("return tabweave.rgb('--surface')")
+    assert inked[:3] != back and x > 0 and y > 0
+
+
+def test_every_row_can_be_reached_by_keyboard(driver, tmp_path):
+    """24 distinct rows, 10 of which once hid each other."""
+    titanic_page(tmp_path / "titanic.html")
+    opened(driver, tmp_path / "titanic.html")
+    canvas = driver.find_element(By.CSS_SELECTOR, ".map canvas")
+    rows, piles = driver.execute_script(
+        "const { map } = document.querySelector('.map');"
+        "return [map.m.rows, [...map.piles.values()].map((all) => all.length)]"
+    )
+    assert len(rows) == 24 and piles
+    seen = []
+    for _ in rows:
+        canvas.send_keys(Keys.PAGE_DOWN)
+        seen.append(driver.find_element(By.CSS_SELECTOR, ".inspector h3").text)
+    assert len(set(seen)) == len(rows)
+    canvas.send_keys(Keys.HOME)
+    assert driver.find_element(By.CSS_SELECTOR, ".inspector h3").text == seen[0]
+
+
+def test_search_filters_and_goes_to_what_it_finds(driver, tmp_path):
+    titanic_page(tmp_path / "titanic.html")
+    opened(driver, tmp_path / "titanic.html")
+    field = driver.find_element(By.CSS_SELECTOR, "#map .find")
+    field.send_keys("status=crew")
+    says = driver.find_element(By.CSS_SELECTOR, "#map .says")
+    assert re.match(r"\d+ rows found", says.text)
+    field.send_keys(Keys.ENTER)
+    cells = driver.find_elements(By.CSS_SELECTOR, ".inspector dd")
+    assert "crew" in [cell.text for cell in cells]
+
+
+def test_the_view_zooms_and_fits_again(browser):
+    canvas = browser.find_element(By.CSS_SELECTOR, ".map canvas")
+    unit = "return document.querySelector('.map').map.view.unit"
+    before = browser.execute_script(unit)
+    canvas.send_keys("+")
+    assert browser.execute_script(unit) > 1.3 * before
+    across, up = browser.execute_script(UNITS)
+    assert across == pytest.approx(up, rel=0.01)
+    canvas.send_keys("0")
+    assert browser.execute_script(unit) == before
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_for_axe(browser, scheme, axe):
+    wanted = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": wanted})
+    for details in browser.find_elements(By.TAG_NAME, "summary"):
+        details.send_keys(Keys.ENTER)
+    assert axe(browser) == []
+
+
+def test_a_hundred_thousand_marks_are_drawn(driver, tmp_path):
+    """How fast they move is measured by a benchmark; here, that all of them are there."""
+    from tabweave.apps.report import page
+
+    rng = np.random.default_rng(0)
+    n = 100_000
+    points = rng.normal(size=(n, 2)).round(3).tolist()
+    found = {
+        "layouts": [{"name": "drawn", "points": points}], "rows": list(range(n)),
+        "copies": [1] * n, "of": n, "without": "",
+        "columns": [{"name": "kind", "labels": ["a", "b"], "codes": (np.arange(n) % 2).tolist()}],
+    }  # fmt: skip
+    content = {"only": ["map"], "tabweave": "", "method": "", "rows": n, "target": None}
+    (tmp_path / "many.html").write_text(page(content | {"clusters": None, "map": found}))
+    opened(driver, tmp_path / "many.html")
+    counts = driver.find_elements(By.CSS_SELECTOR, ".legend button .quiet")
+    assert [c.text for c in counts] == ["50,000", "50,000"]
+    assert driver.get_log("browser") == []
+
+
+def test_many_columns_fold_search_and_sort(driver, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = {f"c{i}": rng.integers(0, 2 + i % 5, 80).astype(float) for i in range(60)}
+    report(rows, tmp_path / "wide.html")
+    opened(driver, tmp_path / "wide.html")
+    shown = (
+        "return [...document.querySelectorAll('#columns .columns tbody tr')]"
+        ".filter((row) => !row.hidden).length"
+    )
+    assert driver.execute_script(shown) == 25
+    assert len(driver.find_elements(By.CSS_SELECTOR, "#couplings .heat tbody tr")) == 60
+    field = driver.find_element(By.CSS_SELECTOR, "#columns .find")
+    field.send_keys("c59")
+    assert driver.execute_script(shown) == 1
+    field.send_keys(Keys.BACKSPACE * 3)
+    head = driver.find_elements(By.CSS_SELECTOR, "#columns .sort")[3]
+    head.send_keys(Keys.ENTER)
+    first = driver.find_element(By.CSS_SELECTOR, "#columns tbody tr td:nth-child(4)")
+    assert first.text == "6"

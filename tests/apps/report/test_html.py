@@ -83,7 +83,7 @@ def test_policy_allows_just_what_is_on_the_page(description):
 
 def test_every_static_file_is_used():
     folder = {p.name for p in (_page.files("tabweave.apps.report") / "static").iterdir()}
-    assert folder == {*_page.SCRIPTS, *_page.STYLES, "page.html"}
+    assert folder == {*_page.SCRIPTS, *_page.STYLES, "page.html", "widget.js"}
 
 
 @pytest.mark.parametrize("room", ["report", "studio"])
@@ -158,8 +158,8 @@ def test_text_no_encoding_knows_is_still_written(tmp_path):
     assert "\\ud800" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
-def test_room_has_three_doors():
-    assert room.__all__ == ["describe", "page", "report"]
+def test_room_has_four_doors():
+    assert room.__all__ == ["describe", "map_widget", "page", "report"]
 
 
 # -- values as people read them ------------------------------------------------------------------

@@ -116,7 +116,8 @@ def pick(browser, *rows):
 def where(browser, row):
     """The pixel of a row's mark."""
     return browser.execute_script(
-        "const { map } = document.querySelector('.map'); return map.pixel(map.indexOf(arguments[0]))",
+        "const { map } = document.querySelector('.map');"
+        "return map.pixel(map.indexOf(arguments[0]))",
         row,
     )
 
@@ -332,7 +333,8 @@ def test_fits_a_phone_in_the_dark(browser):
     pick(browser, 3, 9)
     wide = browser.execute_script(
         "return [...document.querySelectorAll('body *')].filter((e) =>"
-        " !e.closest('.scroll, .tabs, pre, .hidden, .skip') && e.getBoundingClientRect().right > 391)"
+        " !e.closest('.scroll, .tabs, pre, .hidden, .skip')"
+        " && e.getBoundingClientRect().right > 391)"
         ".map((e) => e.outerHTML.slice(0, 80))"
     )
     assert wide == []

@@ -201,3 +201,43 @@ def mixed(request, numeric):
         return MixedEmbedder(request.param, numeric, schema=kinds, dtype=dtype).fit(rows), new
 
     return of
+
+
+def every_kind(n=120):
+    """Rows of every kind that a lookup can hold, as databases and files write them."""
+    rng = np.random.default_rng(5)
+    spans = (dt.timedelta(microseconds=int(us)) for us in rng.integers(-(10**14), 10**14, n))
+    when = [None if i % 13 == 0 else dt.datetime(1971, 1, 1) + s for i, s in enumerate(spans)]
+    whole = [None if w is None else w.replace(microsecond=0) for w in when]
+    offsets = rng.choice(["+01:00", "-05:30"], n)
+    return {
+        "when": when,
+        "day": [None if w is None else w.date() for w in when],
+        "iso": [None if w is None else w.isoformat(" ") for w in when],
+        "date text": ["NA" if w is None else w.date().isoformat() for w in when],
+        "own clock": [
+            None if w is None else f"{w}{o}" for w, o in zip(whole, offsets, strict=True)
+        ],
+        "utc": [None if w is None else w.isoformat() + "Z" for w in whole],
+        "price": rng.choice(["$1,200.50", "$80", "-$3.25", "n/a"], n).tolist(),
+        "share": rng.choice(["12%", "7.5 %", "100%"], n).tolist(),
+        "euro": rng.choice(["1.200,50 €", "3.000 €", "7,5 €"], n).tolist(),
+        "flag": rng.choice([0, 1], n).tolist(),
+        "open": rng.choice([True, False, None], n).tolist(),
+        "status": rng.choice([200, 301, 404], n).tolist(),
+        "zip": rng.choice(["01234", "94110"], n).tolist(),
+        "carrier": rng.choice(["UA", "AA", None], n).tolist(),
+        "delay": [None if i % 9 == 0 else float(x) for i, x in enumerate(rng.normal(size=n))],
+        "row": list(range(n)),
+        "country": ["US"] * n,
+    }
+
+
+@pytest.fixture(params=[Weave(), Weave(3), SupervisedWeave()], ids=str)
+def kinds(request):
+    """An embedder of columns of every kind, and its rows."""
+    rows = every_kind()
+    y = np.random.default_rng(0).choice(["u", "v"], len(rows["row"]))
+    model = clone(request.param).fit(rows, y)
+    assert list(model.kinds().aside) == ["row", "country"]
+    return model, rows

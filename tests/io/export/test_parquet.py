@@ -101,6 +101,21 @@ def test_curves_of_numbers(tmp_path, n_clusters):
     np.testing.assert_allclose(found, model.transform(rows), atol=1e-9)
 
 
+@pytest.mark.parametrize("n_clusters", [None, 2], ids=["concat", "sum"])
+def test_cycles_of_datetimes(tmp_path, n_clusters):
+    rng = np.random.default_rng(0)
+    seconds = np.where(rng.random(200) < 0.1, np.nan, rng.uniform(0, 10**8, 200))
+    model = Weave(n_clusters, schema={"t": "datetime"}).fit({"t": seconds})
+    tabweave.export.parquet(model, tmp_path / "t.parquet")
+    about = read(tmp_path / "t.parquet")[2]
+    cells = {"t": seconds}
+    cells |= {name: cells[own] % length for name, (own, length) in about["cycles"].items()}
+    numbers = [curves_by_hand(about, name, x) for name, x in cells.items()]
+    found = sum(numbers) if n_clusters else np.hstack(numbers)
+    assert len(cells) == 4
+    np.testing.assert_allclose(found, model.transform({"t": seconds}), atol=1e-9)
+
+
 def test_two_tables_for_a_column_are_refused(tmp_path):
     rows, y = {"a": list("xyxy"), "n": [1.5, 2.5, 3.0, 4.0]}, list("uvuv")
     with pytest.raises(ValueError, match=r"column 'a' has .*export\.sql or .*discriminant=0"):

@@ -62,6 +62,10 @@ def in_sqlite(embedder, rows, declared=None, **options):
         connection.close()
 
 
+def as_text(cells):
+    return [None if cell is None else str(cell) for cell in cells]
+
+
 def as_sqlite(value):
     return value.isoformat() if isinstance(value, dt.date) else value
 
@@ -105,6 +109,43 @@ class TestRoundTrip:
         model, rows = woven
         for found in (in_duckdb(model, rows), in_sqlite(model, rows)):
             np.testing.assert_allclose(found, model.transform(rows), rtol=1e-9, atol=1e-9)
+
+    def test_every_kind(self, kinds):
+        model, rows = kinds
+        texts = {name: cells if name != "when" else as_text(cells) for name, cells in rows.items()}
+        for found in (in_duckdb(model, rows), in_duckdb(model, texts), in_sqlite(model, rows)):
+            np.testing.assert_allclose(found, model.transform(rows), rtol=1e-9, atol=1e-9)
+
+    @pytest.mark.slow
+    def test_every_kind_in_postgres(self, kinds, request):
+        dbapi = pytest.importorskip("adbc_driver_postgresql.dbapi", reason="reads PostgreSQL")
+        pyarrow = pytest.importorskip("pyarrow", reason="typed columns of Python values")
+        model, rows = kinds
+        server = request.getfixturevalue("postgres")
+        script = tabweave.export.sql(model, "postgres", keep=[KEY], replace=True)
+        with dbapi.connect(server) as connection, connection.cursor() as cursor:
+            table = pyarrow.table({KEY: range(len(rows["row"])), **rows})
+            cursor.adbc_ingest("rows", table, mode="replace")
+            for statement in script.tables.split(";\n"):
+                cursor.execute(statement)
+            cursor.execute(script.select)
+            found = sorted_rows(cursor.fetchall())
+        np.testing.assert_allclose(found, model.transform(rows), rtol=1e-9, atol=1e-9)
+
+    def test_time_zones(self):
+        pandas = pytest.importorskip("pandas", reason="columns with a time zone")
+        times = pandas.date_range("2024-03-20", periods=90, freq="5h", tz="Europe/Berlin")
+        rows = {"t": pandas.Series(times)}
+        model = Weave().fit(rows)
+        found = in_duckdb(model, rows)
+        np.testing.assert_allclose(found, model.transform(rows), rtol=1e-9, atol=1e-9)
+        with pytest.raises(ValueError, match="'Europe/Berlin', and SQLite has no names of time"):
+            tabweave.export.sql(model, "sqlite")
+        utc = Weave().fit({"t": rows["t"].dt.tz_convert("UTC")})
+        written = {"t": [str(time) for time in times]}  # with an offset
+        np.testing.assert_allclose(in_sqlite(utc, written), utc.transform(rows), atol=1e-9)
+        assert "AT TIME ZONE 'Europe/Berlin'" in tabweave.export.sql(model, "postgres")
+        assert "DATETIME(CAST(" in tabweave.export.sql(model, "bigquery")
 
     def test_mixed_tables(self, mixed):
         model, new = mixed("float64")

@@ -16,7 +16,7 @@ from tabweave.apps.cli.demo import bench, demo
 from tabweave.apps.cli.embed import embed, export, methods
 from tabweave.apps.cli.map import map_
 from tabweave.apps.cli.neighbors import explain, neighbors
-from tabweave.apps.cli.tables import drift, report, studio
+from tabweave.apps.cli.tables import associate, drift, fill, odd, report, studio
 
 app = typer.Typer(
     cls=Group,
@@ -35,6 +35,9 @@ app.command(rich_help_panel=_ROWS)(neighbors)
 app.command(rich_help_panel=_ROWS)(cluster)
 app.command(rich_help_panel=_ROWS)(explain)
 app.command(rich_help_panel=_TABLES)(report)
+app.command(rich_help_panel=_TABLES)(associate)
+app.command(rich_help_panel=_TABLES)(fill)
+app.command(rich_help_panel=_TABLES)(odd)
 app.command(rich_help_panel=_TABLES)(drift)
 app.command(rich_help_panel=_TABLES)(studio)
 app.command(rich_help_panel=_MODELS)(export)

@@ -133,7 +133,7 @@ def stop_on_terminate() -> None:
 # -- Completion: methods, formats, and the column names of the file on the command line
 
 FORMATS = ("csv", "tsv", "parquet", "json", "jsonl", "arrow")
-KINDS = ("nominal", "ordinal", "numeric", "set")
+KINDS = ("nominal", "ordinal", "numeric", "datetime", "set")
 
 
 def methods(incomplete: str) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ import typer
 from tabweave.apps.cli.app import Force, Format, Json, Misuse
 from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
 from tabweave.apps.cli.job import Job, Rows, Then, takes_job
-from tabweave.apps.cli.show import as_json, cell, emit, say
+from tabweave.apps.cli.show import as_json, cell, emit, plural, say
 from tabweave.apps.cli.show import table as show_table
 
 
@@ -113,7 +113,7 @@ def _print(found: list[dict[str, Any]], n_rows: int, target: str | None) -> None
         if target:
             row.append(", ".join(f"{_value(v)} {_percent(v)}" for v in about["target"][:3]))
         cells.append(row)
-    title = f"{n_rows:,} rows in {len(found)} clusters"
+    title = f"{plural(n_rows, 'row')} in {plural(len(found), 'cluster')}"
     emit(show_table(heads, cells, right=heads[:3], title=title, long=True))
 
 

@@ -13,7 +13,7 @@ from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, note
 from tabweave.apps.cli.app import columns as app_columns
 from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
 from tabweave.apps.cli.job import Job, listed, load_model, takes_job
-from tabweave.apps.cli.show import as_json, emit, number, say
+from tabweave.apps.cli.show import as_json, emit, number, plural, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.methods import offered
 from tabweave.io.files import replacing
@@ -68,17 +68,21 @@ def embed(
         "rows": n_rows,
         "columns": len(embedder.schema_),
         "dimensions": n_dims,
-        "aside": {column.name: column.why for column in embedder.schema_.aside},
         "method": job.method if job.model is None else str(job.model),
         "output": None if piped else str(output),
         "model": None if save is None else str(save),
     }
+    if aside := {column.name: column.why for column in embedder.schema_.aside}:
+        result["aside"] = aside
     if json:
         as_json(result)
     elif not piped:
         say(
-            "{rows:,} rows × {columns} columns → {dimensions} dimensions by {method}, written to "
+            "{n} × {wide} → {dims} by {method}, written to "
             "[bold]{output}[/]" + ("; model in [bold]{model}[/]" if save else ""),
+            n=plural(n_rows, "row"),
+            wide=plural(len(embedder.schema_), "column"),
+            dims=plural(n_dims, "dimension"),
             **result,
         )
 

@@ -140,6 +140,20 @@ def write_rows(
     return n_rows
 
 
+def write_columns(columns: Any, output: Path | None) -> None:
+    """Write columns in memory to a file, in the format that its name says."""
+    arrow = require("pyarrow", "files")
+    kind = output_format(output, None)
+    rows = arrow.table({name: list(cells) for name, cells in columns.items()})
+    with _target(output) as path, tempfile.TemporaryDirectory(prefix="tabweave-") as folder:
+        if kind == "arrow":
+            require("pyarrow.feather", "files").write_feather(rows, path, "uncompressed")
+            return
+        part = Path(folder, "rows.parquet")
+        require("pyarrow.parquet", "files").write_table(rows, part)
+        _convert(part, path, kind)
+
+
 @contextmanager
 def _target(output: Path | None) -> Iterator[Path]:
     """Give a name to write to; what is there becomes the result when all went well."""
@@ -159,6 +173,7 @@ def _convert(rows: Path, path: Path, kind: str) -> None:
     """Write a file anew in another format, through DuckDB."""
     duckdb = require("duckdb", "files")
     how = {
+        "csv": "FORMAT csv, HEADER",
         "tsv": "FORMAT csv, DELIMITER '\t', HEADER",
         "json": "FORMAT json, ARRAY true",
         "jsonl": "FORMAT json",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,13 +11,14 @@ import typer
 from tabweave.apps.cli.app import FORMATS, Force, Json, Misuse, column
 from tabweave.apps.cli.files import check_output, write_rows
 from tabweave.apps.cli.job import Job, Learned, projected, takes_job
-from tabweave.apps.cli.show import as_json, cell, say
+from tabweave.apps.cli.show import as_json, cell, plural, say
 from tabweave.io.files import replacing
 
 PICTURES = (".png", ".svg", ".pdf")
-_MOST_POINTS = 20_000  # drawn in a page; more would be a blot
+_MOST_POINTS = 100_000  # drawn in a page
+_MOST_CELLS = 3_000_000  # held by a page
 _MOST_COLUMNS = 30  # that a page can colour by
-_MOST_COLOURS = 10  # kinds of points that can be told apart
+_MOST_COLOURS = 8  # kinds of points that can be told apart
 
 
 class Layout(StrEnum):
@@ -61,18 +60,19 @@ def map_(
         if ending[1:] in FORMATS:
             _write_table(learned, job.to_write(), output, layout)
         else:
-            points = _jittered(_points(learned, layout, job.seed))
+            points = _points(learned, layout, job.seed)
             title = f"{job.name if job.name != '-' else 'rows'} by {job.method}"
             with replacing(output) as part:
                 if ending == ".html":
                     _draw_page(part, points, learned, shown, title)
                 else:
-                    _draw_picture(part, ending[1:], points, learned, shown, title)
+                    _draw_picture(part, ending[1:], _jittered(points), learned, shown, title)
     result = {"rows": learned.rows.n_rows, "output": str(output), "color": shown}
     if json:
         as_json(result)
     else:
-        say("{rows:,} rows mapped in [bold]{output}[/], coloured by {color}", **result)
+        result["rows"] = plural(learned.rows.n_rows, "row")
+        say("{rows} mapped in [bold]{output}[/], coloured by {color}", **result)
 
 
 def _points(learned: Learned, layout: Layout, seed: int) -> Any:
@@ -131,27 +131,64 @@ def _draw_picture(
 
 
 def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:
-    """Write a page that draws the points itself and needs no network."""
+    """Write the map of reports as a page of its own, which needs no network."""
     import numpy as np
 
+    from tabweave import Table, __version__
+    from tabweave.apps.report import page
+    from tabweave.apps.report.html import rounded
+    from tabweave.apps.report.reading import take
+    from tabweave.apps.report.rows import map_cells
+
+    names = list(dict.fromkeys([color, *learned.rows.columns]))[:_MOST_COLUMNS]
     some = np.arange(len(points))
-    if len(some) > _MOST_POINTS:
-        some = np.linspace(0, len(points) - 1, _MOST_POINTS).astype(int)
-    chosen = dict.fromkeys([color, *learned.rows.columns])
-    columns = []
-    for name in list(chosen)[:_MOST_COLUMNS]:
-        labels, codes = _colours(learned, name)
-        columns.append({"name": name, "labels": labels, "codes": codes[some].tolist()})
+    most = min(_MOST_POINTS, _MOST_CELLS // len(names))
+    if len(some) > most:
+        some = np.linspace(0, len(points) - 1, most).astype(int)
+    cells = [take(Table.of({name: learned.rows.columns[name]}), some) for name in names]
     content = {
-        "title": title,
-        "all": len(points),
-        "rows": some.tolist(),
-        "points": np.round(points[some], 4).tolist(),
-        "columns": columns,
+        "only": ["map"],
+        "tabweave": __version__,
+        "method": learned.embedder._title(),
+        "rows": len(points),
+        "target": color,
+        "clusters": _clusters(learned, some),
+        "map": {
+            "layouts": [{"name": "the rows", "points": rounded(points[some])}],
+            "rows": some.tolist(),
+            "copies": [1] * len(some),
+            "columns": [
+                {"name": name} | map_cells(drawn, name)
+                for name, drawn in zip(names, cells, strict=True)
+            ],
+            "of": len(points),
+        },
     }
-    data = json_.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    template = files("tabweave.apps.cli").joinpath("map.html").read_text(encoding="utf-8")
-    path.write_text(template.replace("@@DATA@@", data), encoding="utf-8")
+    if content["clusters"]:
+        content["map"]["clusters"] = content["clusters"].pop("of_row")
+    path.write_text(page(content, title=title), encoding="utf-8")
+
+
+def _clusters(learned: Learned, some: Any) -> dict[str, Any] | None:
+    """Return clusters of the rows as reports have them, and that of each of some rows."""
+    import numpy as np
+
+    from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
+    from tabweave.apps.report.reading import Reading
+    from tabweave.apps.report.rows import MOST_DRAWN, N_AXES
+
+    flat = projected(learned.embedder, learned.table, N_AXES, "axis").transform(learned.table)
+    drawn = np.unique(np.linspace(0, len(flat) - 1, MOST_DRAWN).astype(int))
+    if len(np.unique(flat[drawn], axis=0)) < 3:
+        return None
+    number = how_many(learned.table, 0)  # as `tabweave cluster` and reports have it
+    centers, silhouette = find_centers(flat[drawn], np.ones(len(drawn)), number, 0)
+    labels = assign(flat, centers)
+    values = Reading(learned.table, None, {}).values()
+    groups = describe_clusters(values, labels, len(centers), None)
+    return {
+        "silhouette": round(silhouette, 3), "groups": groups, "of_row": labels[some].tolist(),
+    }  # fmt: skip
 
 
 def _colours(learned: Learned, name: str) -> tuple[list[str], Any]:

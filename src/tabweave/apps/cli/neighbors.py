@@ -9,12 +9,12 @@ import typer
 
 from tabweave.apps.cli.app import Json, Misuse, settings
 from tabweave.apps.cli.job import Job, Learned, takes_job
-from tabweave.apps.cli.show import as_json, bar, emit, number, say
+from tabweave.apps.cli.show import accent, as_json, bar, emit, number, plural, say, width
 from tabweave.apps.cli.show import cell as show_cell
 from tabweave.apps.cli.show import table as show_table
 
 _WHY = 3  # columns named as the reason of a distance
-_COLUMNS = 8  # columns shown
+_COLUMNS = 8  # columns side by side, or lines of a block
 
 
 @takes_job()
@@ -161,31 +161,68 @@ def _read(text: str, name: str, learned: Learned) -> Any:
 def _print(
     query: dict[str, Any], row: int | None, found: list[dict[str, Any]], own: list[str]
 ) -> None:
-    """Show the row asked about, then its neighbours; cells that differ stand out."""
-    from rich.text import Text
+    """Show the row asked about, then its neighbours; cells that differ stand out.
 
-    names = own[:_COLUMNS]
-    heads = ["row", "distance", "pairs nearer", *names, "differs by"]
-    first = [show_cell(query[n]) if n in query else "any" for n in names]
-    cells: list[list[Any]] = [["?" if row is None else f"{row}", "", "", *first, ""]]
-    for near in found:
-        total = sum(abs(s) for s in near["why"].values())
-        why = sorted(near["why"].items(), key=lambda item: -item[1])[:_WHY]
-        reasons = ", ".join(f"{n} {s / total:.0%}" for n, s in why if total and s / total >= 0.005)
-        values = [
-            Text(
-                show_cell(near["values"][n]),
-                style="bold cyan" if n in query and near["values"][n] != query[n] else "",
-            )
-            for n in names
-        ]
-        far = number(near["distance"]), f"{near['nearer']:.1%}"
-        cells.append([str(near["row"]), *far, *values, reasons or "nothing"])
+    A table where all columns fit; else a block for each neighbour, what differs most first.
+    """
     about = "the row described" if row is None else f"row {row}"
     title = f"The {len(found)} rows most like {about}" if len(found) > 1 else f"Most like {about}"
+    if len(own) > _COLUMNS or not _fits(own, [query, *(near["values"] for near in found)]):
+        _print_blocks(query, title, found, own)
+        return
+    heads = ["row", "distance", "pairs nearer", *own, "differs by"]
+    first = [show_cell(query[n]) if n in query else "any" for n in own]
+    cells: list[list[Any]] = [["?" if row is None else f"{row}", "", "", *first, ""]]
+    for near in found:
+        values = [_differing(near["values"][n], n in query and near["values"][n] != query[n])
+                  for n in own]  # fmt: skip
+        far = number(near["distance"]), f"{near['nearer']:.1%}"
+        why = ", ".join(f"{n} {share:.0%}" for n, share in _reasons(near)[:_WHY])
+        cells.append([str(near["row"]), *far, *values, why or "nothing"])
     emit(show_table(heads, cells, right=heads[:3], title=title))
-    if len(own) > len(names):
-        say("{n} more columns compared; --json shows all.", n=len(own) - len(names))
+
+
+def _fits(names: list[str], rows: list[dict[str, Any]]) -> bool:
+    """Whether rows fit side by side on the terminal, with what is said of them."""
+    widest = [max(len(n), *(len(show_cell(row.get(n))) for row in rows)) for n in names]
+    return sum(widest) + 3 * len(names) + 60 <= max(width(), 100)
+
+
+def _differing(value: Any, differs: bool) -> Any:
+    from rich.text import Text
+
+    return Text(show_cell(value), style=f"bold {accent()}" if differs else "")
+
+
+def _reasons(near: dict[str, Any]) -> list[tuple[str, float]]:
+    """Return each column's share in a distance, the largest first, without those that add none."""
+    total = sum(abs(s) for s in near["why"].values())
+    shares = sorted(near["why"].items(), key=lambda item: -item[1])
+    return [(n, s / total) for n, s in shares if total and s / total >= 0.005]
+
+
+def _print_blocks(
+    query: dict[str, Any], title: str, found: list[dict[str, Any]], own: list[str]
+) -> None:
+    say("[bold]{title}[/]", title=title)
+    for near in found:
+        share = dict(_reasons(near))
+        values = near["values"]
+        apart = [n for n in own if n in query and (values[n] != query[n] or n in share)]
+        apart.sort(key=lambda n: -share.get(n, 0.0))
+        head = f"row {near['row']}, distance {number(near['distance'])}, "
+        head += f"{near['nearer']:.1%} of the pairs are nearer"
+        cells = [[n, query[n], _differing(values[n], True), f"{share.get(n, 0.0):.0%}",
+                  bar(share.get(n, 0.0))] for n in apart[:_COLUMNS]]  # fmt: skip
+        emit(
+            show_table(["column", "asked", "here", "share", ""], cells, right=["share"], title=head)
+        )
+        rest = len(apart) - len(cells)
+        same = sum(n in query for n in own) - len(apart)
+        words = [f"{plural(rest, 'more column')} differ{'s' if rest == 1 else ''}"] * (rest > 0)
+        words += [f"{plural(same, 'column')} {'is' if same == 1 else 'are'} the same"] * (same > 0)
+        if words:
+            say("{words}.", words=", ".join(words))
 
 
 @takes_job()

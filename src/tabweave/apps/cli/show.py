@@ -90,7 +90,23 @@ def table(
 def bar(share: float, width: int = 24) -> Text:
     """Return a bar of a share between 0 and 1."""
     length = round(width * min(max(share, 0.0), 1.0))
-    return Text("━" * length, style="cyan") if length else Text("·", style="dim")
+    return Text("━" * length, style=accent()) if length else Text("·", style="dim")
+
+
+def accent() -> str:
+    """Return the colour that stands out: the first of the one palette, lighter for dark screens."""
+    return "#5490c0"  # of plots.style.SEQUENTIAL, which would load NumPy
+
+
+def width() -> int:
+    """Return how many characters a line has."""
+    out = Console()
+    return out.width if out.is_terminal else _WIDE
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """Return a number of things: 1 row, 2 rows."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def number(value: float) -> str:

@@ -1,17 +1,18 @@
-"""``tabweave report``, ``drift`` and ``studio``: a whole table on a page, or against another."""
+"""Commands about a whole table: a page, another table, pairs of columns, gaps, oddities."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, note
-from tabweave.apps.cli.files import check_output, is_stdout, located
+from tabweave.apps.cli.files import check_output, is_stdout, located, write_columns
 from tabweave.apps.cli.job import Job, Rows, listed, takes_job
-from tabweave.apps.cli.show import as_json, cell, emit, progress, say
+from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
 
@@ -49,11 +50,110 @@ def report(
     with replacing(output) as part:
         part.write_text(text, encoding="utf-8")
     say(
-        "{rows:,} rows × {columns} columns described in [bold]{output}[/]",
-        rows=table.n_rows,
-        columns=len(table.schema),
+        "{rows} × {columns} described in [bold]{output}[/]",
+        rows=plural(table.n_rows, "row"),
+        columns=plural(len(table.schema), "column"),
         output=str(output),
     )
+
+
+@takes_job(model=False)
+def associate(
+    job: Job,
+    level: Annotated[
+        float, typer.Option(help="Show pairs whose adjusted p-value is at most this.")
+    ] = 1.0,
+    most: Annotated[int, typer.Option(min=1, help="How many pairs to show.")] = 30,
+    json: Json = False,
+) -> None:
+    """Say how strongly every two columns hang together, strongest first."""
+    from tabweave import associations
+
+    with job.opened() as job:
+        found = associations(job.table(job.rows(), with_target=True)).frame(level)
+    if json:
+        as_json({"pairs": found.to_dict("records")})
+        return
+    heads = ["left", "right", "strength", "Cramér's V", "η", "Spearman", "p, adjusted"]
+    names = ["strength", "cramers_v", "correlation_ratio", "spearman"]
+    rows = [
+        [
+            pair["left"],
+            pair["right"],
+            *(_figure(pair[name]) for name in names),
+            "" if isnan(pair["adjusted_p_value"]) else f"{pair['adjusted_p_value']:.2g}",
+        ]
+        for pair in found[:most].to_dict("records")
+    ]
+    title = f"{min(most, len(found))} of {len(found)} pairs of columns"
+    emit(show_table(heads, rows, right=heads[2:], title=title))
+
+
+def _figure(value: float) -> str:
+    return "" if isnan(value) else f"{value:.3f}"
+
+
+@takes_job(model=False)
+def fill(
+    job: Job,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the rows, gaps filled, to a file.")
+    ] = None,
+    force: Force = False,
+    most: Annotated[int, typer.Option(min=0, help="How many filled cells to explain.")] = 20,
+    json: Json = False,
+) -> None:
+    """Fill missing cells from what their rows say, and say why."""
+    from tabweave import Imputer
+
+    check_output(output, force)
+    with job.opened() as job:
+        table = job.table(job.rows())
+        model = Imputer(random_state=job.seed).fit(table)
+        notes = model.explain(table)
+        if output is not None:
+            write_columns(model.transform(_as_columns(table)), output)
+    if json:
+        as_json({"rows": table.n_rows, "filled": [n._asdict() for n in notes]})
+        return
+    for one in notes[:most]:
+        say("{note}", note=str(one))
+    where = f"; the rows are in [bold]{output}[/]" if output is not None else ""
+    say(f"{len(notes):,} cells of {table.n_rows:,} rows filled{where}")
+
+
+@takes_job(model=False)
+def odd(
+    job: Job,
+    level: Annotated[
+        float, typer.Option(help="Share of rows like the others that may be called odd.")
+    ] = 0.01,
+    most: Annotated[int, typer.Option(min=1, help="How many cells to show.")] = 20,
+    json: Json = False,
+) -> None:
+    """Find cells that do not fit the rest of their row, oddest first."""
+    from tabweave import Oddities
+
+    if not 0 < level < 0.5:
+        raise Misuse(f"--level {level}: use a share between 0 and 0.5")
+    with job.opened() as job:
+        table = job.table(job.rows(), with_target=True)
+        model = Oddities(level, random_state=job.seed)
+        n_odd = int((model.fit_predict(table) < 0).sum())
+        found = model.cells(table, most)
+    if json:
+        as_json({"rows": table.n_rows, "odd": n_odd, "cells": [c._asdict() for c in found]})
+        return
+    for one in found:
+        say("{cell}", cell=str(one))
+    say(f"{n_odd:,} of {table.n_rows:,} rows are odd at level {level:g}")
+
+
+def _as_columns(table: Any) -> dict[str, Any]:
+    """Return the columns of a table as people write them."""
+    from tabweave.tasks.impute import cells_of
+
+    return {column.name: cells_of(data) for column, data in table}
 
 
 def drift(

@@ -1,9 +1,10 @@
 """Reports: a table in, one page that shows how it hangs together out.
 
 rows → :func:`describe` (a dictionary of plain numbers and text) → :func:`page` (one HTML file that
-needs no network). :func:`report` does both.
+needs no network). :func:`report` does both; :func:`map_widget` is the map
+alone, for notebooks.
 """
 
-from tabweave.apps.report.describe import describe, page, report
+from tabweave.apps.report.describe import describe, map_widget, page, report
 
-__all__ = ["describe", "page", "report"]
+__all__ = ["describe", "map_widget", "page", "report"]

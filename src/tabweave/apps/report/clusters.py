@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tabweave.apps.report.html import rounded, shown
-from tabweave.rows.table import Codes, Numbers, Sets, Table
+from tabweave.rows.table import Codes, Numbers, Sets, Table, take_rows
 
 MOST = 8
 N_SCORED = 1_000
@@ -19,7 +19,11 @@ def how_many(features: Table, random_state: int) -> int:
     """Return how many clusters a table has, two to eight: what page and command line go by."""
     from tabweave.cluster.number import number_of_clusters
 
-    return max(2, number_of_clusters(features, most=MOST, random_state=random_state).best)
+    rng = np.random.default_rng(random_state)
+    if features.n_rows > N_SCORED:
+        features = take_rows(features, np.sort(rng.permutation(features.n_rows)[:N_SCORED]))
+    found = number_of_clusters(features, most=MOST, n_init=3, random_state=random_state)
+    return max(2, found.best)
 
 
 def find_centers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -11,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
+from tabweave._compat import require
 from tabweave.apps.methods import build, find
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.columns import (
@@ -20,9 +22,13 @@ from tabweave.apps.report.columns import (
     describe_rows,
     describe_values,
 )
-from tabweave.apps.report.html import page
-from tabweave.apps.report.notes import describe_warnings
-from tabweave.apps.report.reading import Reading, read
+from tabweave.apps.report.html import page, widget_script
+from tabweave.apps.report.notes import (
+    describe_associations,
+    describe_oddities,
+    describe_warnings,
+)
+from tabweave.apps.report.reading import Reading, read, take
 from tabweave.apps.report.rows import (
     MAP_COLUMNS,
     Axes,
@@ -43,7 +49,9 @@ from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Codes, Table
 from tabweave.search.scan import Nearest
 
-__all__ = ["describe", "page", "report"]
+__all__ = ["describe", "map_widget", "page", "report"]
+MOST_SHOWN = 20_000  # marks of a map in a notebook
+FEW_ROWS = 400  # that clusters are counted on for a first picture
 FORMAT = 1
 Tell = Callable[..., None]
 
@@ -57,6 +65,7 @@ class Wishes:
     random_state: int = 0
     most_shown: int = 0  # rows on the map; 0: as many as axes and clusters are found from
     by_neighborhood: bool = True  # whether to lay the map out by t-SNE, too
+    at_once: bool = False  # for a first picture: clusters counted on few rows, neighbours of one
     weights: Mapping[str, float] | None = None  # what single columns count
 
 
@@ -95,8 +104,9 @@ def describe(
     Returns
     -------
     dict
-        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors``
-        and the facts about how they were made.
+        ``columns``, ``some`` rows, ``gaps``, ``warnings``, ``associations``, ``oddities``,
+        ``couplings``, ``values``, ``map``, ``clusters``, ``neighbors`` and the facts about how
+        they were made.
 
     Examples
     --------
@@ -134,6 +144,8 @@ def look_at(
     out["couplings"] = describe_couplings(counts, reading.target)
     tell("looking for oddities", 0.2)
     out["warnings"] = describe_warnings(reading, out["couplings"])
+    out["associations"] = describe_associations(reading)
+    out["oddities"] = describe_oddities(reading, wishes.random_state)
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
         return out | {"method": None} | empty, None, None
@@ -164,9 +176,13 @@ def _look_at_rows(
         axes = Axes.of(vectors, copies)
         points = axes.project(vectors)
     tell("finding clusters", 0.7)
-    number = how_many(reading.features(), random_state)
+    counted = reading.features()
+    if wishes.at_once:
+        counted = take(counted, np.arange(0, counted.n_rows, -(-counted.n_rows // FEW_ROWS)))
+    number = how_many(counted, random_state)
     centers, silhouette = find_centers(points, copies, number, random_state)
-    chosen = choose_rows(seen, wishes.rows, points, assign(points, centers), centers)
+    asked = [0] if wishes.at_once else wishes.rows
+    chosen = choose_rows(seen, asked, points, assign(points, centers), centers)
     queries = seen.of_row[[row for row, _ in chosen]]
     asked_about = seen.vectors(model, queries)
     near = Nearest(asked_about, queries, wishes.n_neighbors, power=model.blocks_.power)
@@ -216,7 +232,7 @@ def _facts(reading: Reading) -> dict[str, Any]:
 
 def report(
     X: Any, path: str | PathLike[str] | None = None, *, title: str | None = None, **options: Any
-) -> str | None:
+) -> Report | None:
     """Describe a table on one self-contained HTML page.
 
     Parameters
@@ -233,8 +249,8 @@ def report(
 
     Returns
     -------
-    str or None
-        The page, if no path is given.
+    Report or None
+        The page, if no path is given: text that notebooks show in a frame of its own.
 
     Examples
     --------
@@ -245,10 +261,73 @@ def report(
     """
     text = page(describe(X, **options), title=title)
     if path is None:
-        return text
+        return Report(text)
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8", newline="\n")
     return None
+
+
+class Report(str):
+    """A page as text, which a notebook shows in a frame of its own.
+
+    Examples
+    --------
+    >>> from tabweave.apps.report import report
+    >>> report({"a": ["x", "y"]})._repr_html_()[:8]
+    '<iframe '
+    """
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        # A frame without the notebook's origin: what runs in it cannot reach the notebook.
+        style = "width:100%;height:40rem;border:1px solid #87857d;border-radius:6px"
+        return (
+            f'<iframe title="Table report" sandbox="allow-scripts allow-downloads" '
+            f'style="{style}" srcdoc="{html.escape(self)}"></iframe>'
+        )
+
+
+def map_widget(X: Any, **options: Any) -> Any:
+    """Return the map of rows for a notebook; what is drawn around can be read from Python.
+
+    Works in Jupyter, marimo, Colab and VS Code; needs the extra ``tabweave[notebook]``.
+
+    Parameters
+    ----------
+    X : frame, array, mapping of columns, list of dicts, or Table
+        The rows.
+    **options
+        ``target``, ``method`` and ``random_state``, as in :func:`describe`.
+
+    Returns
+    -------
+    anywidget.AnyWidget
+        With ``selection``, the numbers of the rows that were drawn around, rows that are equal to
+        them left out, and ``picked``, the number of the row that was chosen last. Both can be
+        observed.
+
+    Examples
+    --------
+    >>> from tabweave.apps.report import map_widget
+    >>> map_widget({"a": list("xyz") * 20}).selection  # doctest: +SKIP
+    []
+    """
+    anywidget, traitlets = require("anywidget", "notebook"), require("traitlets", "notebook")
+    given = {n: options.pop(n) for n in ("target", "method", "random_state") if n in options}
+    if options:
+        raise TypeError(f"expected target, method or random_state, got {', '.join(options)}")
+    reading = read(X, given.get("target"))
+    wishes = Wishes(random_state=given.get("random_state", 0), most_shown=MOST_SHOWN)
+    found, _, _ = look_at(reading, given.get("method", "auto"), wishes, lambda *_: None)
+    traits = {
+        "_esm": widget_script(),
+        "description": traitlets.Dict().tag(sync=True),
+        "selection": traitlets.List(traitlets.Int()).tag(sync=True),
+        "picked": traitlets.Int(None, allow_none=True).tag(sync=True),
+    }
+    shown = {name: found[name] for name in ("map", "clusters", "target")}
+    return type("Map", (anywidget.AnyWidget,), traits)(description=shown)
 
 
 # -- the embedder of a report --------------------------------------------------------------------

@@ -21,7 +21,8 @@ from tabweave.rows.table import Codes, Datetimes, Numbers, Sets
 from tabweave.rows.vocabulary import Label
 
 SCRIPTS = (
-    "base.js", "columns.js", "couplings.js", "values.js", "map.js", "clusters.js", "page.js",
+    "base.js", "columns.js", "couplings.js", "values.js", "map.js", "clusters.js", "odd.js",
+    "page.js",
 )  # fmt: skip
 STYLES = ("style.css",)
 
@@ -58,6 +59,12 @@ def page(description: dict[str, Any], *, title: str | None = None) -> str:
     # Cut first, fill then: nothing that is filled in is looked at again.
     pieces = _read("page.html").split("@@")
     return "".join(parts[p] if i % 2 else p for i, p in enumerate(pieces))
+
+
+def widget_script() -> str:
+    """Return the map as a module that notebooks load: in a tree of its own, with its own style."""
+    style = json.dumps(_read("style.css"))
+    return f"{_joined(('base.js', 'map.js'))}\nconst STYLE = {style};\n{_read('widget.js')}"
 
 
 def embedded(description: dict[str, Any]) -> str:

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from tabweave.apps.report.columns import by_frequency, missing_rows, value_counts
-from tabweave.apps.report.html import percent, quoted
+from tabweave.apps.report.html import percent, quoted, rounded, shown, written
 from tabweave.apps.report.reading import Reading, as_values, select
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
 from tabweave.rows.table import (
     Codes,
     Column,
-    Datetimes,
     Numbers,
     Schema,
     Sets,
     Table,
     canonical_codes,
     distinct_rows,
+    take_rows,
 )
 
 DISGUISES = {"?", "??", "-", "--", ".", "na", "n/a", "nan", "null", "none", "nil", "unknown",
@@ -64,7 +64,7 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
     if gaps > 0.2 * n:
         level = "warning" if gaps > 0.5 * n else "note"
         yield _note(level, "missing", name, f"is missing in {percent(gaps / n)} of the rows")
-    if isinstance(data, Datetimes):
+    if column.kind == "datetime":
         return
     if isinstance(data, Numbers):
         yield from _of_numbers(column, data, name == reading.target)
@@ -192,3 +192,68 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
         best = 1 - lost / reading.table.n_rows
         text = "rows that agree in all other columns differ in it: no model can be right in more"
         yield _note("note", "conflicts", target, text + f" than {percent(best, 1)} of these rows")
+
+
+# -- associations and oddities --------------------------------------------------------------------
+
+_PAIRS = 30  # associations on a page
+_ODD = 15  # cells on a page
+_LEARNED = 2_000  # rows that oddities are learned from
+_JUDGED = 20_000  # rows that are looked at
+
+
+def describe_associations(reading: Reading) -> list[dict[str, Any]]:
+    """Return the strongest pairs of columns, with their tests."""
+    from tabweave.tasks.associations import associations
+
+    names = reading.kept + ([reading.target] if reading.target else [])
+    if len(names) < 2:
+        return []
+    found = associations(select(reading.table, names))
+    order = np.argsort(-found.values["strength"], kind="stable")[:_PAIRS]
+    other = np.where(
+        np.isnan(found.values["spearman"]),
+        found.values["correlation_ratio"],
+        found.values["spearman"],
+    )
+    return [
+        {
+            "a": found.pairs[i][0],
+            "b": found.pairs[i][1],
+            "strength": rounded(found.values["strength"][i]),
+            "other": rounded(other[i]),
+            "p": rounded(found.values["adjusted_p_value"][i]),
+        }
+        for i in order.tolist()
+    ]
+
+
+def describe_oddities(reading: Reading, random_state: int) -> dict[str, Any] | None:
+    """Return the cells that fit their rows worst, if any is odd at one in a hundred."""
+    from tabweave.tasks.oddities import Oddities
+
+    names = reading.kept + ([reading.target] if reading.target else [])
+    table = select(reading.table, names)
+    if len(names) < 2 or table.n_rows < 20:
+        return None
+    table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
+    # Counts alone: a page is to be there soon.
+    model = Oddities(engine="counts", max_rows=_LEARNED, random_state=random_state).fit(table)
+    cells = [cell for cell in model.cells(table, _ODD) if cell.p_value <= model.level]
+    return {"of": table.n_rows, "cells": [_odd(cell) for cell in cells]}
+
+
+def _odd(cell: Any) -> dict[str, Any]:
+    against = "any value seen before"
+    if cell.against is not None:
+        column, value, both, n = cell.against
+        against = f"{column} = {shown(value)}: {both:,} of {n:,} rows"
+    number = isinstance(cell.value, float)
+    value = written(cell.value) if number else shown(cell.value)
+    return {
+        "row": cell.row,
+        "column": cell.column,
+        "value": value,
+        "against": against,
+        "p": rounded(cell.p_value),
+    }

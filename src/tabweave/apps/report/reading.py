@@ -83,6 +83,17 @@ def take(table: Table, rows: np.ndarray) -> Table:
     return take_rows(table, rows)
 
 
+def only_met(table: Table) -> Table:
+    """Return a table without labels that none of its rows has: learning would carry them along."""
+    parts = []
+    for _, data in table:
+        if not isinstance(data, Numbers):
+            met, codes = np.unique(data.codes, return_inverse=True)
+            data = replace(data, codes=codes, labels=[data.labels[i] for i in met])
+        parts.append(data)
+    return Table(table.schema, tuple(parts), table.n_rows)
+
+
 def as_values(data: Codes | Numbers | Sets, n_bins: int = N_BINS) -> Codes | Sets:
     """Return a column as values: numbers in bins with about as many each, named by their ends."""
     if not isinstance(data, Numbers):

@@ -128,7 +128,7 @@ def _is_own(address: str, hosts: Sequence[str]) -> bool:
     name = (name if name and port.isdigit() else address).strip("[]")
     if name in hosts:
         return True
-    if not {"0.0.0.0", "::"} & set(hosts):
+    if not {"0.0.0.0", "::"} & set(hosts):  # noqa: S104
         return False
     try:
         return bool(ipaddress.ip_address(name))
@@ -223,7 +223,7 @@ def _tables(app: Any, studio: Studio) -> None:
         source: str = Body(),
         method: str = Body("auto"),
         target: str | None = Body(None),
-        columns: dict[str, dict[str, Any]] | None = Body(None),
+        columns: dict[str, dict[str, Any]] | None = Body(None),  # noqa: B008, as FastAPI has it
     ) -> dict[str, Any]:
         methods.check(method, target, "pages")
         question = Question.of(method, target or None, columns or {})

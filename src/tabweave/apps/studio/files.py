@@ -243,9 +243,9 @@ def _as_utf8(path: Path, target: Path, encoding: str | None) -> tuple[Path, str]
     if seen == "utf-8":
         return path, seen
     try:
-        with path.open(encoding=seen, newline="") as text, target.open("w", encoding="utf-8",
-                                                                     newline="") as out:  # fmt: skip
-            shutil.copyfileobj(text, out, 2**20)
+        with path.open(encoding=seen, newline="") as text:
+            with target.open("w", encoding="utf-8", newline="") as out:
+                shutil.copyfileobj(text, out, 2**20)
     except UnicodeError as error:
         raise Refused(f"expected text in {seen}, got {error}; choose another encoding") from None
     return target, seen
@@ -303,7 +303,7 @@ def _full(rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
 
 
 def _sheet_rows(sheet: Any, texts: list[str], dates: set[int]) -> Iterator[list[Any]]:
-    for _, element in ElementTree.iterparse(sheet):
+    for _, element in ElementTree.iterparse(sheet):  # noqa: S314
         if element.tag != f"{_SHEET}row":
             continue
         row: list[Any] = []
@@ -345,7 +345,7 @@ def _shared_texts(book: zipfile.ZipFile) -> list[str]:
     if "xl/sharedStrings.xml" not in book.namelist():
         return []
     with book.open("xl/sharedStrings.xml") as file:
-        items = ElementTree.parse(file).getroot().iter(f"{_SHEET}si")
+        items = ElementTree.parse(file).getroot().iter(f"{_SHEET}si")  # noqa: S314
         # What is said in small letters above a text (rPh) is no part of it.
         return ["".join(t.text or "" for r in (item, *item.iter(f"{_SHEET}r"))
                         for t in r.findall(f"{_SHEET}t")) for item in items]  # fmt: skip
@@ -356,7 +356,7 @@ def _date_styles(book: zipfile.ZipFile) -> set[int]:
     if "xl/styles.xml" not in book.namelist():
         return set()
     with book.open("xl/styles.xml") as file:
-        root = ElementTree.parse(file).getroot()
+        root = ElementTree.parse(file).getroot()  # noqa: S314
     known = set(_DATES)
     for form in root.iter(f"{_SHEET}numFmt"):
         code = re.sub(r'"[^"]*"|\[[^\]]*\]|\\.', "", form.get("formatCode", ""))

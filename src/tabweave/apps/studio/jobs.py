@@ -34,7 +34,7 @@ KEPT = 12  # finished jobs; the oldest goes first
 _PREVIEW_MEMORY = 2 << 30  # bytes that the first rows of a file may take
 _PATIENCE = 60.0  # seconds they may take
 MOST_SHOWN = 100_000  # marks on a map
-N_SAMPLE = 3_000  # rows of the first picture
+N_SAMPLE = 1_500  # rows of the first picture
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,8 @@ class Question:
     @classmethod
     def of(cls, method: str, target: str | None, columns: Mapping[str, Any]) -> Question:
         """Read the choices of the page: ``{column: {"keep": bool, "kind": str, "weight": x}}``."""
-        kinds, weights = {}, {}
+        kinds: dict[str, str] = {}
+        weights: dict[str, float] = {}
         for name, chosen in columns.items():
             kind, weight = chosen.get("kind"), chosen.get("weight")
             if kind is not None and kind not in ("nominal", "ordinal", "numeric", "set"):
@@ -355,6 +356,8 @@ def _load() -> None:
 
 
 def _run(pipe: Any, path: str, question: Question, folder: Path) -> None:
+    from threadpoolctl import threadpool_limits
+
     from tabweave.apps.report.describe import Wishes, look_at
 
     report = progress_reporter(lambda progress: pipe.send(("progress", progress)), "", 1.0)
@@ -363,9 +366,10 @@ def _run(pipe: Any, path: str, question: Question, folder: Path) -> None:
     if learns_from_classes(question.method) and reading.target:
         _check_classes(reading.table[reading.target], reading.target)
     wishes = Wishes(weights=dict(question.weights), by_neighborhood=False)
-    if reading.table.n_rows > 2 * N_SAMPLE:
+    if reading.table.n_rows > 4 * N_SAMPLE:
         report("looking at a sample", 0.1)
-        _keep(folder, "sample", _of_sample(reading, question, wishes))
+        with threadpool_limits(1):  # few rows: threads would wait for each other
+            _keep(folder, "sample", _of_sample(reading, question, wishes))
         pipe.send(("part", "sample"))
     description, model, points = look_at(
         reading,
@@ -394,12 +398,12 @@ def _keep(folder: Path, name: str, found: dict[str, Any]) -> None:
 def _of_sample(reading: Any, question: Question, wishes: Any) -> dict[str, Any]:
     """Return the description of some rows, under their numbers in the whole table."""
     from tabweave.apps.report.describe import look_at
-    from tabweave.apps.report.reading import take
+    from tabweave.apps.report.reading import only_met, take
 
     n_rows = reading.table.n_rows
     rows = np.sort(np.random.default_rng(0).choice(n_rows, N_SAMPLE, replace=False))
-    some = replace(reading, table=take(reading.table, rows))
-    found, _, _ = look_at(some, question.method, wishes, lambda *_: None)
+    some = replace(reading, table=only_met(take(reading.table, rows)))
+    found, _, _ = look_at(some, question.method, replace(wishes, at_once=True), lambda *_: None)
     if found["map"]:
         found["map"]["rows"] = rows[found["map"]["rows"]].tolist()
     found["neighbors"] = None  # of the sample only: not to be taken for those of the table

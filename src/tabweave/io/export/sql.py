@@ -400,7 +400,8 @@ def _check_case(plan: Plan, dialect: str) -> None:
     if dialect == "postgres":  # names in quotes keep their case
         return
     seen: dict[str, str] = {}
-    for column in dict.fromkeys(part.column for part in (*plan.lookups, *plan.lines)):
+    names = [*(part.column for part in plan.lookups), *(part.column for part in plan.lines)]
+    for column in dict.fromkeys(names):
         ascii_only = re.sub("[A-Z]+", lambda letters: letters[0].lower(), column)
         other = seen.setdefault(column.lower() if dialect == "bigquery" else ascii_only, column)
         if other != column:

@@ -27,12 +27,13 @@ from tabweave.sources.container import Sources
 from tabweave.sources.gbc.prediction import (
     ClassSmoother,
     Fused,
+    Fusion,
     NumberSmoother,
     Smoother,
     Smoothing,
 )
 from tabweave.sources.gbc.team import Binned, Logistic, Loss, Squared, all_scores, contributions
-from tabweave.sources.gbc.training import Problem, Settings, Trained, Training, by_name
+from tabweave.sources.gbc.training import JOINED, Problem, Settings, Trained, Training, by_name
 from tabweave.sources.tables import SourceTable, as_floats, labels_of_rows, read_labels
 
 PARAMS = {
@@ -70,6 +71,7 @@ class GBC(TabularInput, Estimator):
 
     _loss: ClassVar[Loss]
     _smoother: ClassVar[Smoother]
+    _params: ClassVar[dict[str, Any]] = PARAMS
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_rounds": [Interval(Integral, 1, None, closed="left")],
         "consensus": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
@@ -138,35 +140,48 @@ class GBC(TabularInput, Estimator):
         metric = given.pop("metric", "logloss")
         if metric not in ("logloss", "error"):
             raise ValueError(f"params: expected metric 'logloss' or 'error', got {metric!r}")
-        params = {**PARAMS, **given, **FIXED, "seed": int(rng.integers(2**31))}
-        binned = Binned(sources, params, targets.shape[1])
+        params = {**self._params, **given, **FIXED, "seed": int(rng.integers(2**31))}
+        members = with_joined(sources) if self._joins() else sources
+        binned = Binned(members, params, targets.shape[1])
         loss, smoother = self._loss, self._smoother
         problem = Problem(binned, loss, smoother, labeled, targets, strata, weights, metric)
-        self._keep(problem, self._train(problem, rng))
+        trained = self._train(problem, rng)
+        self._keep(sources, problem, trained)
         return self
+
+    def _joins(self) -> bool:
+        """Tell whether a booster of all columns is a member of the team."""
+        return self.weights == "learned"
 
     def _train(self, problem: Problem, rng: np.random.Generator) -> Trained:
         terms = self.consensus, self.connectivity, self.graph_smoothing
         settings = Settings(self.n_rounds, *terms, self.weights, self.cv)
         return Training(problem, settings, rng).run()
 
-    def _keep(self, problem: Problem, trained: Trained) -> None:
-        sources = problem.binned.sources
+    def _keep(self, sources: Sources, problem: Problem, trained: Trained) -> None:
+        members = problem.binned.sources
         for booster in filter(None, trained.boosters):
             booster.free_dataset()
-        self.reference_ = sources.select(sources.ids[:0])
-        self.boosters_ = dict(zip(sources.names, trained.boosters, strict=True))
+        self.boosters_ = dict(zip(members.names, trained.boosters, strict=True))
+        weights = by_name(members.names, trained.fusion.weights)
+        importances = by_name(members.names, trained.source_importances)
+        self.joined_weight_ = weights.pop(JOINED, 0.0)
+        importances.pop(JOINED, None)
+        self._fusion = trained.fusion
+        if JOINED in self.boosters_ and not self.joined_weight_:
+            del self.boosters_[JOINED]
+            self._fusion = Fusion(trained.fusion.weights[:-1], trained.fusion.scale)
+        self.reference_ = (members if self.joined_weight_ else sources).select(sources.ids[:0])
         self.n_rounds_, self.lambdas_ = trained.n_rounds, trained.lambdas
         self.history_, self.search_ = trained.history, trained.search
-        self.source_weights_ = by_name(sources.names, trained.fusion.weights)
-        self.source_importances_ = by_name(sources.names, trained.source_importances)
+        self.source_weights_, self.source_importances_ = weights, importances
         self.graph_weights_ = by_name(sources.graph_names, trained.graph_weights)
         strengths = trained.smoothing.strengths
         self.graph_smoothing_ = dict(zip(sources.graph_names, strengths, strict=True))
         self.trust_, self.self_trained_ = trained.smoothing.trust, trained.self_trained
         self._mixing = dict(zip(sources.graph_names, trained.mixing or [], strict=False))
-        self.refused_ = refused(self.source_weights_, self.boosters_, self.graph_smoothing_)
-        self._start, self._fusion = problem.start, trained.fusion
+        self.refused_ = refused(self)
+        self._start = problem.start
         self._labeled_ids, self._labels = sources.ids[problem.labeled], problem.labels
 
     # -- using -----------------------------------------------------------------------------
@@ -178,21 +193,26 @@ class GBC(TabularInput, Estimator):
         An array for plain rows, else a dict of source to dict of column to importance.
         """
         check_is_fitted(self, "boosters_")
-        gains = {}
+        gains = {name: np.zeros(len(self.reference_.columns(name))) for name in self.boosters_}
         for name, booster in self.boosters_.items():
-            width = len(self.reference_.columns(name))
-            gain = np.zeros(width) if booster is None else booster.feature_importance("gain")
-            gains[name] = self.source_weights_[name] * gain / (gain.sum() or 1.0)
-        total = sum(gain.sum() for gain in gains.values()) or 1.0
+            gain = gains[name] if booster is None else booster.feature_importance("gain")
+            gains[name] = self._weight(name) * gain / (gain.sum() or 1.0)
+        parts = split_joined(gains, self.reference_)
+        total = sum(gain.sum() for gain in parts.values()) or 1.0
         if hasattr(self, "schema_"):
-            return gains[ONLY] / total
-        return {n: by_name(self.reference_.columns(n), g / total) for n, g in gains.items()}
+            return parts[ONLY] / total
+        return {n: by_name(self.reference_.columns(n), g / total) for n, g in parts.items()}
+
+    def _weight(self, name: str) -> float:
+        return self.joined_weight_ if name == JOINED else self.source_weights_[name]
 
     def source_scores(self, X: Any) -> dict[str, np.ndarray]:
         """Return what each source says of every id: its scores, NaN where it has no row."""
         sources = self._read(X)
         scores = self._start + self._scores(sources)
-        return dict(zip(self.boosters_, scores[:, _index_in(sources, X)], strict=True))
+        found = dict(zip(self.boosters_, scores[:, _index_in(sources, X)], strict=True))
+        found.pop(JOINED, None)
+        return found
 
     def explain(self, X: Any, ids: Any = None) -> list[dict[str, Any]]:
         """Return the share of every source and column in each prediction.
@@ -222,11 +242,14 @@ class GBC(TabularInput, Estimator):
         for i, row in enumerate(at.tolist()):
             asked = self._asked(final[row], plain[row], fused[row])
             one: dict[str, Any] = {"constant": asked.constant}
+            own: dict[str, np.ndarray] = {}
             for name, (rows, values) in shares.items():
                 if rows[i] >= 0:
-                    own = values[rows[i], asked.output] * asked.unit
-                    one[name] = by_name(self.reference_.columns(name), own[:-1])
-                    one["constant"] += float(own[-1])  # what the trees say of a row at large
+                    parts = values[rows[i], asked.output] * asked.unit
+                    own[name] = parts[:-1]
+                    one["constant"] += float(parts[-1])  # what the trees say of a row at large
+            for name, parts in split_joined(own, self.reference_).items():
+                one[name] = by_name(self.reference_.columns(name), parts)
             one["graphs"] = asked.graphs
             out.append(one if asked.others is None else one | {"other classes": asked.others})
         return out
@@ -322,6 +345,9 @@ class GBCClassifier(ClassifierMixin, GBC):
     ----------
     source_weights_, source_importances_ : dict of str to float
         Weight of each source, and by how much the loss of held-out rows grows without it.
+    joined_weight_ : float
+        Weight of one more booster that sees all columns side by side (ours); 0 if held-out rows
+        do not gain by it. Together with the sources' weights it sums up to 1.
     feature_importances_ : dict of str to dict, or ndarray
         Gain of each column times the weight of its source.
     graph_weights_, graph_smoothing_ : dict of str to float
@@ -348,7 +374,8 @@ class GBCClassifier(ClassifierMixin, GBC):
         What was tried for λ0 and λ1 ("lambdas"), for smoothing, and for smoothing after
         "self_training", and the held-out loss.
     boosters_ : dict of str to lightgbm.Booster or None
-        The model of each source; None if it has fewer than two labeled rows.
+        The model of each source, None if it has fewer than two labeled rows; and that of "all
+        columns" if it has a weight.
     classes_ : ndarray
         The classes, sorted.
 
@@ -569,16 +596,76 @@ def _index_in(sources: Sources, X: Any) -> np.ndarray:
     return sources.index(X.ids) if isinstance(X, Sources) else np.arange(len(sources))
 
 
-def refused(
-    weights: Mapping[str, float], boosters: Mapping[str, Any], graphs: Mapping[str, float]
-) -> dict[str, str]:
+def refused(model: Any) -> dict[str, str]:
     """Return sources and graphs of no use, and why."""
-    out = {name: "no gain on held-out rows" for name, s in graphs.items() if not s}
-    for name, weight in weights.items():
-        if boosters[name] is None:
+    out = {n: "no gain on held-out rows" for n, s in model.graph_smoothing_.items() if not s}
+    for name, weight in model.source_weights_.items():
+        if model.boosters_[name] is None:
             out[name] = "fewer than two labeled rows"
         elif not weight:
-            out[name] = "no better than a constant on held-out rows"
+            alone = "no better than a constant on held-out rows"
+            out[name] = "no gain beside all columns" if model.joined_weight_ else alone
+    return out
+
+
+def with_joined(sources: Sources, like: Sources | None = None) -> Sources:
+    """Return sources with one more table of all columns side by side, as another one has it."""
+    names = sources.names if like is None else tuple(n for n in like.names if n != JOINED)
+    if like is None and JOINED in names:
+        raise ValueError(f"expected tables of other names, got {JOINED!r}, which is all of them")
+    if len(names) < 2:
+        return sources
+    shapes = sources if like is None else like
+    if like is not None:
+        bare = Sources._of(
+            like.ids, {n: like._table(n) for n in names}, like._links, like._directed
+        )
+        sources = sources.like(bare)
+    rows = np.flatnonzero(sources.present.any(axis=1))
+    position = np.full(len(sources), -1)
+    position[rows] = np.arange(len(rows))
+    widths = [len(shapes.columns(name)) for name in names]
+    sparse = any(sp.issparse(shapes.matrix(name)) for name in names)
+    blocks = [
+        _expanded(sources, n, w, position, len(rows), sparse)
+        for n, w in zip(names, widths, strict=True)
+    ]
+    matrix = sp.csr_array(sp.hstack(blocks)) if sparse else np.hstack(blocks)
+    columns = tuple(f"{name}: {column}" for name in names for column in shapes.columns(name))
+    labels = tuple(label for name in names for label in shapes.labels(name))
+    tables = {name: sources._table(name) for name in sources.names}
+    tables[JOINED] = SourceTable(rows, matrix, columns, labels)
+    return Sources._of(sources.ids, tables, sources._links, sources._directed)
+
+
+def _expanded(
+    sources: Sources, name: str, width: int, position: np.ndarray, n: int, sparse: bool
+) -> Any:
+    """Return a table over more rows; missing ones are NaN, or empty where a table is sparse."""
+    if name not in sources.names:
+        return sp.csr_array((n, width)) if sparse else np.full((n, width), np.nan, np.float32)
+    at, matrix = position[sources.rows(name)], sources.matrix(name)
+    if sparse:
+        ones = np.ones(len(at))
+        lifted = sp.csr_array((ones, (at, np.arange(len(at)))), shape=(n, len(at)))
+        return lifted @ sp.csr_array(matrix)
+    out = np.full((n, width), np.nan, np.float32)
+    out[at] = matrix
+    return out
+
+
+def split_joined(parts: dict[str, np.ndarray], like: Sources) -> dict[str, np.ndarray]:
+    """Return the values of columns by source, those of all columns shared out among them."""
+    joined = parts.get(JOINED)
+    out = {name: values for name, values in parts.items() if name != JOINED}
+    if joined is None:
+        return out
+    start = 0
+    for name in like.names:
+        width = len(like.columns(name))
+        if name != JOINED:
+            out[name] = out.get(name, np.zeros(width)) + joined[start : start + width]
+            start += width
     return out
 
 
@@ -587,7 +674,10 @@ def read_rows(model: Any, X: Any) -> Sources:
     if isinstance(X, Sources):
         if hasattr(model, "schema_"):
             raise TypeError("expected plain rows as in fit, got Sources")
-        return X.surroundings.like(model.reference_)
+        sources = X.surroundings
+        if JOINED not in model.reference_.names:
+            return sources.like(model.reference_)
+        return with_joined(sources, model.reference_)
     if not hasattr(model, "schema_"):
         raise TypeError(
             f"expected Sources with some of the tables and graphs of fit, got {type(X).__name__}"

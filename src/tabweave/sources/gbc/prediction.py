@@ -69,26 +69,36 @@ def choose_fusion(
     scores: np.ndarray,
     targets: np.ndarray,
     weights: np.ndarray | None = None,
+    *,
+    joined: bool = False,
 ) -> Fusion:
     """Choose what to believe: one source, all alike, or all by their losses, Eq. (3.10).
 
-    ``judge`` gives the loss of each row's fused scores. Sources that do not beat a constant count
-    only if the plain mean of all does better than anything else, by two standard errors.
+    The last of the scores are of all columns if they are ``joined``: these are believed alone, or
+    as much as all sources together. ``judge`` gives the loss of each row's fused scores. Sources
+    that do not beat a constant count only if the plain mean of all does better than anything else,
+    by two standard errors.
     """
     rows = row_losses(loss, start, scores, targets)
     rows = rows if weights is None else rows * weights
     losses, useful = mean_losses(rows), informative(loss, start, scores, targets)
+    own = np.arange(len(scores)) < len(scores) - joined
     if not useful.any():
-        return equal_fusion(scores)
-    losses = np.where(useful, losses, np.nan)
-    best, least = _scaled(judge, start, scores, useful / useful.sum())
-    others = [source_weights(losses, z) for z in SHARPNESS]
-    others += list(np.eye(len(scores))[useful]) if useful.sum() > 1 else []
-    for shares in others:
-        candidate, found = _scaled(judge, start, scores, shares)
-        if better(found, least):
-            best, least = candidate, found
-    candidate, found = _scaled(judge, start, scores, equal_fusion(scores).weights)
+        return equal_fusion(np.where(own[:, None, None], scores, np.nan))
+    alone = list(np.eye(len(scores))[useful])
+    if not (useful & own).any():
+        return _scaled(judge, start, scores, alone[0])[0]
+    usual = (useful & own) / (useful & own).sum()
+    best, least = _scaled(judge, start, scores, usual)
+    losses = np.where(useful & own, losses, np.nan)
+    others = [source_weights(losses, z) for z in SHARPNESS] + alone
+    others += [0.5 * usual + 0.5 * alone[-1]] if joined and useful[-1] else []
+    trials = [_scaled(judge, start, scores, shares) for shares in others]
+    # Once the plain mean is beaten, whatever does best is believed.
+    if any(better(found, least) for _, found in trials):
+        best, least = min(trials, key=lambda trial: trial[1].mean())
+    every = equal_fusion(np.where(own[:, None, None], scores, np.nan)).weights
+    candidate, found = _scaled(judge, start, scores, every)
     return candidate if better(found, least, EVIDENCE) else best
 
 
@@ -193,7 +203,7 @@ class Held(NamedTuple):
     def improves(self, other: Held, errors: float = 1.0) -> bool:
         """Return whether losses are lower by some standard errors, and not for more wrong rows."""
         lower = better(self.losses, other.losses, errors)
-        return lower and self.errors.mean() <= other.errors.mean()
+        return lower and bool(self.errors.mean() <= other.errors.mean())
 
 
 class Smoothing(NamedTuple):

@@ -174,8 +174,12 @@ class Team:
             present = np.flatnonzero(at >= 0)
             if booster is not None and len(present):
                 # The watched rows stand in row order of the table.
-                out[i, present[np.argsort(at[present], kind="stable")]] = _scores(booster, True)
+                out[i, present[np.argsort(at[present], kind="stable")]] = self._watched_of(i)
         return out
+
+    def _watched_of(self, i: int) -> np.ndarray:
+        """Return the scores of a source's watched rows."""
+        return _scores(self.boosters[i], True)
 
 
 def _scores(booster: Any, valid: bool) -> np.ndarray:

@@ -37,6 +37,7 @@ STEP = 1.0  # λ that is tried
 CAUTION = 2.0  # standard errors that λ must gain on the one fold it is tried on
 UNLABELED = 2  # unlabeled rows used in the search of λ, per labeled row
 EDGES = 2_000  # edges looked at for the weight of a graph
+JOINED = "all columns"  # the member of a team that sees every table
 MANY = 5_000  # labels from which on one part of them is held out, once, and λ is not tried
 WATCHED = 5_000  # labeled rows whose losses are noted after each round of the last training
 PSEUDO_LABELS = 20_000  # at most; with as many labels there is no need of them
@@ -194,7 +195,7 @@ class Training:
         self.found: Validation | None = None
         self.fold_scores: list[np.ndarray] = []  # of all ids, by each fold's boosters
         if self.validated:
-            patience = PATIENCE if self.many else self.settings.n_rounds
+            patience = PATIENCE if self.many else 2 * PATIENCE  # few rows are told apart late
             self.found = validate(
                 p, self.held, self.folds, self.settings.n_rounds, self._fuse, patience
             )
@@ -217,7 +218,8 @@ class Training:
         p = self.held
         if self.settings.weights == "equal":
             return equal_fusion(scores)
-        return choose_fusion(p.loss, p.judge, p.start, scores, p.targets, p.weights)
+        joined = p.binned.sources.names[-1] == JOINED
+        return choose_fusion(p.loss, p.judge, p.start, scores, p.targets, p.weights, joined=joined)
 
     def _choose_smoothing(self) -> None:
         """Choose how predictions lean on neighbours, by those of the folds' boosters."""
@@ -338,7 +340,9 @@ class Training:
         some = p.part(watch.some)
         if any(self.lambdas):
             team.couple(p.unlabeled, self.lambdas, self.fusion.weights, self.graph)
-        team.begin()
+        names = p.binned.sources.names
+        wanted = np.array([name != JOINED for name in names]) | (self.fusion.weights > 0)
+        team.begin(wanted)
         self.history = []
         for t in range(self.n_rounds):
             team.step()
@@ -360,13 +364,14 @@ class Training:
         self._train(*labels)
 
     def _entry(self, t: int, losses: np.ndarray) -> dict[str, Any]:
-        names = self.problem.binned.sources.names
-        entry: dict[str, Any] = {"round": t + 1, "training_loss": by_name(names, losses)}
+        names = [name for name in self.problem.binned.sources.names if name != JOINED]
+        n = len(names)
+        entry: dict[str, Any] = {"round": t + 1, "training_loss": by_name(names, losses[:n])}
         if self.found is None or t >= len(self.found.history):
-            return entry | {"source_weights": by_name(names, self.fusion.weights)}
+            return entry | {"source_weights": by_name(names, self.fusion.weights[:n])}
         found = self.found.history[t]
-        entry["validation_loss"] = by_name(names, found["losses"])
-        entry["source_weights"] = by_name(names, found["weights"])
+        entry["validation_loss"] = by_name(names, found["losses"][:n])
+        entry["source_weights"] = by_name(names, source_weights(found["losses"][:n]))
         return entry | ({"fused_loss": found["loss"]} if "loss" in found else {})
 
     def _source_importances(self) -> np.ndarray:
@@ -402,6 +407,7 @@ class Watch(NamedTuple):
 def labeled_fusion(problem: Problem) -> Fusion:
     """Return the plain mean of the sources that have more than one labeled row."""
     usable = np.array([(row[problem.labeled] >= 0).sum() > 1 for row in problem.binned.rows])
+    usable &= np.array([name != JOINED for name in problem.binned.sources.names])
     return Fusion(usable / max(usable.sum(), 1))
 
 
@@ -475,7 +481,7 @@ def validate(
         for k, team in enumerate(teams):
             scores[:, own == k] = team.watched_scores()
         losses = held.losses(scores)
-        history.append({"losses": losses, "weights": source_weights(losses)})
+        history.append({"losses": losses})
         if t % EVERY and t < n_rounds:
             continue
         fusion = fuse(scores)

@@ -13,13 +13,14 @@ tabweave.mapSection = (d) => {
   const m = d.map;
   const inspector = tabweave.el("div", { class: "inspector", "aria-live": "polite" });
   const map = new tabweave.Map(d, {
+    height: d.only ? () => Math.max(360, innerHeight - 330) : null,
     look: (i) => tabweave.inspect(inspector, map, i),
     select: (chosen) => tabweave.fill(inspector, chosen ? tabweave.standsOut(map, chosen) : tabweave.hint()),
   });
   tabweave.fill(inspector, tabweave.hint());
   const drawn = m.rows.length < m.of
-    ? `${tabweave.whole(m.rows.length)} rows drawn at random, of ${tabweave.whole(m.of)} distinct ones. `
-    : `All ${tabweave.whole(m.of)} distinct rows${m.copies.some((n) => n > 1) ? "; larger marks stand for many equal rows" : ""}. `;
+    ? `${tabweave.whole(m.rows.length)} rows drawn at random, of ${tabweave.whole(m.of)}${d.only ? "" : " distinct ones"}. `
+    : d.only ? `All ${tabweave.whole(m.of)} rows. ` : `All ${tabweave.whole(m.of)} distinct rows${m.copies.some((n) => n > 1) ? "; larger marks stand for many equal rows" : ""}. `;
   return [
     tabweave.el("p", {}, "Rows that are alike lie close together. ", tabweave.el("span", { class: "quiet" }, drawn,
       m.layouts[0].explained ? `The first axis holds ${tabweave.percent(m.layouts[0].explained[0])} of the variance, the second ${tabweave.percent(m.layouts[0].explained[1])}. ` : null,
@@ -181,7 +182,7 @@ tabweave.Map = class {
     this.layoutChooser.hidden = this.m.layouts.length < 2;
     return tabweave.el("div", { class: "choosers maptools" }, this.options.bare ? null : [this.colourChooser, this.layoutChooser], this.search,
       tabweave.el("span", { class: "toolset", role: "group", "aria-label": "View" }, button("+", "Zoom in", () => this.zoom(1.5)),
-        button("−", "Zoom out", () => this.zoom(1 / 1.5)), button("Fit", "Show all", () => this.fit(true)), this.lassoButton, this.nameButton));
+        button("−", "Zoom out", () => this.zoom(1 / 1.5)), button("Fit", "Fit all rows into the view", () => this.fit(true)), this.lassoButton, this.nameButton));
   }
 
   /* -- where marks lie -- */

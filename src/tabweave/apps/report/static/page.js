@@ -1,6 +1,13 @@
 /* Puts the sections together. */
 
 tabweave.show = (d, main, contents, lead, made) => {
+  made.append(tabweave.el("p", {}, `Made by tabweave ${d.tabweave}`, d.method ? ` with ${d.method}` : "",
+    ". Rows are counted from 0. Nothing on this page is loaded from elsewhere, and nothing leaves it."));
+  if (d.only) { // a section as a page of its own
+    document.body.classList.add("alone");
+    for (const section of tabweave.sections.filter((s) => d.only.includes(s.id))) main.append(tabweave.el("section", { id: section.id, "aria-label": section.title }, section.draw(d)));
+    return;
+  }
   const tiles = [[tabweave.whole(d.rows), d.rows === 1 ? "row" : "rows"],
     [tabweave.whole(d.columns.length), d.columns.length === 1 ? "column" : "columns"],
     [d.map ? tabweave.whole(d.map.of) : "–", "distinct rows"],
@@ -18,8 +25,6 @@ tabweave.show = (d, main, contents, lead, made) => {
       tabweave.el("h2", { id: `${section.id}-title` }, section.title), section.draw(d)));
   }
   contents.append(list);
-  made.append(tabweave.el("p", {}, `Made by tabweave ${d.tabweave}`, d.method ? ` with ${d.method}` : "",
-    ". Rows are counted from 0. Nothing on this page is loaded from elsewhere, and nothing leaves it."));
 };
 
 {

@@ -90,7 +90,8 @@ tabweave.heat = (caption, names, values, most, title, write) => {
     values[i].map((value, j) => {
       const t = Math.round((100 * Math.max(0, value)) / most);
       const text = i === j && write ? "0" : write ? write(value) : String(value);
-      return tabweave.el("td", { vars: { "--t": `${Math.round(t * 0.9)}%` }, class: t > 75 ? "deep" : null, title: title(i, j) },
+      // Where something is written the shades stay pale enough for it to be read.
+      return tabweave.el("td", { vars: { "--t": `${Math.round(t * (written ? 0.42 : 0.9))}%` }, title: title(i, j) },
         written ? text : write ? tabweave.el("span", { class: "hidden" }, text) : null);
     })));
   return tabweave.scroll(caption, tabweave.el("table", { class: `heat ${written ? "" : "tight"}` },

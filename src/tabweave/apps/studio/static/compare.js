@@ -119,8 +119,8 @@ studio.rowsPart = () => {
     tabweave.el("div", { class: "picks" }, input(1), input(2),
       tabweave.el("button", { type: "button", onclick: () => { studio.picked = []; studio.picks(); } }, "Clear"),
       tabweave.el("p", { id: "said", class: "said quiet small", "aria-live": "polite" })),
-    tabweave.el("h3", {}, "Neighbours"), tabweave.el("div", { id: "near-body" }),
-    tabweave.el("h3", {}, "Why apart"), tabweave.el("div", { id: "why-body" }),
+    tabweave.el("h3", { class: "hidden" }, "Neighbours"), tabweave.el("div", { id: "near-body" }),
+    tabweave.el("h3", { class: "hidden" }, "Why apart"), tabweave.el("div", { id: "why-body" }),
   ];
 };
 

@@ -1,0 +1,27 @@
+"""How many clusters.
+
+A table drawn from five groups: the BIC of latent classes has its lowest point there.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from tabweave.cluster import number_of_clusters
+
+random = np.random.default_rng(0)
+group = random.integers(5, size=800)
+usual = random.integers(4, size=(5, 10))[group]
+rows = np.where(random.random((800, 10)) < 0.7, usual, random.integers(4, size=(800, 10))).astype(
+    str
+)
+found = number_of_clusters(rows, most=10)
+print("BIC says", found.best)
+fig, ax = plt.subplots(figsize=(5, 3.5))
+for name, style in (("bic", "-"), ("aic3", "--")):
+    scores = found.scores[name]
+    ax.plot(
+        list(scores), list(scores.values()), style, color="black", marker="o", label=name.upper()
+    )
+ax.set(xlabel="clusters", ylabel="criterion")
+ax.legend()
+fig.savefig("how_many_clusters.png", bbox_inches="tight")

@@ -1,0 +1,33 @@
+/* Pairs of columns by kind, tested; and cells that do not fit the rest of their row. */
+
+tabweave.sections.push({
+  id: "associations", title: "Associations, tested",
+  draw: (d) => {
+    const pairs = d.associations || [];
+    if (!pairs.length) return [tabweave.el("p", { class: "empty" }, "There are no two columns to compare.")];
+    const intro = tabweave.el("p", {},
+      "Strength is Cramér's V less what chance brings, numbers in bins. η is how far a category explains a number, " +
+      "ρ Spearman's correlation of two numbers. P-values are adjusted for the number of pairs.");
+    const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true },
+      { name: "η or ρ", number: true }, { name: "adjusted p", number: true }];
+    const figure = (x) => (x === null ? "–" : x.toFixed(3));
+    const line = (p) => [tabweave.value(p.a), tabweave.value(p.b), [figure(p.strength), tabweave.bar(p.strength)],
+      figure(p.other), p.p === null ? "–" : p.p < 0.001 ? "< 0.001" : p.p.toFixed(3)];
+    return [intro, tabweave.table("Associations, strongest first", heads, pairs.map(line), { classes: "pairs" })];
+  },
+});
+
+tabweave.sections.push({
+  id: "oddities", title: "Cells that do not fit",
+  draw: (d) => {
+    const found = d.oddities;
+    if (!found || !found.cells.length)
+      return [tabweave.el("p", { class: "empty" }, "No cell is odd, given the rest of its row.")];
+    const intro = tabweave.el("p", {},
+      `The oddest cell of each row, if there is one: p is how often cells of its column are as surprising, given ` +
+      `the rest of their row. ${found.of === d.rows ? "All" : `${tabweave.whole(found.of)} of ${tabweave.whole(d.rows)}`} rows were looked at.`);
+    const heads = [{ name: "row", number: true }, { name: "cell" }, { name: "does not go with" }, { name: "p", number: true }];
+    const line = (c) => [tabweave.whole(c.row), `${c.column} = ${c.value}`, c.against, c.p < 0.001 ? "< 0.001" : c.p.toFixed(3)];
+    return [intro, tabweave.table("Odd cells, oddest first", heads, found.cells.map(line), { classes: "odd" })];
+  },
+});

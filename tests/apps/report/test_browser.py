@@ -25,7 +25,10 @@ NASTY = [
     "<script>document.title='run'</script>",
     "</script><img src=x onerror=\"document.title='run'\">",
 ]
-SECTIONS = ["warnings", "rows", "columns", "couplings", "values", "map", "clusters", "neighbours"]
+SECTIONS = [
+    "warnings", "rows", "columns", "couplings", "values", "map", "clusters", "neighbours",
+    "associations", "oddities",
+]  # fmt: skip
 
 
 def rows():

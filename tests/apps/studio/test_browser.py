@@ -211,7 +211,7 @@ def test_two_methods_side_by_side(browser):
     browser.find_element(By.CSS_SELECTOR, "#whole button").click()
     frame = wait_for(lambda: browser.find_elements(By.TAG_NAME, "iframe"))[0]
     browser.switch_to.frame(frame)
-    wait_for(lambda: len(browser.find_elements(By.TAG_NAME, "section")) == 8)
+    wait_for(lambda: len(browser.find_elements(By.TAG_NAME, "section")) == 10)
     browser.switch_to.default_content()
     shoot(browser, "report")
 

@@ -206,7 +206,8 @@ tabweave.Map = class {
     const sizes = new Map([...this.piles].map(([i, all]) => [i, all.reduce((n, j) => n + this.m.copies[j], 0)]));
     this.weight = (i) => sizes.get(i) || this.m.copies[i];
     this.order = this.heads.slice().sort((a, b) => this.weight(b) - this.weight(a) || a - b);
-    this.tour = null;
+    this.radii = Float32Array.from(this.xs, (_, i) => Math.round(2 * this.size(this.weight(i))) / 2);
+    this.tour = this.middles = null;
   }
 
   /* The order in which Page Down goes: from left to right, the rows of one mark after each other. */
@@ -398,13 +399,16 @@ tabweave.Map = class {
     const pixels = new Uint32Array(this.image.data.buffer);
     const [r, g, b] = tabweave.rgb("--surface");
     pixels.fill(0xff000000 | (b << 16) | (g << 8) | r);
-    const stamps = new Map();
+    const stamps = [];
     const filtered = this.lit.size || this.matches || this.chosen;
     for (const dim of filtered ? [true, false] : [false])
       for (const i of this.order) {
-        const pile = this.piles.get(i);
-        const one = pile ? pile.find((j) => this.shows(j)) : this.shows(i) ? i : undefined;
-        if ((one === undefined) !== dim) continue;
+        let one = i;
+        if (filtered) {
+          const pile = this.piles.get(i);
+          one = pile ? pile.find((j) => this.shows(j)) : this.shows(i) ? i : undefined;
+          if ((one === undefined) !== dim) continue;
+        }
         const group = groups.of[one === undefined ? i : one];
         this.put(pixels, w, h, ratio, i, group, stamps, dim ? 0.13 : group < 0 ? 0.6 : m.rows.length > 20000 ? 0.6 : 0.85);
       }
@@ -415,14 +419,16 @@ tabweave.Map = class {
   }
 
   put(pixels, w, h, ratio, i, group, stamps, alpha) {
-    const radius = Math.round(2 * this.size(this.weight(i))) / 2;
-    const key = group * 64 + radius;
-    let stamp = stamps.get(key);
-    if (!stamp) stamps.set(key, (stamp = tabweave.stamp(group, this.groups.ordered, radius, ratio)));
+    const key = (group + 2) * 64 + 2 * this.radii[i];
+    let stamp = stamps[key];
+    if (!stamp) stamp = stamps[key] = tabweave.stamp(group, this.groups.ordered, this.radii[i], ratio);
     const { cx, cy, unit } = this.view;
     const x = Math.round((this.width / 2 + (this.xs[i] - cx) * unit) * ratio);
     const y = Math.round((this.height / 2 - (this.ys[i] - cy) * unit) * ratio);
-    const { dx, dy, cover, colour: [cr, cg, cb], reach } = stamp;
+    const { dx, dy, cover, reach } = stamp;
+    const cr = stamp.colour[0];
+    const cg = stamp.colour[1];
+    const cb = stamp.colour[2];
     if (x < -reach || y < -reach || x >= w + reach || y >= h + reach) return;
     const edge = x < reach || y < reach || x >= w - reach || y >= h - reach;
     const much = Math.round(alpha * 256);
@@ -488,21 +494,29 @@ tabweave.Map = class {
 
   isFocused() { return this.canvas.getRootNode().activeElement === this.canvas; }
 
+  /* The median of each cluster, where its name stands. */
+  findMiddles() {
+    const every = Math.max(1, Math.floor(this.m.rows.length / 20000));
+    return this.d.clusters.groups.map((_, k) => {
+      const own = [];
+      for (let i = 0; i < this.m.rows.length; i += every) if (this.m.clusters[i] === k) own.push(i);
+      return own.length ? [this.xs, this.ys].map((list) => Float64Array.from(own, (i) => list[i]).sort()[Math.floor(own.length / 2)]) : null;
+    });
+  }
+
   writeNames(label, context) {
     const taken = [];
     context.textAlign = "center";
-    for (let k = 0; k < this.d.clusters.groups.length; k++) {
-      const own = [];
-      const every = Math.max(1, Math.floor(this.m.rows.length / 20000));
-      for (let i = 0; i < this.m.rows.length; i += every) if (this.m.clusters[i] === k) own.push(i);
-      if (!own.length) continue;
-      const middle = (list) => { const sorted = Float64Array.from(own, (i) => list[i]).sort(); return sorted[Math.floor(sorted.length / 2)]; };
+    if (!this.middles) this.middles = this.findMiddles();
+    for (let k = 0; k < this.middles.length; k++) {
+      if (!this.middles[k]) continue;
+      const [mx, my] = this.middles[k];
       const { cx, cy, unit } = this.view;
       const text = tabweave.clusterTitle(this.d, k);
       context.font = `700 12px ${tabweave.colour("--sans")}`;
       const half = context.measureText(text).width / 2 + 4;
-      const x = Math.min(Math.max(this.width / 2 + (middle(this.xs) - cx) * unit, half), Math.max(half, this.width - half));
-      let y = Math.min(Math.max(this.height / 2 - (middle(this.ys) - cy) * unit - (this.m.rows.length < 500 ? 18 : 0), 12), this.height - 12);
+      const x = Math.min(Math.max(this.width / 2 + (mx - cx) * unit, half), Math.max(half, this.width - half));
+      let y = Math.min(Math.max(this.height / 2 - (my - cy) * unit - (this.m.rows.length < 500 ? 18 : 0), 12), this.height - 12);
       while (taken.some(([tx, ty, th]) => Math.abs(ty - y) < 16 && Math.abs(tx - x) < th + half) && y < this.height - 12) y += 16;
       taken.push([x, y, half]);
       label(text, x, y, 12, true);

@@ -30,6 +30,7 @@ _FORMER = {
     "tabweave.embed.helic.pairs": "embed.helic",
     "tabweave.embed.mixed": "blocks.numbers embed.mixed",
     "tabweave.embed.nonbend.model": "embed.nonbend.gibbs",
+    "tabweave.published.ckml": "published.measures",
     "tabweave.sources.coca.coca": "sources.coca",
     "tabweave.sources.coca.views": "sources.coca",
     "weft._absolute": "blocks.numbers",

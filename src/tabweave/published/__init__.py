@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "CKML": "ckml",
+    "CKML": "measures",
     "UNICORN": "unicorn",
     "UNTIE": "untie",
     "CoCA": "coca",

@@ -65,7 +65,9 @@ class Wishes:
     random_state: int = 0
     most_shown: int = 0  # rows on the map; 0: as many as axes and clusters are found from
     by_neighborhood: bool = True  # whether to lay the map out by t-SNE, too
-    at_once: bool = False  # for a first picture: clusters counted on few rows, neighbours of one
+    at_once: bool = (
+        False  # for a first picture: clusters counted on few rows, nothing odd looked for
+    )
     weights: Mapping[str, float] | None = None  # what single columns count
 
 
@@ -144,8 +146,10 @@ def look_at(
     out["couplings"] = describe_couplings(counts, reading.target)
     tell("looking for oddities", 0.2)
     out["warnings"] = describe_warnings(reading, out["couplings"])
-    out["associations"] = describe_associations(reading)
-    out["oddities"] = describe_oddities(reading, wishes.random_state)
+    out |= {"associations": None, "oddities": None}
+    if not wishes.at_once:
+        out["associations"] = describe_associations(reading)
+        out["oddities"] = describe_oddities(reading, wishes.random_state)
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
         return out | {"method": None} | empty, None, None

@@ -226,9 +226,13 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     for j, values in enumerate(numbers):
         present = values[~np.isnan(values)][:_ROWS]
         if len(present):
+            high, low = present.max(), present.min()
+            if high / 4 - low / 4 > 2.0**1021:  # differences would not fit into a float
+                unit[j] = 2.0**1023
+                continue
             origin[j] = np.median(present)
             largest = np.abs(present - origin[j]).max()
-            unit[j] = 2.0 ** np.ceil(np.log2(largest)) if 0 < largest < np.inf else 1.0
+            unit[j] = 2.0 ** np.ceil(np.log2(largest)) if largest > 0 else 1.0
     return origin, unit
 
 

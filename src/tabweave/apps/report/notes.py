@@ -233,6 +233,7 @@ def describe_oddities(reading: Reading, random_state: int) -> dict[str, Any] | N
     from tabweave.tasks.oddities import Oddities
 
     names = reading.kept + ([reading.target] if reading.target else [])
+    names = [name for name in names if _squares_fit(reading.table[name])]
     table = select(reading.table, names)
     if len(names) < 2 or table.n_rows < 20:
         return None
@@ -241,6 +242,12 @@ def describe_oddities(reading: Reading, random_state: int) -> dict[str, Any] | N
     model = Oddities(engine="counts", max_rows=_LEARNED, random_state=random_state).fit(table)
     cells = [cell for cell in model.cells(table, _ODD) if cell.p_value <= model.level]
     return {"of": table.n_rows, "cells": [_odd(cell) for cell in cells]}
+
+
+def _squares_fit(data: Any) -> bool:
+    """Say whether the squares of a column's numbers are numbers, too."""
+    values = getattr(data, "values", None)
+    return values is None or bool(np.nanmax(np.abs(values), initial=0.0) < 1e150)
 
 
 def _odd(cell: Any) -> dict[str, Any]:

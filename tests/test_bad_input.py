@@ -233,6 +233,35 @@ SHAPES = {
 }
 
 
+RECORDS = {
+    "records": (column({"k": 1}, {"k": 2}), yes(**{"a.k": [1.0, 2.0]})),
+    "missing records": (
+        column(pd.NA, {"k": 1}, None, NAN, {}),
+        yes(**{"a.k": [None, 1.0, None, None, None]}),
+    ),
+    "records in records": (column({"k": {"l": "u"}}), yes(**{"a.k.l": ["u"]})),
+    "fields without text names": (
+        column({1: "u"}, {None: "v"}),
+        yes(**{"a.1": ["u", None], "a.None": [None, "v"]}),
+    ),
+    "two fields of one name": (column({1: "u", "1": "v"}), no(ValueError, "'a.1' appears twice")),
+    "field of a column's name": (
+        {"a": [{"k": 1}], "a.k": [2]},
+        no(ValueError, "'a.k' appears twice"),
+    ),
+    "empty records": (column({}, None), no(TypeError, "'a'", "empty")),
+    "empty records in records": (column({"k": {}, "l": 1}), no(TypeError, "'a.k'", "empty")),
+    "text among records": (column({"k": 1}, "u"), no(TypeError, "'a'", "'u'", "row 1")),
+    "list among records": (column(None, {"k": 1}, ["u"]), no(TypeError, "'a'", "['u']", "row 2")),
+    "arrays": (column(np.array(["u", "v"]), None), yes(a=[["u", "v"], [None]])),
+}
+
+
+@pytest.mark.parametrize(("X", "expected"), cases(RECORDS))
+def test_records_in_cells(X, expected):
+    check(lambda: Table.of(X), expected)
+
+
 @pytest.mark.parametrize(("X", "expected"), cases(SHAPES))
 def test_shape_and_names(X, expected):
     check(lambda: Table.of(X), expected)
@@ -331,7 +360,10 @@ CELLS = {
     # numeric
     "text as number": (column("1.5", " 2 ", None), NUMERIC, yes(a=[1.5, 2.0, None])),
     "word as number": (column("1.5", "two"), NUMERIC, no(TypeError, "'a'", "'two'")),
-    "empty text as number": (column("1.5", ""), NUMERIC, no(TypeError, "'a'", "''")),
+    # Beside numbers in text, nothing, or a word such as NA, is a missing number.
+    "empty text as number": (column("1.5", ""), NUMERIC, yes(a=[1.5, None])),
+    "no number at all": (column("", "u"), NUMERIC, no(TypeError, "'a'", "''")),
+    "money beside what is no value": (column("$1,200", 1j), NUMERIC, no(TypeError, "'a'", "1j")),
     "bytes as number": (column(b"x"), NUMERIC, no(TypeError, "'a'", "b'x'")),
     "text array as number": ({"a": np.array(["1", "x"])}, NUMERIC, no(TypeError, "'a'", "'x'")),
     "polars text as number": (pl.DataFrame({"a": ["x"]}), NUMERIC, no(TypeError, "'a'", "'x'")),
@@ -493,7 +525,7 @@ TYPES = {
     "pandas arrow struct": (
         pandas([{"k": 1}], pd.ArrowDtype(STRUCT)),
         None,
-        no(TypeError, "'a'", "{'k': 1}"),
+        yes(**{"a.k": [1.0]}),
     ),
     "pandas arrow list": (
         pandas([["u"], None], pd.ArrowDtype(pa.list_(pa.string()))),
@@ -507,7 +539,8 @@ TYPES = {
     ),
     "pandas arrow null": (pandas([None], pd.ArrowDtype(pa.null())), None, yes(a=[None])),
     "pandas arrow date": (pandas([SECOND.date()], pd.ArrowDtype(pa.date32())), None, yes(a=[0.0])),
-    "polars struct": (polars([{"k": 1}]), None, no(TypeError, "'a'", "{'k': 1}")),
+    "polars struct": (polars([{"k": 1}]), None, yes(**{"a.k": [1.0]})),
+    "polars struct without fields": (polars([{}], pl.Struct([])), None, no(TypeError, "'a'")),
     "polars nested list": (polars([[["u"]]]), None, no(TypeError, "'a'", "['u']")),
     "polars list as category": (polars([["u"]]), NOMINAL, no(TypeError, "'a'", "['u']")),
     "polars list as number": (polars([[1]]), NUMERIC, no(TypeError, "'a'")),
@@ -528,7 +561,8 @@ TYPES = {
     ),
     "polars null categorical": (polars([None, None], pl.Categorical), None, yes(a=[None, None])),
     "arrow null": (arrow([None, None]), None, yes(a=[None, None])),
-    "arrow struct": (arrow([{"k": 1}]), None, no(TypeError, "'a'", "{'k': 1}")),
+    "arrow struct": (arrow([{"k": 1}]), None, yes(**{"a.k": [1.0]})),
+    "arrow struct without fields": (arrow([{}], pa.struct([])), None, no(TypeError, "'a'")),
     "arrow map": (
         arrow([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
         None,

@@ -68,7 +68,7 @@ def test_vectors_are_floats():
 
 
 def test_by_default_it_learns_until_it_rests(monkeypatch):
-    X = make_coupled(25, 3, coupling=0.8, random_state=0).X
+    X = make_coupled(60, 3, coupling=0.8, random_state=0).X
     rested = OneHotAutoencoder(random_state=0).fit(X)
     assert rested.converged_
     monkeypatch.setattr(autoencoder, "TOLERANCE", 1e-4)  # scikit-learn's, where it has just begun

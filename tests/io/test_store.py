@@ -102,6 +102,14 @@ def sources():
 MODELS = {
     "CDE": lambda: tabweave.CDE(schema=NOMINAL, random_state=0).fit(ROWS),
     "CKML": lambda: CKML(schema=NOMINAL).fit(ROWS),
+    "CA": lambda: tabweave.CA(1).fit(np.arange(12.0).reshape(4, 3) + 1),
+    "MCA": lambda: tabweave.MCA(2, schema=NOMINAL).fit(ROWS),
+    "FAMD": lambda: tabweave.FAMD(2, schema=NOMINAL).fit(ROWS),
+    "MFA": lambda: tabweave.MFA(
+        {"one": ["color", "odd"], "two": ["size", "it's"]}, schema=NOMINAL
+    ).fit(ROWS),
+    "Imputer": lambda: tabweave.Imputer("counts", schema=NOMINAL).fit(ROWS),
+    "Oddities": lambda: tabweave.Oddities(engine="counts", schema=NOMINAL).fit(ROWS),
     "CoupledNumeric": lambda: CoupledNumeric(standardize=True).fit(NUMBERS),
     "DistanceHierarchy": lambda: DistanceHierarchy(schema=MIXED_SCHEMA).fit(MIXED, Y),
     "CoCA": lambda: tabweave.CoCA(2).fit(NUMBERS),
@@ -179,6 +187,8 @@ def inputs(model):
         and "job" in model.schema_.names
     ):
         return MIXED
+    if isinstance(model, tabweave.CA):
+        return np.arange(12.0).reshape(4, 3) + 1
     several = vars(model).get("boosters_") or vars(model).get("columns_") or ()
     if "b" in several:
         return tabweave.Sources({"a": (["i1", "new"], NUMBERS[:2])})
@@ -195,8 +205,11 @@ def results(model):
     rows, out = inputs(model), {}
     for method in ("transform", "predict", "predict_proba", "pairwise_distances"):
         if hasattr(model, method) and (method != "transform" or not refuses(model)):
-            found = getattr(model, method)(rows)
-            out[method] = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+            column = ["color"] if method == "predict_proba" and hasattr(model, "sample") else []
+            found = getattr(model, method)(rows, *column)
+            if not isinstance(found, dict):
+                found = found.toarray() if hasattr(found, "toarray") else np.asarray(found)
+            out[method] = found
     return out
 
 

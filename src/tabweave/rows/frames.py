@@ -63,17 +63,21 @@ def columns_of(X: Any) -> Parts:
 
 def _flat(name: str, column: Any) -> list[tuple[str, Any]]:
     """Return a column, or those of the fields of its records, as ``record.field``."""
-    fields = _fields(column)
+    fields = _fields(name, column)
     if fields is None:
         return [(name, column)]
-    return [pair for field, cells in fields.items() for pair in _flat(f"{name}.{field}", cells)]
+    if not fields:  # the column would vanish without a word
+        raise TypeError(
+            f"column {name!r}: expected records that have fields, got only empty ones; drop it"
+        )
+    return [pair for field, cells in fields for pair in _flat(f"{name}.{field}", cells)]
 
 
-def _fields(column: Any) -> dict[str, Any] | None:
+def _fields(name: str, column: Any) -> list[tuple[Any, Any]] | None:
     """Return the fields of a column of records; None if it holds something else."""
     library, dtype = type(column).__module__.partition(".")[0], getattr(column, "dtype", None)
     if library == "polars" and str(dtype).startswith("Struct"):
-        return {f: column.struct.field(f) for f in column.struct.fields}
+        return [(f, column.struct.field(f)) for f in column.struct.fields]
     if hasattr(getattr(dtype, "pyarrow_dtype", None), "names"):
         import pyarrow as pa
 
@@ -82,16 +86,27 @@ def _fields(column: Any) -> dict[str, Any] | None:
         if not str(column.type).startswith("struct<"):
             return None
         names = [column.type.field(i).name for i in range(column.type.num_fields)]
-        return dict(zip(names, column.flatten(), strict=True))
+        return list(zip(names, column.flatten(), strict=True))
     if str(dtype) != "object":
         return None
     cells = column.tolist()
-    first = next((cell for cell in cells if cell is not None and cell == cell), None)
+    first = next((cell for cell in cells if not _is_missing(cell)), None)
     if not isinstance(first, Mapping):
         return None
+    for row, cell in enumerate(cells):
+        if not isinstance(cell, Mapping) and not _is_missing(cell):
+            raise TypeError(f"column {name!r}: expected records, got {cell!r} in row {row}")
     records = [cell if isinstance(cell, Mapping) else {} for cell in cells]
-    keys = dict.fromkeys(str(key) for record in records for key in record)
-    return {key: _listed([record.get(key) for record in records], key) for key in keys}
+    keys = dict.fromkeys(key for record in records for key in record)
+    return [(key, _listed([record.get(key) for record in records], key)) for key in keys]
+
+
+def _is_missing(cell: Any) -> bool:
+    """Tell whether a cell is missing; what can be no category is not."""
+    try:
+        return canonical(cell) is None
+    except (TypeError, ValueError):
+        return False
 
 
 def in_memory(X: Any) -> bool:

@@ -23,6 +23,7 @@ from tabweave.rows.frames import (
     infer_kind,
     is_declared_categorical,
     levels_of,
+    objects,
     sets,
 )
 from tabweave.rows.frames import numbers as cells_numbers
@@ -420,8 +421,11 @@ def _with_decimal(column: Column, cells: Any) -> Column:
     """Return a column that was declared numeric, with the decimal mark of numbers in text."""
     if column.kind != "numeric" or column.decimal is not None or infer_kind(cells) != "nominal":
         return column
-    labels = [label for label in categories(cells)[1] if isinstance(label, str)]
-    written = numbers_written(labels)
+    try:
+        labels: Iterable[Any] = categories(cells)[1]
+    except (TypeError, ValueError):  # some cell is no value: reading the column says which
+        labels = dict.fromkeys(cell for cell in objects(cells) if isinstance(cell, str))
+    written = numbers_written([label for label in labels if isinstance(label, str)])
     return column if written is None else replace(column, format=written[1])
 
 

@@ -433,7 +433,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     Examples
     --------
     >>> from tabweave import WeaveRegressor
-    >>> rows = {"job": ["cook", "clerk", "judge"] * 20, "age": [20.0 + i for i in range(60)]}
+    >>> rows = {"job": ["cook", "clerk", "judge"] * 20, "age": [20.5 + i for i in range(60)]}
     >>> pay = [10.5 + (i % 3) * 7 + i / 4 for i in range(60)]
     >>> model = WeaveRegressor().fit(rows, pay)
     >>> round(model.score(rows, pay), 1)

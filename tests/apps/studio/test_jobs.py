@@ -246,6 +246,7 @@ def test_many_who_ask_first_for_the_same_download_get_it(client, done):
     from concurrent.futures import ThreadPoolExecutor
 
     job = ended(client, start(client).json())["job"]
+    laid_out(client, job)  # until then the report lacks a map
     kinds = [k for k in look.DOWNLOADS if k != "model.onnx"] * 4
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda kind: download(client, job, kind), kinds))
@@ -302,7 +303,7 @@ def test_another_file_under_the_same_name_has_its_own_columns(client_of, tmp_pat
 # -- choices of columns --------------------------------------------------------------------------
 
 
-def test_columns_can_be_left_out_weighed_and_declared(client, rows):
+def test_columns_can_be_left_out_weighed_and_declared(client, folder):
     source = client.post("/api/open", json={"path": TABLE}).json()["source"]
     columns = {"region": {"keep": False}, "age": {"kind": "nominal"}, "plan": {"weight": 3}}
     body = {"source": source, "target": "outcome", "columns": columns}
@@ -311,7 +312,7 @@ def test_columns_can_be_left_out_weighed_and_declared(client, rows):
     found = client.get(f"/api/jobs/{job['job']}/result").json()
     kinds = {c["name"]: (c["kind"], c["role"]) for c in found["columns"]}
     assert kinds["region"][1] == "left out" and kinds["age"][0] == "nominal"
-    table = Table.of(rows, {"age": "nominal"})
+    table = Table.of(engines.read(str(folder / TABLE)), {"age": "nominal"})
     features = table.select([n for n in table.schema.names if n not in ("region", "outcome")])
     model = MixedEmbedder(weights={"plan": 3.0}).fit(features)
     lines = list(csv.reader(io.StringIO(download(client, job["job"], "vectors.csv").decode())))

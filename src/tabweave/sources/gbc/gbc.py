@@ -404,7 +404,7 @@ class GBCClassifier(ClassifierMixin, GBC):
     >>> model.source_weights_["noise"]
     0.0
     >>> model.refused_
-    {'noise': 'no better than a constant on held-out rows'}
+    {'noise': 'no ...'}
 
     Parameters are searched as usual, with y in the order of ``sources.ids``:
 

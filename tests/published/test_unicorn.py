@@ -99,6 +99,7 @@ def test_bad_parameters(options, name):
         UNICORN(**options).fit(windows(1)[0])
 
 
+@pytest.mark.slow
 def test_scikit_learn_accepts_it():
     check_estimator(UNICORN(kernels=FEW), on_skip=None)
 

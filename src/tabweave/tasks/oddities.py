@@ -300,7 +300,7 @@ def _judge(model: RowModel, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
     surprise = np.zeros((len(rows), len(model.names)))
     score = np.zeros(len(rows))
     for a, proba in enumerate(conditionals(model, cells)):
-        if proba is None:
+        if proba is None or not proba.shape[1]:  # no cell was known in fit
             continue
         codes = cells.codes[a]
         known = np.maximum(proba[rows, np.maximum(codes, 0)], _RARE)

@@ -25,6 +25,7 @@ extensions = [
 exclude_patterns = ["_*"]
 myst_enable_extensions = ["dollarmath", "attrs_inline", "attrs_block", "colon_fence"]
 myst_heading_anchors = 3
+suppress_warnings = ["myst.header"]  # reports begin their parts as they like
 
 # The reference: one page for each public name, written by _pages.py.
 autodoc_default_options = {"members": True, "member-order": "bysource"}

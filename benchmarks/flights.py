@@ -94,7 +94,7 @@ else:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, cpu = time.perf_counter(), time.process_time()
     model = Model().fit(path)
-    transform(model, path, f"{folder}/vectors.parquet")
+    transform(model, path, f"{folder}/vectors.parquet", overwrite=True)
     out["shape"] = [None, len(model.get_feature_names_out())]
 out["seconds"], out["cpu"] = time.perf_counter() - start, time.process_time() - cpu
 out["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
@@ -123,7 +123,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         frame.to_parquet(f"{folder}/flights.parquet", index=False)
         frame.to_csv(f"{folder}/flights.csv", index=False)
-        frame[:2000].to_parquet(f"{folder}/few.parquet", index=False)
+        frame[:60_000].to_parquet(f"{folder}/few.parquet", index=False)
         size = Path(folder, "flights.csv").stat().st_size / 2**20
         report.section(f"{len(frame):,} × {frame.shape[1]}, {size:.0f} MB as CSV")
         report.line("| | seconds | of processor | peak GB | dimensions |\n|---|---|---|---|---|")

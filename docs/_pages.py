@@ -46,8 +46,12 @@ NOT_OURS = (
     *("_SetOutputMixin", "_MetadataRequester", "ClassNamePrefixFeaturesOutMixin"),
     *("str", "tuple", "object"),
 )
+METHODS = (
+    *("fit", "partial_fit", "predict", "predict_proba", "score", "transform"),
+    *("inverse_transform", "decision_function", "predict_log_proba"),
+)
 ROUTING = (
-    *(f"set_{what}_request" for what in ("fit", "partial_fit", "predict", "score", "transform")),
+    *(f"set_{what}_request" for what in METHODS),
     "get_metadata_routing",
 )
 # Public, though in no list of its room.

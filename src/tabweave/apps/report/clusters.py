@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tabweave.apps.report.html import rounded, shown
+from tabweave.cluster.describe import value_counts_by_cluster
 from tabweave.rows.table import Codes, Numbers, Sets, Table, take_rows
 
 MOST = 8
@@ -89,7 +90,7 @@ def describe_clusters(
     classes: list[list[dict[str, Any]]] = [[] for _ in range(n_clusters)]
     for column, data in values:
         assert not isinstance(data, Numbers)
-        counts = _by_cluster(data, labels, n_clusters)
+        counts = value_counts_by_cluster(data, labels, n_clusters)
         for k in range(n_clusters):
             out = classes if column.name == target else found
             out[k] += _frequent(column.name, data, counts, k, sizes)
@@ -107,13 +108,6 @@ def describe_clusters(
             }
         )
     return clusters
-
-
-def _by_cluster(data: Codes | Sets, labels: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return how many rows of each cluster have each value."""
-    owner = labels if isinstance(data, Codes) else np.repeat(labels, np.diff(data.starts))
-    width = len(data.labels)
-    return np.bincount(owner * width + data.codes, minlength=n_clusters * width).reshape(-1, width)
 
 
 def _frequent(

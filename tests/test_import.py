@@ -90,5 +90,5 @@ def test_type_checkers_see_what_there_is():
         assert isinstance(node, ast.ImportFrom)
         for alias in node.names:
             assert alias.asname == alias.name  # exported, in the eyes of a type checker
-            typed[alias.name] = getattr(import_module(node.module), alias.name)
+            typed[alias.name] = getattr(__import__(node.module, fromlist=[alias.name]), alias.name)
     assert all(typed[name] is getattr(tabweave, name) for name in typed)

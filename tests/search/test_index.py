@@ -129,7 +129,7 @@ def test_any_transformer_will_do():
 
 def test_without_an_embedder_the_table_decides():
     assert isinstance(SimilarityIndex().fit(categories()).embedder_, Weave)
-    assert isinstance(SimilarityIndex().fit(part(mixed(), range(50))).embedder_, MixedEmbedder)
+    assert isinstance(SimilarityIndex().fit(part(mixed(), range(50))).embedder_, Weave)
 
 
 def test_classes_reach_the_embedder():

@@ -31,7 +31,6 @@ from tabweave.base import (
     spelled_columns,
     tell_unknown,
 )
-from tabweave.embed.mixed import MixedEmbedder
 from tabweave.embed.weave import Weave
 from tabweave.io.register import storable
 from tabweave.io.store import load as store_load
@@ -142,8 +141,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     embedder : embedder or None, default=None
         What says how far rows are from each other: any embedder of tabweave, or anything with
         ``transform``. A fitted one is used as it is, another is cloned and fitted on the first
-        rows. None stands for :class:`~tabweave.Weave`, or :class:`~tabweave.MixedEmbedder` if a
-        column holds numbers.
+        rows. None stands for :class:`~tabweave.Weave`.
     backend : {"exact", "faiss-hnsw", "faiss-flat", "auto"}, default="exact"
         How to search. ``"exact"`` compares with every distinct row. ``"faiss-hnsw"`` walks a
         neighbour graph that faiss builds: much faster on large tables, nearly always right, and
@@ -1036,13 +1034,10 @@ def _shown(table: Table) -> list[str]:
 def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
     """Return a fitted embedder and the first rows of an index.
 
-    An unfitted embedder is cloned and fitted on the rows; without any, categories are woven and
-    mixed tables embedded as such.
+    An unfitted embedder is cloned and fitted on the rows; without any, it is a Weave.
     """
     if embedder is None:
-        seen = Table.of(X, rules="whole")
-        X = X if seen.schema.aside else seen
-        embedder = MixedEmbedder() if seen.schema.numeric else Weave()
+        embedder = Weave()
     if _is_fitted(embedder):
         return embedder, _table(embedder, X)
     embedder, rows = clone(embedder), X

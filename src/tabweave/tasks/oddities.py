@@ -193,7 +193,9 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     def cell_p_values(self, X: Any) -> np.ndarray:
         """Return, for each cell, the chance that one of its column is as surprising."""
-        found = self._judged(X)[0]
+        return self._chances(self._judged(X)[0])
+
+    def _chances(self, found: np.ndarray) -> np.ndarray:
         out = np.ones(found.shape)
         for a in range(found.shape[1]):
             out[:, a] = _p_values(self._surprises[:, a], found[:, a])
@@ -211,7 +213,8 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
             ``level``.
         """
         table = self._read(X)
-        found, p_values = self._judged(X)[0], self.cell_p_values(X)
+        found = judge(self._model, table)[0]
+        p_values = self._chances(found)
         # Where one cell is wrong all cells of its row look odd: the oddest stands for them.
         worst = np.lexsort((-found, p_values), axis=1)[:, 0] if found.size else np.zeros(0, int)
         rows = np.arange(len(found))

@@ -194,6 +194,11 @@ class TestText:
         expected = (dt.datetime(2023, 2, 28) - dt.datetime(1970, 1, 1)).total_seconds()
         assert table.schema["day"].kind == "datetime" and table["day"].values[-1] == expected
 
+    def test_a_gap_beside_a_few_digits_makes_them_no_numbers(self):
+        rows = {"grade": ["9", "10", "11", "?"] * 10, "c": ["u", "v"] * 20}
+        (found, _) = Table.of(rows, rules="whole").kinds()
+        assert (found.kind, found.why) == ("nominal", "digits that are codes")
+
     def test_a_bad_cell_is_named(self):
         prices = ["$1.50", "$20", "$3.25", "n/a"] * 10
         model = Weave().fit({"price": prices, "c": ["u", "v"] * 20})

@@ -158,8 +158,14 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
-    """Tell whether texts are a few whole numbers, as those of codes are."""
-    return len(labels) <= _MOST_CODES and all(label.strip().isdecimal() for label in labels)
+    """Tell whether texts are a few whole numbers, as those of codes are; gaps do not count."""
+    texts = present_texts(labels)
+    return len(texts) <= _MOST_CODES and all(map(str.isdecimal, texts))
+
+
+def present_texts(labels: Sequence[str]) -> list[str]:
+    """Return labels without the blanks around them, but for words that stand for missing."""
+    return [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
 
 
 def is_one_word(labels: Sequence[str]) -> bool:
@@ -218,7 +224,7 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     with exactly three digits behind it separates thousands if it is a comma, or the text is money;
     otherwise a point is a decimal one.
     """
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    texts = present_texts(labels)
     if not texts or has_leading_zeros(texts[:1000]):
         return None
     for what in ("numbers", "percents", "money"):
@@ -261,7 +267,7 @@ def number_of(text: str, decimal: str = ".") -> float:
 
 def is_iso(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    texts = present_texts(labels)
     if not texts or not all(map(_ISO.fullmatch, texts)):
         return False
     try:

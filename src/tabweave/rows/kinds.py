@@ -13,8 +13,9 @@ reports, the command line); what a schema declares is never asked. In words:
   whose name says so (``zip``, ``code``, ``id``), two values only, or a few values of three digits
   or more that are neither round nor near each other (200, 301, 404).
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
-  numbers that count rows, an ``id`` whose values hardly repeat, the index of pandas. A table of
-  less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
+  numbers that rise from row to row with few gaps, unless their name says what they measure
+  (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas. A table
+  of less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
 - A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
@@ -46,6 +47,11 @@ CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
     r"|(?<=[a-z0-9])(?:Id|ID|Code|Zip|Key)(?:$|[\W_])"
+)
+_MEASURE_NAMES = re.compile(
+    r"(?i:(?:^|[\W_])(?:t|times?|years?|yr|quarters?|months?|weeks?|days?|dates?|hours?|minutes?"
+    r"|seconds?|periods?|ages?|rank|distance|dist|depth|height|size)\d*(?:$|[\W_]))"
+    r"|(?<=[a-z0-9])(?:Time|Year|Month|Week|Day|Date|Hour|Age|Rank)(?:$|[\W_])"
 )
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _ISO = re.compile(
@@ -181,11 +187,13 @@ def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | Non
     named = CODE_NAMES.search(name)
     if _INDEX_NAMES.fullmatch(name) and name.startswith("__"):
         return Verdict("numeric", "the index of pandas", aside=True)
-    if distinct[0] >= 1800 and distinct[-1] <= 2100 and not named:
+    if distinct[0] >= 1500 and distinct[-1] <= 2100 and not named:
         return Verdict("numeric", "years, or numbers like them")
-    if len(present) == len(values) == len(distinct) and counts_rows(values):
-        index = _INDEX_NAMES.fullmatch(name)
-        return Verdict("numeric", "the index of pandas" if index else "counts the rows", aside=True)
+    if len(present) == len(values) == len(distinct) and np.ptp(values) < 10 * len(values):
+        if _INDEX_NAMES.fullmatch(name):
+            return Verdict("numeric", "the index of pandas", aside=True)
+        if (np.diff(values) > 0).all() and not _MEASURE_NAMES.search(name):
+            return Verdict("numeric", "counts the rows", aside=True)
     if named and len(distinct) >= least * len(present):
         return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
     if named:
@@ -195,14 +203,6 @@ def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | Non
     if _look_like_codes(distinct, len(present)):
         return Verdict("nominal", "whole numbers that look like codes")
     return None
-
-
-def counts_rows(values: np.ndarray) -> bool:
-    """Tell whether distinct whole numbers are 1, 2, 3 … in any order, or rise with few gaps."""
-    span = np.ptp(values)
-    return bool(
-        span < 1.1 * len(values) or (span < 10 * len(values) and (np.diff(values) > 0).all())
-    )
 
 
 def _look_like_codes(distinct: np.ndarray, n: int) -> bool:

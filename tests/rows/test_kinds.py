@@ -289,17 +289,29 @@ class TestEverySource:
             if other.schema_.named:
                 np.testing.assert_allclose(model.transform(source), expected, atol=1e-12)
 
-    def test_files_in_batches(self, frame, tmp_path, monkeypatch):
-        path = tmp_path / "x.csv"
-        frame = frame.drop(columns=["country"]).assign(note=["x"] * 50 + ["y"] * 10)
-        frame.to_csv(path, index=False)
-        whole = Weave().fit(path)
-        monkeypatch.setattr("tabweave.engines.source.BATCH_ROWS", 50)
-        parts = Weave().fit(path)
-        assert parts.schema_.names == ["row", *whole.schema_.names]  # 50 rows prove too little
-        assert parts.counts_.n == N and parts.counts_.moments("when") == whole.counts_.moments(
-            "when"
-        )
+    @pytest.mark.parametrize("sampled", [1 << 19, 40])
+    def test_sorted_files_in_batches_are_read_as_in_memory(
+        self, frame, tmp_path, monkeypatch, sampled
+    ):
+        """Kinds and bins were those of the first batch: of a sorted file, its first months."""
+        frame = frame.sort_values("when").assign(note=["x"] * 50 + ["y"] * 10, one=1, late=0.5)
+        frame["month"] = np.arange(N) // 5
+        frame.loc[frame.index[-1], "late"] = 1.5
+        for module in ("rows.table", "engines.counting"):
+            monkeypatch.setattr(f"tabweave.{module}.SAMPLED", sampled)
+        monkeypatch.setattr("tabweave.engines.source.BATCH_ROWS", 7)
+        frame.to_csv(tmp_path / "x.csv", index=False)
+        frame.to_parquet(tmp_path / "x.parquet", index=False)
+        reader = pa.Table.from_pandas(frame, preserve_index=False).to_reader(11)
+        sources = [tmp_path / "x.csv", tmp_path / "x.parquet", pl.from_pandas(frame).lazy()]
+        whole = Weave().fit(frame)
+        assert list(whole.kinds().aside) == ["row", "country", "one"]
+        for source in sources if sampled < N else [*sources, reader]:
+            found = Weave().fit(source)
+            assert found.counts_ == whole.counts_
+            assert found.kinds().aside == whole.kinds().aside
+            assert list(found.schema_.given) == list(frame)
+            np.testing.assert_array_equal(found.transform(frame), whole.transform(frame))
 
     def test_saved_and_loaded(self, frame, tmp_path):
         model = Weave().fit(frame)

@@ -20,6 +20,7 @@ reports, the command line); what a schema declares is never asked. In words:
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
   on average it is called sentences (:mod:`tabweave.rows.spelling`).
+- Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
 """
 
@@ -32,8 +33,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-# Whether all rows are at hand or the first of a stream; "all" sets nothing aside.
-Rules = Literal["whole", "first", "all"]
+# Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
+# stream; "all" sets nothing aside.
+Rules = Literal["whole", "sample", "first", "all"]
 FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
 _FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
 _MANY_ROWS = 10_000  # that are as good as all
@@ -138,7 +140,7 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     enough = n_rows >= (_FIRST_ROWS if rules == "first" else FEW_ROWS)
     least = 1.0 if rules == "first" and n_rows < _MANY_ROWS else _DISTINCT
     if hasattr(data, "values"):
-        return _judge_numbers(name, data.values, least) if enough else None
+        return _judge_numbers(name, data.values, least, n_rows) if enough else None
     if hasattr(data, "starts"):
         return None
     labels = [label for label in data.labels if label is not None]
@@ -153,10 +155,11 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
-    present = len(data.codes)
+    seen = np.bincount(data.codes, minlength=len(data.labels))
     if None in data.labels:
-        present -= int((data.codes == data.labels.index(None)).sum())
-    if len(labels) >= least * max(present, FEW_ROWS) and is_one_word(labels):
+        seen[data.labels.index(None)] = 0
+    distinct = np.count_nonzero(seen)
+    if distinct >= least * max(seen.sum(), FEW_ROWS) and is_one_word(labels):
         return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
     if written is not None or has_leading_zeros(labels):
         return Verdict("nominal", "digits that are codes")
@@ -179,7 +182,7 @@ def is_one_word(labels: Sequence[str]) -> bool:
     return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
 
 
-def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | None:
+def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> Verdict | None:
     present = values[~np.isnan(values)]
     if len(present) < FEW_ROWS or (present != np.floor(present)).any():
         return None
@@ -189,7 +192,7 @@ def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | Non
         return Verdict("numeric", "the index of pandas", aside=True)
     if distinct[0] >= 1500 and distinct[-1] <= 2100 and not named:
         return Verdict("numeric", "years, or numbers like them")
-    if len(present) == len(values) == len(distinct) and np.ptp(values) < 10 * len(values):
+    if len(present) == len(values) == len(distinct) and np.ptp(values) < 10 * n_rows:
         if _INDEX_NAMES.fullmatch(name):
             return Verdict("numeric", "the index of pandas", aside=True)
         if (np.diff(values) > 0).all() and not _MEASURE_NAMES.search(name):

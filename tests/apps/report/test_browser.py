@@ -120,6 +120,24 @@ def test_map_is_drawn_and_choosers_change_it(browser):
     assert ink() != first
 
 
+def test_a_dragged_map_moves_the_marks_it_has_drawn(browser):
+    same, stamped, far = browser.execute_script(
+        "const { map } = document.querySelector('.map');"
+        "const seen = () => { const copy = tabweave.canvas(map.canvas.width, map.canvas.height, 1);"
+        " const c = copy.getContext('2d', { willReadFrequently: true }); c.drawImage(map.canvas, 0, 0);"
+        " return String(c.getImageData(0, 0, copy.width, copy.height).data); };"
+        "let stamped = 0; const real = map.stampAll.bind(map);"
+        "map.stampAll = (...given) => { stamped++; return real(...given); };"
+        "const drag = (dx, dy) => { map.pan(dx, dy); map.paintMarks(); };"
+        "for (let k = 0; k < 5; k++) drag(7, -4);"
+        "const [moved, once] = [seen(), stamped];"
+        "map.layer = null; map.paintMarks(); const same = seen() === moved;"
+        "stamped = 0; drag(map.width, 0); return [same, once, stamped];"
+    )
+    assert same  # as if they had been drawn where they are now
+    assert (stamped, far) == (0, 1)  # and again only where the view leaves what was drawn
+
+
 def test_legend_brings_one_value_out(browser):
     button = browser.find_element(By.CSS_SELECTOR, ".legend button")
     button.send_keys(Keys.ENTER)

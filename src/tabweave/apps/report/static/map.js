@@ -34,14 +34,18 @@ tabweave.mapSection = (d) => {
 tabweave.hint = () => tabweave.el("p", { class: "quiet" }, "Choose a mark to see its row: click it, or focus the map and use the arrow keys; " +
   "Page Down goes through all rows. Draw around marks with the lasso to see what they share.");
 
-/* What rows can be coloured by: the target, clusters, columns, and how many lie around. */
+/* What rows can be coloured by: the target, clusters, columns, odd cells, and how many lie around. */
 tabweave.colours = (d) => {
   const m = d.map;
   const own = d.clusters ? [{ title: "cluster", column: { name: "cluster", labels: tabweave.clusterNames(d), codes: m.clusters, fixed: true } }] : [];
   const columns = m.columns.map((column) => ({ title: column.name, column }));
   const rest = d.target ? [columns[0], ...own, ...columns.slice(1)] : [...own, ...columns];
-  return [...rest, { title: "density", density: true }];
+  return [...rest, ...tabweave.moreColours(m)];
 };
+tabweave.moreColours = (m) => [
+  ...(m.odd && m.odd.labels.length ? [{ title: "odd cells", column: { name: "odd cells", ...m.odd, fixed: true, rest: "no odd cell" } }] : []),
+  { title: "density", density: true },
+];
 
 tabweave.clusterNames = (d) => d.clusters.groups.map((_, i) => `cluster ${tabweave.letter(i)}`);
 
@@ -61,8 +65,8 @@ tabweave.groups = (column) => {
   const kept = order.slice(0, order.length <= 8 ? 8 : 7);
   const index = new Map(kept.map((code, i) => [code, i]));
   const names = kept.map((code) => column.labels[code]);
-  const of = column.codes.map((code) => (code < 0 ? -2 : index.has(code) ? index.get(code) : -1));
-  return { names, of, ordered: false };
+  const of = column.codes.map((code) => (code < 0 ? (column.rest ? -1 : -2) : index.has(code) ? index.get(code) : -1));
+  return { names, of, ordered: false, rest: column.rest || "other values" };
 };
 
 tabweave.ranges = (numbers, whole = false) => {
@@ -296,7 +300,7 @@ tabweave.Map = class {
     const counts = new Map();
     for (const group of of) counts.set(group, (counts.get(group) || 0) + 1);
     const entries = names.map((name, i) => [i, tabweave.value(name)]).filter(([i]) => counts.get(i));
-    if (counts.get(-1)) entries.push([-1, "other values"]);
+    if (counts.get(-1)) entries.push([-1, this.groups.rest]);
     if (counts.get(-2)) entries.push([-2, tabweave.value(null)]);
     this.legend.replaceChildren(...entries.map(([group, name]) => {
       const button = tabweave.el("button", { type: "button", "aria-pressed": "false" },
@@ -786,10 +790,10 @@ tabweave.save = (blob, name) => {
 };
 
 tabweave.mapTable = (map, name) => {
-  const { names, of } = map.groups;
+  const { names, of, rest } = map.groups;
   const groups = new Map();
   of.forEach((group, i) => { if (!groups.has(group)) groups.set(group, []); groups.get(group).push(i); });
-  const rows = [...names.map((label, i) => [i, tabweave.value(label)]), [-1, "other values"], [-2, tabweave.value(null)]]
+  const rows = [...names.map((label, i) => [i, tabweave.value(label)]), [-1, rest], [-2, tabweave.value(null)]]
     .filter(([group]) => groups.has(group))
     .map(([group, label]) => {
       const own = groups.get(group);

@@ -23,7 +23,7 @@ from tabweave.engines.source import Source, family
 from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.kinds import Rules
 from tabweave.rows.table import Codes, Column, Schema, Sets, Table, joined_column
-from tabweave.rows.vocabulary import Label, Rule, fold, identity
+from tabweave.rows.vocabulary import Label, Rule, code_type, fold, identity
 
 _KINDS = {
     "text": "nominal",
@@ -352,7 +352,8 @@ def _enough(table: Table) -> int:
     if len(sizes) < 2 or sizes.max() > _MOST_JOINED:
         return 0
     cells = (sizes.sum() ** 2 - (sizes**2).sum()) // (len(sizes) * (len(sizes) - 1))
-    width = sum(d.codes.itemsize for d in data) + 8 * (len(table.columns) - len(data))
+    coded = sum(np.dtype(code_type(size)).itemsize for size in sizes.tolist())  # once joined
+    width = coded + 8 * (len(table.columns) - len(data))
     return min(256 * int(cells), _HELD_BYTES // width)
 
 

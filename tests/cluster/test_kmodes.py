@@ -89,7 +89,7 @@ def test_shares_of_modes_are_those_of_ng(seed):
 
 def test_columns_weighted_by_entropy():
     X = draw(n=60)
-    plain = KModes(3, metric="cheung_jia", random_state=0).fit(X)
+    plain = KModes(3, metric="cheung", random_state=0).fit(X)
     weighted = KModes(3, feature_weights="entropy", random_state=0).fit(X)
     assert np.array_equal(plain.labels_, weighted.labels_)
     assert plain.cost_ == pytest.approx(weighted.cost_)

@@ -158,10 +158,10 @@ def test_akusok_takes_groups_and_holds_an_unknown_value_for_another():
     np.testing.assert_allclose(half, [[0], [1]])
 
 
-def test_cheung_jia_weighs_columns_by_entropy_for_each_value():
+def test_cheung_weighs_columns_by_entropy_for_each_value():
     entropy = np.array([log(2), log(2), 0.75 * log(4 / 3) + 0.25 * log(4)])
     weight = entropy / 2 / (entropy / 2).sum()
-    metric = ValueMetric("cheung_jia").fit(GROUPED)
+    metric = ValueMetric("cheung").fit(GROUPED)
     np.testing.assert_allclose(metric.pairwise_distances(GROUPED)[0, 3], 1)
     np.testing.assert_allclose(metric.pairwise_distances(GROUPED)[0, 1], weight[1])
     three = frequency.entropy_weights(Counts.of(Table.of({"a": list("xyz"), "b": list("ppq")})))

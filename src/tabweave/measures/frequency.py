@@ -92,12 +92,12 @@ def contribution_groups(counts: Counts) -> list[list[int]]:
 
 
 @measure(
-    "cheung_jia",
+    "cheung",
     "mismatches weighted by the entropy of their column, per value",
     "Cheung & Jia 2013; Zhu 2019, section 2.3.1",
     metric=True,
 )
-def cheung_jia(counts: Counts) -> list[np.ndarray]:
+def cheung(counts: Counts) -> list[np.ndarray]:
     """d(v, w) = 0 if v = w, else the weight of the column in :func:`entropy_weights`."""
     pairs = zip(hamming(counts), entropy_weights(counts), strict=True)
     return [weight * d for d, weight in pairs]

@@ -595,6 +595,41 @@ def test_one_source_may_do_better_than_any_mean():
     assert chosen.weights[0] > 0.95
 
 
+def alike_members(n, seed, joined_noise):
+    """Draw scores of two sources and of all columns, whose errors are their own."""
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(0, 2, (n, 1)).astype(float)
+    noise = np.array([1.5, 1.5, joined_noise])[:, None, None]
+    return 2 * targets - 1 + noise * rng.normal(size=(3, n, 1)), targets
+
+
+def test_ways_that_few_rows_cannot_tell_apart_are_averaged():
+    loss, start = Logistic(), np.zeros(1)
+    new, new_targets = alike_members(4000, 99, 1.1)
+    losses = {"chosen": [], "mean": [], "all columns": []}
+    for seed in range(10):
+        scores, targets = alike_members(60, seed, 1.1)
+        fusion = choose_fusion(
+            loss, lambda f, t=targets: loss.rows(f, t), start, scores, targets, joined=True
+        )
+        assert 0.1 < fusion.weights[2] < 0.9  # sixty rows do not tell
+        assert fusion.weights.sum() == pytest.approx(1)
+        for name, way in {
+            "chosen": fusion.weights,
+            "mean": np.array([0.5, 0.5, 0]),
+            "all columns": np.array([0, 0, 1.0]),
+        }.items():
+            wrong = (Fusion(way)(start, new) > 0) != (new_targets > 0)
+            losses[name].append(wrong.mean())
+    assert np.mean(losses["chosen"]) < min(np.mean(losses["mean"]), np.mean(losses["all columns"]))
+    scores, targets = alike_members(20_000, 1, 9.0)
+    fusion = choose_fusion(
+        loss, lambda f: loss.rows(f, targets), start, scores, targets, joined=True
+    )
+    assert fusion.weights[2] < 0.02  # many rows do
+    np.testing.assert_allclose(fusion.weights[:2], 0.5, atol=0.05)
+
+
 def test_held_out_rows_may_be_judged_by_error():
     matrix, y, _, _ = planted()
     labels = dict(enumerate(y[:100].tolist()))

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
 from tabweave.sources.gbc import gbc, training
-from tabweave.sources.gbc.prediction import ClassSmoother, Fusion, choose_fusion
+from tabweave.sources.gbc.prediction import ClassSmoother, Fusion, beliefs, choose_fusion
 from tabweave.sources.gbc.team import Binned, Logistic, Team
 from tabweave.sources.graphs import blend
 
@@ -622,6 +622,11 @@ def test_ways_that_few_rows_cannot_tell_apart_are_averaged():
             wrong = (Fusion(way)(start, new) > 0) != (new_targets > 0)
             losses[name].append(wrong.mean())
     assert np.mean(losses["chosen"]) < min(np.mean(losses["mean"]), np.mean(losses["all columns"]))
+    # Rows that say nothing leave all ways in, none of them twice as heavy as another.
+    silent = choose_fusion(loss, lambda f: np.ones(60), start, scores, targets, joined=True)
+    rows = np.array([loss.rows(one, targets).mean() for one in scores])
+    ways = beliefs(rows, np.array([True, True, True]), joined=True)
+    np.testing.assert_allclose(silent.weights, np.mean(ways, axis=0))
     scores, targets = alike_members(20_000, 1, 9.0)
     fusion = choose_fusion(
         loss, lambda f: loss.rows(f, targets), start, scores, targets, joined=True

@@ -294,7 +294,9 @@ class TestEverySource:
         self, frame, tmp_path, monkeypatch, sampled
     ):
         """Kinds and bins were those of the first batch: of a sorted file, its first months."""
-        frame = frame.sort_values("when").assign(note=["x"] * 50 + ["y"] * 10, one=1, late=0.5)
+        frame = frame.sort_values("when").assign(
+            row=range(N), note=["x"] * 50 + ["y"] * 10, one=1, late=0.5
+        )
         frame["month"] = np.arange(N) // 5
         frame.loc[frame.index[-1], "late"] = 1.5
         for module in ("rows.table", "engines.counting"):

@@ -38,7 +38,7 @@ _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
 _SMALL = 16  # nodes of a group that is compared whole
-_BUILD = 128  # breadth of the search for the links of a new node: with 80, walks find less
+_BUILD = 96  # breadth of the search for the links of a new node: with 80, walks find less
 _LADDER = (
     32,
     48,
@@ -63,7 +63,7 @@ _LADDER = (
 WIDEST = _LADDER[-1]
 _RECALL = 0.95  # what the breadth of a walk is chosen for, of so many neighbours
 _NEIGHBOURS = 10
-_MEASURED = 1024  # nodes that the choice is measured by
+_MEASURED = 4096  # nodes that the choice is measured by
 
 Vectors = Callable[[int], Iterator[np.ndarray]]  # those of every so many nodes, some at a time
 
@@ -196,7 +196,7 @@ class Walker:
         Nodes of the graph are looked for as if they were not in it: an answer counts if it is no
         farther than the 10th true neighbour. Recall is to be 0.95 by two standard errors; where no
         breadth of the ladder reaches that, the widest is returned. Costs a scan and at
-        most six walks for each of at most 1,024 nodes.
+        most six walks for each of at most 4,096 nodes.
         """
         k = min(_NEIGHBOURS, len(own))
         if not k:

@@ -547,7 +547,8 @@ def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np
     """Yield each cycle of datetimes: the name it is counted under, phases, and edges of bins."""
     from tabweave.blocks.dates import CYCLES
 
-    for cycle in CYCLES if column.kind == "datetime" else ():
+    cycles = CYCLES[:1] if column.is_clock else CYCLES
+    for cycle in cycles if column.kind == "datetime" else ():
         yield cycle.name(column.name), cycle.phase(x), cycle.edges
 
 
@@ -555,12 +556,16 @@ def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
     """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
     out = {}
     for column in columns:
-        out[column.name] = column.name
+        cycles: Sequence[Any] = ()
         if column.kind == "datetime":
-            from tabweave.blocks.dates import lasting_cycles
+            from tabweave.blocks.dates import cycle_of_clock, lasting_cycles
 
-            for cycle in lasting_cycles(counts, column.name):
-                out[cycle.name(column.name)] = column.name
+            find = cycle_of_clock if column.is_clock else lasting_cycles
+            cycles = find(counts, column.name)
+        if not (column.is_clock and cycles):  # the trend of a clock would end at midnight
+            out[column.name] = column.name
+        for cycle in cycles:
+            out[cycle.name(column.name)] = column.name
     return out
 
 
@@ -614,7 +619,8 @@ def _knots(x: np.ndarray, weight: np.ndarray | None, edges: np.ndarray) -> np.nd
     here = np.diff(first, append=len(x)) > 0
     ends = np.concatenate([x[:1], edges, x[-1:]])
     means = ends[1:] / 2 + ends[:-1] / 2  # of a bin without numbers
-    total = np.add.reduceat(x if weight is None else weight * x, first[here])
+    with np.errstate(over="ignore"):  # of numbers near the end of float64; clipped below
+        total = np.add.reduceat(x if weight is None else weight * x, first[here])
     size = np.add.reduceat(np.ones(len(x)) if weight is None else weight, first[here])
     means[here] = total / size
     return np.concatenate([ends[:1], np.clip(means, ends[:-1], ends[1:]), ends[-1:]])

@@ -1,8 +1,8 @@
 """One table by four methods.
 
 Handwritten digits as categories: sixteen fields of the picture, each empty, light, grey or dark.
-The rows by cKML, CDE, UNTIE and Non-BEND, on their first two principal axes; colours are the digits,
-which none of the methods has seen.
+The rows by cKML, CDE, UNTIE and Non-BEND, on their first two principal axes; colours are the
+digits, which none of the methods has seen.
 """
 
 import matplotlib.pyplot as plt

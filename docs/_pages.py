@@ -70,16 +70,15 @@ MORE = (
 
 def make():
     """Write all pages that are made."""
-    shutil.copytree(
-        ROOT / "benchmarks" / "reports",
-        DOCS / "reports",
-        dirs_exist_ok=True,
-        ignore=shutil.ignore_patterns(".*"),
-    )
-    for page in (DOCS / "reports").glob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        if not text.startswith("# "):
-            write(page, f"# {page.stem.replace('-', ' ').capitalize()}\n\n{text}")
+    for path in (ROOT / "benchmarks" / "reports").glob("[!.]*"):
+        copy = DOCS / "reports" / path.name
+        if path.suffix == ".md":
+            text = path.read_text(encoding="utf-8")
+            head = path.stem.replace("-", " ").capitalize()
+            write(copy, text if text.startswith("# ") else f"# {head}\n\n{text}")
+        elif not copy.exists() or path.read_bytes() != copy.read_bytes():
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, copy)
     measured = sorted(p.stem for p in (DOCS / "reports").glob("*.md") if p.stem != "index")
     lines = ["# Reports", "", "What the scripts of `benchmarks` printed, with their commands.", ""]
     lines += ["```{toctree}", ":maxdepth: 1", "", *measured, "```", ""]

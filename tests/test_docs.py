@@ -44,6 +44,12 @@ def test_every_embedder_has_a_page_that_names_it(name):
     assert EMBEDDERS[name].cls.__name__ in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_has_its_formula(name):
+    page = (DOCS / "systems" / "measures.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| .*`{name}`.* \| .*\S.* \|$", page, flags=re.M)
+
+
 def test_every_page_is_in_the_navigation():
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     listed = re.findall(r"```\{toctree\}\n(?::.*\n)*\n((?:[\w/*-]+\n)+)```", index)

@@ -124,7 +124,7 @@ class NumberColumns(Block):
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Standard(NumberColumns):
-    """Numbers with mean 0 and variance 1, times a weight; a missing one lies at the mean.
+    """Numbers with mean 0 and variance 1, times a weight; a missing one counts as the mean.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Standard(NumberColumns):
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Absolute(Standard):
-    """Numbers on curves of their standardised value; a missing one lies at the mean.
+    """Numbers on curves of their standardised value; a missing one counts as the mean.
 
     Attributes
     ----------
@@ -640,7 +640,7 @@ def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, 
 
 
 def binned(values: np.ndarray, edges: np.ndarray) -> Codes:
-    """Return the bin of each number; missing is a value of its own."""
+    """Return the bin of each number; missing is a separate category."""
     codes = np.searchsorted(edges, values, side="right")
     gaps = np.isnan(values)
     labels: list[Label] = list(range(len(edges) + 1))

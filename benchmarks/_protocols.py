@@ -240,14 +240,20 @@ def _predicted(
         distances = model.pairwise_distances(X[test], X[train])
     else:
         distances = cdist(model.transform(X[test]), model.transform(X[train]))
-    classes, codes = np.unique(y[train].astype(str), return_inverse=True)
+    return _votes(distances, y[train].astype(str), rules, max(NEIGHBORS))
+
+
+def _votes(
+    distances: np.ndarray, known: np.ndarray, rules: Protocol, most: int
+) -> list[np.ndarray]:
+    """Return what each number of neighbours up to the most says."""
+    classes, codes = np.unique(known, return_inverse=True)
     votes_of = np.eye(len(classes))[codes]
-    most = max(NEIGHBORS)
     within = distances <= np.partition(distances, most - 1, axis=1)[:, most - 1 : most]
     distances = np.where(within, np.round(distances, 9), np.inf)  # ties but for rounding
     nearest = np.argsort(distances, axis=1, kind="stable")[:, :most]
     out = []
-    for k in NEIGHBORS:
+    for k in (k for k in NEIGHBORS if k <= most):
         if rules.ties == "first":
             votes = votes_of[nearest[:, :k]].sum(axis=1)
         else:
@@ -293,26 +299,32 @@ def _best_start(data: Dataset, starts: list[tuple[float, np.ndarray]]) -> Scores
     }
 
 
-def k_nearest(
-    data: Dataset, metric: Callable[[], Any], *, n_repeats: int = 20, seed: int = 0
-) -> Scores:
+def k_nearest(data: Dataset, metric: Any, *, n_repeats: int = 20, seed: int = 0) -> Scores:
     """Thesis 4.4.1.2: 90 % of the rows, drawn at random, vote on the others: 1-NN.
 
-    The first neighbour counts, as in the thesis; under "all ties" the same splits with every
+    The measure is learned from *all* rows, once, which meets the thesis's figures: on three_of_9,
+    whose columns are uniform as a whole and in no sample, COS, Ahmad and DILCA so have the printed
+    32.0. The first neighbour counts; under "all ties" the same splits with every
     neighbour at the smallest distance voting, since ties decide on such data. Tables of at most
     1,500 rows take five times the splits: the luck of theirs remains, that of ours goes.
     """
+    if data.n_rows > LARGE:
+        data = data.take(np.random.default_rng(seed).permutation(data.n_rows)[:LARGE])
     rules = PROTOCOLS["thesis"]
     every = Protocol(rules.stratify, "all", rules.classes)
     n_repeats = 5 * n_repeats if data.n_rows <= 1500 else n_repeats
-    first, ties = [], []
+    fitted, y, found = metric.fit(data.X), data.y.astype(str), ([], [])
+    whole = fitted.pairwise_distances(data.X) if data.n_rows <= 1500 else None
     for train, test in rules.splits(data.y, n_repeats, random_state=seed):
-        fitted = metric().fit(data.X[train], data.y[train])
-        scores: list[list[float]] = [[], []]
+        told: tuple[list, list] = ([], [])
         for rows in np.array_split(test, max(1, len(test) * len(train) // 10**7)):
-            for own, rule in zip(scores, (rules, every), strict=True):
-                own.append(_predicted(fitted, data.X, data.y, train, rows, rule)[0])
-        for found, rule, own in zip((first, ties), (rules, every), scores, strict=True):
-            found.append(100 * rule.score(data.y[test].astype(str), np.concatenate(own)))
-    out = _mean_of_splits(first) | {"all ties": float(np.mean(ties))}
+            if whole is not None:
+                distances = whole[np.ix_(rows, train)]
+            else:
+                distances = fitted.pairwise_distances(data.X[rows], data.X[train])
+            for own, rule in zip(told, (rules, every), strict=True):
+                own.append(_votes(distances, y[train], rule, 1)[0])
+        for scores, rule, own in zip(found, (rules, every), told, strict=True):
+            scores.append(100 * rule.score(y[test], np.concatenate(own)))
+    out = _mean_of_splits(found[0]) | {"all ties": float(np.mean(found[1]))}
     return out | {"splits": n_repeats}

@@ -23,7 +23,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
-from tabweave._compat import StrOptions, html_table, require, validate_parameter_constraints
+from tabweave._compat import (
+    StrOptions,
+    html_table,
+    page_of_class,
+    require,
+    validate_parameter_constraints,
+)
 from tabweave.blocks.block import Block, label_column, turns
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
@@ -95,6 +101,10 @@ class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, bool) and not any(c in ("boolean", bool) for c in allowed):
                 given[name] = str(value)  # for scikit-learn it is a number, and it is none
         validate_parameter_constraints(self._parameter_constraints, given, type(self).__name__)
+
+    def _get_doc_link(self) -> str:
+        """Return where scikit-learn's diagram of this estimator leads: its page on our site."""
+        return page_of_class(type(self))
 
 
 def seed_of(random_state: Any) -> int:

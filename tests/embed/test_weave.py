@@ -393,11 +393,13 @@ def test_however_the_rows_arrive(k):
     assert np.isfinite(tiny.transform(X)).all()
 
 
+@pytest.mark.parametrize("filled", [0.05, 2.0])
 @pytest.mark.parametrize("k", [None, 3])
-def test_sparse_counts_give_the_same(k, monkeypatch):
+def test_sparse_counts_give_the_same(k, filled, monkeypatch):
     X = table(2)
     dense = Weave(k).fit(X)
     monkeypatch.setattr(_counting, "DENSE_VALUES", 0)
+    monkeypatch.setattr("tabweave.counts.couplings._DENSE", filled)  # at 2 no block is dense
     thin = Weave(k).fit(X)
     assert not isinstance(thin.counts_.pairs, np.ndarray)
     assert np.allclose(thin.pairwise_distances(X), dense.pairwise_distances(X), atol=1e-8)

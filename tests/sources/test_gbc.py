@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
 from tabweave.sources.gbc import gbc, training
-from tabweave.sources.gbc.prediction import ClassSmoother, Fusion, choose_fusion
+from tabweave.sources.gbc.prediction import ClassSmoother, Fusion, beliefs, choose_fusion
 from tabweave.sources.gbc.team import Binned, Logistic, Team
 from tabweave.sources.graphs import blend
 
@@ -593,6 +593,46 @@ def test_one_source_may_do_better_than_any_mean():
         loss, lambda f: loss.rows(f, targets), start, np.array([good, poor]), targets
     )
     assert chosen.weights[0] > 0.95
+
+
+def alike_members(n, seed, joined_noise):
+    """Draw scores of two sources and of all columns, whose errors are their own."""
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(0, 2, (n, 1)).astype(float)
+    noise = np.array([1.5, 1.5, joined_noise])[:, None, None]
+    return 2 * targets - 1 + noise * rng.normal(size=(3, n, 1)), targets
+
+
+def test_ways_that_few_rows_cannot_tell_apart_are_averaged():
+    loss, start = Logistic(), np.zeros(1)
+    new, new_targets = alike_members(4000, 99, 1.1)
+    losses = {"chosen": [], "mean": [], "all columns": []}
+    for seed in range(10):
+        scores, targets = alike_members(60, seed, 1.1)
+        fusion = choose_fusion(
+            loss, lambda f, t=targets: loss.rows(f, t), start, scores, targets, joined=True
+        )
+        assert 0.1 < fusion.weights[2] < 0.9  # sixty rows do not tell
+        assert fusion.weights.sum() == pytest.approx(1)
+        for name, way in {
+            "chosen": fusion.weights,
+            "mean": np.array([0.5, 0.5, 0]),
+            "all columns": np.array([0, 0, 1.0]),
+        }.items():
+            wrong = (Fusion(way)(start, new) > 0) != (new_targets > 0)
+            losses[name].append(wrong.mean())
+    assert np.mean(losses["chosen"]) < min(np.mean(losses["mean"]), np.mean(losses["all columns"]))
+    # Rows that say nothing leave all ways in, none of them twice as heavy as another.
+    silent = choose_fusion(loss, lambda f: np.ones(60), start, scores, targets, joined=True)
+    rows = np.array([loss.rows(one, targets).mean() for one in scores])
+    ways = beliefs(rows, np.array([True, True, True]), joined=True)
+    np.testing.assert_allclose(silent.weights, np.mean(ways, axis=0))
+    scores, targets = alike_members(20_000, 1, 9.0)
+    fusion = choose_fusion(
+        loss, lambda f: loss.rows(f, targets), start, scores, targets, joined=True
+    )
+    assert fusion.weights[2] < 0.02  # many rows do
+    np.testing.assert_allclose(fusion.weights[:2], 0.5, atol=0.05)
 
 
 def test_held_out_rows_may_be_judged_by_error():

@@ -336,7 +336,10 @@ def levels_of(column: Any) -> tuple[Label, ...] | None:
 
 
 def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarray, list[Label]]:
-    """Return (codes in the smallest integer type, distinct canonical labels) of a column."""
+    """Return (codes, distinct canonical labels) of a column.
+
+    Codes have the smallest unsigned type; those that lie in another library's memory stay there.
+    """
     codes, raw = encode(column)
     labels = [canonical(value) for value in raw]
     if empty_is_missing:
@@ -346,7 +349,8 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     distinct = [label for _, label in place]
     wanted = code_type(len(distinct))
     if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
-        return codes.astype(wanted, copy=False), distinct
+        lent = codes.dtype.kind == "u" and not codes.flags.owndata
+        return codes if lent else codes.astype(wanted, copy=False), distinct
     return take(table.astype(wanted), codes), distinct
 
 
@@ -433,17 +437,22 @@ def _encode_arrow(column: Any) -> Encoded:
         column = pa.chunked_array([column])
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # zero chunks
+    if column.num_chunks == 0:
         return np.zeros(0, np.uint8), []
+    # One chunk is read where it lies: to combine it would be to copy it.
+    one = column.num_chunks == 1
+    encoded = column.chunk(0) if one else column.unify_dictionaries().combine_chunks()
     dictionary = encoded.dictionary
     if pa.types.is_time64(dictionary.type):
         dictionary = dictionary.cast(pa.time64("us"))  # all that Python holds; refuses to lose any
-    raw = dictionary.to_pylist()
-    codes = encoded.indices
-    if codes.null_count:
-        codes = codes.cast(pa.int64()).fill_null(-1)
-    return _with_missing(codes.to_numpy(zero_copy_only=False), raw)
+    raw, indices = dictionary.to_pylist(), encoded.indices
+    if indices.null_count:
+        if len(raw) > np.iinfo(indices.type.to_pandas_dtype()).max:
+            indices = indices.cast(pa.int64())
+        indices = indices.fill_null(len(raw))
+        raw = [*raw, None]
+    codes = indices.to_numpy(zero_copy_only=False)
+    return codes.view(codes.dtype.str.replace("i", "u")), raw
 
 
 def _encode_numpy(column: Any) -> Encoded:

@@ -121,6 +121,7 @@ class Table:
         *,
         numbers: Literal["numeric", "nominal"] = "numeric",
         rules: Rules | None = None,
+        n_rows: int | None = None,
     ) -> Table:
         """Read rows.
 
@@ -133,15 +134,18 @@ class Table:
             name: other columns are ignored, a missing one is an error.
         numbers : {"numeric", "nominal"}
             What an undeclared column of numbers or datetimes is.
-        rules : {"whole", "first", "all"}, optional
+        rules : {"whole", "sample", "first", "all"}, optional
             Whether to look at the values of undeclared columns, too, and to set identifiers aside:
             :mod:`tabweave.rows.kinds` has the rules, :meth:`kinds` says what they found. "first"
-            are the first rows of a stream, from which less follows; "all" sets nothing aside.
+            are the first rows of a stream, from which less follows, "sample" some of ``n_rows``
+            rows; "all" sets nothing aside.
+        n_rows : int, optional
+            How many rows there are in all.
         """
         schema = Schema.of(schema)
         if isinstance(X, Table):
             return _conforming(X, schema)
-        names, cells, n_rows = columns_of(X)
+        names, cells, n_here = columns_of(X)
         named = names is not None
         if names is None:
             names = [f"x{i}" for i in range(len(cells))]
@@ -150,12 +154,14 @@ class Table:
         if schema.complete:
             by_name = _matched(by_name, schema, named)
             columns = tuple(_column(by_name[c.name], c, schema) for c in schema.columns)
-            return cls(schema, columns, n_rows)
+            return cls(schema, columns, n_here)
         open_columns = [name for name in by_name if name not in schema.names]
         found = _completed(by_name, schema, numbers, named, rules)
         columns = tuple(_column(by_name[c.name], c, found) for c in found.columns)
-        table = cls(found, columns, n_rows)
-        return table if rules is None else _ruled(table, by_name, open_columns, rules)
+        table = cls(found, columns, n_here)
+        if rules is None:
+            return table
+        return _ruled(table, by_name, open_columns, rules, n_rows or n_here)
 
     def kinds(self) -> Kinds:
         """Return what each column is, why, and whether it is set aside.
@@ -226,6 +232,7 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     if n_rows >= FEW_ROWS and is_constant(data):
         return Finding(column.name, column.kind, "constant", column.why == "declared")
     decided = column.judged or column.why in _DECIDED
+    data = _only(data, sampled_rows(n_rows))
     if column.why == DATETIMES:
         return Finding(column.name, "datetime", DATETIMES)
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
@@ -257,12 +264,15 @@ def is_constant(data: Codes | Numbers | Sets) -> bool:
     return bool(len(data.codes) and (data.codes == data.codes[0]).all())
 
 
-def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules: Rules) -> Table:
+def _ruled(
+    table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules: Rules, n_rows: int
+) -> Table:
     """Return a table whose columns are what the rules say, identifiers set aside."""
     kept, parts, aside = [], [], []
+    some = sampled_rows(table.n_rows)
     for position, (column, data) in enumerate(table):
         asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
-        verdict = judge(column.name, data, table.n_rows, rules) if asks else None
+        verdict = judge(column.name, _only(data, some), n_rows, rules) if asks else None
         if verdict is not None and verdict.aside and rules == "all":
             verdict = None
         elif column.name in asked:
@@ -292,6 +302,15 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _only(data: Any, rows: np.ndarray | None) -> Any:
+    """Return some rows of a column of numbers or values, with all of its labels."""
+    if rows is None or isinstance(data, Sets):
+        return data
+    if isinstance(data, Numbers):
+        return replace(data, values=data.values[rows])
+    return Codes(data.codes[rows], data.labels)
 
 
 def _as_judged(column: Column, data: Any, cells: Any, schema: Schema) -> tuple[Column, Any]:
@@ -784,6 +803,28 @@ def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray
     return first, inverse
 
 
+SAMPLED = 1 << 19  # rows from which kinds and bins are known, however many there are
+
+
+def row_keys(start: int, stop: int) -> np.ndarray:
+    """Return a key for each row number, as if drawn, and no two alike [Steele et al. 2014]."""
+    key = np.arange(start + 1, stop + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+def sampled_rows(n_rows: int) -> np.ndarray | None:
+    """Return the rows that stand for very many: those of the lowest keys; None for all.
+
+    A stream gives the same ones, however it is cut.
+    """
+    if n_rows <= SAMPLED:
+        return None
+    keys = row_keys(0, n_rows)
+    return np.flatnonzero(keys < np.partition(keys, SAMPLED)[SAMPLED])
+
+
 def take_rows(table: Table, index: np.ndarray) -> Table:
     """Return some rows of a table."""
     columns: list[Any] = []
@@ -799,6 +840,18 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
         else:
             columns.append(replace(column, values=column.values[index]))
     return Table(table.schema, tuple(columns), len(index))
+
+
+def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
+    """Return a table some of whose columns are set aside, unless no other is left."""
+    kept = [column.name for column in table.schema.columns if column.name not in names]
+    if not names or not kept:
+        return table
+    given = table.schema.given
+    gone = [replace(table.schema[n], origin=(why, True, given.index(n))) for n in names]
+    aside = sorted([*table.schema.aside, *gone], key=lambda column: column.position or 0)
+    out = table.select(kept)
+    return replace(out, schema=replace(out.schema, aside=tuple(aside)))
 
 
 def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:

@@ -1161,7 +1161,7 @@ def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) ->
     """Refuse rows of which some lack a column: it may be missing, or not asked about."""
     for i, row in enumerate(rows):
         for name in names:
-            if name not in row:
+            if name not in row and name not in (names_of([row]) or ()):  # a field of a record
                 raise ValueError(
                     f"row {i} has no {name!r}, which other rows have; query rows with different "
                     "columns apart, or write None for a missing value"

@@ -796,6 +796,6 @@ def _reason(found: dict[str, float], numeric: bool) -> str:
         f"held-out {what} {found['transfer']:.3g} with the source; without it "
         f"{found['target']:.3g} (standard error of the difference {found['target_error']:.2g}), "
         f"in the common space {found['projected']:.3g} ({found['projected_error']:.2g}), "
-        f"by the {'mean' if numeric else 'commonest class'} {found['prior']:.3g} "
+        f"by {'the mean' if numeric else 'shares of classes'} alone {found['prior']:.3g} "
         f"({found['prior_error']:.2g})"
     )

@@ -90,9 +90,9 @@ class TestRules:
             ("x", [f"F{i:04}" for i in range(N)]),
             ("x", [f"{i:x}" * 8 for i in range(N - 2)] + [None, None]),
             ("x", range(N)),
-            ("x", RNG.permutation(N) + 1),
             ("x", np.cumsum(RNG.integers(1, 9, N))),
             ("Unnamed: 0", range(N)),
+            ("Unnamed: 0", RNG.permutation(2 * N)[:N]),
             ("__index_level_0__", RNG.integers(0, 9, N)),
             ("user_id", RNG.integers(0, 2**52, N)),
             ("x", ["same"] * N),
@@ -120,11 +120,21 @@ class TestRules:
             RNG.integers(0, 10**6, N),
             [f"note {i} on a flight" for i in range(N)],  # sentences are no identifiers
             [f"N{i % 50}" for i in range(N)],
+            20 + RNG.permutation(N),  # ages, all distinct, in no order
+            1 + RNG.permutation(N),  # ranks
         ],
-        ids=["floats", "integers", "sentences", "repeated"],
+        ids=["floats", "integers", "sentences", "repeated", "ages", "ranks"],
     )
     def test_not_set_aside(self, cells):
         assert kind_of(cells).kept
+
+    @pytest.mark.parametrize("name", ["t", "Year", "day_of_year", "age", "startTime", "Rank"])
+    def test_numbers_that_rise_and_say_what_they_measure_are_kept(self, name):
+        assert kind_of(range(N), name).kept
+        assert not kind_of(range(N), "patient").kept
+
+    def test_years_of_old_are_years(self):
+        assert kind_of(range(1565, 1565 + 4 * N, 4), "x").why == "years, or numbers like them"
 
     def test_small_tables_have_no_identifiers(self):
         rows = {"a": [f"v{i}" for i in range(19)], "b": range(19), "c": ["x"] * 19}
@@ -193,6 +203,11 @@ class TestText:
         table = Table.of(rows, rules="whole")
         expected = (dt.datetime(2023, 2, 28) - dt.datetime(1970, 1, 1)).total_seconds()
         assert table.schema["day"].kind == "datetime" and table["day"].values[-1] == expected
+
+    def test_a_gap_beside_a_few_digits_makes_them_no_numbers(self):
+        rows = {"grade": ["9", "10", "11", "?"] * 10, "c": ["u", "v"] * 20}
+        (found, _) = Table.of(rows, rules="whole").kinds()
+        assert (found.kind, found.why) == ("nominal", "digits that are codes")
 
     def test_a_bad_cell_is_named(self):
         prices = ["$1.50", "$20", "$3.25", "n/a"] * 10
@@ -279,7 +294,9 @@ class TestEverySource:
         self, frame, tmp_path, monkeypatch, sampled
     ):
         """Kinds and bins were those of the first batch: of a sorted file, its first months."""
-        frame = frame.sort_values("when").assign(note=["x"] * 50 + ["y"] * 10, one=1, late=0.5)
+        frame = frame.sort_values("when").assign(
+            row=range(N), note=["x"] * 50 + ["y"] * 10, one=1, late=0.5
+        )
         frame["month"] = np.arange(N) // 5
         frame.loc[frame.index[-1], "late"] = 1.5
         for module in ("rows.table", "engines.counting"):

@@ -1,6 +1,8 @@
 """GBC: against plain LightGBM, planted structure, laws, and what is refused."""
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tabweave import GBCClassifier, GBCRegressor, Sources
 from tabweave.sources.gbc import gbc, training
-from tabweave.sources.gbc.prediction import ClassSmoother, Fusion, choose_fusion
+from tabweave.sources.gbc.prediction import ClassSmoother, Fusion, beliefs, choose_fusion
 from tabweave.sources.gbc.team import Binned, Logistic, Team
 from tabweave.sources.graphs import blend
 
@@ -348,15 +350,15 @@ def test_series_arrays_and_missing_labels_are_read_alike():
     sources = Sources(tables)
     by_id = {int(i): int(y[i]) for i in range(100)}
     array = [by_id.get(i) for i in sources.ids.tolist()]
-    forms = [by_id, pd.Series(by_id), array, {**by_id, 150: None}]
+    shuffled = pd.Series(by_id).sample(frac=1, random_state=0)
+    forms = [by_id, pd.Series(by_id), array, {**by_id, 150: None}, shuffled]
     found = [
         GBCClassifier(5, params=ONE_THREAD, random_state=0)
         .fit(sources, form)
         .predict_proba(sources)
         for form in forms
     ]
-    assert all((one == found[0]).all() for one in (found[1], found[3]))
-    assert found[2].shape == found[0].shape  # the order of labels may deal folds differently
+    assert all((one == found[0]).all() for one in found)
 
 
 @pytest.mark.parametrize(
@@ -595,6 +597,46 @@ def test_one_source_may_do_better_than_any_mean():
     assert chosen.weights[0] > 0.95
 
 
+def alike_members(n, seed, joined_noise):
+    """Draw scores of two sources and of all columns, whose errors are their own."""
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(0, 2, (n, 1)).astype(float)
+    noise = np.array([1.5, 1.5, joined_noise])[:, None, None]
+    return 2 * targets - 1 + noise * rng.normal(size=(3, n, 1)), targets
+
+
+def test_ways_that_few_rows_cannot_tell_apart_are_averaged():
+    loss, start = Logistic(), np.zeros(1)
+    new, new_targets = alike_members(4000, 99, 1.1)
+    losses = {"chosen": [], "mean": [], "all columns": []}
+    for seed in range(10):
+        scores, targets = alike_members(60, seed, 1.1)
+        fusion = choose_fusion(
+            loss, lambda f, t=targets: loss.rows(f, t), start, scores, targets, joined=True
+        )
+        assert 0.1 < fusion.weights[2] < 0.9  # sixty rows do not tell
+        assert fusion.weights.sum() == pytest.approx(1)
+        for name, way in {
+            "chosen": fusion.weights,
+            "mean": np.array([0.5, 0.5, 0]),
+            "all columns": np.array([0, 0, 1.0]),
+        }.items():
+            wrong = (Fusion(way)(start, new) > 0) != (new_targets > 0)
+            losses[name].append(wrong.mean())
+    assert np.mean(losses["chosen"]) < min(np.mean(losses["mean"]), np.mean(losses["all columns"]))
+    # Rows that say nothing leave all ways in, none of them twice as heavy as another.
+    silent = choose_fusion(loss, lambda f: np.ones(60), start, scores, targets, joined=True)
+    rows = np.array([loss.rows(one, targets).mean() for one in scores])
+    ways = beliefs(rows, np.array([True, True, True]), joined=True)
+    np.testing.assert_allclose(silent.weights, np.mean(ways, axis=0))
+    scores, targets = alike_members(20_000, 1, 9.0)
+    fusion = choose_fusion(
+        loss, lambda f: loss.rows(f, targets), start, scores, targets, joined=True
+    )
+    assert fusion.weights[2] < 0.02  # many rows do
+    np.testing.assert_allclose(fusion.weights[:2], 0.5, atol=0.05)
+
+
 def test_held_out_rows_may_be_judged_by_error():
     matrix, y, _, _ = planted()
     labels = dict(enumerate(y[:100].tolist()))
@@ -646,3 +688,23 @@ def test_all_columns_are_a_member_of_the_team():
         assert found == pytest.approx(np.log(p.max() / p.min()))
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(sources), model.predict(sources))
+
+
+def test_rows_of_the_folds_are_let_go_before_the_last_training(monkeypatch):
+    """Their copies of the binned rows are as large as those of the last training."""
+    tables, y = drawn()
+    alive, begin, train = [], Team.begin, training.Training._train
+
+    def begun(team, wanted=None):
+        alive.append(weakref.ref(team))
+        return begin(team, wanted)
+
+    def counted(self, *given):
+        gc.collect()
+        alive.append(sum(ref() is not None for ref in alive))
+        train(self, *given)
+
+    monkeypatch.setattr(Team, "begin", begun)
+    monkeypatch.setattr(training.Training, "_train", counted)
+    GBCClassifier(4, params=ONE_THREAD, random_state=0, **OFF).fit(Sources(tables), y)
+    assert alive[3] == 0  # after the teams of three folds

@@ -35,7 +35,7 @@ from tabweave.rows.table import (
     set_aside,
     take_rows,
 )
-from tabweave.rows.vocabulary import Label, Rule, fold, identity
+from tabweave.rows.vocabulary import Label, Rule, code_type, fold, identity
 
 _KINDS = {
     "text": "nominal",
@@ -449,7 +449,8 @@ def _enough(table: Table) -> int:
     if len(sizes) < 2 or sizes.max() > _MOST_JOINED:
         return 0
     cells = (sizes.sum() ** 2 - (sizes**2).sum()) // (len(sizes) * (len(sizes) - 1))
-    width = sum(d.codes.itemsize for d in data) + 8 * (len(table.columns) - len(data))
+    coded = sum(np.dtype(code_type(size)).itemsize for size in sizes.tolist())  # once joined
+    width = coded + 8 * (len(table.columns) - len(data))
     return min(256 * int(cells), _HELD_BYTES // width)
 
 

@@ -11,6 +11,7 @@ import datetime as dt
 import decimal
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
@@ -349,7 +350,10 @@ def levels_of(column: Any) -> tuple[Label, ...] | None:
 
 
 def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarray, list[Label]]:
-    """Return (codes in the smallest integer type, distinct canonical labels) of a column."""
+    """Return (codes, distinct canonical labels) of a column.
+
+    Codes have the smallest unsigned type; those that lie in another library's memory stay there.
+    """
     codes, raw = encode(column)
     labels = [canonical(value) for value in raw]
     if empty_is_missing:
@@ -359,7 +363,8 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     distinct = [label for _, label in place]
     wanted = code_type(len(distinct))
     if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
-        return codes.astype(wanted, copy=False), distinct
+        lent = codes.dtype.kind == "u" and not codes.flags.owndata
+        return codes if lent else codes.astype(wanted, copy=False), distinct
     return take(table.astype(wanted), codes), distinct
 
 
@@ -391,7 +396,7 @@ def objects(column: Any) -> np.ndarray:
 
 
 def _with_missing(codes: np.ndarray, raw: Sequence[Any]) -> Encoded:
-    """Turn the code -1 (missing, in pandas) into a code of its own."""
+    """Turn the code -1 (missing, in pandas) into a separate code."""
     if len(codes) and codes.min() < 0:
         raw = [*raw, None]
         small = code_type(len(raw))
@@ -417,6 +422,8 @@ def _encode_pandas(column: Any) -> Encoded:
 def _encode_polars(column: Any) -> Encoded:
     import polars as pl
 
+    if column.dtype in (pl.String, pl.Categorical) and find_spec("pyarrow") is not None:
+        return _encode_arrow(column.to_arrow())  # numbers texts in two thirds of the time
     if column.dtype in (pl.Categorical, pl.Enum):
         # Physical codes may be shared by the whole process: number those present.
         distinct = column.unique()
@@ -446,17 +453,22 @@ def _encode_arrow(column: Any) -> Encoded:
         column = pa.chunked_array([column])
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # zero chunks
+    if column.num_chunks == 0:
         return np.zeros(0, np.uint8), []
+    # One chunk is read where it lies: to combine it would be to copy it.
+    one = column.num_chunks == 1
+    encoded = column.chunk(0) if one else column.unify_dictionaries().combine_chunks()
     dictionary = encoded.dictionary
     if pa.types.is_time64(dictionary.type):
         dictionary = dictionary.cast(pa.time64("us"))  # all that Python holds; refuses to lose any
-    raw = dictionary.to_pylist()
-    codes = encoded.indices
-    if codes.null_count:
-        codes = codes.cast(pa.int64()).fill_null(-1)
-    return _with_missing(codes.to_numpy(zero_copy_only=False), raw)
+    raw, indices = dictionary.to_pylist(), encoded.indices
+    if indices.null_count:
+        if len(raw) > np.iinfo(indices.type.to_pandas_dtype()).max:
+            indices = indices.cast(pa.int64())
+        indices = indices.fill_null(len(raw))
+        raw = [*raw, None]
+    codes = indices.to_numpy(zero_copy_only=False)
+    return codes.view(codes.dtype.str.replace("i", "u")), raw
 
 
 def _encode_numpy(column: Any) -> Encoded:

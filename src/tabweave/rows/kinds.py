@@ -13,8 +13,9 @@ reports, the command line); what a schema declares is never asked. In words:
   whose name says so (``zip``, ``code``, ``id``), two values only, or a few values of three digits
   or more that are neither round nor near each other (200, 301, 404).
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
-  numbers that count rows, an ``id`` whose values hardly repeat, the index of pandas. A table of
-  less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
+  numbers that rise from row to row with few gaps, unless their name says what they measure
+  (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas. A table
+  of less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
 - A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
@@ -48,6 +49,11 @@ CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
     r"|(?<=[a-z0-9])(?:Id|ID|Code|Zip|Key)(?:$|[\W_])"
+)
+_MEASURE_NAMES = re.compile(
+    r"(?i:(?:^|[\W_])(?:t|times?|years?|yr|quarters?|months?|weeks?|days?|dates?|hours?|minutes?"
+    r"|seconds?|periods?|ages?|rank|distance|dist|depth|height|size)\d*(?:$|[\W_]))"
+    r"|(?<=[a-z0-9])(?:Time|Year|Month|Week|Day|Date|Hour|Age|Rank)(?:$|[\W_])"
 )
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _ISO = re.compile(
@@ -165,8 +171,14 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
-    """Tell whether texts are a few whole numbers, as those of codes are."""
-    return len(labels) <= _MOST_CODES and all(label.strip().isdecimal() for label in labels)
+    """Tell whether texts are a few whole numbers, as those of codes are; gaps do not count."""
+    texts = present_texts(labels)
+    return len(texts) <= _MOST_CODES and all(map(str.isdecimal, texts))
+
+
+def present_texts(labels: Sequence[str]) -> list[str]:
+    """Return labels without the blanks around them, but for words that stand for missing."""
+    return [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
 
 
 def is_one_word(labels: Sequence[str]) -> bool:
@@ -182,11 +194,13 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
     named = CODE_NAMES.search(name)
     if _INDEX_NAMES.fullmatch(name) and name.startswith("__"):
         return Verdict("numeric", "the index of pandas", aside=True)
-    if distinct[0] >= 1800 and distinct[-1] <= 2100 and not named:
+    if distinct[0] >= 1500 and distinct[-1] <= 2100 and not named:
         return Verdict("numeric", "years, or numbers like them")
-    if len(present) == len(values) == len(distinct) and counts_rows(values, n_rows):
-        index = _INDEX_NAMES.fullmatch(name)
-        return Verdict("numeric", "the index of pandas" if index else "counts the rows", aside=True)
+    if len(present) == len(values) == len(distinct) and np.ptp(values) < 10 * n_rows:
+        if _INDEX_NAMES.fullmatch(name):
+            return Verdict("numeric", "the index of pandas", aside=True)
+        if (np.diff(values) > 0).all() and not _MEASURE_NAMES.search(name):
+            return Verdict("numeric", "counts the rows", aside=True)
     if named and len(distinct) >= least * len(present):
         return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
     if named:
@@ -196,12 +210,6 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
     if _look_like_codes(distinct, len(present)):
         return Verdict("nominal", "whole numbers that look like codes")
     return None
-
-
-def counts_rows(values: np.ndarray, n_rows: int) -> bool:
-    """Tell whether distinct whole numbers are 1, 2, 3 … in any order, or rise with few gaps."""
-    span = np.ptp(values)
-    return bool(span < 1.1 * n_rows or (span < 10 * n_rows and (np.diff(values) > 0).all()))
 
 
 def _look_like_codes(distinct: np.ndarray, n: int) -> bool:
@@ -225,7 +233,7 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     """
     if not _may_all(labels, _DIGIT):
         return None
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    texts = present_texts(labels)
     if not texts or has_leading_zeros(texts[:1000]):
         return None
     for what in ("numbers", "percents", "money"):
@@ -276,7 +284,7 @@ def is_iso(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
     if not _may_all(labels, _ISO):
         return False
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    texts = present_texts(labels)
     if not texts or not all(map(_ISO.fullmatch, texts)):
         return False
     try:

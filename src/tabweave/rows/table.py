@@ -666,7 +666,7 @@ class Schema:
     columns : mapping of name to kind or Column, or sequence of Column
         The columns that are declared.
     missing : {"value", "error"}, default="value"
-        Whether missing is a value of its own or refused.
+        Whether missing is a separate category or refused.
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
 

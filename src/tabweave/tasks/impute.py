@@ -2,7 +2,7 @@
 
 Three engines look at a gap: a regression on the other cells, which needs counts and moments only; a
 mixture of independent parts (:class:`~tabweave.NonBEND`), which needs nothing of the other gaps of
-the row; and the nearest rows under a metric that is taught by the column with the gap. The default
+the row; and the nearest rows under a metric learned for the column with the gap. The default
 takes the mean of what they say. Each filled cell has a probability and a reason.
 """
 

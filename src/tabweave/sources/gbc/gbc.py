@@ -329,8 +329,8 @@ class GBCClassifier(ClassifierMixin, GBC):
         for each graph by held-out rows, and whether neighbours are alike or differ; a number is
         shared out by the graph weights.
     weights : {"learned", "equal"}, default="learned"
-        Source weights from held-out rows: all alike, by Eq. (3.10), or one source alone; or the
-        same for all.
+        Source weights from held-out rows: all alike, by Eq. (3.10), one source alone, or an average
+        of these where the rows cannot tell which is best; or the same for all.
     cv : int, default=3
         Folds of the validation; of more than 5,000 labels a part is held out once. It runs unless
         nothing is left to choose.

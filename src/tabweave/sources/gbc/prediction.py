@@ -74,32 +74,43 @@ def choose_fusion(
 ) -> Fusion:
     """Choose what to believe: one source, all alike, or all by their losses, Eq. (3.10).
 
-    The last of the scores are of all columns if they are ``joined``: these are believed alone, or
-    as much as all sources together. ``judge`` gives the loss of each row's fused scores. Sources
-    that do not beat a constant count only if the plain mean of all does better than anything else,
-    by two standard errors.
+    The last of the scores are of all columns if they are ``joined``: these may be believed alone,
+    as one source more, or as much as all sources together. ``judge`` gives the loss of each row's
+    fused scores. Ways to believe that held-out rows cannot tell from the best one, by a standard
+    error, are averaged: few rows choose badly between them. Sources that do not beat a constant
+    count only if the plain mean of all does better than anything else, by two standard errors.
     """
     rows = row_losses(loss, start, scores, targets)
     rows = rows if weights is None else rows * weights
     losses, useful = mean_losses(rows), informative(loss, start, scores, targets)
     own = np.arange(len(scores)) < len(scores) - joined
-    if not useful.any():
-        return equal_fusion(np.where(own[:, None, None], scores, np.nan))
-    alone = list(np.eye(len(scores))[useful])
-    if not (useful & own).any():
-        return _scaled(judge, start, scores, alone[0])[0]
-    usual = (useful & own) / (useful & own).sum()
-    best, least = _scaled(judge, start, scores, usual)
-    losses = np.where(useful & own, losses, np.nan)
-    others = [source_weights(losses, z) for z in SHARPNESS] + alone
-    others += [0.5 * usual + 0.5 * alone[-1]] if joined and useful[-1] else []
-    trials = [_scaled(judge, start, scores, shares) for shares in others]
-    # Once the plain mean is beaten, whatever does best is believed.
-    if any(better(found, least) for _, found in trials):
-        best, least = min(trials, key=lambda trial: trial[1].mean())
     every = equal_fusion(np.where(own[:, None, None], scores, np.nan)).weights
+    if not useful.any():
+        return Fusion(every)
+    shares = beliefs(losses, useful, joined)
+    trials = [_scaled(judge, start, scores, one)[1] for one in shares]
+    least = min(trials, key=np.mean)
+    near = [one for one, found in zip(shares, trials, strict=True) if not better(least, found)]
+    best, least = _scaled(judge, start, scores, np.mean(near, axis=0))
     candidate, found = _scaled(judge, start, scores, every)
     return candidate if better(found, least, EVIDENCE) else best
+
+
+def beliefs(losses: np.ndarray, useful: np.ndarray, joined: bool) -> list[np.ndarray]:
+    """Return weights worth a trial: each useful source alone, all alike, all by their losses.
+
+    If the last one is of all columns, also all of them with it, and half of it beside the others.
+    """
+    alone = list(np.eye(len(useful))[useful])
+    own = useful.copy()
+    own[-1] &= not joined
+    if not own.any():
+        return alone
+    known = np.where(own, losses, np.nan)
+    together = [own / own.sum(), *(source_weights(known, z) for z in SHARPNESS)]
+    if joined and useful[-1]:
+        together += [0.5 * one + 0.5 * alone[-1] for one in together] + [useful / useful.sum()]
+    return together + alone
 
 
 def equal_fusion(scores: np.ndarray) -> Fusion:

@@ -7,6 +7,7 @@ and what follows them, which source rows to use and how to read their outputs (s
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,6 +111,14 @@ class Transfer:
         self.selected = rows = selected_rows(B_T, B_S, rng)
         self.projected_source = B_S
         self._learn(options, target.y, labeled, B_S[rows], source.v[rows], source.numeric)
+
+    def relearned(self, options: Options, target: Target, source: Source) -> Transfer:
+        """Return the same transfer of other outputs, if the common space ignores these."""
+        out = copy(self)
+        labeled, rows = self.side.project(target.X[target.labeled]), self.selected
+        B_S, v = self.projected_source[rows], source.v[rows]
+        out._learn(options, target.y, labeled, B_S, v, source.numeric)
+        return out
 
     def _learn(
         self,

@@ -226,7 +226,7 @@ def reasons(spec, figures, rows, spread) -> list[str]:
 
 
 def reason(published: float, found: dict, metric: str, std: float | None) -> str:
-    """Return what runs say: batches of starts, errors of splits, the other rule for ties."""
+    """Return what runs say: batches of starts, errors of splits, other ties, other splits."""
     text = f"published {published:.1f}, measured {found[metric]:.1f}. "
     if metric == "F" and found.get("lowest", 1) - 0.05 <= published <= found.get("highest", 0):
         low, high = found["lowest"], found["highest"]
@@ -238,6 +238,9 @@ def reason(published: float, found: dict, metric: str, std: float | None) -> str
             return text + f"Luck of 20 splits: two standard errors of both are {2 * error:.1f}."
         if abs(found.get("all ties", np.inf) - published) <= 1:
             return text + f"Ties: with every neighbour voting it is {found['all ties']:.1f}."
+        drawn = found.get("random: F", np.inf)
+        if abs(drawn - published) <= 2 * error:
+            return text + f"Splits: over rows drawn whatever their class it is {drawn:.1f}."
     if metric == "F" and found.get("low", 1) - 0.05 <= published <= found.get("high", 0):
         low, high = found["low"], found["high"]
         if "cost" in found:

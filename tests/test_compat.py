@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 import tabweave
 from tabweave import _compat
 from tabweave.blocks import kernels
-from tabweave.counts import counting
+from tabweave.counts import counting, spectra
 from tabweave.counts.counts import DIGITS
 
 SEEDS = st.integers(0, 2**32 - 1).map(np.random.default_rng)
@@ -82,6 +82,15 @@ def test_exact_moments_are_the_same_to_the_last_bit(values, kind):
     )
     out = np.zeros((3, DIGITS), kind or np.int64)
     np.testing.assert_array_equal(*both("accumulate", counting, values, weight, out=out))
+
+
+@given(SEEDS)
+def test_sums_by_value_are_the_same_to_the_last_bit(rng):
+    n, size, width = (int(rng.integers(1, 30)) for _ in range(3))
+    x, here = rng.normal(size=(n, width)), (rng.random((n, width)) < 0.8).astype(float)
+    out = rng.normal(size=(2, size, width))
+    pair = both("_add_by_value", spectra, codes(rng, n, size), x, here, out=out)
+    np.testing.assert_array_equal(*pair)
 
 
 @given(SEEDS, st.sampled_from([np.float32, np.float64]), st.sampled_from([np.float32, np.float64]))

@@ -6,8 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_html_repr
 
 import tabweave
+from tabweave import _compat
+from tabweave._compat import page_of_class
 from tabweave.embed import EMBEDDERS
 from tabweave.measures import MEASURES
 
@@ -38,6 +44,12 @@ def test_every_embedder_has_a_page_that_names_it(name):
     assert EMBEDDERS[name].cls.__name__ in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_has_its_formula(name):
+    page = (DOCS / "systems" / "measures.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| .*`{name}`.* \| .*\S.* \|$", page, flags=re.M)
+
+
 def test_every_page_is_in_the_navigation():
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     listed = re.findall(r"```\{toctree\}\n(?::.*\n)*\n((?:[\w/*-]+\n)+)```", index)
@@ -61,6 +73,34 @@ def test_every_public_name_has_a_page(pages, tmp_path):
     index = (tmp_path / "api" / "index.md").read_text(encoding="utf-8")
     assert "../systems/weave.md" in (tmp_path / "api" / "tabweave.Weave.md").read_text("utf-8")
     assert not ROLE.search(index)
+
+
+def test_scikit_learns_diagram_links_to_our_pages(pages, monkeypatch):
+    monkeypatch.setenv("TABWEAVE_DOCS", "https://docs.example/tabweave/")
+    public = {name: thing for name, thing in pages.public().items() if is_estimator(thing)}
+    assert len(public) > 40
+    for name, cls in public.items():
+        assert page_of_class(cls) == f"https://docs.example/tabweave/api/{name}.html"
+    shown = estimator_html_repr(make_pipeline(tabweave.Weave(), LogisticRegression()))
+    assert 'href="https://docs.example/tabweave/api/tabweave.Weave.html"' in shown
+    own = type("Own", (tabweave.Weave,), {"__module__": "elsewhere"})
+    assert own()._get_doc_link() == ""
+
+
+def test_the_site_is_that_of_the_package_or_the_one_that_was_built(monkeypatch, tmp_path):
+    monkeypatch.delenv("TABWEAVE_DOCS", raising=False)
+    monkeypatch.setattr(_compat, "__file__", str(tmp_path / "src" / "tabweave" / "_compat.py"))
+    assert tabweave.Weave()._get_doc_link() == ""  # nowhere, so no link
+    (tmp_path / "site" / "api").mkdir(parents=True)
+    (tmp_path / "site" / "api" / "index.html").touch()
+    built = (tmp_path / "site" / "api" / "tabweave.Weave.html").as_uri()
+    assert tabweave.Weave()._get_doc_link() == built
+    monkeypatch.setattr(_compat, "_published_site", lambda: "https://docs.example")
+    assert tabweave.Weave()._get_doc_link() == "https://docs.example/api/tabweave.Weave.html"
+
+
+def is_estimator(thing):
+    return isinstance(thing, type) and issubclass(thing, BaseEstimator)
 
 
 def test_the_lists_of_methods_are_filled_in(pages):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from importlib import import_module
+from pathlib import Path
 from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +29,7 @@ __all__ = [
     "StrOptions",
     "html_table",
     "njit",
+    "page_of_class",
     "require",
     "validate_parameter_constraints",
 ]
@@ -35,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PLAIN_WORK = 1 << 21  # elements that a plain function is trusted with before numba is loaded
 _CALL_WORK = 1 << 10  # what a call costs, in elements
 _LOADING = RLock()
-_told = False
+_warned = False
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -45,6 +48,41 @@ def require(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(f"this needs {package}: pip install 'tabweave[{extra}]'") from error
+
+
+def page_of_class(cls: type) -> str:
+    """Return the address of a class's page, or an empty text for what is not ours or nowhere.
+
+    The site is where ``TABWEAVE_DOCS`` says, else where the package says its documentation is, else
+    the folder that ``make docs`` built in this checkout.
+    """
+    parts = cls.__module__.split(".")
+    if parts[0] != "tabweave":
+        return ""
+    site = os.environ.get("TABWEAVE_DOCS") or _published_site() or _built_site()
+    if not site:
+        return ""
+    for depth in range(1, len(parts) + 1):  # a class is known by the shortest name it has
+        room = ".".join(parts[:depth])
+        if getattr(import_module(room), cls.__name__, None) is cls:
+            return f"{site.rstrip('/')}/api/{room}.{cls.__name__}.html"
+    return ""
+
+
+def _published_site() -> str:
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        said = metadata("tabweave").get_all("Project-URL") or []
+    except PackageNotFoundError:  # the sources, not installed
+        return ""
+    found = (line.partition(",") for line in said)
+    return next((url.strip() for name, _, url in found if name == "Documentation"), "")
+
+
+def _built_site() -> str:
+    folder = Path(__file__).parents[2] / "site"
+    return folder.as_uri() if (folder / "api" / "index.html").exists() else ""
 
 
 def html_table(
@@ -168,13 +206,13 @@ class _Cache:
             self._drop(error)
 
     def _drop(self, error: Exception) -> None:
-        global _told
+        global _warned
         try:
             self.cache.flush()
         except Exception:
             self.cache.disable()
-        if not _told:
-            _told = True
+        if not _warned:
+            _warned = True
             warnings.warn(
                 f"a file of numba's cache in {self.cache.cache_path} is damaged or cannot be "
                 f"written ({type(error).__name__}: {error}); it is dropped and compiled anew",

@@ -57,8 +57,46 @@ def test_equals_explicit_loops_from_given_centers(seed):
     assert np.array_equal(model.predict(X), model.labels_)
 
 
+def ng(X, labels, row, c):
+    """Eq. (2.3): 1 a column where a row misses the mode, else the share of members without it."""
+    members = [r for r, label in zip(X.tolist(), labels, strict=True) if label == c]
+    total = 0.0
+    for a, value in enumerate(row):
+        column = [r[a] for r in members]
+        mode = min(set(column), key=lambda v, col=column: (-col.count(v), v))
+        total += 1 - column.count(mode) / len(column) if value == mode else 1
+    return total
+
+
+def test_shares_of_modes_worked_by_hand():
+    model = KModes(1, centers="mode_share").fit([["a"], ["a"], ["a"], ["b"]])
+    assert model.transform([["a"], ["b"]]).tolist() == [[0.25], [1.0]]
+    assert model.cost_ == 4 - 3**2 / 4
+    assert model.cluster_centers_.tolist() == [["a"]]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_shares_of_modes_are_those_of_ng(seed):
+    X = draw(n=80, seed=seed)
+    start = np.unique(X, axis=0)[::9][:3]
+    first = (X[:, None] != start).sum(axis=2).argmin(axis=1)  # where the first centres send rows
+    model = KModes(3, centers="mode_share", init=start, max_iter=1).fit(X)
+    want = np.array([[ng(X, first, row, c) for c in range(3)] for row in X.tolist()])
+    np.testing.assert_allclose(model.transform(X), want)
+    assert np.array_equal(model.labels_, want.argmin(axis=1))
+    assert model.cost_ == pytest.approx(want.min(axis=1).sum())
+
+
+def test_columns_weighted_by_entropy():
+    X = draw(n=60)
+    plain = KModes(3, metric="cheung", random_state=0).fit(X)
+    weighted = KModes(3, feature_weights="entropy", random_state=0).fit(X)
+    assert np.array_equal(plain.labels_, weighted.labels_)
+    assert plain.cost_ == pytest.approx(weighted.cost_)
+
+
 @pytest.mark.parametrize("metric", ["hamming", "of", "goodall3", "eskin", OneHot()])
-@pytest.mark.parametrize("centers", ["mode", "medoid", "distribution"])
+@pytest.mark.parametrize("centers", ["mode", "medoid", "distribution", "mode_share"])
 def test_cost_never_increases_with_steps(metric, centers):
     X = draw(seed=3, noise=0.7)
     costs = [
@@ -163,7 +201,7 @@ def test_empty_clusters_are_filled():
 
 def test_as_many_clusters_as_distinct_rows():
     X = np.array([["a", "x"], ["a", "y"], ["b", "y"], ["a", "x"]])
-    for centers in ("mode", "medoid", "distribution"):
+    for centers in ("mode", "medoid", "distribution", "mode_share"):
         model = KModes(3, centers=centers, random_state=0).fit(X)
         assert model.cost_ == 0
         assert model.labels_[0] == model.labels_[3]

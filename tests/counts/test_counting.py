@@ -35,3 +35,28 @@ def test_a_table_too_wide_is_refused_with_the_figure_and_the_remedy(monkeypatch)
     for work in (Counts.of, tabweave.Weave().fit, tabweave.count):
         with pytest.raises(MemoryError, match=why):
             work(rows)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_rows_of_small_columns_are_counted_as_numpy_counts_them(weighted):
+    """More rows than 16 bits hold, a value that nearly all have, and two slabs of blocks."""
+    rng, n = np.random.default_rng(1), 200_000
+    sizes = [1, 2, 3, 5, 8, 13, 21, 127, 128, 2, 2, 16]
+    codes = [np.where(rng.random(n) < 0.9, 0, rng.integers(0, size, n)) for size in sizes]
+    weight = rng.integers(0, 4, n) if weighted else None
+    found = Counts.of(np.stack(codes, axis=1).astype("U3"), sample_weight=weight)
+    for a, left in enumerate(codes):
+        for b, right in enumerate(codes[:a]):
+            plain = np.zeros((sizes[a], sizes[b]), np.int64)
+            np.add.at(plain, (left, right), 1 if weight is None else weight)
+            rows, columns = (list(map(int, found.labels[c])) for c in (a, b))
+            np.testing.assert_array_equal(found.block(a, b), plain[np.ix_(rows, columns)])
+    assert found.value_counts[0] > 1 << 16
+
+
+def test_columns_are_packed_into_few_groups_that_fit():
+    sizes = list(range(4, 24))
+    groups = counting.pack_columns(sizes, 256)
+    assert sorted(column for group in groups for column in group) == list(range(20))
+    joint = [np.prod([sizes[c] for c in group]) for group in groups]
+    assert max(joint) <= 256 and len(groups) == 10 < len(counting.group_columns(sizes))

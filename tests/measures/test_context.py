@@ -5,14 +5,25 @@ from itertools import chain, combinations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tabweave import Counts, Table
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.measures import context
-from tabweave.measures.context import ahmad, dilca, jia, jia_weights, le_ho
+from tabweave.measures.context import (
+    ahmad,
+    cbdl_chi2,
+    cbdl_prediction,
+    chi_square,
+    dilca,
+    jia,
+    jia_weights,
+    le_ho,
+    mutual_prediction,
+)
 from tabweave.measures.register import MEASURES
 
-TABLES = (ahmad, dilca, le_ho)
+TABLES = (ahmad, cbdl_chi2, cbdl_prediction, dilca, le_ho)
 
 
 def random_rows(seed, n=30, n_columns=4, n_values=3):
@@ -79,10 +90,10 @@ def published_ahmad(rows, a, v, w):
     return total / len(others)
 
 
-def published_le_ho(rows, a, v, w):
+def published_le_ho(rows, a, v, w, chosen=None):
     """Eq. (2.8), with one extra row spread like the other column."""
     total = 0
-    for b in range(len(rows[0])):
+    for b in range(len(rows[0])) if chosen is None else chosen:
         for q in values(rows, b) if b != a else ():
             f = sum(r[b] == q for r in rows) / len(rows)
             x, y = (
@@ -124,7 +135,50 @@ def published_dilca(rows, a, v, w):
     return math.sqrt(square / size) if size else 0
 
 
-PUBLISHED = {"ahmad": published_ahmad, "le_ho": published_le_ho, "dilca": published_dilca}
+def errors(x, y):
+    """Wrong guesses of y by its most frequent value: blindly, and among the rows that share x."""
+    blind = len(y) - max(y.count(v) for v in set(y))
+    known = 0
+    for q in set(x):
+        own = [v for v, met in zip(y, x, strict=True) if met == q]
+        known += len(own) - max(own.count(v) for v in set(own))
+    return blind, known
+
+
+def predicts(x, y):
+    """Goodman and Kruskal's λ, both directions together."""
+    pairs = [errors(x, y), errors(y, x)]
+    blind, known = (sum(part) for part in zip(*pairs, strict=True))
+    return (blind - known) / blind if blind else 0.0
+
+
+def published_cbdl_prediction(rows, a, v, w):
+    columns = [list(c) for c in zip(*rows, strict=True)]
+    score = {b: predicts(c, columns[a]) for b, c in enumerate(columns) if b != a}
+    mean = sum(score.values()) / len(score)
+    chosen = [b for b, s in score.items() if s > 0 and s >= mean - 1e-12]
+    return published_le_ho(rows, a, v, w, chosen)
+
+
+def p_value(rows, a, b):
+    x, y = ([str(r[c]) for r in rows] for c in (a, b))
+    joint = np.array([[sum(i == v and j == w for i, j in zip(x, y, strict=True))
+                       for w in sorted(set(y))] for v in sorted(set(x))])  # fmt: skip
+    return stats.chi2_contingency(joint, correction=False).pvalue
+
+
+def published_cbdl_chi2(rows, a, v, w):
+    others = [b for b in range(len(rows[0])) if b != a]
+    return published_le_ho(rows, a, v, w, [b for b in others if p_value(rows, a, b) < 0.05])
+
+
+PUBLISHED = {
+    "ahmad": published_ahmad,
+    "cbdl_chi2": published_cbdl_chi2,
+    "cbdl_prediction": published_cbdl_prediction,
+    "dilca": published_dilca,
+    "le_ho": published_le_ho,
+}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -136,6 +190,31 @@ def test_equals_the_published_definition(name, seed):
         for i, v in enumerate(counts.labels[a]):
             for j, w in enumerate(counts.labels[a]):
                 assert found[i, j] == pytest.approx(PUBLISHED[name](rows, a, v, w), abs=1e-12)
+
+
+def test_chi_square_is_that_of_scipy():
+    rows = random_rows(2, n=60)
+    found = chi_square(counted(rows))
+    for a, b in combinations(range(4), 2):
+        assert found[a, b] == found[b, a] == pytest.approx(p_value(rows, a, b), rel=1e-9)
+    assert (found.diagonal() == 1).all()
+
+
+def test_mutual_prediction_worked_by_hand():
+    # blind guesses: 3 of 6 wrong in x, 2 of 6 in y; knowing y 1 wrong in x, knowing x 0 in y
+    rows = [*[["a", "p"]] * 3, ["b", "p"], ["c", "q"], ["c", "q"]]
+    found = mutual_prediction(counted(rows))
+    assert found[0, 1] == found[1, 0] == pytest.approx((3 + 2 - 1 - 0) / (3 + 2))
+
+
+def test_contexts_leave_out_what_is_independent():
+    rows = [[a, a.upper(), c] for a in "xyz" for c in "pq"] * 5
+    counts = counted(rows)
+    for measure in (cbdl_chi2, cbdl_prediction):
+        first, _, third = measure(counts)
+        two = le_ho(counted([r[:2] for r in rows]))[0]
+        np.testing.assert_allclose(first, two)
+        assert (third == 0).all()
 
 
 def published_jia(rows, first, second):

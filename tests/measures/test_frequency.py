@@ -136,3 +136,39 @@ def test_hamming_vectors_are_exact():
     vectors = metric.transform(rows)
     squared = ((vectors[:, None] - vectors) ** 2).sum(axis=2)
     np.testing.assert_allclose(squared, metric.pairwise_distances(rows), atol=1e-12)
+
+
+# entropies log 2, log 2 and 0.562: the first two columns contribute more than the mean
+GROUPED = [["x", "p", "u"], ["x", "q", "u"], ["y", "p", "u"], ["y", "q", "w"]]
+
+
+def test_akusok_worked_by_hand():
+    found = ValueMetric("akusok").fit(GROUPED).pairwise_distances(GROUPED)
+    want = [[0, 2, 2, 6], [2, 0, 3, 5], [2, 3, 0, 5], [6, 5, 5, 0]]  # sixths: 1/3 + 1, 0 + 1, 1/3
+    np.testing.assert_allclose(found, np.array(want) / 6, atol=1e-15)
+    assert (np.diagonal(found) == 0).all()
+
+
+def test_akusok_takes_groups_and_holds_an_unknown_value_for_another():
+    counts = Counts.of(Table.of(dict(zip("abc", zip(*GROUPED, strict=True), strict=True))))
+    codes = [np.array(c) for c in ([0, 1], [0, 1], [0, 2])]  # 2 is one past the values of c
+    found = frequency.akusok(counts, codes, codes, groups=[[0, 1, 2]])
+    np.testing.assert_allclose(found, [[0, 1], [1, 0]])
+    half = frequency.akusok(counts, codes, [np.array([c[0]]) for c in codes], groups=[[0], [1, 2]])
+    np.testing.assert_allclose(half, [[0], [1]])
+
+
+def test_cheung_weighs_columns_by_entropy_for_each_value():
+    entropy = np.array([log(2), log(2), 0.75 * log(4 / 3) + 0.25 * log(4)])
+    weight = entropy / 2 / (entropy / 2).sum()
+    metric = ValueMetric("cheung").fit(GROUPED)
+    np.testing.assert_allclose(metric.pairwise_distances(GROUPED)[0, 3], 1)
+    np.testing.assert_allclose(metric.pairwise_distances(GROUPED)[0, 1], weight[1])
+    three = frequency.entropy_weights(Counts.of(Table.of({"a": list("xyz"), "b": list("ppq")})))
+    b = log(3) - 2 / 3 * log(2)
+    np.testing.assert_allclose(three[0], (log(3) / 3) / (log(3) / 3 + b / 2))
+
+
+def test_columns_that_do_not_vary_weigh_the_same():
+    counts = Counts.of(Table.of({"a": ["x", "x"], "b": ["y", "y"]}))
+    np.testing.assert_array_equal(frequency.entropy_weights(counts), [0.5, 0.5])

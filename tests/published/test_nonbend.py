@@ -86,3 +86,41 @@ def test_rows_are_in_one_subspace_each():
     assert sorted(found.sizes, reverse=True) == sorted(expected.values(), reverse=True)
     assert (found.counts == np.rint(found.counts)).all()
     np.testing.assert_allclose(hard.weights_, found.sizes / 120)
+
+
+THREE = np.random.default_rng(0).integers(3, size=(60, 2))
+
+
+def test_pseudo_counts_of_single_values():
+    """Eq. (5.26) with a vector α₀, from the counts of the fit."""
+    X = THREE
+    alpha0 = {"x0": {0: 2.0, 2: 0.5}, "x1": 0.7}
+    model = NonBEND(alpha0=alpha0, random_state=0).fit(X)
+    (fit,) = model.fits_
+    expected = {"x0": [2.0, 0.1, 0.5], "x1": [0.7] * 3}
+    for a, name in enumerate(model.counts_.names):
+        m = fit.counts[model.counts_.span(a)].T
+        prior = np.array(expected[name])
+        np.testing.assert_allclose(model.theta_[a], (prior + m) / (prior.sum() + m.sum(1))[:, None])
+
+
+@pytest.mark.parametrize("method", ["vi", "gibbs"])
+def test_equal_pseudo_counts_are_the_number(method):
+    X = planted(n=80)
+    one = NonBEND(method, alpha0=0.3, random_state=0).fit(X)
+    many = NonBEND(method, alpha0=dict.fromkeys(one.counts_.names, 0.3), random_state=0).fit(X)
+    np.testing.assert_allclose(one.transform(X), many.transform(X))
+
+
+@pytest.mark.parametrize(
+    ("alpha0", "told"),
+    [
+        ({"colour": 1.0}, "expected columns x0, x1, got 'colour'"),
+        ({"x0": {9: 1.0}}, "alpha0 of column 'x0': expected its values, got 9"),
+        ({"x1": {1: 0.0}}, "alpha0 of 1 in column 'x1': expected a number above 0, got 0.0"),
+        ({"x1": "much"}, "expected a number above 0, got 'much'"),
+    ],
+)
+def test_bad_pseudo_counts_are_named(alpha0, told):
+    with pytest.raises(ValueError, match=told):
+        NonBEND(alpha0=alpha0).fit(THREE)

@@ -9,7 +9,7 @@ import tabweave
 from tabweave import Counts, OneHot, Table
 from tabweave.counts.couplings import kernel_family
 from tabweave.datasets import led24
-from tabweave.published.unicorn import UNICORN, Prior, descend, objective, window_scatter
+from tabweave.published.unicorn import UNICORN, Prior, Window, descend, objective
 from tabweave.published.untie import features
 
 FEW = kernel_family([0.5, 2.0], [1])
@@ -28,7 +28,8 @@ def streamed(parts, **options):
     return model
 
 
-def test_equation_8_18_is_exact_in_count_space():
+@pytest.mark.parametrize("literal", [False, True])
+def test_equation_8_18_is_exact_in_count_space(literal):
     X = windows(1, 60)[0]
     counts = Counts.of(Table.of(X, numbers="nominal"))
     columns = [features(counts, a, FEW) for a in range(len(counts.names))]
@@ -36,19 +37,25 @@ def test_equation_8_18_is_exact_in_count_space():
     omegas = [rng.random(c.stack.shape[1]) for c in columns]
     one_hot = OneHot().fit(X)
     other = Prior(counts, one_hot.tables_).gram(counts)
-    scatter, n = window_scatter(counts, None, 1.0)
-    value, gradient = objective(columns, omegas, scatter, n, other, 0.3)
-    Z, H = one_hot.transform(X), np.eye(60) - 1 / 60
+    window = Window.of(counts, None, 1.0, literal)
+    value, gradient = objective(columns, omegas, window, other, 0.3)
+    Z, H = (
+        np.hstack([codes[:, None] == np.unique(codes) for codes in X.T]).astype(float),
+        np.eye(60),
+    )
+    H = H - 1 if literal else H - 1 / 60
     G = block_diag(*(c.gram(w) for c, w in zip(columns, omegas, strict=True)))
-    S, T = H @ Z @ G @ Z.T @ H, H @ Z @ other @ Z.T @ H
+    raw = Z @ G @ Z.T
+    S, T = H @ raw @ H, H @ Z @ other @ Z.T @ H
     size, own = np.linalg.norm(S), np.linalg.norm(T)
-    expected = np.trace(S) / (size * np.sqrt(59)) - 0.3 * (S * T).sum() / (size * own)
+    first = 60 * (1 - raw.sum() / 60) if literal else np.trace(S)
+    expected = first / (size * np.sqrt(59)) - 0.3 * np.trace(H @ raw @ H @ T) / (size * own)
     assert value == pytest.approx(expected)
     step = 1e-6
     moved = [w.copy() for w in omegas]
     moved[3][-1] += step
     index = sum(map(len, omegas[:4])) - 1
-    slope = (objective(columns, moved, scatter, n, other, 0.3)[0] - value) / step
+    slope = (objective(columns, moved, window, other, 0.3)[0] - value) / step
     assert gradient[index] == pytest.approx(slope, rel=1e-3, abs=1e-10)
 
 
@@ -56,10 +63,9 @@ def test_it_looks_at_the_objects_of_the_last_window():
     first, second = windows(2, 60)
     a, b = (Counts.of(Table.of(x, numbers="nominal")) for x in (first, second))
     prior = Prior(a, OneHot().fit(first).tables_)
-    scatter, n = window_scatter(a + b, prior, 1.0)
-    alone, _ = window_scatter(b, None, 1.0)
-    assert n == 60
-    np.testing.assert_allclose(scatter, alone)
+    window, alone = Window.of(a + b, prior, 1.0, False), Window.of(b, None, 1.0, False)
+    assert window.n == 60
+    np.testing.assert_allclose(window.scatter, alone.scatter)
 
 
 def test_it_descends_and_resumes_to_the_bit(tmp_path):
@@ -109,8 +115,17 @@ def test_a_window_takes_the_steps_of_section_8_4_2():
     assert len(model.objective_) == 250
     counts = Counts.of(Table.of(windows(1, 60)[0], numbers="nominal"))
     columns = [features(counts, a, FEW) for a in range(len(counts.names))]
-    scatter, n = window_scatter(counts, None, 1.0)
-    omegas, trace = descend(columns, scatter, n, None, 0.0, 0.5)
+    window = Window.of(counts, None, 1.0, False)
+    omegas, trace = descend(columns, window, None, 0.0, 0.5)
     assert len(trace) == 250 and trace[-1] < trace[0]
     moved = np.abs(np.concatenate(omegas) - 1)
     assert 0.2 < moved.max() <= 0.251  # at most 10⁻³ a step
+
+
+def test_to_the_letter_it_learns_something_else():
+    parts = windows(2, 60)
+    plain, literal = (streamed(parts, kernels=FEW, literal=x) for x in (False, True))
+    assert len(literal.objective_) == 250 and literal.objective_[-1] < literal.objective_[0]
+    assert literal.objective_ != plain.objective_
+    first = streamed(parts[:1], kernels=FEW, literal=True, sigma=0.0)
+    assert first.objective_[-1] >= -60 / 59**2.5

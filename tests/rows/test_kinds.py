@@ -90,9 +90,9 @@ class TestRules:
             ("x", [f"F{i:04}" for i in range(N)]),
             ("x", [f"{i:x}" * 8 for i in range(N - 2)] + [None, None]),
             ("x", range(N)),
-            ("x", RNG.permutation(N) + 1),
             ("x", np.cumsum(RNG.integers(1, 9, N))),
             ("Unnamed: 0", range(N)),
+            ("Unnamed: 0", RNG.permutation(2 * N)[:N]),
             ("__index_level_0__", RNG.integers(0, 9, N)),
             ("user_id", RNG.integers(0, 2**52, N)),
             ("x", ["same"] * N),
@@ -120,11 +120,21 @@ class TestRules:
             RNG.integers(0, 10**6, N),
             [f"note {i} on a flight" for i in range(N)],  # sentences are no identifiers
             [f"N{i % 50}" for i in range(N)],
+            20 + RNG.permutation(N),  # ages, all distinct, in no order
+            1 + RNG.permutation(N),  # ranks
         ],
-        ids=["floats", "integers", "sentences", "repeated"],
+        ids=["floats", "integers", "sentences", "repeated", "ages", "ranks"],
     )
     def test_not_set_aside(self, cells):
         assert kind_of(cells).kept
+
+    @pytest.mark.parametrize("name", ["t", "Year", "day_of_year", "age", "startTime", "Rank"])
+    def test_numbers_that_rise_and_say_what_they_measure_are_kept(self, name):
+        assert kind_of(range(N), name).kept
+        assert not kind_of(range(N), "patient").kept
+
+    def test_years_of_old_are_years(self):
+        assert kind_of(range(1565, 1565 + 4 * N, 4), "x").why == "years, or numbers like them"
 
     def test_small_tables_have_no_identifiers(self):
         rows = {"a": [f"v{i}" for i in range(19)], "b": range(19), "c": ["x"] * 19}
@@ -193,6 +203,11 @@ class TestText:
         table = Table.of(rows, rules="whole")
         expected = (dt.datetime(2023, 2, 28) - dt.datetime(1970, 1, 1)).total_seconds()
         assert table.schema["day"].kind == "datetime" and table["day"].values[-1] == expected
+
+    def test_a_gap_beside_a_few_digits_makes_them_no_numbers(self):
+        rows = {"grade": ["9", "10", "11", "?"] * 10, "c": ["u", "v"] * 20}
+        (found, _) = Table.of(rows, rules="whole").kinds()
+        assert (found.kind, found.why) == ("nominal", "digits that are codes")
 
     def test_a_bad_cell_is_named(self):
         prices = ["$1.50", "$20", "$3.25", "n/a"] * 10
@@ -274,17 +289,31 @@ class TestEverySource:
             if other.schema_.named:
                 np.testing.assert_allclose(model.transform(source), expected, atol=1e-12)
 
-    def test_files_in_batches(self, frame, tmp_path, monkeypatch):
-        path = tmp_path / "x.csv"
-        frame = frame.drop(columns=["country"]).assign(note=["x"] * 50 + ["y"] * 10)
-        frame.to_csv(path, index=False)
-        whole = Weave().fit(path)
-        monkeypatch.setattr("tabweave.engines.source.BATCH_ROWS", 50)
-        parts = Weave().fit(path)
-        assert parts.schema_.names == ["row", *whole.schema_.names]  # 50 rows prove too little
-        assert parts.counts_.n == N and parts.counts_.moments("when") == whole.counts_.moments(
-            "when"
+    @pytest.mark.parametrize("sampled", [1 << 19, 40])
+    def test_sorted_files_in_batches_are_read_as_in_memory(
+        self, frame, tmp_path, monkeypatch, sampled
+    ):
+        """Kinds and bins were those of the first batch: of a sorted file, its first months."""
+        frame = frame.sort_values("when").assign(
+            row=range(N), note=["x"] * 50 + ["y"] * 10, one=1, late=0.5
         )
+        frame["month"] = np.arange(N) // 5
+        frame.loc[frame.index[-1], "late"] = 1.5
+        for module in ("rows.table", "engines.counting"):
+            monkeypatch.setattr(f"tabweave.{module}.SAMPLED", sampled)
+        monkeypatch.setattr("tabweave.engines.source.BATCH_ROWS", 7)
+        frame.to_csv(tmp_path / "x.csv", index=False)
+        frame.to_parquet(tmp_path / "x.parquet", index=False)
+        reader = pa.Table.from_pandas(frame, preserve_index=False).to_reader(11)
+        sources = [tmp_path / "x.csv", tmp_path / "x.parquet", pl.from_pandas(frame).lazy()]
+        whole = Weave().fit(frame)
+        assert list(whole.kinds().aside) == ["row", "country", "one"]
+        for source in sources if sampled < N else [*sources, reader]:
+            found = Weave().fit(source)
+            assert found.counts_ == whole.counts_
+            assert found.kinds().aside == whole.kinds().aside
+            assert list(found.schema_.given) == list(frame)
+            np.testing.assert_array_equal(found.transform(frame), whole.transform(frame))
 
     def test_saved_and_loaded(self, frame, tmp_path):
         model = Weave().fit(frame)

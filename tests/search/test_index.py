@@ -369,6 +369,19 @@ def test_flat_search_in_l1_needs_no_selector(monkeypatch):
         np.testing.assert_array_equal(a.distances, b.distances)
 
 
+def test_rows_with_records():
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"who": [{"city": c} for c in ("Oslo", "Rome") * 9], "x": range(18)}
+    )
+    index = SimilarityIndex().fit(frame)
+    assert index.query(frame.iloc[4], 1).ids[0, 0] == 4
+    assert sum(index.explain(frame.iloc[4], 4).values()) == 0
+    asked = [{"who": {"city": "Rome"}}, {"who": {"city": "Oslo"}}]
+    np.testing.assert_array_equal(index.query(asked, 1).ids, [[1], [0]])
+    with pytest.raises(ValueError, match=r"row 1 has no 'who\.city'"):
+        index.query([{"who": {"city": "Rome"}, "x": 3}, {"x": 3}], 1)
+
+
 def test_ids():
     rows = categories(5)
     index = SimilarityIndex(OneHot()).fit(rows)

@@ -102,6 +102,13 @@ def test_phi_k_is_built_on_the_normal_distribution():
         assert phi_k(seen, 1e4, 3, 4) == pytest.approx(rhos[at], abs=1e-4)
 
 
+@pytest.mark.parametrize("bins", [7, 9])
+def test_phi_k_of_bins_that_hardly_tell_high_correlations_apart(bins):
+    rhos, per_row = normal_chi2(2, bins)
+    assert (np.diff(per_row) > 0).all() and rhos[-1] == 1
+    assert phi_k(1e4, 1e4, 2, bins) == pytest.approx(1)
+
+
 def test_phi_k_has_its_ends():
     perfect = of_block(np.diag([30, 40, 50]))
     assert perfect["phi_k"] == pytest.approx(1)

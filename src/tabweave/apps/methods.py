@@ -56,8 +56,8 @@ def find(method: str, where: Where = "shell") -> Declared:
         return known[method]
     if method in MEASURES:
         raise ValueError(
-            f"method {method!r} looks at two columns at a time, so rows have no vectors; in Python "
-            f"ValueMetric({method!r}).pairwise_distances compares them"
+            f"method {method!r} looks at several columns at once, so rows have no vectors; in "
+            f"Python ValueMetric({method!r}).pairwise_distances compares them"
         )
     close = get_close_matches(method, known, 1)
     hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(embedders(where))}"

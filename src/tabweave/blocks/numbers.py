@@ -30,7 +30,7 @@ from tabweave.blocks.block import (
 )
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Column, Numbers, Sets, Table
+from tabweave.rows.table import Codes, Column, Numbers, Sets, Table, sampled_rows
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
@@ -124,7 +124,7 @@ class NumberColumns(Block):
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Standard(NumberColumns):
-    """Numbers with mean 0 and variance 1, times a weight; a missing one lies at the mean.
+    """Numbers with mean 0 and variance 1, times a weight; a missing one counts as the mean.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Standard(NumberColumns):
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Absolute(Standard):
-    """Numbers on curves of their standardised value; a missing one lies at the mean.
+    """Numbers on curves of their standardised value; a missing one counts as the mean.
 
     Attributes
     ----------
@@ -480,6 +480,8 @@ BINNED = " (binned)"
 class Numbering:
     """How each numeric and ordinal column becomes numbers and bins: learned from the first rows.
 
+    Of very many rows a sample is taken, the same from every source.
+
     Attributes
     ----------
     edges : dict of str to ndarray
@@ -504,11 +506,15 @@ class Numbering:
     def of(cls, table: Table, n_bins: int, weight: np.ndarray | None = None) -> Numbering:
         """Take quantiles of numbers as the edges of bins, and the levels of grades."""
         edges, levels, knots, cycles = {}, {}, {}, {}
+        some = sampled_rows(table.n_rows)
+        weight = weight if some is None or weight is None else weight[some]
         for column, data in table:
             if isinstance(data, Numbers):
-                own = edges[column.name] = quantile_edges(data.values, n_bins, weight)
-                knots[column.name] = bin_knots(data.values, own, weight)
-                for name, phase, own in _phases(column, data.values):
+                values = data.values if some is None else data.values[some]
+                x, own_weight = _sorted(values, weight)
+                own = edges[column.name] = _edges(x, own_weight, n_bins)
+                knots[column.name] = _knots(x, own_weight, own)
+                for name, phase, own in _phases(column, values):
                     cycles[name] = bin_knots(phase, own, weight)[1:-1]
             elif column.kind == "ordinal" and isinstance(data, Codes):
                 levels[column.name] = column.levels or ordered(data.labels)
@@ -541,7 +547,8 @@ def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np
     """Yield each cycle of datetimes: the name it is counted under, phases, and edges of bins."""
     from tabweave.blocks.dates import CYCLES
 
-    for cycle in CYCLES if column.kind == "datetime" else ():
+    cycles = CYCLES[:1] if column.is_clock else CYCLES
+    for cycle in cycles if column.kind == "datetime" else ():
         yield cycle.name(column.name), cycle.phase(x), cycle.edges
 
 
@@ -549,12 +556,16 @@ def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
     """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
     out = {}
     for column in columns:
-        out[column.name] = column.name
+        cycles: Sequence[Any] = ()
         if column.kind == "datetime":
-            from tabweave.blocks.dates import lasting_cycles
+            from tabweave.blocks.dates import cycle_of_clock, lasting_cycles
 
-            for cycle in lasting_cycles(counts, column.name):
-                out[cycle.name(column.name)] = column.name
+            find = cycle_of_clock if column.is_clock else lasting_cycles
+            cycles = find(counts, column.name)
+        if not (column.is_clock and cycles):  # the trend of a clock would end at midnight
+            out[column.name] = column.name
+        for cycle in cycles:
+            out[cycle.name(column.name)] = column.name
     return out
 
 
@@ -565,31 +576,32 @@ def ordered(labels: Sequence[Label]) -> tuple[Label, ...]:
 
 def quantile_edges(values: np.ndarray, n_bins: int, weight: np.ndarray | None = None) -> np.ndarray:
     """Return the inner edges of bins with about as many numbers each."""
-    present, weight = _present(values, weight)
-    if not len(present):
+    return _edges(*_sorted(values, weight), n_bins)
+
+
+def _edges(x: np.ndarray, weight: np.ndarray | None, n_bins: int) -> np.ndarray:
+    if not len(x):
         return np.zeros(0)
-    edges = np.unique(quantiles(present, np.arange(1, n_bins) / n_bins, weight))
-    low = present.min()
-    edges = edges[edges > low]  # a bin below the lowest number would be empty
-    above = present[present > low]
-    if n_bins > 1 and not len(edges) and len(above):
-        return above[[above.argmin()]]  # most numbers are the lowest one: tell those from others
+    edges = np.unique(quantiles(x, np.arange(1, n_bins) / n_bins, weight))
+    edges = edges[edges > x[0]]  # a bin below the lowest number would be empty
+    above = np.searchsorted(x, x[0], side="right")
+    if n_bins > 1 and not len(edges) and above < len(x):
+        return x[above : above + 1]  # most numbers are the lowest one: tell those from others
     return edges
 
 
-def quantiles(values: np.ndarray, q: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
-    """Return quantiles; whole weights are repetitions."""
-    if weight is None:
-        return np.quantile(values, q)
-    order = np.argsort(values)
-    x, upto = values[order], np.cumsum(weight[order])
-    if (weight != np.floor(weight)).any():
+def quantiles(x: np.ndarray, q: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """Return quantiles of sorted numbers; whole weights are repetitions."""
+    upto = np.cumsum(weight) if weight is not None else None
+    if upto is not None and weight is not None and (weight != np.floor(weight)).any():
         return x[np.minimum(np.searchsorted(upto, q * upto[-1]), len(x) - 1)]
-    position = q * (upto[-1] - 1)
-    step = position - np.floor(position)
-    low, high = (
-        x[np.searchsorted(upto, around(position), side="right")] for around in (np.floor, np.ceil)
-    )
+    position = q * ((len(x) if upto is None else upto[-1]) - 1)
+    below, above = np.floor(position), np.ceil(position)
+    if upto is None:
+        low, high = x[below.astype(np.intp)], x[above.astype(np.intp)]
+    else:
+        low, high = (x[np.searchsorted(upto, at, side="right")] for at in (below, above))
+    step = position - below
     return np.where(step < 0.5, low + (high - low) * step, high - (high - low) * (1 - step))
 
 
@@ -597,29 +609,38 @@ def bin_knots(
     values: np.ndarray, edges: np.ndarray, weight: np.ndarray | None = None
 ) -> np.ndarray:
     """Return the lowest number, the mean of the numbers in each bin, and the highest."""
-    present, weight = _present(values, weight)
-    if not len(present):
+    return _knots(*_sorted(values, weight), edges)
+
+
+def _knots(x: np.ndarray, weight: np.ndarray | None, edges: np.ndarray) -> np.ndarray:
+    if not len(x):
         return np.zeros(len(edges) + 3)
-    bins = np.searchsorted(edges, present, side="right")
-    weight = np.ones(len(present)) if weight is None else weight
-    size = np.bincount(bins, weight, len(edges) + 1)
-    ends = np.concatenate([[present.min()], edges, [present.max()]])
-    middle = ends[1:] / 2 + ends[:-1] / 2  # of a bin without numbers
-    total = np.bincount(bins, weight * present, len(size))
-    means = np.divide(total, size, out=middle.copy(), where=size > 0)
+    first = np.concatenate([[0], np.searchsorted(x, edges)])
+    here = np.diff(first, append=len(x)) > 0
+    ends = np.concatenate([x[:1], edges, x[-1:]])
+    means = ends[1:] / 2 + ends[:-1] / 2  # of a bin without numbers
+    with np.errstate(over="ignore"):  # of numbers near the end of float64; clipped below
+        total = np.add.reduceat(x if weight is None else weight * x, first[here])
+    size = np.add.reduceat(np.ones(len(x)) if weight is None else weight, first[here])
+    means[here] = total / size
     return np.concatenate([ends[:1], np.clip(means, ends[:-1], ends[1:]), ends[-1:]])
 
 
-def _present(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the numbers that are there and count, and their weights."""
+def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the numbers that are there and count, in order, and their weights.
+
+    In order, so that sums are the same however the rows were arranged.
+    """
     if weight is None:
-        return values[~np.isnan(values)], None
+        x = np.sort(values)
+        return x[: np.searchsorted(x, np.nan)], None
     here = ~np.isnan(values) & (weight > 0)
-    return values[here], weight[here]
+    order = np.argsort(values[here])
+    return values[here][order], weight[here][order]
 
 
 def binned(values: np.ndarray, edges: np.ndarray) -> Codes:
-    """Return the bin of each number; missing is a value of its own."""
+    """Return the bin of each number; missing is a separate category."""
     codes = np.searchsorted(edges, values, side="right")
     gaps = np.isnan(values)
     labels: list[Label] = list(range(len(edges) + 1))
@@ -702,11 +723,11 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     deviations and of its share of smaller numbers F(x), each scaled to a mean difference of 1 (of
     normal numbers, and of ranks). Absolute differences are squared distances on a ladder with a
     rung between any two knots; the leading directions of the ladder are kept, and g itself stands
-    for the others, so that numbers beyond all knots stay apart. Inertia is ½: the mean squared
-    distance of two numbers is 1.
+    for the others, so that numbers beyond all knots stay apart. Where there are no others, g
+    beyond the inner knots does. Inertia is ½: the mean squared distance of two
+    numbers is 1.
     """
-    below = np.cumsum(knots.share) - knots.share / 2
-    g = below / _UNIFORM_DIFFERENCE / 2
+    g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
     if variance > 0 and np.isfinite(variance):
         g = g + (knots.x - mean) / np.sqrt(variance) / _NORMAL_DIFFERENCE / 2
     if len(g) < 2 or not g[-1] > g[0]:
@@ -715,15 +736,32 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     rungs = rungs - knots.share @ rungs
     root = np.sqrt(knots.share)[:, None]
     _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
-    leading = rungs @ axes[:RUNGS].T
+    length = np.where(length > 1e-9 * length[0], length, 0.0)  # the axes of others are arbitrary
+    leading = rungs @ axes[:RUNGS].T * (length[:RUNGS] > 0)
     leading = leading * np.where(leading[-1] < 0, -1.0, 1.0)  # high numbers are on one side
+    beyond = g - np.clip(g, *g[knots.share > 0][[0, -1]])
     g = g - knots.share @ g
     rest = (length[RUNGS:] ** 2).sum()
-    spread = knots.share @ g**2
-    straight = np.sqrt(rest / spread) * g if spread > 0 else g
+    straight = np.sqrt(rest / (knots.share @ g**2)) * g if rest > 0 else beyond
     rows = np.column_stack([leading, straight])
     inertia = knots.share @ (rows**2).sum(axis=1)
     return rows / np.sqrt(2 * inertia) if inertia > 0 else rows
+
+
+def smaller_share(knots: Knots) -> np.ndarray:
+    """Return F(x) at the knots: the share of smaller numbers.
+
+    Numbers of an outer bin that are heaped up at its end have their mean there: the end is no
+    farther from the mean in F than in x, and numbers beyond it are not cast away.
+    """
+    x, share = knots.x, knots.share
+    out = np.cumsum(share) - share / 2
+    for end, own, inner in ((0, 1, 2), (-1, -2, -3)) if len(x) > 2 else ():
+        if share[end] == 0:
+            edge = (x[own] + x[inner]) / 2 if share[inner] else x[inner]
+            step = share[own] * (x[end] - x[own]) / abs(edge - x[end])
+            out[end] = np.clip(out[own] + step, 0, 1)
+    return out
 
 
 # -- the curves ---------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 from tabweave._compat import njit
 from tabweave.blocks.block import in_threads
 
-MODE, MEDOID, DISTRIBUTION = 0, 1, 2
+MODE, MEDOID, DISTRIBUTION, MODE_SHARE = 0, 1, 2, 3
 _PATIENCE = 3  # steps without a lower cost; plateaus are common with categories
 _LOOKUPS = 1 << 22  # of a block
 
@@ -113,6 +113,10 @@ def reach_of(histogram, offsets, tables, starts, kind, reach):
             else:
                 row = starts[a] + values[c, a] * size
                 entries[:] = tables[row : row + size]
+            if kind == MODE_SHARE:
+                members = histogram[c, first : first + size]
+                absent = 1.0 - members[values[c, a]] / members.sum()
+                entries[values[c, a]] = absent * entries.max()
             for u in range(size):
                 changed |= reach[first + u, c] != entries[u]
                 reach[first + u, c] = entries[u]
@@ -174,8 +178,8 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
     current = histogram.copy()
     reach_of(current, offsets, tables, starts, kind, reach)
     assign(indices, reach, labels, distances)
-    # A distribution of one row is no distribution of a cluster: its cost is not comparable.
-    best = np.inf if kind == DISTRIBUTION else total_cost(weight, distances)
+    # One row has no shares of a cluster: its cost is not comparable.
+    best = np.inf if kind == DISTRIBUTION or kind == MODE_SHARE else total_cost(weight, distances)
     worse, steps = 0, 0
     for _ in range(max_iter):
         _fill_empty(labels, distances, k)

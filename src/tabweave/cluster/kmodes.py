@@ -24,10 +24,11 @@ from tabweave.base import Estimator, TabularInput, ValueEmbedder, exclusive, see
 from tabweave.counts.counts import checked_weight
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
+from tabweave.measures.frequency import entropy_weights
 from tabweave.rows.table import Table, distinct_rows
 from tabweave.rows.vocabulary import Label, positions
 
-CENTERS = ("mode", "medoid", "distribution")
+CENTERS = ("mode", "medoid", "distribution", "mode_share")
 UNKNOWN = "<unknown>"
 Reach = Callable[[np.ndarray], np.ndarray]  # rows as centres to what each value pays under each
 
@@ -39,7 +40,7 @@ class KModes(
     """Cluster rows of categories around k centres.
 
     Identical rows are collapsed first, so cost depends on the number of distinct rows, and results
-    do not depend on the order of rows. Missing is a value of its own.
+    do not depend on the order of rows. Missing is a separate category.
 
     Parameters
     ----------
@@ -57,12 +58,15 @@ class KModes(
         Number of starts; the one with the lowest cost is kept.
     max_iter : int, default=100
         Most steps of a start.
-    centers : {"mode", "medoid", "distribution"}, default="mode"
+    centers : {"mode", "medoid", "distribution", "mode_share"}, default="mode"
         What stands for a cluster in each column: its most frequent value (as in the papers; the
         first of equals), the value nearest to its members', or all their values (a row's distance
-        to the centre is then its mean distance to the members).
-    feature_weights : array-like or dict of column to weight, optional
-        Weights of the columns in the distance; columns absent from a dict weigh 1.
+        to the centre is then its mean distance to the members). With "mode_share" a row that has
+        the most frequent value still pays for the share of members without it [Ng et al. 2007;
+        Zhu 2019, Eq. (2.3)].
+    feature_weights : array-like, dict of column to weight or "entropy", optional
+        Weights of the columns in the distance; columns absent from a dict weigh 1. "entropy" takes
+        those of Cheung and Jia (2013): entropy of a column over its number of values, summing to 1.
     random_state : int, RandomState or None
         Seed of the starts.
 
@@ -87,8 +91,9 @@ class KModes(
     Notes
     -----
     No step raises the cost under Hamming distance with modes, nor under any measure with medoids.
-    Modes under other measures and distributions carry no such promise: a start then ends after
-    three steps without gain, at the best centres seen. Empty clusters take the farthest row.
+    Modes under other measures, their shares and distributions carry no such promise: a start then
+    ends after three steps without gain, at the best centres seen. Empty clusters take the farthest
+    row.
 
     Examples
     --------
@@ -109,7 +114,7 @@ class KModes(
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "centers": [StrOptions(set(CENTERS))],
-        "feature_weights": ["array-like", None],
+        "feature_weights": ["array-like", StrOptions({"entropy"}), None],
         "random_state": ["random_state"],
     }
 
@@ -295,6 +300,8 @@ class Layout:
             raise ValueError(
                 f"k-modes needs a metric with one table of values per column: {error}"
             ) from error
+        if isinstance(feature_weights, str):
+            feature_weights = entropy_weights(metric.counts_)
         weights = column_weights(feature_weights, metric.counts_.names)
         sizes = np.array([len(table) for table in tables], np.int64)
         return cls(

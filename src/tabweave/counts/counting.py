@@ -1,9 +1,9 @@
 """Counting: coded columns in, the V×V matrix of pair counts out.
 
 Counting all pairs of columns is bound by increments, not by reading. So small columns are packed
-into groups whose joint codes stay below ``GROUP`` values: one increment into the histogram of two
-groups then counts every pair of their columns at once (ten columns of ten values in five groups of
-two need 10 increments a row, not 45), and the pairs are recovered by summing histograms.
+into groups whose joint codes fit in a byte: one increment into the histogram of two groups then
+counts every pair of their columns at once (ten columns of ten values in five groups of two need 10
+increments a row, not 45), and the pairs are recovered by summing histograms.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ from tabweave.rows.table import Codes, Sets
 from tabweave.rows.vocabulary import Label, Vocabulary, identity, order
 
 _DENSE_CELLS = 1 << 22
-_WIDE = 512  # columns that make a table wide
+WIDE = 512  # columns that make a table wide
 Block = tuple[np.ndarray, np.ndarray, Any]  # values, values, how often two meet
 F = TypeVar("F", bound=Callable[..., Any])
 compiled: Callable[[F], F] = njit(nogil=True, cache=True)  # for what has no plain twin
 GROUP = 128  # joint codes of a group; a histogram of two groups (64 KB) stays in the caches
-_PACKED_BYTES = 1 << 19
+_MANY_ROWS = 1 << 16  # worth larger groups: a byte of joint codes, in as few groups as can be
+_PACKED_BYTES = 1 << 20
+_BLOCK_ROWS = (
+    1 << 16
+) - 1  # counted at once into 16 bits, which twice as many cells of a cache hold
 _HISTOGRAM_CELLS = 1 << 24
 
 
@@ -40,12 +44,11 @@ def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> A
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
     size = int(offsets[-1])
     cells = most_pairs(sizes, len(_rows_of(columns[0])))
-    dense = size <= DENSE_VALUES or 3 * cells > size**2  # a matrix that is mostly full
-    check_wide(len(columns), size, (8 * size**2 if dense else 48 * cells) + 12 * cells)
+    check_wide(len(columns), size, wide_bytes(size, cells))
     if _is_product_cheap(columns, sizes, weight):
         return tidy(_product(columns, offsets))
     blocks = _blocks(columns, offsets, weight)
-    if dense:
+    if _is_dense(size, cells):
         return tidy(_assemble_dense(blocks, size, dtype))
     return _assemble_sparse(blocks, size, dtype)
 
@@ -58,10 +61,20 @@ def most_pairs(sizes: np.ndarray, n_rows: int) -> int:
     return int((most * pairs).sum() + sizes.sum())
 
 
+def _is_dense(size: int, cells: int) -> bool:
+    """Tell whether pairs are gathered in a matrix, because there are few or it is mostly full."""
+    return size <= DENSE_VALUES or 3 * cells > size**2
+
+
+def wide_bytes(size: int, cells: int) -> int:
+    """Return what it takes to count so many pairs of so many values of many small columns."""
+    return (8 * size**2 if _is_dense(size, cells) else 48 * cells) + 12 * cells
+
+
 def check_wide(n_columns: int, n_values: int, n_bytes: int) -> None:
     """Raise MemoryError, before anything is counted, for columns too many to count all pairs of."""
     free = available_memory()
-    if n_columns <= _WIDE or free is None or n_bytes <= free // 8:
+    if n_columns <= WIDE or free is None or n_bytes <= free // 8:
         return
     raise MemoryError(
         f"counting all pairs of {n_columns:,} columns with {n_values:,} values would take about "
@@ -255,11 +268,16 @@ def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.n
 def _assemble_sparse(blocks: Iterator[Block], size: int, dtype: np.dtype) -> Any:
     parts = []
     for left, right, table in blocks:
-        coo = sparse.coo_array(table)
-        row, col = left[coo.coords[0]], right[coo.coords[1]]
-        parts.append((coo.data, row, col))
+        if sparse.issparse(table):
+            coo = table.tocoo()
+            (row, col), data = coo.coords, coo.data
+        else:
+            row, col = table.nonzero()
+            data = table[row, col]
+        row, col = left[row], right[col]
+        parts.append((data, row, col))
         if left is not right:
-            parts.append((coo.data, col, row))
+            parts.append((data, col, row))
     data, row, col = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return tidy(sparse.coo_array((data.astype(dtype), (row, col)), shape=(size, size)).tocsr())
 
@@ -315,11 +333,17 @@ def _count_groups_plain(
 def _count_groups(
     packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
 ) -> None:
+    """Count at most ``_BLOCK_ROWS`` rows."""
+    counted = np.empty(np.diff(starts).max() if len(pairs) else 0, np.uint16)
     for p in range(len(pairs)):
         left, right = packed[pairs[p, 0]], packed[pairs[p, 1]]
         n_right, histogram = sizes[pairs[p, 1]], out[starts[p] : starts[p + 1]]
+        few = counted[: len(histogram)]
+        few[:] = 0
         for i in range(len(left)):
-            histogram[np.intp(left[i]) * n_right + right[i]] += np.uint32(1)
+            few[np.intp(left[i]) * n_right + np.intp(right[i])] += np.uint16(1)
+        for k in range(len(few)):
+            histogram[k] += few[k]
 
 
 def _count_groups_weighted_plain(
@@ -376,6 +400,23 @@ def group_columns(sizes: Sequence[int], at_most: int = GROUP) -> list[list[int]]
     return groups
 
 
+def pack_columns(sizes: Sequence[int], at_most: int) -> list[list[int]]:
+    """Gather columns, largest first, each where it leaves the least room: few groups."""
+    groups: list[list[int]] = []
+    joint: list[int] = []
+    for column in np.argsort(sizes, kind="stable")[::-1].tolist():
+        size = sizes[column]
+        fitting = [g for g, product in enumerate(joint) if product * size <= at_most]
+        if not fitting:
+            groups.append([])
+            joint.append(1)
+            fitting = [len(groups) - 1]
+        best = max(fitting, key=joint.__getitem__)
+        groups[best].append(column)
+        joint[best] *= size
+    return groups
+
+
 def small_pairs(
     columns: Sequence[np.ndarray], index: Sequence[np.ndarray], weight: np.ndarray | None
 ) -> Iterator[Block]:
@@ -385,37 +426,39 @@ def small_pairs(
     one column never meet, so the diagonal says how often each occurs.
     """
     sizes = [len(own) for own in index]
-    groups = group_columns(sizes)
+    # How floats are grouped decides in which order they are added: that must not depend on rows.
+    many = _is_exact(weight) and len(columns[0]) >= _MANY_ROWS
+    groups = pack_columns(sizes, 256) if many else group_columns(sizes)
     if len(groups) == 1:  # one group alone: count it against a constant
         groups.append([])
     widths = [[sizes[c] for c in group] for group in groups]
     joint = np.array([int(np.prod(w)) for w in widths], dtype=np.int64)
-    members = [_membership(w) for w in widths]
     values = [np.concatenate([np.zeros(0, np.intp), *(index[c] for c in g)]) for g in groups]
     margins: dict[int, np.ndarray] = {}
     for pairs in _batches(list(combinations(range(len(groups)), 2)), joint):
         histograms = _count_batch(columns, groups, widths, joint, pairs, weight)
         for (g, h), histogram in zip(pairs, histograms, strict=True):
-            # Sums of integers below 2**53 are exact in float64, and BLAS does them at once.
-            table = histogram.reshape(joint[g], joint[h]).astype(np.float64)
+            table = histogram.reshape(joint[g], joint[h])
+            table = table.astype(np.int64 if weight is None else weight.dtype, copy=False)
             margins |= {g: table.sum(axis=1), h: table.sum(axis=0)}
-            yield values[g], values[h], _as_counts(members[g].T @ table @ members[h], weight)
+            yield values[g], values[h], _by_value(_by_value(table, widths[g]).T, widths[h]).T
     for g, margin in margins.items():
-        together = members[g].T @ (margin[:, None] * members[g])
-        yield values[g], values[g], _as_counts(together, weight)
+        together = _by_value(np.diag(margin), widths[g])
+        yield values[g], values[g], _by_value(together.T, widths[g]).T
 
 
-def _membership(widths: Sequence[int]) -> np.ndarray:
-    """Return which joint codes of a group hold which value of which of its columns."""
-    if not widths:
-        return np.ones((1, 0))
-    codes = np.unravel_index(np.arange(int(np.prod(widths))), tuple(widths))
-    return np.hstack([np.eye(w)[c] for w, c in zip(widths, codes, strict=True)])
+def _by_value(table: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+    """Sum the rows, which are the joint codes of a group, to one a value of each of its columns."""
+    before, parts = 1, [np.zeros((0, table.shape[1]), table.dtype)]
+    for width in widths:
+        after = len(table) // (before * width)
+        parts.append(table.reshape(before, width, after, -1).sum(axis=(0, 2)))
+        before *= width
+    return np.concatenate(parts)
 
 
-def _as_counts(table: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    exact = weight is None or weight.dtype.kind == "i"
-    return np.rint(table).astype(np.int64) if exact else table
+def _is_exact(weight: np.ndarray | None) -> bool:
+    return weight is None or weight.dtype.kind != "f"
 
 
 def _batches(pairs: list[tuple[int, int]], joint: np.ndarray) -> Iterator[list[tuple[int, int]]]:
@@ -444,11 +487,11 @@ def _count_batch(
     n_rows = len(columns[0])
     wanted = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     starts = np.concatenate([[0], np.cumsum(joint[wanted[:, 0]] * joint[wanted[:, 1]])])
-    block = max(1024, _PACKED_BYTES // (2 * len(groups)))
+    block = min(_BLOCK_ROWS, max(1024, _PACKED_BYTES // len(groups)))
 
     def count(rows: range) -> np.ndarray:
         out = np.zeros(starts[-1], np.uint32 if weight is None else weight.dtype)
-        packed = np.empty((len(groups), min(block, max(len(rows), 1))), np.uint16)
+        packed = np.empty((len(groups), min(block, max(len(rows), 1))), np.uint8)
         for start in range(rows.start, rows.stop, block):
             stop = min(start + block, rows.stop)
             part = packed[:, : stop - start]
@@ -462,7 +505,7 @@ def _count_batch(
                 _count_groups_weighted(part, joint, wanted, starts, weight[start:stop], out)
         return out
 
-    total = _in_threads(count, n_rows, exact=weight is None or weight.dtype.kind != "f")
+    total = _in_threads(count, n_rows, exact=_is_exact(weight))
     return [total[a:b] for a, b in pairwise(starts)]
 
 

@@ -33,6 +33,8 @@ N_COMMON = 64  # of them those that values share, if they do not fit otherwise
 _ROWS = 1 << 13  # values worked on at a time
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
+_DENSE = 0.05  # share of pairs that meet from which a block is worked on with its zeros
+_MOST_CELLS = 1 << 25  # of such a block, which then takes 256 MB
 
 
 # -- values -------------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ def check_table_size(counts: Counts, who: str, largest: int = 1 << 28) -> None:
 
 @dataclass(frozen=True)
 class Points:
-    """The values of one column as points: ``matrix + outer(left, right)``, never formed.
+    """The values of one column as points: ``matrix + outer(left, right)``.
 
     Smoothed probabilities are a sparse matrix plus a rank-one part; kept apart, a column with many
     values stays sparse.
@@ -214,9 +216,11 @@ class Points:
 
     def inner(self, rows: np.ndarray) -> np.ndarray:
         """Return the inner products of all points with those in ``rows``."""
+        if not sparse.issparse(self.matrix):
+            points = self._points()
+            return points @ points[rows].T
         part = self.matrix[rows]
-        product = self.matrix @ part.T
-        product = product.toarray() if sparse.issparse(product) else product
+        product = (self.matrix @ part.T).toarray()
         mine, theirs = self.matrix @ self.right, part @ self.right
         some = self.left[rows]
         return (
@@ -228,12 +232,15 @@ class Points:
 
     def norms(self) -> np.ndarray:
         """Return the squared length of each point."""
-        squares = self.matrix.multiply(self.matrix) if sparse.issparse(self.matrix) else None
-        own = np.asarray(squares.sum(axis=1)).ravel() if squares is not None else None
-        if own is None:
-            own = np.einsum("ij,ij->i", self.matrix, self.matrix)
+        if not sparse.issparse(self.matrix):
+            points = self._points()
+            return np.einsum("ij,ij->i", points, points)
+        own = np.asarray(self.matrix.multiply(self.matrix).sum(axis=1)).ravel()
         cross = 2 * self.left * np.asarray(self.matrix @ self.right).ravel()
         return own + cross + (self.right @ self.right) * self.left**2
+
+    def _points(self) -> np.ndarray:
+        return self.matrix + np.outer(self.left, self.right)
 
 
 def intra(counts: Counts, column: int) -> Points:
@@ -277,7 +284,11 @@ def _with_others(counts: Counts, column: int) -> tuple[Any, np.ndarray]:
     """Return the pair counts of a column with all other columns, and those values' counts."""
     span = counts.span(column)
     keep = np.delete(np.arange(counts.pairs.shape[0]), np.arange(span.start, span.stop))
-    return counts.pairs[span][:, keep], counts.value_counts[keep].astype(np.float64)
+    block = counts.pairs[span][:, keep]
+    cells = block.shape[0] * block.shape[1]
+    if sparse.issparse(block) and cells <= min(block.nnz / _DENSE, _MOST_CELLS):
+        block = block.toarray()  # products of such blocks are faster with their zeros
+    return block, counts.value_counts[keep].astype(np.float64)
 
 
 def _scaled(block: Any, scale: np.ndarray) -> Any:
@@ -378,16 +389,17 @@ def column_blocks(
     marks: np.ndarray,
     kernels: dict[str, Kernel],
     smoothing: float,
-) -> Iterator[KernelBlock]:
-    """Yield the kernels of f(v), [p(v|w)] and [p(w|v)] in which the values of a column differ."""
+) -> Iterator[tuple[KernelBlock, float]]:
+    """Yield the kernels of f(v), [p(v|w)] and [p(w|v)] in which values differ, and how much."""
     f = counts.frequencies[column]
     spaces = {"intra": intra(counts, column)}
     if len(counts.names) > 1:
         spaces["inter"] = inter(counts, column, smoothing)
         spaces["reverse"] = reverse(counts, column, smoothing)
     for block in kernel_blocks(spaces, kernels, marks):
-        if block.inertia(f, marks) > NEGLIGIBLE:
-            yield block
+        inertia = block.inertia(f, marks)
+        if inertia > NEGLIGIBLE:
+            yield block, inertia
 
 
 def summed_kernels(
@@ -400,8 +412,7 @@ def summed_kernels(
     """Return the sum of a column's kernels at unit inertia, its diagonal, and how many they are."""
     f = counts.frequencies[column]
     total, diagonal, n_kernels = np.zeros((len(f), len(marks))), np.zeros(len(f)), 0
-    for block in column_blocks(counts, column, marks, kernels, smoothing):
-        inertia = block.inertia(f, marks)
+    for block, inertia in column_blocks(counts, column, marks, kernels, smoothing):
         for i in range(0, len(total), _ROWS):  # not all at once: a copy would be as large again
             total[i : i + _ROWS] += block.gram[i : i + _ROWS] / inertia
         diagonal += block.diagonal / inertia

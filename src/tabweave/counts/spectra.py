@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
+from tabweave._compat import njit
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Numbers, Table
@@ -158,14 +159,14 @@ class CrossMoments:
         by_value = np.zeros((2, words.n_values, len(named)))
         for start in range(0, table.n_rows if numbers else 0, _ROWS):
             rows = slice(start, start + _ROWS)
-            x = np.array([values[rows] for values in numbers]).T
+            x = np.stack([values[rows] for values in numbers], axis=1)
             here = ~np.isnan(x)
             x = np.where(here, (x - origin) / unit, 0.0)
             here = here.astype(float)
             products += np.stack([x.T @ x, x.T @ here, here.T @ here, (x * x).T @ here])
             for a, (_, data) in enumerate(valued):
                 span = slice(*words.offsets[a : a + 2])
-                by_value[:, span] += _summed(data.codes[rows], words.sizes[a], x, here)
+                _add_by_value(data.codes[rows], x, here, by_value[:, span])
         return cls(words, named, origin, unit, products, by_value)
 
     def __add__(self, other: CrossMoments) -> CrossMoments:
@@ -236,10 +237,17 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return origin, unit
 
 
-def _summed(codes: np.ndarray, size: int, x: np.ndarray, here: np.ndarray) -> np.ndarray:
-    """Return sums and numbers of rows over the rows of each value."""
-    one_hot = sparse.csr_array(
-        (np.ones(len(codes)), codes.astype(np.int32), np.arange(len(codes) + 1)),
-        shape=(len(codes), size),
-    )
-    return np.stack([one_hot.T @ x, one_hot.T @ here])
+def _add_by_value_plain(
+    codes: np.ndarray, x: np.ndarray, here: np.ndarray, out: np.ndarray
+) -> None:
+    np.add.at(out[0], codes, x)
+    np.add.at(out[1], codes, here)
+
+
+@njit(nogil=True, cache=True, plain=_add_by_value_plain)
+def _add_by_value(codes: np.ndarray, x: np.ndarray, here: np.ndarray, out: np.ndarray) -> None:
+    """Add numbers, and how many there are, over the rows of each value."""
+    for i in range(len(codes)):
+        for j in range(x.shape[1]):
+            out[0, codes[i], j] += x[i, j]
+            out[1, codes[i], j] += here[i, j]

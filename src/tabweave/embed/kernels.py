@@ -344,13 +344,13 @@ def _number_of_blocks(n_rows: int, bytes_each: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def move(row, t, step, counts, logs, sizes, log_of_count):
+def move(row, t, step, counts, logs, sizes, kinds, log_of_count):
     """Add (``step=1``) or take (``-1``) a row to or from subspace t; logs follow the counts."""
     sizes[t] += step
     for a in range(len(row)):
         v = row[a]
         counts[v, t] += step
-        logs[v, t] = log_of_count[counts[v, t]]
+        logs[v, t] = log_of_count[kinds[v], counts[v, t]]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -374,12 +374,13 @@ def _choose(scores, n_slots, uniform):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def sweep(
-    first, order, cells, uniforms, assignment, counts, logs, sizes, log_of_count, log_of_size,
-    log_rest, log_alpha, n_slots
+    first, order, cells, uniforms, assignment, counts, logs, sizes, kinds, log_of_count,
+    log_of_size, log_rest, log_alpha, n_slots
 ):  # fmt: skip
     """Eq. (5.11) for every row from ``first`` on; return (next row, number of slots in use).
 
-    ``log_rest[m]`` is the sum over columns of log(m + α₀V_a). An empty slot holds the counts of a
+    ``log_rest[m]`` is the sum over columns of log(m + Σα₀), ``log_of_count[kinds[v], m]`` what a
+    value adds that m rows have. An empty slot holds the counts of a
     new subspace, all zero, so the case of a new subspace is the same sum with α for its size; only
     the first empty slot takes part. Returns early when every slot is taken, to be called again
     with more of them.
@@ -388,7 +389,7 @@ def sweep(
     for k in range(first, len(order)):
         i = order[k]
         row = cells[i]
-        move(row, assignment[i], -1, counts, logs, sizes, log_of_count)
+        move(row, assignment[i], -1, counts, logs, sizes, kinds, log_of_count)
         empty = -1
         for t in range(n_slots):
             scores[t] = log_of_size[sizes[t]] - log_rest[sizes[t]]
@@ -397,7 +398,7 @@ def sweep(
                 empty = t if empty < 0 else empty
         if empty < 0:
             if n_slots == len(sizes):
-                move(row, assignment[i], 1, counts, logs, sizes, log_of_count)
+                move(row, assignment[i], 1, counts, logs, sizes, kinds, log_of_count)
                 return k, n_slots
             scores[n_slots] = log_alpha - log_rest[0]
             n_slots += 1
@@ -406,7 +407,7 @@ def sweep(
             for t in range(n_slots):
                 scores[t] += entries[t]
         assignment[i] = _choose(scores, n_slots, uniforms[k])
-        move(row, assignment[i], 1, counts, logs, sizes, log_of_count)
+        move(row, assignment[i], 1, counts, logs, sizes, kinds, log_of_count)
     return len(order), n_slots
 
 

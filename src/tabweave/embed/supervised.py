@@ -174,7 +174,7 @@ class SupervisedWeave(Derived, Weave):
         return super().fit(X, y, sample_weight)
 
     def fit_target(self, X: Any, y: Any, target: Target) -> Self:
-        """Learn from rows whose target is read as told."""
+        """Learn from rows whose target is read as asked."""
         self.target_ = target
         return super().fit(X, y)
 
@@ -465,7 +465,7 @@ class Target:
     def points(self, counts: Counts) -> np.ndarray:
         """Return a point for each class that was counted.
 
-        Classes lie on axes of their own, of which all but their common one are kept: so squared
+        Classes lie on separate axes, of which all but their common one are kept: so squared
         distances of two distributions are those of their means. Bins lie on a ladder.
         """
         assert counts.classes is not None

@@ -278,7 +278,8 @@ def kernels_of(
     identity = couplings.identity_block(len(f), landmark_ids)
     if identity.inertia(f, landmark_ids) > couplings.NEGLIGIBLE:
         yield identity
-    yield from couplings.column_blocks(counts, column, landmark_ids, kernels, smoothing)
+    for block, _ in couplings.column_blocks(counts, column, landmark_ids, kernels, smoothing):
+        yield block
 
 
 def mean_factors(

@@ -83,8 +83,8 @@ class ValueMetric(ValueEmbedder):
     minus that. Their ``dissimilarities_``, and with them the vectors, are those of each column on
     its own: an approximation of the measure beyond one column.
 
-    *Pairs of columns.* ``jia`` looks at two columns at a time, so values have no distance as such:
-    only `pairwise_distances` exists.
+    *Several columns.* ``jia`` looks at two columns at a time and ``akusok`` at groups of them, so
+    values have no distance as such: only `pairwise_distances` exists.
 
     A column of V values takes memory for V² numbers; its vectors, made when first asked for, take
     time for V³.
@@ -268,7 +268,7 @@ class ValueMetric(ValueEmbedder):
         if self.measure_.form == "pairwise":
             raise ValueError(
                 f"expected a measure with a value table, got {self.measure_.name!r}, which looks "
-                "at two columns at a time and has no value table; use pairwise_distances"
+                "at several columns at a time and has no value table; use pairwise_distances"
             )
 
     def _title(self) -> str:

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -19,11 +19,23 @@ from tabweave.counts.counts import Counts
 from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
 from tabweave.engines.pushdown import count_there
-from tabweave.engines.source import Source, family
+from tabweave.engines.source import Source, family, joined, n_rows_of, some_rows
 from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.kinds import Rules
-from tabweave.rows.table import Codes, Column, Schema, Sets, Table, joined_column
-from tabweave.rows.vocabulary import Label, Rule, fold, identity
+from tabweave.rows.table import (
+    SAMPLED,
+    Codes,
+    Column,
+    Schema,
+    Sets,
+    Table,
+    is_constant,
+    joined_column,
+    row_keys,
+    set_aside,
+    take_rows,
+)
+from tabweave.rows.vocabulary import Label, Rule, code_type, fold, identity
 
 _KINDS = {
     "text": "nominal",
@@ -144,31 +156,105 @@ def count_for(
 ) -> Counts:
     """Count a source as an embedder reads it; buckets are those of fit.
 
-    ``rules`` are those of :meth:`tabweave.Table.of`; what they say of the first rows holds for all.
-
-    ``expand`` turns rows and classes into those that are counted. It sees the first rows first, in
-    this process: what it learns from them holds for all.
+    ``rules`` are those of :meth:`tabweave.Table.of`, and ``expand`` turns rows and classes into
+    those that are counted. Both see first, in this process, the rows that stand for all, and what
+    is learned from these holds for all: a file that is sorted gives what the same rows in memory
+    give. What can be read once only is known by its first rows.
     """
     opened, _ = open_fitted(source, fitted, [y] if y else [])
     columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
     reading, names = reading_of(opened, columns, y, schema, numbers, rules)
     reading = replace(reading, buckets=fitted.vocabulary.buckets)
-    if expand is not None:
-        first = list(islice(opened.batches(names), 2)) if opened.repeats else []
-        if rules is not None and len(first) != 1:
-            reading = replace(reading, rules="first")  # more rows follow
-        for batch in first[:1]:
-            table, classes = reading.table(batch)
-            if rules is not None:
-                reading = replace(reading, schema=table.schema)
-            expand(table, classes)
-        reading = replace(reading, expand=expand)
-    counts = opened.run(CountRows(reading, opened.n_rows), names)
+    reading = replace(reading, expand=expand)
+    if expand is not None and fitted.schema is None:
+        counts = _count_unseen(opened, reading, names)
+    else:
+        counts = opened.run(CountRows(reading, opened.n_rows), names)
     if counts.schema is None:
         raise ValueError(
             f"{opened.name}: Found array with 0 sample(s) while a minimum of 1 is required."
         )
     return counts
+
+
+def _count_unseen(source: Source, reading: Reading, names: list[str]) -> Counts:
+    """Count a source of which nothing is known yet: a sample first says what its columns are."""
+    work = CountRows(reading, source.n_rows)
+    if not source.repeats:
+        first, more = _first_rows(source.batches(names))
+        if more is not None:
+            rows = chain([joined(first, names)], more)
+            return CountRows(replace(reading, rules=reading.rules and "first"))(rows)
+        n_rows = sum(map(n_rows_of, first))
+    else:
+        first, n_rows = sample(source.batches_ahead(names))
+    if not n_rows:
+        return Counts()
+    whole = n_rows <= SAMPLED
+    rules: Rules | None = reading.rules if whole else reading.rules and "sample"
+    table, classes = replace(reading, rules=rules).table(joined(first, names), n_rows=n_rows)
+    first.clear()  # the rows are in the table now
+    if whole:
+        return work.of_tables([(table, classes)])
+    if rules is not None:
+        table = set_aside(table, constants(source, table), "constant")
+        reading = replace(reading, schema=table.schema)
+    assert reading.expand is not None
+    reading.expand(table, classes)
+    del table, classes
+    return source.run(CountRows(reading, n_rows), names)
+
+
+def _first_rows(batches: Iterator[Any]) -> tuple[list[Any], Iterator[Any] | None]:
+    """Return the first batches of a stream, and what follows them; None if they are all."""
+    held: list[Any] = []
+    n_rows = 0
+    for batch in batches:
+        held.append(batch)
+        n_rows += n_rows_of(batch)
+        if n_rows > SAMPLED:
+            return held, batches
+    return held, None
+
+
+def sample(batches: Iterable[Any]) -> tuple[list[Any], int]:
+    """Return the rows that stand for all, as :func:`sampled_rows` says, and how many all are."""
+    held: list[tuple[np.ndarray, Any]] = []
+    n_rows = 0
+    limit = np.uint64(2**64 - 1)
+    for batch in batches:
+        keys = row_keys(n_rows, n_rows + n_rows_of(batch))
+        n_rows += len(keys)
+        held.append((keys, batch) if n_rows <= SAMPLED else _below(limit, keys, batch))
+        if sum(len(own) for own, _ in held) > 2 * SAMPLED:
+            held, limit = _lowest(held)
+    return [rows for _, rows in _lowest(held)[0]], n_rows
+
+
+def _lowest(held: list[tuple[np.ndarray, Any]]) -> tuple[list[tuple[np.ndarray, Any]], Any]:
+    """Return the rows of the lowest keys, and the first key that is too high."""
+    keys = np.concatenate([np.zeros(0, np.uint64), *(own for own, _ in held)])
+    if len(keys) <= SAMPLED:
+        return held, np.uint64(2**64 - 1)
+    limit = np.partition(keys, SAMPLED)[SAMPLED]
+    return [_below(limit, *part) for part in held], limit
+
+
+def _below(limit: Any, keys: np.ndarray, batch: Any) -> tuple[np.ndarray, Any]:
+    index = np.flatnonzero(keys < limit)
+    return keys[index], some_rows(batch, index)
+
+
+def constants(source: Source, table: Table) -> list[str]:
+    """Return the columns that are constant in all rows, of those that are in a sample of them."""
+    one = take_rows(table, np.arange(1))
+    found = [column.name for column, data in table if column.judged and is_constant(data)]
+    for batch in source.batches(found) if found else ():
+        rows = Table.of(batch, table.schema.select(found))
+        found = [name for name in found if is_constant(joined_column(one[name], rows[name]))]
+        if not found:
+            break
+    return found
 
 
 def estimate(
@@ -236,8 +322,10 @@ class Reading:
     expand: Expand | None = None
     rules: Rules | None = None
 
-    def table(self, batch: Any, schema: Schema | None = None) -> tuple[Table, Any]:
-        """Return the rows of a batch, and their classes."""
+    def table(
+        self, batch: Any, schema: Schema | None = None, n_rows: int | None = None
+    ) -> tuple[Table, Any]:
+        """Return the rows of a batch, or of a sample of n_rows, and their classes."""
         y = self.classes
         if self.columns is not None:
             names, cells, _ = columns_of(batch)
@@ -246,7 +334,8 @@ class Reading:
             y = self.classes if self.y is None else by_name[self.y]
             batch = {name: by_name[name] for name in self.columns}
         schema = schema or self.schema
-        table = Table.of(batch, schema, numbers=self.numbers, rules=self.rules)  # type: ignore[arg-type]
+        how: Any = {"numbers": self.numbers, "rules": self.rules, "n_rows": n_rows}
+        table = Table.of(batch, schema, **how)
         return fold(table, self.buckets), y
 
 
@@ -300,9 +389,13 @@ class CountRows:
 
     def __call__(self, batches: Iterable[Any]) -> Counts:
         """Return the counts of all batches."""
+        return self.of_tables(self._tables(batches))
+
+    def of_tables(self, tables: Iterable[tuple[Table, Any]]) -> Counts:
+        """Return the counts of tables, and their classes."""
         # Sums of equally many batches are added, so that a large vocabulary is merged seldom.
         sums: list[tuple[int, Counts]] = []
-        for table, y in self._tables(batches):
+        for table, y in self._gathered(tables):
             counts, level = Counts.of(table, y), 0
             while sums and sums[-1][0] == level:
                 counts, level = sums.pop()[1] + counts, level + 1
@@ -311,17 +404,21 @@ class CountRows:
         return self.merge([counts for _, counts in sums])
 
     def _tables(self, batches: Iterable[Any]) -> Iterator[tuple[Table, Any]]:
-        """Yield tables of as many rows as it takes to be worth a matrix of their own."""
-        held: Table | None = None
-        classes: list[Any] = []
+        """Yield the batches that have rows as tables, with the schema of the first."""
         schema: Schema | None = None
         for batch in batches:
             table, y = self.reading.table(batch, schema)
-            if not table.n_rows:
-                continue
-            if schema is None:
+            if table.n_rows:
+                schema = table.schema
+                yield table, y
+
+    def _gathered(self, tables: Iterable[tuple[Table, Any]]) -> Iterator[tuple[Table, Any]]:
+        """Yield tables of as many rows as it takes to be worth a matrix of their own."""
+        held: Table | None = None
+        classes: list[Any] = []
+        for i, (table, y) in enumerate(tables):
+            if i == 0:
                 estimated(table, self.n_rows).check()
-            schema = table.schema
             if self.reading.expand is not None:
                 table, y = self.reading.expand(table, y)
             held = table if held is None else _joined(held, table)
@@ -352,7 +449,8 @@ def _enough(table: Table) -> int:
     if len(sizes) < 2 or sizes.max() > _MOST_JOINED:
         return 0
     cells = (sizes.sum() ** 2 - (sizes**2).sum()) // (len(sizes) * (len(sizes) - 1))
-    width = sum(d.codes.itemsize for d in data) + 8 * (len(table.columns) - len(data))
+    coded = sum(np.dtype(code_type(size)).itemsize for size in sizes.tolist())  # once joined
+    width = coded + 8 * (len(table.columns) - len(data))
     return min(256 * int(cells), _HELD_BYTES // width)
 
 

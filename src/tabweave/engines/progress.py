@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.counts.counting import available_memory, most_pairs
+from tabweave.counts.counting import (
+    WIDE,
+    available_memory,
+    check_wide,
+    most_pairs,
+    wide_bytes,
+)
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets, Table
@@ -147,6 +153,7 @@ class Estimate:
 
     def check(self) -> None:
         """Raise MemoryError, naming the columns with most values, if it does not fit."""
+        check_wide(len(self.values), sum(self.values.values()), self.bytes)
         if self.fits:
             return
         largest = sorted(self.values, key=self.values.__getitem__, reverse=True)[:3]
@@ -179,10 +186,10 @@ def estimated(
     total = sum(values.values())
     # Elements of sets may all meet in one row.
     pairs = most_pairs(np.array(single, np.int64), rows) + 2 * total * (total - sum(single))
-    needed = _bytes(total, pairs)
+    needed = _bytes(len(values), total, int(pairs))
     if free is not None and needed > free and len(values) <= _MOST_SAMPLED:
         pairs = _sampled_pairs(dict(valued), values, rows) + total
-        needed = _bytes(total, pairs)
+        needed = _bytes(len(values), total, int(pairs))
     return Estimate(n_rows, values, int(pairs), int(needed), free)
 
 
@@ -206,7 +213,9 @@ def _grown(seen: np.ndarray, growth: float, rows: int) -> int:
     return int((seen > 1).sum() + min(once * growth, rows))
 
 
-def _bytes(n_values: int, pairs: int) -> int:
+def _bytes(n_columns: int, n_values: int, pairs: int) -> int:
+    if n_columns > WIDE:
+        return wide_bytes(n_values, pairs)
     dense = 4 * 8 * n_values**2
     sparse = _PAIR_BYTES * pairs
     return (dense if n_values <= DENSE_VALUES else sparse) + _LABEL_BYTES * n_values
@@ -217,7 +226,7 @@ def check_counts_fit(counts: Counts) -> None:
     if counts.schema is None or isinstance(counts.pairs, np.ndarray):
         return
     sizes = dict(zip(counts.names, counts.sizes.tolist(), strict=True))
-    needed = _bytes(int(counts.offsets[-1]), counts.pairs.nnz)
+    needed = _bytes(len(sizes), int(counts.offsets[-1]), counts.pairs.nnz)
     Estimate(None, sizes, counts.pairs.nnz, needed, available_memory()).check()
 
 

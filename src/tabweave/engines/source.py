@@ -16,6 +16,9 @@ from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any
 
+import numpy as np
+
+from tabweave._compat import require
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.rows.frames import columns_of
 
@@ -120,9 +123,7 @@ class Source:
     def collect(self, columns: Sequence[str]) -> Any:
         """Return all rows of some columns: an Arrow table, or a mapping where pyarrow is absent."""
         parts = list(self.batches(columns))
-        if has_arrow():
-            return _one_table(parts, columns)
-        return {name: [cell for part in parts for cell in part[name]] for name in columns}
+        return _one_table(parts, columns) if has_arrow() else joined(parts, columns)
 
     def retyped(self, types: Mapping[str, str]) -> Source:
         """Return the same source with the types of some columns declared; it is not opened anew."""
@@ -132,7 +133,7 @@ class Source:
         )
 
     def about_rows(self) -> int | None:
-        """Return about how many rows there are, if that can be told before reading."""
+        """Return about how many rows there are, if that is known before reading."""
         return self.n_rows
 
     def place(self) -> Any:
@@ -213,6 +214,26 @@ def has_arrow() -> bool:
 def n_rows_of(batch: Any) -> int:
     """Return the number of rows of a batch."""
     return len(next(iter(batch.values()), ())) if isinstance(batch, dict) else len(batch)
+
+
+def some_rows(batch: Any, index: np.ndarray) -> Any:
+    """Return some rows of a batch."""
+    if isinstance(batch, dict):
+        return {name: [cells[i] for i in index] for name, cells in batch.items()}
+    if hasattr(batch, "iloc"):
+        return batch.iloc[index]
+    return (batch.to_arrow() if hasattr(batch, "to_arrow") else batch).take(index)
+
+
+def joined(parts: Sequence[Any], names: Sequence[str]) -> Any:
+    """Return batches as one."""
+    if len(parts) == 1:
+        return parts[0]
+    if parts and hasattr(parts[0], "iloc"):
+        return require("pandas", "frames").concat(parts)
+    if has_arrow():
+        return _one_table(parts, names)
+    return {name: [cell for part in parts for cell in part[name]] for name in names}
 
 
 def _one_table(parts: Sequence[Any], names: Sequence[str]) -> Any:

@@ -114,11 +114,11 @@ def inter_kernel(block: np.ndarray) -> np.ndarray:
     ``z = (c_v Σ_q p(q|v) |…| + c_w Σ_q p(q|w) |…|) / (c_v + c_w)``.
     """
     p, total = shares(block), block.sum(axis=1)
-    half = np.empty((len(p), len(p)))
-    step = max(1, 2**20 // max(1, p.size))
-    for start in range(0, len(p), step):
-        rows = p[start : start + step]
-        half[start : start + step] = np.einsum("vwq,vq->vw", np.abs(rows[:, None] - p), rows)
+    half = np.repeat((p**2).sum(axis=1, keepdims=True), len(p), axis=1)  # if v and w share no q
+    for q in p.T:
+        (met,) = q.nonzero()
+        own = q[met, None]
+        half[met[:, None], met] += own * (np.abs(own - q[met]) - own)
     half *= total[:, None]
     both = total[:, None] + total
     return np.exp(-(((half + half.T) / np.where(both > 0, both, 1)) ** 2))

@@ -5,7 +5,7 @@ was published, ``<name>_similarity``, and as the dissimilarity in use, which is 
 complement 1 − S (where a match is always worth 1) or the one it induces (where it is not):
 ``(S(v, v) + S(w, w)) / 2 − S(v, w)``. The weights 1/d and 1/Σ n_k, with which Boriah et al. sum
 columns, scale all distances alike and are left out. Hamming, which asks for no frequency, is the
-case of equal weights.
+case of equal weights; Akusok et al. and Cheung & Jia weigh the columns in which rows match.
 
 Notation: N rows, f(v) of them with value v, n_k values in a column, p² of Goodall below.
 
@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.special import entr
 
 from tabweave.counts.counts import Counts
+from tabweave.counts.couplings import check_no_sets
 from tabweave.measures.register import measure
 
 _BORIAH = "Boriah, Chandola & Kumar 2008, Table 2"
@@ -34,6 +36,86 @@ _BORIAH = "Boriah, Chandola & Kumar 2008, Table 2"
 def hamming(counts: Counts) -> list[np.ndarray]:
     """Eq. (2.1): d(v, w) = 0 if v = w, else 1."""
     return [1 - np.eye(len(labels)) for labels in counts.labels]
+
+
+@measure(
+    "akusok",
+    "extended Jaccard: matches among columns of much, and of little entropy, each over their union",
+    "Akusok, Miche, Hegedus, Nian & Lendasse 2014; Zhu 2019, Eq. (2.2)",
+    form="pairwise",
+)
+def akusok(
+    counts: Counts,
+    left: Sequence[np.ndarray],
+    right: Sequence[np.ndarray],
+    groups: Sequence[Sequence[int]] | None = None,
+) -> np.ndarray:
+    """Eq. (2.2): ``1 - s``, ``s = 1/|K| Σ_k m_k / (2 |k| - m_k)``, m_k matches in k's columns.
+
+    Every row has a value in each column (missing is one of them), so that the two sets of a group k
+    have |k| members each, and K all groups.
+
+    Parameters
+    ----------
+    counts : Counts
+        What was seen.
+    left, right : sequences of integer arrays
+        Per column the codes of the rows in the vocabulary of the counts; one past it is unknown.
+    groups : sequences of column numbers, optional
+        The groups; by default those of :func:`contribution_groups`.
+
+    Returns
+    -------
+    ndarray of shape (rows of left, rows of right)
+        The distances.
+    """
+    check_no_sets(counts, "akusok")
+    groups = contribution_groups(counts) if groups is None else groups
+    similarity = np.zeros((len(left[0]), len(right[0])))
+    for group in groups:
+        matches = np.zeros(similarity.shape)
+        for a in group:
+            matches += np.asarray(left[a])[:, None] == np.asarray(right[a])
+        similarity += matches / (2 * len(group) - matches)
+    out = 1 - similarity / len(groups)
+    return np.where(out < 1e-12, 0.0, out)  # a sum of thirds may miss 1
+
+
+def contribution_groups(counts: Counts) -> list[list[int]]:
+    """Divide columns by what they contribute: those of at least the mean entropy, and the others.
+
+    The thesis says that groups follow "different contributions" and not how these are measured.
+    """
+    entropy = _entropies(counts)
+    high = entropy >= entropy.mean() - 1e-12
+    return [np.flatnonzero(part).tolist() for part in (high, ~high) if part.any()]
+
+
+@measure(
+    "cheung",
+    "mismatches weighted by the entropy of their column, per value",
+    "Cheung & Jia 2013; Zhu 2019, section 2.3.1",
+    metric=True,
+)
+def cheung(counts: Counts) -> list[np.ndarray]:
+    """d(v, w) = 0 if v = w, else the weight of the column in :func:`entropy_weights`."""
+    pairs = zip(hamming(counts), entropy_weights(counts), strict=True)
+    return [weight * d for d, weight in pairs]
+
+
+def entropy_weights(counts: Counts) -> np.ndarray:
+    """Cheung & Jia 2013: ``w_a ∝ -1/n_a Σ_v f(v) log f(v)``, n_a values; they sum to 1.
+
+    The thesis names the weights, Ng's dissimilarity (2.3) takes them. Where no column varies they
+    are equal.
+    """
+    worth = _entropies(counts) / np.maximum(counts.sizes, 1)
+    total = worth.sum()
+    return worth / total if total > 0 else np.full(len(worth), 1 / max(len(worth), 1))
+
+
+def _entropies(counts: Counts) -> np.ndarray:
+    return np.array([entr(f / max(f.sum(), 1e-300)).sum() for f in occurrences(counts)])
 
 
 # -- a match is worth 1, a mismatch something between 0 and 1 ----------------------------------

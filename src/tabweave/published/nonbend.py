@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
+from tabweave.counts.counts import Counts
 from tabweave.embed import nonbend
 from tabweave.embed.nonbend import VI, Gibbs
 from tabweave.embed.nonbend.gibbs import Fit, Prior, Rows
@@ -13,14 +15,18 @@ from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
 from tabweave.embed.nonbend.variational import stick_expectations, value_expectations
 from tabweave.io.register import storable
 
+PSEUDO_COUNT = 0.1  # of values that a vector leaves out
+
 
 @storable
 class NonBEND(nonbend.NonBEND):
     """Embed rows by the independent subspaces of one fit, columns weighted by how these differ.
 
     Parameters, attributes and methods are those of :class:`tabweave.NonBEND`, but for ``n_fits``:
-    the representation is that of a single fit, and hangs on its seed. Each row counts in its
-    likeliest subspace alone (Algorithm 2), where :class:`tabweave.NonBEND` shares it out.
+    the representation is that of a single fit, and hangs on its seed; and ``alpha0``, which may be
+    a vector, as in (5.26): a dict of column to a number, or to a dict of value to number (columns
+    and values left out have 0.1). Each row counts in its likeliest subspace alone (Algorithm 2),
+    where :class:`tabweave.NonBEND` shares it out.
 
     Notes
     -----
@@ -38,7 +44,7 @@ class NonBEND(nonbend.NonBEND):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        name: allowed
+        name: [*allowed, dict] if name == "alpha0" else allowed
         for name, allowed in nonbend.NonBEND._parameter_constraints.items()
         if name != "n_fits"
     }
@@ -53,7 +59,7 @@ class NonBEND(nonbend.NonBEND):
         method: str | VI | Gibbs = "vi",
         *,
         alpha: float | str = "auto",
-        alpha0: float = 0.1,
+        alpha0: float | dict[str, Any] = 0.1,
         random_state: Any = None,
         schema: Any = None,
         unknown: str = "centroid",
@@ -62,13 +68,18 @@ class NonBEND(nonbend.NonBEND):
         super().__init__(
             method,
             alpha=alpha,
-            alpha0=alpha0,
+            alpha0=alpha0,  # type: ignore[arg-type]
             n_fits=1,
             random_state=random_state,
             schema=schema,
             unknown=unknown,
             dtype=dtype,
         )
+
+    def _pseudo_counts(self, counts: Counts) -> float | np.ndarray:
+        if isinstance(self.alpha0, dict):
+            return pseudo_counts(self.alpha0, counts)
+        return super()._pseudo_counts(counts)
 
     def _run_fits(self, prior: Prior) -> list[Fit]:
         fits = super()._run_fits(prior)
@@ -77,9 +88,32 @@ class NonBEND(nonbend.NonBEND):
         return [assigned(self._distinct, fit, prior) for fit in fits]
 
     def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
-        theta = np.split(value_probabilities(fit, prior), prior.offsets[1:-1])
-        grams = zip(embedding_grams(fit, prior), theta, strict=True)
-        return [gram * column_weight(own) ** 2 for gram, own in grams]
+        edges = prior.offsets[1:-1]
+        theta = np.split(value_probabilities(fit, prior), edges)
+        columns = zip(
+            embedding_grams(fit, prior), theta, np.split(prior.pseudo_counts, edges), strict=True
+        )
+        return [gram * column_weight(own[told > 0]) ** 2 for gram, own, told in columns]
+
+
+def pseudo_counts(given: dict[str, Any], counts: Counts) -> np.ndarray:
+    """Eq. (5.26): return ``α₀ᵢ^(j)`` of each value of each column."""
+    out = np.full(int(counts.offsets[-1]), PSEUDO_COUNT)
+    for name, own in given.items():
+        if name not in counts.names:
+            raise ValueError(f"alpha0: expected columns {', '.join(counts.names)}, got {name!r}")
+        a = counts.names.index(name)
+        values = own if isinstance(own, dict) else dict.fromkeys(counts.labels[a], own)
+        for value, number in values.items():
+            if value not in counts.labels[a]:
+                raise ValueError(f"alpha0 of column {name!r}: expected its values, got {value!r}")
+            if not isinstance(number, Real) or not 0 < float(number) < np.inf:
+                raise ValueError(
+                    f"alpha0 of {value!r} in column {name!r}: expected a number above 0, got "
+                    f"{number!r}"
+                )
+            out[counts.offsets[a] + counts.labels[a].index(value)] = number
+    return out
 
 
 def assigned(rows: Rows, fit: Fit, prior: Prior) -> Fit:
@@ -100,4 +134,4 @@ def column_weight(theta: np.ndarray) -> float:
 
     Erratum: the sum runs over all k subspaces, with k−1 in the denominator.
     """
-    return float(theta.std(axis=1, ddof=1).mean()) if theta.shape[1] > 1 else 1.0
+    return float(theta.std(axis=1, ddof=1).mean()) if theta.shape[1] > 1 and len(theta) else 1.0

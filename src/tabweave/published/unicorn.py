@@ -1,8 +1,9 @@
-"""UNICORN as published [Zhu 2019, ch. 8]: Eq. (8.18) with its errata corrected, by Adam.
+"""UNICORN as published [Zhu 2019, ch. 8]: Eq. (8.18), its errata corrected or not, by Adam.
 
 Counts of the stream and of its last window in, weights of raw kernel columns out. Every term is
 exact over all objects of the window, from V × V matrices: with ``C₀`` of the window,
-``tr(HSH) = tr(G C₀)``, ``‖HSH‖² = tr(G C₀ G C₀)`` and ``tr(HSH HS'H) = tr(G C₀ G' C₀)``.
+``tr(HSH) = tr(G C₀)``, ``‖HSH‖² = tr(G C₀ G C₀)`` and ``tr(HSH HS'H) = tr(G C₀ G' C₀)``. With the
+printed ``H = I - 11ᵀ`` it is the same with ``C + (n-2) ccᵀ`` for C₀.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class UNICORN(unicorn.UNICORN):
         0 is the static variant UNICORN-S, which learns from the last window only.
     kernels : mapping of name to kernel, optional
         By default 11 Gaussians and 3 polynomials.
+    literal : bool, default=False
+        Whether (8.18) and (8.19) are taken to the letter, misprints included.
     schema, unknown, dtype
         As in :class:`~tabweave.OneHot`.
 
@@ -66,10 +69,14 @@ class UNICORN(unicorn.UNICORN):
     -----
     *Errata.* In (8.18) H is ``I - 11ᵀ/n`` and the first term is ``tr(HSH) / (‖HSH‖ √(n-1))``, equal
     to what is printed only if S has a unit diagonal; in (8.19) ξ is a mean over all (column, value)
-    terms; (8.5), missing in print, is the merged conditional probability. As printed the objective
-    is unbounded below; corrected, it is best at a single kernel of a single column, and Adam stays
-    near its start. The representation before a window is part of the objective, so every window is
-    learned from, unlike in :class:`tabweave.UNICORN`.
+    terms; (8.5), missing in print, is the merged conditional probability. ``literal=True`` takes
+    ``H = I - 11ᵀ``, the first term ``n(1 - s̄) / (‖HSH‖ √(n-1))`` with ``s̄ = 1ᵀS1 / n``, and ξ
+    divided once more by the number of columns. That first term never falls below
+    ``-n / (n-1)^2.5``, since ``‖HSH‖ ≥ (n-1)² 1ᵀS1 / n``: all that is left to gain is a larger
+    ω. With H mended and the first term as printed the objective is unbounded below; with both
+    mended it is best at a single kernel of a single column, and Adam stays near its start. The
+    representation before a window is part of the objective, so every window is learned from, unlike
+    in :class:`tabweave.UNICORN`.
 
     Examples
     --------
@@ -89,6 +96,7 @@ class UNICORN(unicorn.UNICORN):
         "sigma": [Interval(Real, 0, None, closed="left"), None],
         "decay": [Interval(Real, 0, 1, closed="both")],
         "kernels": [Mapping, None],
+        "literal": ["boolean"],
     }
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"objective": ("paper",), "n_clusters": ()}
     align = False  # the printed objective has a term of its own for what came before
@@ -100,6 +108,7 @@ class UNICORN(unicorn.UNICORN):
         sigma: float | None = None,
         decay: float = 1.0,
         kernels: Any = None,
+        literal: bool = False,
         schema: Any = None,
         unknown: str = "centroid",
         dtype: str = "float64",
@@ -109,6 +118,7 @@ class UNICORN(unicorn.UNICORN):
         self.sigma = sigma
         self.decay = decay
         self.kernels = kernels
+        self.literal = literal
 
     def _begin(self, n_rows: int) -> Self:
         self._prior: Prior | None = None
@@ -125,12 +135,13 @@ class UNICORN(unicorn.UNICORN):
         sigma = self.sigma
         if sigma is None:
             sigma = 1 / max(sum(len(c.names) for c in columns), 1)
-        window, n = window_scatter(counts, prior, self.decay)
+        window = Window.of(counts, prior, self.decay, self.literal)
         other, agreement = None, 0.0
         if prior is not None:
             other = prior.gram(counts)
             agreement = 1 - unicorn.change(prior.counts, counts, self.decay).overall
-        omegas, self.objective_ = descend(columns, window, n, other, self.delta * agreement, sigma)
+            agreement /= len(columns) if self.literal else 1  # Eq. (8.19)
+        omegas, self.objective_ = descend(columns, window, other, self.delta * agreement, sigma)
         self.weights_ = weights_of(counts, columns, omegas)
         grams = [c.gram(w) for c, w in zip(columns, omegas, strict=True)]
         return ValueTables.from_grams(grams, counts)
@@ -169,8 +180,39 @@ class Prior:
         return cls(counts, ValueTables(counts.vocabulary, rows))
 
 
-def window_scatter(counts: Counts, prior: Prior | None, decay: float) -> tuple[np.ndarray, float]:
-    """Return ``C₀ = C - ccᵀ/n`` of the last window, and its n: what came on top of the prior."""
+@dataclass(frozen=True)
+class Window:
+    """The objects of a window as the objective sees them, all of them V × V.
+
+    Attributes
+    ----------
+    scatter : ndarray
+        ``ZᵀHHZ``.
+    linear, constant : ndarray, float
+        The first term's numerator is ``constant + tr(G linear)``.
+    n : float
+        Number of objects.
+    """
+
+    scatter: np.ndarray
+    linear: np.ndarray
+    constant: float
+    n: float
+
+    @classmethod
+    def of(cls, counts: Counts, prior: Prior | None, decay: float, literal: bool) -> Window:
+        """Return the last window: what came on top of the prior."""
+        pairs, n = window_pairs(counts, prior, decay)
+        c = np.diagonal(pairs)
+        own = np.outer(c, c)
+        if literal:  # n (1 - s̄) = n - cᵀGc
+            return cls(pairs + (n - 2) * own, -own, n, n)
+        scatter = pairs - own / n
+        return cls(scatter, scatter, 0.0, n)
+
+
+def window_pairs(counts: Counts, prior: Prior | None, decay: float) -> tuple[np.ndarray, float]:
+    """Return the pair counts C of the last window, and its n."""
     pairs, n = counts.pairs, float(counts.n)
     pairs = pairs.toarray() if sparse.issparse(pairs) else pairs.astype(np.float64)
     if prior is not None and decay:
@@ -179,14 +221,12 @@ def window_scatter(counts: Counts, prior: Prior | None, decay: float) -> tuple[n
             older = expand(kept, counts.vocabulary)
             pairs = pairs - (older.toarray() if sparse.issparse(older) else older)
             n = n - float(kept.n)
-    c = np.diagonal(pairs)
-    return pairs - np.outer(c, c) / n, n
+    return pairs, n
 
 
 def descend(
     columns: list[Features],
-    scatter: np.ndarray,
-    n: float,
+    window: Window,
     other: np.ndarray | None,
     delta: float,
     sigma: float,
@@ -196,7 +236,7 @@ def descend(
     omega, optimizer = np.ones(edges[-1]), Adam()
     trace: list[float] = []
     for _ in range(STEPS):
-        value, gradient = objective(columns, np.split(omega, edges[:-1]), scatter, n, other, delta)
+        value, gradient = objective(columns, np.split(omega, edges[:-1]), window, other, delta)
         trace.append(float(value + sigma * omega.sum()))
         omega = optimizer.step(omega, gradient + sigma)
     return np.split(omega, edges[:-1]), trace
@@ -205,19 +245,20 @@ def descend(
 def objective(
     columns: list[Features],
     omegas: list[np.ndarray],
-    scatter: np.ndarray,
-    n: float,
+    window: Window,
     other: np.ndarray | None,
     delta: float,
 ) -> tuple[float, np.ndarray]:
     """Eq. (8.18) without the penalty, and its gradient in ω."""
     gram = block_diag(*(c.gram(w) for c, w in zip(columns, omegas, strict=True)))
+    scatter = window.scatter
     curved = scatter @ gram @ scatter
-    trace, norm = float(np.vdot(gram, scatter)), np.sqrt(max(float(np.vdot(gram, curved)), 0.0))
+    trace = window.constant + float(np.vdot(gram, window.linear))
+    norm = np.sqrt(max(float(np.vdot(gram, curved)), 0.0))
     if not norm:
         return 0.0, np.zeros(sum(len(w) for w in omegas))
-    by_trace, by_norm = (_quadratic(columns, m) for m in (scatter, curved / norm))
-    root = np.sqrt(max(n - 1, 1))
+    by_trace, by_norm = (_quadratic(columns, m) for m in (window.linear, curved / norm))
+    root = np.sqrt(max(window.n - 1, 1))
     value = trace / (norm * root)
     gradient = (by_trace / norm - trace * by_norm / norm**2) / root
     if other is not None and delta:

@@ -5,7 +5,7 @@ count rows. The rules below are asked where a table may be of any kind (:class:`
 reports, the command line); what a schema declares is never asked. In words:
 
 - Datetimes, and ISO text all of whose values are dates or times, are ``datetime``; durations are
-  numbers.
+  numbers. So are times of day, typed or as text such as ``08:30`` or ``23:59:59``: they go round.
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
   or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits are codes,
   and ``nominal``, if one has a leading zero, or if there are at most 20 of them, all whole.
@@ -13,12 +13,14 @@ reports, the command line); what a schema declares is never asked. In words:
   whose name says so (``zip``, ``code``, ``id``), two values only, or a few values of three digits
   or more that are neither round nor near each other (200, 301, 404).
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
-  numbers that count rows, an ``id`` whose values hardly repeat, the index of pandas. A table of
-  less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
+  numbers that rise from row to row with few gaps, unless their name says what they measure
+  (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas. A table
+  of less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
 - A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
   on average it is called sentences (:mod:`tabweave.rows.spelling`).
+- Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
 """
 
@@ -31,8 +33,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-# Whether all rows are at hand or the first of a stream; "all" sets nothing aside.
-Rules = Literal["whole", "first", "all"]
+# Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
+# stream; "all" sets nothing aside.
+Rules = Literal["whole", "sample", "first", "all"]
 FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
 _FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
 _MANY_ROWS = 10_000  # that are as good as all
@@ -47,10 +50,16 @@ CODE_NAMES = re.compile(
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
     r"|(?<=[a-z0-9])(?:Id|ID|Code|Zip|Key)(?:$|[\W_])"
 )
+_MEASURE_NAMES = re.compile(
+    r"(?i:(?:^|[\W_])(?:t|times?|years?|yr|quarters?|months?|weeks?|days?|dates?|hours?|minutes?"
+    r"|seconds?|periods?|ages?|rank|distance|dist|depth|height|size)\d*(?:$|[\W_]))"
+    r"|(?<=[a-z0-9])(?:Time|Year|Month|Week|Day|Date|Hour|Age|Rank)(?:$|[\W_])"
+)
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
 )
+_CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?")
 CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
 _UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
 _SIGN = r"[+\-−]?"
@@ -69,6 +78,7 @@ _WRITTEN = {
     for mark, digits in _NUMBER.items()
 }
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
+_DIGIT = re.compile(rf"^{_SIGN}(?:{_UNIT}\s?{_SIGN})?[.,]?\d")  # how numbers begin
 
 
 class Finding(NamedTuple):
@@ -132,7 +142,7 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     enough = n_rows >= (_FIRST_ROWS if rules == "first" else FEW_ROWS)
     least = 1.0 if rules == "first" and n_rows < _MANY_ROWS else _DISTINCT
     if hasattr(data, "values"):
-        return _judge_numbers(name, data.values, least) if enough else None
+        return _judge_numbers(name, data.values, least, n_rows) if enough else None
     if hasattr(data, "starts"):
         return None
     labels = [label for label in data.labels if label is not None]
@@ -144,13 +154,16 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
 def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdict | None:
     if is_iso(labels):
         return Verdict("datetime", "ISO text")
+    if _may_all(labels, _CLOCK) and is_clock(labels):
+        return Verdict("datetime", "times of day")
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
-    present = len(data.codes)
+    seen = np.bincount(data.codes, minlength=len(data.labels))
     if None in data.labels:
-        present -= int((data.codes == data.labels.index(None)).sum())
-    if len(labels) >= least * max(present, FEW_ROWS) and is_one_word(labels):
+        seen[data.labels.index(None)] = 0
+    distinct = np.count_nonzero(seen)
+    if distinct >= least * max(seen.sum(), FEW_ROWS) and is_one_word(labels):
         return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
     if written is not None or has_leading_zeros(labels):
         return Verdict("nominal", "digits that are codes")
@@ -158,8 +171,14 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
-    """Tell whether texts are a few whole numbers, as those of codes are."""
-    return len(labels) <= _MOST_CODES and all(label.strip().isdecimal() for label in labels)
+    """Tell whether texts are a few whole numbers, as those of codes are; gaps do not count."""
+    texts = present_texts(labels)
+    return len(texts) <= _MOST_CODES and all(map(str.isdecimal, texts))
+
+
+def present_texts(labels: Sequence[str]) -> list[str]:
+    """Return labels without the blanks around them, but for words that stand for missing."""
+    return [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
 
 
 def is_one_word(labels: Sequence[str]) -> bool:
@@ -167,7 +186,7 @@ def is_one_word(labels: Sequence[str]) -> bool:
     return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
 
 
-def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | None:
+def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> Verdict | None:
     present = values[~np.isnan(values)]
     if len(present) < FEW_ROWS or (present != np.floor(present)).any():
         return None
@@ -175,11 +194,13 @@ def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | Non
     named = CODE_NAMES.search(name)
     if _INDEX_NAMES.fullmatch(name) and name.startswith("__"):
         return Verdict("numeric", "the index of pandas", aside=True)
-    if distinct[0] >= 1800 and distinct[-1] <= 2100 and not named:
+    if distinct[0] >= 1500 and distinct[-1] <= 2100 and not named:
         return Verdict("numeric", "years, or numbers like them")
-    if len(present) == len(values) == len(distinct) and counts_rows(values):
-        index = _INDEX_NAMES.fullmatch(name)
-        return Verdict("numeric", "the index of pandas" if index else "counts the rows", aside=True)
+    if len(present) == len(values) == len(distinct) and np.ptp(values) < 10 * n_rows:
+        if _INDEX_NAMES.fullmatch(name):
+            return Verdict("numeric", "the index of pandas", aside=True)
+        if (np.diff(values) > 0).all() and not _MEASURE_NAMES.search(name):
+            return Verdict("numeric", "counts the rows", aside=True)
     if named and len(distinct) >= least * len(present):
         return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
     if named:
@@ -189,14 +210,6 @@ def _judge_numbers(name: str, values: np.ndarray, least: float) -> Verdict | Non
     if _look_like_codes(distinct, len(present)):
         return Verdict("nominal", "whole numbers that look like codes")
     return None
-
-
-def counts_rows(values: np.ndarray) -> bool:
-    """Tell whether distinct whole numbers are 1, 2, 3 … in any order, or rise with few gaps."""
-    span = np.ptp(values)
-    return bool(
-        span < 1.1 * len(values) or (span < 10 * len(values) and (np.diff(values) > 0).all())
-    )
 
 
 def _look_like_codes(distinct: np.ndarray, n: int) -> bool:
@@ -218,7 +231,9 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     with exactly three digits behind it separates thousands if it is a comma, or the text is money;
     otherwise a point is a decimal one.
     """
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    if not _may_all(labels, _DIGIT):
+        return None
+    texts = present_texts(labels)
     if not texts or has_leading_zeros(texts[:1000]):
         return None
     for what in ("numbers", "percents", "money"):
@@ -227,6 +242,12 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
             if all(map(pattern.fullmatch, texts)) and not has_leading_zeros(texts):
                 return what, mark
     return None
+
+
+def _may_all(labels: Sequence[str], pattern: re.Pattern[str]) -> bool:
+    """Tell from a few labels whether a pattern may be found in all that are not missing."""
+    few = (label.strip() for label in labels[:20])
+    return all(pattern.search(text) for text in few if text.lower() not in MISSING_WORDS)
 
 
 def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
@@ -261,7 +282,9 @@ def number_of(text: str, decimal: str = ".") -> float:
 
 def is_iso(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    if not _may_all(labels, _ISO):
+        return False
+    texts = present_texts(labels)
     if not texts or not all(map(_ISO.fullmatch, texts)):
         return False
     try:
@@ -269,6 +292,20 @@ def is_iso(labels: Sequence[str]) -> bool:
     except ValueError:
         return False
     return len({moment.tzinfo is None for moment in found}) == 1
+
+
+def is_clock(labels: Sequence[str]) -> bool:
+    """Tell whether texts are times of day, such as 08:30 or 23:59:59.5, all of them."""
+    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    return bool(texts) and all(map(_CLOCK.fullmatch, texts))
+
+
+def parse_clock(text: str | None) -> float:
+    """Return the seconds since midnight of a time of day, NaN for a word for missing."""
+    if text is None or text.strip().lower() in MISSING_WORDS:
+        return float("nan")
+    hours, minutes, *seconds = text.strip().replace(",", ".").split(":")
+    return 3600.0 * int(hours) + 60.0 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
 
 
 def parse_iso(text: str) -> dt.datetime:

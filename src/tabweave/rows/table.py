@@ -16,9 +16,11 @@ import numpy as np
 from tabweave._compat import html_table
 from tabweave.io.register import storable
 from tabweave.rows.frames import (
+    CLOCK,
     categories,
     columns_of,
     datetimes,
+    holds_clock_times,
     holds_datetimes,
     infer_kind,
     is_declared_categorical,
@@ -67,13 +69,21 @@ class Numbers:
 @storable
 @dataclass(frozen=True, eq=False)
 class Datetimes(Numbers):
-    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing."""
+    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing.
+
+    Times of day are seconds since midnight.
+    """
 
     def text(self, seconds: float) -> str | None:
-        """Return one of its datetimes as ISO text, without a time if all of them are dates."""
+        """Return one as ISO text, without a time if all are dates, without a date if all are times.
+
+        What lies within the first day of 1970 is a time of day.
+        """
         if np.isnan(seconds):
             return None
         moment = str(np.datetime64(round(seconds * 1e6), "us"))
+        if np.nanmin(self.values) >= 0 and np.nanmax(self.values) < 86_400:
+            return moment[11:19].removesuffix(":00")
         dates = not (self.values % 86_400 > 0).any()
         return moment[:10] if dates else moment[:19].replace("T", " ")
 
@@ -121,6 +131,7 @@ class Table:
         *,
         numbers: Literal["numeric", "nominal"] = "numeric",
         rules: Rules | None = None,
+        n_rows: int | None = None,
     ) -> Table:
         """Read rows.
 
@@ -133,15 +144,18 @@ class Table:
             name: other columns are ignored, a missing one is an error.
         numbers : {"numeric", "nominal"}
             What an undeclared column of numbers or datetimes is.
-        rules : {"whole", "first", "all"}, optional
+        rules : {"whole", "sample", "first", "all"}, optional
             Whether to look at the values of undeclared columns, too, and to set identifiers aside:
             :mod:`tabweave.rows.kinds` has the rules, :meth:`kinds` says what they found. "first"
-            are the first rows of a stream, from which less follows; "all" sets nothing aside.
+            are the first rows of a stream, from which less follows, "sample" some of ``n_rows``
+            rows; "all" sets nothing aside.
+        n_rows : int, optional
+            How many rows there are in all.
         """
         schema = Schema.of(schema)
         if isinstance(X, Table):
             return _conforming(X, schema)
-        names, cells, n_rows = columns_of(X)
+        names, cells, n_here = columns_of(X)
         named = names is not None
         if names is None:
             names = [f"x{i}" for i in range(len(cells))]
@@ -150,12 +164,14 @@ class Table:
         if schema.complete:
             by_name = _matched(by_name, schema, named)
             columns = tuple(_column(by_name[c.name], c, schema) for c in schema.columns)
-            return cls(schema, columns, n_rows)
+            return cls(schema, columns, n_here)
         open_columns = [name for name in by_name if name not in schema.names]
         found = _completed(by_name, schema, numbers, named, rules)
         columns = tuple(_column(by_name[c.name], c, found) for c in found.columns)
-        table = cls(found, columns, n_rows)
-        return table if rules is None else _ruled(table, by_name, open_columns, rules)
+        table = cls(found, columns, n_here)
+        if rules is None:
+            return table
+        return _ruled(table, by_name, open_columns, rules, n_rows or n_here)
 
     def kinds(self) -> Kinds:
         """Return what each column is, why, and whether it is set aside.
@@ -226,8 +242,9 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     if n_rows >= FEW_ROWS and is_constant(data):
         return Finding(column.name, column.kind, "constant", column.why == "declared")
     decided = column.judged or column.why in _DECIDED
-    if column.why == DATETIMES:
-        return Finding(column.name, "datetime", DATETIMES)
+    data = _only(data, sampled_rows(n_rows))
+    if column.why in (DATETIMES, CLOCK_TIMES):
+        return Finding(column.name, "datetime", column.why)
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
         why = _said_of_strings(column, data) or column.why or column.kind
@@ -257,12 +274,15 @@ def is_constant(data: Codes | Numbers | Sets) -> bool:
     return bool(len(data.codes) and (data.codes == data.codes[0]).all())
 
 
-def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules: Rules) -> Table:
+def _ruled(
+    table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules: Rules, n_rows: int
+) -> Table:
     """Return a table whose columns are what the rules say, identifiers set aside."""
     kept, parts, aside = [], [], []
+    some = sampled_rows(table.n_rows)
     for position, (column, data) in enumerate(table):
         asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
-        verdict = judge(column.name, data, table.n_rows, rules) if asks else None
+        verdict = judge(column.name, _only(data, some), n_rows, rules) if asks else None
         if verdict is not None and verdict.aside and rules == "all":
             verdict = None
         elif column.name in asked:
@@ -292,6 +312,15 @@ def _ruled(table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _only(data: Any, rows: np.ndarray | None) -> Any:
+    """Return some rows of a column of numbers or values, with all of its labels."""
+    if rows is None or isinstance(data, Sets):
+        return data
+    if isinstance(data, Numbers):
+        return replace(data, values=data.values[rows])
+    return Codes(data.codes[rows], data.labels)
 
 
 def _as_judged(column: Column, data: Any, cells: Any, schema: Schema) -> tuple[Column, Any]:
@@ -393,7 +422,7 @@ def _completed(
         if column is None:
             kind = infer_kind(cells)
             why = _in_words(kind, cells)
-            if rules is not None and why == DATETIMES:
+            if rules is not None and why in (DATETIMES, CLOCK_TIMES):
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind
             column = Column(name, read_as, origin=(why, False, None))
@@ -406,12 +435,15 @@ def _completed(
 
 
 DATETIMES = "datetimes"
+CLOCK_TIMES = "times of day"
 
 
 def _in_words(kind: str, cells: Any) -> str:
     """Return in words what the type of a column says."""
     if kind in ("numeric", "nominal") and holds_datetimes(cells):
         return DATETIMES
+    if kind in ("numeric", "nominal") and holds_clock_times(cells):
+        return CLOCK_TIMES
     if is_declared_categorical(cells):
         return "ordered categories" if kind == "ordinal" else "categories"
     return {"nominal": "values", "numeric": "numbers", "set": "lists"}.get(kind, kind)
@@ -523,8 +555,8 @@ class Column:
         What separates the elements of a set written as text.
     format : str, optional
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
-        as "Europe/Berlin"; "local" takes each cell by its own offset. Of a numeric column: the
-        decimal mark of numbers in text.
+        as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are
+        times of day without a date. Of a numeric column: the decimal mark of numbers in text.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
@@ -548,6 +580,11 @@ class Column:
     def zone(self) -> str | None:
         """The time zone of datetimes."""
         return self.format if self.kind == "datetime" else None
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether it holds times of day, without a date."""
+        return self.zone == CLOCK
 
     @property
     def decimal(self) -> str | None:
@@ -629,7 +666,7 @@ class Schema:
     columns : mapping of name to kind or Column, or sequence of Column
         The columns that are declared.
     missing : {"value", "error"}, default="value"
-        Whether missing is a value of its own or refused.
+        Whether missing is a separate category or refused.
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
 
@@ -784,6 +821,28 @@ def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray
     return first, inverse
 
 
+SAMPLED = 1 << 19  # rows from which kinds and bins are known, however many there are
+
+
+def row_keys(start: int, stop: int) -> np.ndarray:
+    """Return a key for each row number, as if drawn, and no two alike [Steele et al. 2014]."""
+    key = np.arange(start + 1, stop + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+def sampled_rows(n_rows: int) -> np.ndarray | None:
+    """Return the rows that stand for very many: those of the lowest keys; None for all.
+
+    A stream gives the same ones, however it is cut.
+    """
+    if n_rows <= SAMPLED:
+        return None
+    keys = row_keys(0, n_rows)
+    return np.flatnonzero(keys < np.partition(keys, SAMPLED)[SAMPLED])
+
+
 def take_rows(table: Table, index: np.ndarray) -> Table:
     """Return some rows of a table."""
     columns: list[Any] = []
@@ -799,6 +858,18 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
         else:
             columns.append(replace(column, values=column.values[index]))
     return Table(table.schema, tuple(columns), len(index))
+
+
+def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
+    """Return a table some of whose columns are set aside, unless no other is left."""
+    kept = [column.name for column in table.schema.columns if column.name not in names]
+    if not names or not kept:
+        return table
+    given = table.schema.given
+    gone = [replace(table.schema[n], origin=(why, True, given.index(n))) for n in names]
+    aside = sorted([*table.schema.aside, *gone], key=lambda column: column.position or 0)
+    out = table.select(kept)
+    return replace(out, schema=replace(out.schema, aside=tuple(aside)))
 
 
 def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:

@@ -30,13 +30,15 @@ from tabweave.search.scan import (
 )
 from tabweave.search.space import HIDDEN, Space, chunks
 
-_WIDEST = 64  # dimensions a graph is built in
+_WIDEST = 512  # dimensions a graph is built in
+_NARROWEST = 64  # of them, where memory is short
+_ROOM = 1 << 29  # coordinates of all nodes while it is built: 2 GB
 _QUERIES = 64  # that one call walks for
 _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
 _SMALL = 16  # nodes of a group that is compared whole
-_BUILD = 160  # breadth of the search for the links of a new node: with 80, walks find less
+_BUILD = 96  # breadth of the search for the links of a new node: with 80, walks find less
 _LADDER = (
     32,
     48,
@@ -61,7 +63,7 @@ _LADDER = (
 WIDEST = _LADDER[-1]
 _RECALL = 0.95  # what the breadth of a walk is chosen for, of so many neighbours
 _NEIGHBOURS = 10
-_MEASURED = 1024  # nodes that the choice is measured by
+_MEASURED = 4096  # nodes that the choice is measured by
 
 Vectors = Callable[[int], Iterator[np.ndarray]]  # those of every so many nodes, some at a time
 
@@ -105,8 +107,9 @@ class Graph:
     def of(cls, vectors: Vectors, n_nodes: int, power: int, n_links: int) -> Graph:
         """Build the graph of some nodes.
 
-        Where vectors are wide and distances Euclidean it is built along their principal axes:
-        neighbours there are nearly those of the full vectors, and the walk compares in full.
+        Where vectors are wide, or nodes so many that their vectors would take more than 2 GB, and
+        distances are Euclidean, it is built along their principal axes: neighbours there are nearly
+        those of the full vectors, and the walk compares in full.
         """
         faiss = require("faiss", "search")
         blocks, width = _reduced(vectors, n_nodes, power)
@@ -193,7 +196,7 @@ class Walker:
         Nodes of the graph are looked for as if they were not in it: an answer counts if it is no
         farther than the 10th true neighbour. Recall is to be 0.95 by two standard errors; where no
         breadth of the ladder reaches that, the widest is returned. Costs a scan and at
-        most six walks for each of at most 1,024 nodes.
+        most six walks for each of at most 4,096 nodes.
         """
         k = min(_NEIGHBOURS, len(own))
         if not k:
@@ -390,16 +393,16 @@ def _metric(faiss: Any, power: int) -> Any:
 
 
 def _reduced(vectors: Vectors, n_nodes: int, power: int) -> tuple[Iterator[np.ndarray], int]:
-    """Return the vectors, block by block, and their width, at most ``_WIDEST``."""
+    """Return the vectors, block by block, and their width, less than theirs if need be."""
     sample = np.vstack(list(vectors(max(1, n_nodes // _SAMPLE))))
-    width = sample.shape[1]
-    if power == 1 or width <= _WIDEST:
+    width, most = sample.shape[1], min(_WIDEST, max(_NARROWEST, _ROOM // n_nodes))
+    if power == 1 or width <= most:
         return vectors(1), width
     centre = sample.mean(axis=0)
     sample -= centre
     _, axes = np.linalg.eigh(sample.T @ sample)
-    chosen = np.ascontiguousarray(axes[:, -_WIDEST:], np.float32)
-    return ((block - centre) @ chosen for block in vectors(1)), _WIDEST
+    chosen = np.ascontiguousarray(axes[:, -most:], np.float32)
+    return ((block - centre) @ chosen for block in vectors(1)), most
 
 
 def _close_together(links: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:

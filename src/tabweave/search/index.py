@@ -168,7 +168,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         The breadth in use, if there is a graph or ``breadth`` is a number.
     recall_ : float
         With ``breadth="auto"`` and a graph: the share of the 10 nearest rows that walks of that
-        breadth found, of at most 1,024 rows that were looked for as if they were not there.
+        breadth found, of at most 4,096 rows that were looked for as if they were not there.
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the embedder's columns.
 
@@ -185,7 +185,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     otherwise depend on timing.
 
     The breadth is chosen from 32 to 1,024, by the same rows each time, so that equal tables get
-    equal ones: the least whose recall is 0.95 by two standard errors. That costs at most 1,024
+    equal ones: the least whose recall is 0.95 by two standard errors. That costs at most 4,096
     exact searches and six times as many walks, little beside building the graph. Where nothing
     is near anything, even the widest may find less; ``recall_`` says what it found.
 
@@ -1161,7 +1161,7 @@ def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) ->
     """Refuse rows of which some lack a column: it may be missing, or not asked about."""
     for i, row in enumerate(rows):
         for name in names:
-            if name not in row:
+            if name not in row and name not in (names_of([row]) or ()):  # a field of a record
                 raise ValueError(
                     f"row {i} has no {name!r}, which other rows have; query rows with different "
                     "columns apart, or write None for a missing value"

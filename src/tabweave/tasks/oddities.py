@@ -193,7 +193,9 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     def cell_p_values(self, X: Any) -> np.ndarray:
         """Return, for each cell, the chance that one of its column is as surprising."""
-        found = self._judged(X)[0]
+        return self._cell_p_values(self._judged(X)[0])
+
+    def _cell_p_values(self, found: np.ndarray) -> np.ndarray:
         out = np.ones(found.shape)
         for a in range(found.shape[1]):
             out[:, a] = _p_values(self._surprises[:, a], found[:, a])
@@ -211,9 +213,9 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
             ``level``.
         """
         table = self._read(X)
-        found, p_values = self._judged(X)[0], self.cell_p_values(X)
-        # Where one cell is wrong all cells of its row look odd: the oddest stands for them.
-        worst = np.lexsort((-found, p_values), axis=1)[:, 0] if found.size else np.zeros(0, int)
+        found, _ = judge(self._model, table)
+        p_values = self._cell_p_values(found)
+        worst = oddest(found, p_values)
         rows = np.arange(len(found))
         order = np.lexsort((rows, -found[rows, worst], p_values[rows, worst]))
         if n is None:
@@ -310,6 +312,16 @@ def _judge(model: RowModel, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         here = (codes >= 0) | cells.unseen[a]
         score += np.where(here, own + np.log(np.maximum(proba.max(axis=1), _RARE)), 0.0)
     return surprise, score
+
+
+def oddest(surprise: np.ndarray, p_values: np.ndarray) -> np.ndarray:
+    """Return the column of each row's oddest cell.
+
+    Where one cell is wrong all cells of its row look odd: the oddest stands for them.
+    """
+    if not surprise.size:
+        return np.zeros(len(surprise), dtype=int)
+    return np.lexsort((-surprise, p_values), axis=1)[:, 0]
 
 
 def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:

@@ -114,10 +114,42 @@ def test_map_is_drawn_and_choosers_change_it(browser):
     assert int(first.split(":")[0]) >= 3  # a colour for each class
     colour = Select(browser.find_element(By.CSS_SELECTOR, "#map select"))
     assert [o.text for o in colour.options][:2] == ["group", "cluster"]
+    assert colour.options[-1].text == "density"
     colour.select_by_visible_text("size")
     legend = [b.text for b in browser.find_elements(By.CSS_SELECTOR, ".legend button")]
     assert legend[0].startswith("<") and legend[-1].startswith("missing")
     assert ink() != first
+
+
+def test_a_dragged_map_moves_the_marks_it_has_drawn(browser):
+    same, stamped, far = browser.execute_script(
+        "const { map } = document.querySelector('.map');"
+        "const seen = () => { const copy = tabweave.canvas(map.canvas.width, map.canvas.height, 1);"
+        " const c = copy.getContext('2d', { willReadFrequently: true });"
+        " c.drawImage(map.canvas, 0, 0);"
+        " return String(c.getImageData(0, 0, copy.width, copy.height).data); };"
+        "let stamped = 0; const real = map.stampAll.bind(map);"
+        "map.stampAll = (...given) => { stamped++; return real(...given); };"
+        "const drag = (dx, dy) => { map.pan(dx, dy); map.paintMarks(); };"
+        "for (let k = 0; k < 5; k++) drag(7, -4);"
+        "const [moved, once] = [seen(), stamped];"
+        "map.layer = null; map.paintMarks(); const same = seen() === moved;"
+        "stamped = 0; drag(map.width, 0); return [same, once, stamped];"
+    )
+    assert same  # as if they had been drawn where they are now
+    assert (stamped, far) == (0, 1)  # and again only where the view leaves what was drawn
+
+
+def test_rows_are_coloured_by_their_odd_cells(driver, tmp_path):
+    rows = {"city": ["Paris", "Santiago"] * 100, "country": ["France", "Chile"] * 100}
+    rows["month"] = [f"m{i % 7}" for i in range(200)]
+    rows["country"][4] = "Chile"
+    report(rows, tmp_path / "odd.html")
+    opened(driver, tmp_path / "odd.html")
+    Select(driver.find_element(By.CSS_SELECTOR, "#map select")).select_by_visible_text("odd cells")
+    legend = [b.text.split() for b in driver.find_elements(By.CSS_SELECTOR, ".legend button")]
+    assert legend[0][0] in ("city", "country") and legend[0][1] == "1"
+    assert legend[1][:3] == ["no", "odd", "cell"]
 
 
 def test_legend_brings_one_value_out(browser):

@@ -132,3 +132,21 @@ def test_tsne_is_offered_where_it_is_installed_and_rows_are_few(mixed):
     pytest.importorskip("openTSNE", reason="the second layout needs openTSNE")
     names = [layout["name"] for layout in describe(mixed(60))["map"]["layouts"]]
     assert names == ["principal axes", "neighbourhoods (t-SNE)"]
+
+
+def test_map_says_in_which_column_a_row_is_odd():
+    rows = {
+        "city": ["Paris", "Santiago"] * 100, "country": ["France", "Chile"] * 100,
+        "month": [f"m{i % 7}" for i in range(200)],
+    }  # fmt: skip
+    rows["country"][4] = "Chile"  # in Paris
+    found = describe(rows)["map"]
+    at = found["rows"].index(4)
+    odd = found["odd"]
+    assert odd["labels"][odd["codes"][at]] in ("city", "country")
+    assert [row for row, code in zip(found["rows"], odd["codes"], strict=True) if code >= 0] == [4]
+    columns = {f"c{j}": [f"{'ab'[i % 2]}{j}" for i in range(400)] for j in range(12)}
+    for j in range(12):
+        columns[f"c{j}"][30 * j] = f"b{j}"
+    labels = describe(columns | {"n": [float(i) ** 2 for i in range(400)]})["map"]["odd"]["labels"]
+    assert len(labels) == 8 and labels[-1] == "another column"

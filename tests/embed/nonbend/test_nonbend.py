@@ -573,3 +573,115 @@ def test_sweeps_of_the_burn_in_do_not_count():
     np.testing.assert_array_equal(counted(burn_in=0.9), last)
     everything = counted(burn_in=0.0)
     assert everything.shape != last.shape or (everything != last).any()
+
+
+# -- cells that say nothing ----------------------------------------------------------------------
+
+GAPPY = [["a", "x"], ["a", None], ["b", "x"], [None, "y"], ["b", "y"]]
+
+
+def gappy_prior(alpha=1.0, alpha0=0.5):
+    table = Table.of({"p": [r[0] for r in GAPPY], "q": [r[1] for r in GAPPY]})
+    counts = Counts.of(table)
+    found = [o + labels.index(None) for o, labels in zip(counts.offsets, counts.labels)]  # noqa: B905
+    cells = np.array(
+        [[o + labels.index(v) for o, labels, v in zip(counts.offsets, counts.labels, row)]  # noqa: B905
+         for row in GAPPY], np.int32)  # fmt: skip
+    return cells, Prior(alpha, alpha0, 5, counts.offsets, np.array(found))
+
+
+def sequential_with_gaps(z, alpha, alpha0):
+    """log P(X, z) by the chain rule, a gap summed out: it adds no factor and no count."""
+    total = 0.0
+    for i, row in enumerate(GAPPY):
+        before = [GAPPY[m] for m in range(i) if z[m] == z[i]]
+        total += np.log((len(before) or alpha) / (i + alpha))
+        for j, value in enumerate(row):
+            own = [other[j] for other in before if other[j] is not None]
+            if value is not None:
+                total += np.log((own.count(value) + alpha0) / (len(own) + 2 * alpha0))
+    return total
+
+
+def test_log_joint_leaves_gaps_out():
+    cells, prior = gappy_prior(0.7, 0.4)
+    counts_of = assigned_counts(cells, int(prior.offsets[-1]))
+    for z in [(0, 0, 0, 0, 0), (0, 0, 1, 1, 1), (0, 1, 2, 3, 4), (0, 1, 0, 1, 2)]:
+        expected = sequential_with_gaps(z, 0.7, 0.4)
+        assert log_joint(*counts_of(z), prior) == pytest.approx(expected)
+        sampler = Sampler(cells, prior, np.array(z))
+        assert sampler.log_joint() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("alpha0", [0.5, np.array([0.3, 0.8, 1.0, 2.0, 0.4, 1.0])])
+def test_gibbs_draws_rows_with_gaps_from_the_conditional(alpha0):
+    """One sweep of one row, against the ratios of log P(X, z) over its subspaces."""
+    cells, prior = gappy_prior(1.3, alpha0)
+    rng, seen = np.random.default_rng(0), np.zeros(4)
+    start = np.array([0, 0, 1, 2, 1])
+    sampler = Sampler(cells, prior, start)
+    for _ in range(4000):
+        sampler.assignment[:] = start
+        sampler.n_slots = 3
+        sampler._count(11)
+        kernels.sweep(
+            0, np.array([3]), sampler.cells, rng.random(5), sampler.assignment, sampler.counts,
+            sampler._logs, sampler.sizes, sampler._kinds, sampler._log_of_count,
+            sampler._log_of_size, sampler._log_rest, np.log(prior.alpha), 3,
+        )  # fmt: skip
+        seen[sampler.assignment[3]] += 1
+    counts_of = assigned_counts(cells, int(prior.offsets[-1]))
+    joint = [log_joint(*counts_of((0, 0, 1, t, 1)), prior) for t in range(3)]
+    share = np.exp(joint) / np.exp(joint).sum()
+    np.testing.assert_allclose(seen[:3] / 4000, share, atol=4 * 0.5 / np.sqrt(4000))
+
+
+@pytest.mark.parametrize("start", ["random", "rows", "sweeps"])
+def test_the_bound_never_falls_with_gaps(start):
+    X, _ = planted(3, 120, n_columns=5, seed=2)
+    X = X.astype(object)
+    X[np.random.default_rng(0).random(X.shape) < 0.2] = None
+    model = NonBEND(VI(start=start, missing="marginal"), n_fits=2, random_state=0).fit(X)
+    for fit in model.fits_:
+        assert (np.diff(fit.trace) > -1e-9 * np.abs(fit.trace[-1])).all()
+    for theta, labels in zip(model.theta_, model.counts_.labels, strict=True):
+        assert (theta[:, labels.index(None)] == 0).all()
+        np.testing.assert_allclose(theta.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("method", [VI, Gibbs])
+def test_gaps_are_summed_out(method):
+    X, z = planted(3, 400, seed=1)
+    X = X.astype(object)
+    rng = np.random.default_rng(5)
+    X[(rng.random(X.shape) < 0.5) & (z == 0)[:, None]] = None  # only one subspace has gaps
+    model = NonBEND(method(missing="marginal", max_iter=40), n_fits=1, random_state=0).fit(X)
+    assert adjusted_rand_score(z, model.predict_subspace(X)) > 0.8
+    names = model.counts_.names
+    row, holed = dict(zip(names, X[400 - 1], strict=True)), dict.fromkeys(names)
+    assert model.score_samples([holed])[0] == pytest.approx(0, abs=1e-9)  # nothing is said
+    alone = holed | {names[0]: row[names[0]]}
+    chance = model.weights_ @ model.theta_[0][:, model.counts_.labels[0].index(row[names[0]])]
+    assert model.score_samples([alone])[0] == pytest.approx(np.log(chance))
+    drawn = model.sample(50, random_state=0)
+    assert all(value is not None for column in drawn.values() for value in column)
+
+
+def test_a_gap_lies_at_the_mean_of_its_column():
+    X = [["a", "x"], ["a", "x"], ["b", "y"], [None, "y"], ["b", "x"], ["a", "y"]]
+    model = NonBEND(VI(missing="marginal"), n_fits=1, random_state=0).fit(X)
+    rows = model.transform([[v, "x"] for v in ("a", "b", None)])
+    np.testing.assert_allclose(rows[2], 3 / 5 * rows[0] + 2 / 5 * rows[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("method", [VI, Gibbs])
+def test_without_gaps_nothing_changes_and_empty_columns_say_nothing(method):
+    X, _ = planted(2, 60, seed=4)
+    plain = NonBEND(method(max_iter=20), n_fits=1, random_state=0).fit(X)
+    same = NonBEND(method(max_iter=20, missing="marginal"), n_fits=1, random_state=0).fit(X)
+    np.testing.assert_array_equal(plain.transform(X), same.transform(X))
+    empty = np.hstack([X.astype(object), np.full((60, 1), None)])
+    schema = {f"x{i}": "nominal" for i in range(11)}
+    model = NonBEND(method(max_iter=20, missing="marginal"), n_fits=1, random_state=0,
+                    schema=schema).fit(empty)  # fmt: skip
+    np.testing.assert_allclose(model.trace_[-1], plain.trace_[-1])

@@ -27,6 +27,8 @@ from tabweave.apps.report.notes import (
     describe_associations,
     describe_oddities,
     describe_warnings,
+    learn_oddities,
+    odd_columns,
 )
 from tabweave.apps.report.reading import Reading, read, take
 from tabweave.apps.report.rows import (
@@ -146,10 +148,9 @@ def look_at(
     out["couplings"] = describe_couplings(counts, reading.target)
     tell("looking for oddities", 0.2)
     out["warnings"] = describe_warnings(reading, out["couplings"])
-    out |= {"associations": None, "oddities": None}
-    if not wishes.at_once:
-        out["associations"] = describe_associations(reading)
-        out["oddities"] = describe_oddities(reading, wishes.random_state)
+    out["associations"] = None if wishes.at_once else describe_associations(reading)
+    odd = None if wishes.at_once else learn_oddities(reading, wishes.random_state)
+    out["oddities"] = describe_oddities(reading, odd)
     empty: dict[str, Any] = {"values": None, "map": None, "clusters": None, "neighbors": None}
     if not reading.kept:
         return out | {"method": None} | empty, None, None
@@ -165,6 +166,7 @@ def look_at(
     out["values"] = describe_values(model, own, weights)
     seen = Rows.of(reading, wishes.random_state, MAP_COLUMNS, wishes.most_shown)
     found, points = _look_at_rows(reading, model, seen, wishes, tell)
+    found["map"] |= odd_columns(reading, odd, seen.first[seen.shown])
     return out | found, model, points
 
 
@@ -254,7 +256,7 @@ def report(
     Returns
     -------
     Report or None
-        The page, if no path is given: text that notebooks show in a frame of its own.
+        The page, if no path is given: text that notebooks show in a separate frame.
 
     Examples
     --------
@@ -272,7 +274,7 @@ def report(
 
 
 class Report(str):
-    """A page as text, which a notebook shows in a frame of its own.
+    """A page as text, which a notebook shows in a separate frame.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from tabweave.rows.table import (
     distinct_rows,
     take_rows,
 )
+
+if TYPE_CHECKING:
+    from tabweave.tasks.oddities import Oddities
 
 DISGUISES = {"?", "??", "-", "--", ".", "na", "n/a", "nan", "null", "none", "nil", "unknown",
              "missing", "not available", "#n/a", "-9", "-99", "-999", "-9999"}  # fmt: skip
@@ -200,6 +203,7 @@ _PAIRS = 30  # associations on a page
 _ODD = 15  # cells on a page
 _LEARNED = 2_000  # rows that oddities are learned from
 _JUDGED = 20_000  # rows that are looked at
+_COLOURS = 8  # of unordered groups on the map
 
 
 def describe_associations(reading: Reading) -> list[dict[str, Any]]:
@@ -228,8 +232,8 @@ def describe_associations(reading: Reading) -> list[dict[str, Any]]:
     ]
 
 
-def describe_oddities(reading: Reading, random_state: int) -> dict[str, Any] | None:
-    """Return the cells that fit their rows worst, if any is odd at one in a hundred."""
+def learn_oddities(reading: Reading, random_state: int) -> Oddities | None:
+    """Return what says which cells are odd, or None for a table too small to say."""
     from tabweave.tasks.oddities import Oddities
 
     names = reading.kept + ([reading.target] if reading.target else [])
@@ -239,9 +243,38 @@ def describe_oddities(reading: Reading, random_state: int) -> dict[str, Any] | N
         return None
     table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
     # Counts alone: a page is to be there soon.
-    model = Oddities(engine="counts", max_rows=_LEARNED, random_state=random_state).fit(table)
+    return Oddities(engine="counts", max_rows=_LEARNED, random_state=random_state).fit(table)
+
+
+def describe_oddities(reading: Reading, model: Oddities | None) -> dict[str, Any] | None:
+    """Return the cells that fit their rows worst, if any is odd at one in a hundred."""
+    if model is None:
+        return None
+    table = select(reading.table, list(model.schema_.names))
+    table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
     cells = [cell for cell in model.cells(table, _ODD) if cell.p_value <= model.level]
     return {"of": table.n_rows, "cells": [_odd(cell) for cell in cells]}
+
+
+def odd_columns(reading: Reading, model: Oddities | None, rows: np.ndarray) -> dict[str, Any]:
+    """Return in which column each of some rows is odd, as the map takes it; -1: in none."""
+    if model is None:
+        return {}
+    from tabweave.tasks.oddities import oddest
+
+    names = list(model.schema_.names)
+    table = take_rows(select(reading.table, names), rows)
+    surprise = model.surprise(table)
+    p_values = model._cell_p_values(surprise)
+    worst = oddest(surprise, p_values)
+    worst[p_values[np.arange(len(worst)), worst] > model.level] = -1
+    counts = np.bincount(worst[worst >= 0], minlength=len(names))
+    order = np.argsort(-counts, kind="stable")[: int((counts > 0).sum())]
+    kept = order[: _COLOURS - (len(order) > _COLOURS)]
+    codes = np.full(len(names) + 1, len(kept))
+    codes[kept], codes[-1] = np.arange(len(kept)), -1
+    labels = [names[i] for i in kept] + ["another column"] * (len(order) > len(kept))
+    return {"odd": {"labels": labels, "codes": codes[worst].tolist()}}
 
 
 def _squares_fit(data: Any) -> bool:

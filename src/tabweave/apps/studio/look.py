@@ -61,6 +61,8 @@ def thinned(description: dict[str, Any], most: int = 2_000) -> dict[str, Any]:
     found = dict(description["map"])
     step = -(-len(found["rows"]) // most)
     if step > 1:
+        if "odd" in found:
+            found["odd"] = found["odd"] | {"codes": found["odd"]["codes"][::step]}
         found |= {k: found[k][::step] for k in ("rows", "copies", "clusters")}
         found["layouts"] = [m | {"points": m["points"][::step]} for m in found["layouts"]]
         found["columns"] = [

@@ -46,6 +46,9 @@ class Gibbs:
         Sweeps of a chain.
     progress : callable, optional
         Called with a :class:`~tabweave.engines.Progress` after each fit; its note is the fit.
+    missing : {"value", "marginal"}, default="value"
+        Whether missing is a value of its own, or says nothing: the cell is summed out, and lies
+        where its column does on average.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -55,6 +58,7 @@ class Gibbs:
         "truncation": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "progress": [callable, None],
+        "missing": [StrOptions({"value", "marginal"})],
     }
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
@@ -64,6 +68,7 @@ class Gibbs:
     truncation: int = 30
     max_iter: int = 100
     progress: ProgressCallback | None = None
+    missing: str = "value"
 
     def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` chains of ``max_iter`` sweeps."""
@@ -92,27 +97,45 @@ class Sampler:
     """The state of a chain: the rows' subspaces, and the counts and logarithms that follow."""
 
     def __init__(self, cells: np.ndarray, prior: Prior, assignment: np.ndarray) -> None:
-        self.cells, self.prior = cells, prior
+        self.prior = prior
         self.assignment = np.asarray(assignment, np.int64).copy()
         self.n_slots = int(self.assignment.max()) + 1
-        n, widths = len(cells), np.diff(prior.offsets)
-        sizes = np.arange(n + 1.0)
-        self._log_of_count = np.log(sizes + prior.alpha0)
+        sizes = np.arange(len(cells) + 1.0)
         with np.errstate(divide="ignore"):
             self._log_of_size = np.log(sizes)
-        self._log_rest = np.zeros(n + 1)
-        for width, number in zip(*np.unique(widths, return_counts=True), strict=True):
-            self._log_rest += number * np.log(sizes + prior.alpha0 * width)
+        gappy = prior.gappy
+        self._log_rest = np.zeros(len(sizes))
+        for total, number in zip(*np.unique(prior.totals[~gappy], return_counts=True), strict=True):
+            self._log_rest += number * np.log(sizes + total)
+        given, kinds = np.unique(prior.pseudo_counts, return_inverse=True)
+        logs = [np.log(sizes + x) if x else np.zeros(len(sizes)) for x in given]  # gaps add nothing
+        self.cells = cells
+        if gappy.any():
+            # Their columns have fewer values than rows: an entry of their own counts them and takes
+            # that logarithm off; a last one, for rows with a gap, does nothing.
+            rest, own = np.unique(prior.totals[gappy], return_inverse=True)
+            kinds = np.concatenate([kinds, len(logs) + own, [len(logs) + len(rest)]])
+            logs += [-np.log(sizes + x) if x else np.zeros(len(sizes)) for x in rest]
+            logs += [np.zeros(len(sizes))]
+            self.cells = self._with_gaps(cells, np.flatnonzero(gappy))
+        self._kinds, self._log_of_count = kinds, np.stack(logs)
         self._count(self.n_slots + 8)
+
+    def _with_gaps(self, cells: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Add an entry a column with gaps to each row: its count of values, or none."""
+        first = int(self.prior.offsets[-1])
+        absent = np.isin(cells[:, columns], self.prior.gaps)
+        more = np.where(absent, first + len(columns), first + np.arange(len(columns)))
+        return np.ascontiguousarray(np.hstack([cells, more]), dtype=np.int32)
 
     def _count(self, capacity: int) -> None:
         from tabweave.embed.kernels import add_assigned
 
-        self.counts = np.zeros((int(self.prior.offsets[-1]), capacity), np.int64)
+        self.counts = np.zeros((len(self._kinds), capacity), np.int64)
         self.sizes = np.zeros(capacity, np.int64)
         ones = np.ones(len(self.cells), np.int64)
         add_assigned(self.cells, ones, self.assignment, self.counts, self.sizes)
-        self._logs = self._log_of_count[self.counts]
+        self._logs = self._log_of_count[self._kinds[:, None], self.counts]
 
     def sweep(self, rng: np.random.Generator) -> None:
         """Draw every row's subspace anew, in random order."""
@@ -124,7 +147,7 @@ class Sampler:
         while done < n:
             done, self.n_slots = sweep(
                 done, order, self.cells, uniforms, self.assignment, self.counts, self._logs,
-                self.sizes, self._log_of_count, self._log_of_size, self._log_rest,
+                self.sizes, self._kinds, self._log_of_count, self._log_of_size, self._log_rest,
                 np.log(self.prior.alpha), self.n_slots,
             )  # fmt: skip
             if done < n:
@@ -132,8 +155,8 @@ class Sampler:
 
     def log_joint(self) -> float:
         """Return log P(X, z): the Chinese restaurant process and the values' evidence."""
-        used = self.sizes > 0
-        return log_joint(self.counts[:, used], self.sizes[used], self.prior)
+        used, n_values = self.sizes > 0, int(self.prior.offsets[-1])
+        return log_joint(self.counts[:n_values, used], self.sizes[used], self.prior)
 
 
 def log_joint(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> float:
@@ -311,12 +334,54 @@ class Rows:
 @storable
 @dataclass(frozen=True)
 class Prior:
-    """The concentrations: α of the subspaces, α₀ of each value in a subspace; most subspaces."""
+    """What is assumed before any row is seen.
+
+    Attributes
+    ----------
+    alpha : float
+        The concentration of the subspaces.
+    alpha0 : float or ndarray of shape (V,)
+        The pseudo-count of each value in a subspace.
+    truncation : int
+        Most subspaces.
+    offsets : ndarray of shape (columns + 1,)
+        Where each column starts among the V values.
+    gaps : ndarray of int
+        The values that stand for a missing cell which says nothing, at most one a column.
+    """
 
     alpha: float
-    alpha0: float
+    alpha0: float | np.ndarray
     truncation: int
     offsets: np.ndarray
+    gaps: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def pseudo_counts(self) -> np.ndarray:
+        """α₀ of each value, 0 for gaps."""
+        out = np.broadcast_to(np.asarray(self.alpha0, float), int(self.offsets[-1])).copy()
+        out[self.gaps] = 0.0
+        return out
+
+    @property
+    def gappy(self) -> np.ndarray:
+        """Which columns have a gap."""
+        out = np.zeros(len(self.offsets) - 1, dtype=bool)
+        out[np.searchsorted(self.offsets, self.gaps, side="right") - 1] = True
+        return out
+
+    @property
+    def totals(self) -> np.ndarray:
+        """Σ α₀ over the values of each column."""
+        if np.ndim(self.alpha0) == 0:
+            return float(self.alpha0) * (np.diff(self.offsets) - self.gappy)
+        return np.diff(np.concatenate([[0.0], np.cumsum(self.pseudo_counts)])[self.offsets])
+
+    def seen(self, counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """Return how many rows of each subspace have a value, columns × subspaces."""
+        out = np.repeat(np.asarray(sizes, float)[None], len(self.offsets) - 1, axis=0)
+        out[self.gappy] -= counts[self.gaps]
+        return np.maximum(out, 0.0)
 
 
 @storable
@@ -368,15 +433,16 @@ def locate(table: Table, counts: Counts, shift: int = 0) -> np.ndarray:
 
 def log_prior_normaliser(prior: Prior) -> float:
     """Log C(α₀) of all columns together, C as below Eq. (5.9)."""
-    widths = np.diff(prior.offsets)
-    return float((widths * gammaln(prior.alpha0) - gammaln(widths * prior.alpha0)).sum())
+    pseudo, totals = prior.pseudo_counts, prior.totals
+    return float(gammaln(pseudo[pseudo > 0]).sum() - gammaln(totals[totals > 0]).sum())
 
 
 def value_evidence(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> np.ndarray:
     """Return per subspace what the values add to the bound at their best: log C(τ) − log C(α₀)."""
-    widths = np.diff(prior.offsets)
-    own = gammaln(counts + prior.alpha0).sum(axis=0)
-    both = gammaln(sizes + prior.alpha0 * widths[:, None]).sum(axis=0)
+    pseudo, totals = prior.pseudo_counts, prior.totals
+    told, held = pseudo > 0, totals > 0
+    own = gammaln(counts[told] + pseudo[told, None]).sum(axis=0)
+    both = gammaln(prior.seen(counts, sizes)[held] + totals[held, None]).sum(axis=0)
     return own - both - log_prior_normaliser(prior)
 
 

@@ -43,7 +43,8 @@ class NonBEND(RowKeeper):
     method : {"vi", "gibbs"} or VI or Gibbs, default="vi"
         Variational inference (fast) or collapsed Gibbs sampling. An object of
         ``tabweave.embed.nonbend`` sets the number of subspaces and steps, starts, tolerance,
-        burn-in, assignment and progress: ``VI(truncation=50, max_iter=200)``.
+        burn-in, assignment, progress and what a missing cell means: ``VI(truncation=50)``,
+        ``VI(missing="marginal")``.
     alpha : float or "auto", default="auto"
         Concentration of the subspaces: more of them when larger. ``"auto"`` is 1 for variational
         inference and 50 for Gibbs sampling, and becomes ``alpha_``.
@@ -203,7 +204,17 @@ class NonBEND(RowKeeper):
         engine, alpha = self._engine(), self.alpha
         if alpha == "auto":
             alpha = 50.0 if isinstance(engine, Gibbs) else 1.0
-        return Prior(float(alpha), float(self.alpha0), int(engine.truncation), counts.offsets)
+        gaps = np.zeros(0, np.int64)
+        if engine.missing == "marginal":
+            columns = zip(counts.offsets[:-1], counts.labels, strict=True)
+            found = [start + labels.index(None) for start, labels in columns if None in labels]
+            gaps = np.array(found, np.int64)
+        pseudo, offsets = self._pseudo_counts(counts), counts.offsets
+        return Prior(float(alpha), pseudo, int(engine.truncation), offsets, gaps)
+
+    def _pseudo_counts(self, counts: Counts) -> float | np.ndarray:
+        """Return α₀, of all values alike."""
+        return float(self.alpha0)
 
     # -- the model of the table ------------------------------------------------------------
 
@@ -214,7 +225,8 @@ class NonBEND(RowKeeper):
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the log density of each row, log Σ_h π_h Π_j θ_hj; low ones are anomalies.
 
-        A value not seen in fit counts as one more value of its column that no row had.
+        A value not seen in fit counts as one more value of its column that no row had; cells whose
+        gaps say nothing are left out of the product.
         """
         return self._judge(X)[1]
 
@@ -224,11 +236,13 @@ class NonBEND(RowKeeper):
         table = self._read_fitted(X)
         self.learn()
         self.counts_.vocabulary.positions(table, self._policy())
-        sizes = self.weights_ * float(self.counts_.n)
-        blocks = []
-        for theta in self.theta_:
-            unseen = self.alpha0 / (sizes + self.alpha0 * (theta.shape[1] + 1))
-            blocks += [theta.T, unseen[None, :]]
+        sizes, prior = self.weights_ * float(self.counts_.n), self._prior(self.counts_)
+        blocks, pseudo = [], prior.pseudo_counts
+        for a, (theta, total) in enumerate(zip(self.theta_, prior.totals, strict=True)):
+            told = pseudo[self.counts_.span(a)] > 0
+            each = total / max(told.sum(), 1)
+            unseen = each / (sizes + total + each) if each else np.ones(len(sizes))
+            blocks += [np.where(told[:, None], theta.T, 1.0), unseen[None, :]]
         cells = locate(table, self.counts_, shift=1)
         return assign(cells, np.log(self.weights_), np.log(np.vstack(blocks)))
 
@@ -284,10 +298,15 @@ class NonBEND(RowKeeper):
 
 
 def value_probabilities(fit: Fit, prior: Prior) -> np.ndarray:
-    """Eq. (5.26): θ*, the posterior mean of each value's probability, as (V, subspaces)."""
-    widths = np.diff(prior.offsets)
-    total = fit.sizes + prior.alpha0 * widths[:, None]
-    return (fit.counts + prior.alpha0) / np.repeat(total, widths, axis=0)
+    """Eq. (5.26): θ*, the posterior mean of each value's probability, as (V, subspaces).
+
+    A gap is no value: its probability is 0.
+    """
+    pseudo, widths = prior.pseudo_counts, np.diff(prior.offsets)
+    total = np.repeat(prior.seen(fit.counts, fit.sizes) + prior.totals[:, None], widths, axis=0)
+    out, told = np.zeros(fit.counts.shape), pseudo > 0
+    out[told] = (fit.counts[told] + pseudo[told, None]) / total[told]
+    return out
 
 
 def subspace_weights(fit: Fit) -> np.ndarray:
@@ -300,14 +319,21 @@ def embedding_grams(fit: Fit, prior: Prior) -> list[np.ndarray]:
 
     The vector of value v holds, for every subspace h, ``π_h exp(−θ_hv)`` times the one-zero
     vector of v. Two one-zero vectors of V values share V−2 ones, or V−1 when they are the same,
-    so the V × subspaces·V features are never formed.
+    so the V × subspaces·V features are never formed. A gap is the mean of the values, each as often
+    as it occurs.
     """
     pi, theta = subspace_weights(fit), value_probabilities(fit, prior)
-    grams = []
+    grams, pseudo = [], prior.pseudo_counts
     for start, stop in zip(prior.offsets[:-1], prior.offsets[1:], strict=True):
+        told = pseudo[start:stop] > 0
         scaled = pi * np.exp(-theta[start:stop])
-        n_values = int(stop - start)
-        grams.append((scaled @ scaled.T) * (n_values - 2 + np.eye(n_values)))
+        gram = (scaled @ scaled.T) * (told.sum() - 2 + np.eye(len(told)))
+        if not told.all():
+            mix = np.diag(told.astype(float))
+            often = fit.counts[start:stop].sum(axis=1) * told
+            mix[~told] = often / max(often.sum(), np.finfo(float).tiny)
+            gram = mix @ gram @ mix.T
+        grams.append(gram)
     return grams
 
 

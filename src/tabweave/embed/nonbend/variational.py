@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import betaln, digamma, gammaln
+from scipy.special import betaln, digamma
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import remember_names
@@ -25,7 +25,6 @@ from tabweave.embed.nonbend.gibbs import (
     expanded,
     is_whole,
     locate,
-    log_prior_normaliser,
     sampled_fit,
     value_evidence,
 )
@@ -62,6 +61,8 @@ class VI:
         Most steps of a fit.
     progress : callable, optional
         Called with a :class:`~tabweave.engines.Progress` after each fit; its note is the fit.
+    missing : {"value", "marginal"}, default="value"
+        As in :class:`Gibbs`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -72,6 +73,7 @@ class VI:
         "truncation": [Interval(Integral, 2, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "progress": [callable, None],
+        "missing": [StrOptions({"value", "marginal"})],
     }
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"verbose": ()}
 
@@ -82,6 +84,7 @@ class VI:
     truncation: int = 30
     max_iter: int = 100
     progress: ProgressCallback | None = None
+    missing: str = "value"
 
     def run(self, rows: Rows, prior: Prior, rng: np.random.Generator) -> Fit:
         """Return the best of ``n_init`` fits."""
@@ -137,6 +140,7 @@ def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> 
     seeds = rng.choice(len(rows.cells), n_subspaces, replace=False, p=share)
     for t, seed in enumerate(seeds):
         counts[rows.cells[seed], t] = _SEED_WEIGHT
+    counts[prior.gaps] = 0.0
     _, counts, sizes = expect(rows.cells, rows.weight, np.zeros(n_subspaces), counts)
     return Fit(counts, sizes)
 
@@ -183,13 +187,14 @@ def value_expectations(
 
     Erratum: the digamma of the sum in (5.25) runs over the values of the column.
     """
-    widths = np.diff(prior.offsets)
-    tau = counts + prior.alpha0
-    # every row has one value in each column, so τ of a column sums to its size and the prior
-    tau_sum = sizes + prior.alpha0 * widths[:, None]
-    log_theta = digamma(tau) - np.repeat(digamma(tau_sum), widths, axis=0)
-    normaliser = gammaln(tau).sum() - gammaln(tau_sum).sum()
-    gap = log_prior_normaliser(prior) * len(sizes) - normaliser + (counts * log_theta).sum()
+    pseudo, widths = prior.pseudo_counts, np.diff(prior.offsets)
+    told = pseudo > 0
+    tau = counts[told] + pseudo[told, None]
+    # a row has one value in each column, or a gap, so τ of a column sums to those and the prior
+    tau_sum = np.repeat(prior.seen(counts, sizes) + prior.totals[:, None], widths, axis=0)[told]
+    log_theta = np.zeros(counts.shape)  # what a gap says
+    log_theta[told] = digamma(tau) - digamma(tau_sum)
+    gap = -value_evidence(counts, sizes, prior).sum() + (counts * log_theta).sum()
     return log_theta, float(gap)
 
 

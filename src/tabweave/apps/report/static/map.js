@@ -34,14 +34,18 @@ tabweave.mapSection = (d) => {
 tabweave.hint = () => tabweave.el("p", { class: "quiet" }, "Choose a mark to see its row: click it, or focus the map and use the arrow keys; " +
   "Page Down goes through all rows. Draw around marks with the lasso to see what they share.");
 
-/* What rows can be coloured by: the target, clusters, columns, and how many lie around. */
+/* What rows can be coloured by: the target, clusters, columns, odd cells, and how many lie around. */
 tabweave.colours = (d) => {
   const m = d.map;
   const own = d.clusters ? [{ title: "cluster", column: { name: "cluster", labels: tabweave.clusterNames(d), codes: m.clusters, fixed: true } }] : [];
   const columns = m.columns.map((column) => ({ title: column.name, column }));
   const rest = d.target ? [columns[0], ...own, ...columns.slice(1)] : [...own, ...columns];
-  return [...rest, { title: "density", density: true }];
+  return [...rest, ...tabweave.moreColours(m)];
 };
+tabweave.moreColours = (m) => [
+  ...(m.odd && m.odd.labels.length ? [{ title: "odd cells", column: { name: "odd cells", ...m.odd, fixed: true, rest: "no odd cell" } }] : []),
+  { title: "density", density: true },
+];
 
 tabweave.clusterNames = (d) => d.clusters.groups.map((_, i) => `cluster ${tabweave.letter(i)}`);
 
@@ -61,8 +65,8 @@ tabweave.groups = (column) => {
   const kept = order.slice(0, order.length <= 8 ? 8 : 7);
   const index = new Map(kept.map((code, i) => [code, i]));
   const names = kept.map((code) => column.labels[code]);
-  const of = column.codes.map((code) => (code < 0 ? -2 : index.has(code) ? index.get(code) : -1));
-  return { names, of, ordered: false };
+  const of = column.codes.map((code) => (code < 0 ? (column.rest ? -1 : -2) : index.has(code) ? index.get(code) : -1));
+  return { names, of, ordered: false, rest: column.rest || "other values" };
 };
 
 tabweave.ranges = (numbers, whole = false) => {
@@ -296,7 +300,7 @@ tabweave.Map = class {
     const counts = new Map();
     for (const group of of) counts.set(group, (counts.get(group) || 0) + 1);
     const entries = names.map((name, i) => [i, tabweave.value(name)]).filter(([i]) => counts.get(i));
-    if (counts.get(-1)) entries.push([-1, "other values"]);
+    if (counts.get(-1)) entries.push([-1, this.groups.rest]);
     if (counts.get(-2)) entries.push([-2, tabweave.value(null)]);
     this.legend.replaceChildren(...entries.map(([group, name]) => {
       const button = tabweave.el("button", { type: "button", "aria-pressed": "false" },
@@ -392,14 +396,42 @@ tabweave.Map = class {
       [this.canvas.width, this.canvas.height] = [w, h];
       this.canvas.style.setProperty("width", `${width}px`);
       this.canvas.style.setProperty("height", `${height}px`);
-      this.image = null;
     }
     const context = this.canvas.getContext("2d");
-    if (!this.image) this.image = context.createImageData(w, h);
+    const [layer, x, y] = this.findLayer(w, h, ratio);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.drawImage(layer.canvas, x, y, w, h, 0, 0, w, h);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    this.write(context);
+  }
+
+  /* The image of all marks and where the view begins in it. It reaches beyond the view, so a map
+     that is dragged moves its image; marks are stamped again when they or their scale change. */
+  findLayer(w, h, ratio) {
+    const { cx, cy, unit } = this.view;
+    const look = [w, h, ratio, unit, this.groups, this.matches, this.chosen, String([...this.lit]), tabweave.colour("--surface")];
+    const before = this.layer;
+    if (before && look.every((part, i) => part === before.look[i])) {
+      const x = before.left + Math.round((cx - before.cx) * unit * ratio);
+      const y = before.top - Math.round((cy - before.cy) * unit * ratio);
+      if (x >= 0 && y >= 0 && x <= 2 * before.left && y <= 2 * before.top) return [before, x, y];
+    }
+    const [left, top] = [Math.round(w / 4), Math.round(h / 4)];
+    this.layer = { look, cx, cy, left, top, canvas: this.stampAll(w, h, left, top, ratio) };
+    return [this.layer, left, top];
+  }
+
+  stampAll(w, h, left, top, ratio) {
+    const { groups, m } = this;
+    const old = this.layer && this.layer.canvas;
+    const canvas = old && old.width === w + 2 * left && old.height === h + 2 * top ? old : tabweave.canvas(w + 2 * left, h + 2 * top, 1);
+    const context = canvas.getContext("2d");
+    if (!this.image || this.image.width !== canvas.width || this.image.height !== canvas.height) this.image = context.createImageData(canvas.width, canvas.height);
     const pixels = new Uint32Array(this.image.data.buffer);
     const [r, g, b] = tabweave.rgb("--surface");
     pixels.fill(0xff000000 | (b << 16) | (g << 8) | r);
     const stamps = [];
+    const into = { pixels, w: canvas.width, h: canvas.height, left, top, ratio, stamps };
     const filtered = this.lit.size || this.matches || this.chosen;
     for (const dim of filtered ? [true, false] : [false])
       for (const i of this.order) {
@@ -410,21 +442,19 @@ tabweave.Map = class {
           if ((one === undefined) !== dim) continue;
         }
         const group = groups.of[one === undefined ? i : one];
-        this.put(pixels, w, h, ratio, i, group, stamps, dim ? 0.13 : group < 0 ? 0.6 : m.rows.length > 20000 ? 0.6 : 0.85);
+        this.put(into, i, group, dim ? 0.13 : group < 0 ? 0.6 : m.rows.length > 20000 ? 0.6 : 0.85);
       }
-    context.setTransform(1, 0, 0, 1, 0, 0);
     context.putImageData(this.image, 0, 0);
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.write(context);
+    return canvas;
   }
 
-  put(pixels, w, h, ratio, i, group, stamps, alpha) {
+  put({ pixels, w, h, left, top, ratio, stamps }, i, group, alpha) {
     const key = (group + 2) * 64 + 2 * this.radii[i];
     let stamp = stamps[key];
     if (!stamp) stamp = stamps[key] = tabweave.stamp(group, this.groups.ordered, this.radii[i], ratio);
     const { cx, cy, unit } = this.view;
-    const x = Math.round((this.width / 2 + (this.xs[i] - cx) * unit) * ratio);
-    const y = Math.round((this.height / 2 - (this.ys[i] - cy) * unit) * ratio);
+    const x = left + Math.round((this.width / 2 + (this.xs[i] - cx) * unit) * ratio);
+    const y = top + Math.round((this.height / 2 - (this.ys[i] - cy) * unit) * ratio);
     const { dx, dy, cover, reach } = stamp;
     const cr = stamp.colour[0];
     const cg = stamp.colour[1];
@@ -760,10 +790,10 @@ tabweave.save = (blob, name) => {
 };
 
 tabweave.mapTable = (map, name) => {
-  const { names, of } = map.groups;
+  const { names, of, rest } = map.groups;
   const groups = new Map();
   of.forEach((group, i) => { if (!groups.has(group)) groups.set(group, []); groups.get(group).push(i); });
-  const rows = [...names.map((label, i) => [i, tabweave.value(label)]), [-1, "other values"], [-2, tabweave.value(null)]]
+  const rows = [...names.map((label, i) => [i, tabweave.value(label)]), [-1, rest], [-2, tabweave.value(null)]]
     .filter(([group]) => groups.has(group))
     .map(([group, label]) => {
       const own = groups.get(group);

@@ -135,7 +135,7 @@ studio.colours = (one) => {
       else if (String(other.data.map.rows) === String(one.data.map.rows)) out.push({ title: `clusters of ${studio.letters[i]}`, column: own(other.data) });
     });
   const columns = one.data.map.columns.map((column) => ({ title: column.name, column }));
-  return [...(one.data.target ? [columns[0], ...out, ...columns.slice(1)] : [...out, ...columns]), { title: "density", density: true }];
+  return [...(one.data.target ? [columns[0], ...out, ...columns.slice(1)] : [...out, ...columns]), ...tabweave.moreColours(one.data.map)];
 };
 
 studio.drawMaps = () => {

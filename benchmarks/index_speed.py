@@ -73,7 +73,7 @@ for the links of a new node.
 | 300,000 | 64 | 160 | 90 | 0.9248 | 0.9616 | 0.9756 |
 | 300,000 | all 394 | 128 | 159 | 0.9664 | 0.987 | 0.9892 |
 
-| a million, axes | build | processor seconds | recall@10 at 144 | at 192 | breadth chosen, recall@10 | times exact |
+| a million, axes | build | processor s | recall@10 at 144 | at 192 | chosen, recall | times exact |
 |---|---|---|---|---|---|---|
 | 64 | 80 | 168 | 0.8318 | | 640, 0.9644 | 5.8 |
 | 64 | 160 | 368 | 0.9032 | 0.9274 | 384, 0.9728 | 10.0 |

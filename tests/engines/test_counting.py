@@ -188,23 +188,3 @@ def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
     monkeypatch.setattr(Counts, "of", lambda t, y: made.append(t.n_rows) or real(t, y))
     assert count(query, y="k") == whole
     assert len(made) == 3 and sum(made) == 20_000
-
-
-@pytest.mark.parametrize("sampled", [150, 10_000])
-def test_bins_of_a_sorted_file_are_those_of_all_rows(tmp_path, sampled, monkeypatch):
-    rng = np.random.default_rng(0)
-    rows = {"t": np.sort(rng.exponential(size=2000)).round(4), "g": rng.choice(list("ab"), 2000)}
-    path = tmp_path / "sorted.csv"
-    np.savetxt(path, np.column_stack(list(rows.values())), "%s", ",", header="t,g", comments="")
-    from tabweave.engines import counting as _work
-    from tabweave.engines import source as _source
-
-    monkeypatch.setattr(_source, "BATCH_ROWS", 170)
-    monkeypatch.setattr(_work, "_SAMPLED", sampled)
-    asked = {"t": [0.0, 0.2, 1.0, 5.0], "g": ["a"] * 4}
-    found = Weave().fit(path).pairwise_distances(asked)
-    whole = Weave().fit(rows).pairwise_distances(asked)
-    np.testing.assert_allclose(found, whole, rtol=0.1 if sampled < 2000 else 1e-9)
-    again = Weave().fit(path)
-    monkeypatch.setattr(_source, "BATCH_ROWS", 230)
-    np.testing.assert_allclose(Weave().fit(path).transform(asked), again.transform(asked))

@@ -279,7 +279,7 @@ FIGURE_2 = ("blood", "magic_telescope", "iris", "seeds", "parkinsons", "vowel")
 FIGURE_4 = (
     "ionosphere ilpd blood vowel wine_quality_red waveform robot_navigation magic_telescope"
 ).split()
-ROWS = 2000  # of a set, in the figures
+ROWS = 1000  # of a set, in the figures
 
 
 def some(name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -57,6 +57,8 @@ ROUTING = (
     *(f"set_{what}_request" for what in METHODS),
     "get_metadata_routing",
 )
+# Hundreds of pages that their index lists; in the navigation they would be most of every page.
+ALONE = "---\norphan: true\n---\n\n"
 # Public, though in no list of its room.
 MORE = (
     "base.Embedder",
@@ -75,13 +77,13 @@ def make():
         if path.suffix == ".md":
             text = path.read_text(encoding="utf-8")
             head = path.stem.replace("-", " ").capitalize()
-            write(copy, text if text.startswith("# ") else f"# {head}\n\n{text}")
+            write(copy, ALONE + (text if text.startswith("# ") else f"# {head}\n\n{text}"))
         elif not copy.exists() or path.read_bytes() != copy.read_bytes():
             copy.parent.mkdir(exist_ok=True)
             shutil.copyfile(path, copy)
     measured = sorted(p.stem for p in (DOCS / "reports").glob("*.md") if p.stem != "index")
     lines = ["# Reports", "", "What the scripts of `benchmarks` printed, with their commands.", ""]
-    lines += ["```{toctree}", ":maxdepth: 1", "", *measured, "```", ""]
+    lines += [*(f"- [{name}]({name}.md)" for name in measured), ""]
     write(DOCS / "reports" / "index.md", "\n".join(lines))
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     write(DOCS / "contributing.md", guide)
@@ -147,8 +149,6 @@ def reference(folder):
     lines += ["and `tabweave.load` keep any of them in one file.", ""]
     for title, rows in lists.items():
         lines += [f"## {title}", "", "| name | |", "|---|---|", *rows, ""] if rows else []
-    hidden = [f"{name}" for name in sorted(things, key=str.casefold)]
-    lines += ["```{toctree}", ":hidden:", "", *hidden, "```", ""]
     write(folder / "index.md", "\n".join(lines))
     for old in set(folder.glob("tabweave.*.md")) - {folder / f"{name}.md" for name in things}:
         old.unlink()
@@ -156,7 +156,8 @@ def reference(folder):
 
 def page_of_name(name, thing, texts):
     """Return the page of a class or function, and where it is shown."""
-    lines = [f"# {name}", "", "```{eval-rst}"]
+    lines = [f"{ALONE}# {name}", "", f"[Reference](index.md), {room_of(name, thing)}"]
+    lines += ["", "```{eval-rst}"]
     if inspect.isclass(thing):
         lines += [f".. autoclass:: {name}", f"   :inherited-members: {', '.join(NOT_OURS)}"]
         lines += [f"   :exclude-members: {', '.join(ROUTING)}"]

@@ -4,7 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import is_classifier, is_regressor
+from scipy.stats import norm
+from scipy.stats import t as student
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import Ridge
@@ -12,7 +14,7 @@ from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from tabweave import HeMap, Sources, published
 from tabweave.sources.hemap import hemap as guard
@@ -31,6 +33,18 @@ from tabweave.sources.hemap.transfer import (
 )
 
 RNG = np.random.default_rng
+
+
+class NearestCentroidWithoutScores(ClassifierMixin, BaseEstimator):
+    """A learner that says no more than the class."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.centers_ = np.array([X[y == c].mean(axis=0) for c in self.classes_])
+        return self
+
+    def predict(self, X):
+        return self.classes_[nearest(X, self.centers_)[1]]
 
 
 @pytest.fixture(scope="module")
@@ -378,9 +392,30 @@ def test_guard_can_be_turned_off(digits):
 
 
 def test_guard_standard_errors():
-    gains = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
-    plain = gains.std(axis=1, ddof=1) / 2
-    np.testing.assert_allclose(guard.standard_errors(gains, 2), plain * np.sqrt(3))
+    """They are exceeded by chance as often for few rows as for many, in one of 6.3 draws."""
+    for n in (5, 10, 80):
+        gains = RNG(n).normal(size=(40_000, n))
+        errors = guard.standard_errors(gains)
+        assert np.mean(gains.mean(axis=1) > errors) == pytest.approx(norm.sf(1), abs=0.006)
+        plain = gains.std(axis=1, ddof=1) / np.sqrt(n)
+        np.testing.assert_allclose(errors, plain * student.isf(norm.sf(1), n - 1))
+    one = np.zeros((1, 40))
+    one[0, 3] = 1.0
+    assert one.mean() < guard.standard_errors(one)[0]  # a single row is not enough
+
+
+def test_a_learner_without_probabilities_is_judged_by_its_scores():
+    rng = RNG(0)
+    X = rng.normal(size=(90, 3))
+    for y in ((X[:, 0] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5])):
+        learner = SVC().fit(X, y)
+        found = outputs.probabilities(learner, X)
+        assert found.shape == (90, len(np.unique(y)))
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+        agree = learner.classes_[found.argmax(axis=1)] == learner.predict(X)
+        assert agree.mean() > 0.97  # votes of pairs and scores may differ on the border
+    sure = outputs.probabilities(NearestCentroidWithoutScores().fit(X, y), X)
+    assert set(np.unique(sure)) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize(

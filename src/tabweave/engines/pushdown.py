@@ -31,7 +31,7 @@ from tabweave.rows.vocabulary import Label, Vocabulary, bucket, identity
 
 NAME = "tabweave_source"
 _OTHER = "⟨other: tabweave⟩"  # stands for all values that are not kept
-_JOINT = 128  # joint values of a group of columns
+_MANY_ROWS = 1 << 19  # a pass over them takes longer than to sum tens of thousands of joint values
 Tally = dict[str, Counter[tuple[float, Label]]]
 
 
@@ -56,6 +56,8 @@ class Dialect:
         How a whole number is divided by another.
     numbered : int
         Most values of a column that are numbered.
+    joint : int
+        Most joint values of a group of columns where rows are many; the more, the fewer passes.
     """
 
     text: str = "VARCHAR"
@@ -65,6 +67,7 @@ class Dialect:
     number: str = ""
     divide: str = "//"
     numbered: int = 0
+    joint: int = 128
 
     def name(self, name: str) -> str:
         """Return the name of a column."""
@@ -95,6 +98,7 @@ DIALECTS = {
         number="(array_position(ARRAY[{texts}], {key}) - 1)",
         divide="/",
         numbered=128,  # it looks at one after the other
+        joint=256,
     ),
     "sqlite": Dialect("quote({})", keep="MATERIALIZED "),  # tells 1 from '1', and every float
     "clickhouse": Dialect("toString({})", escapes=True),
@@ -268,7 +272,7 @@ def _pairs(place: Place, coded: Mapping[str, Any], rules: Mapping[str, Any], siz
     with ExitStack() as stack:
         layout = _texts(place, keyed, codes)
         if place.keep is not None and place.sql.number and len(names) > 2:
-            layout = _numbers(place, keyed, codes, stack)
+            layout = _numbers(place, keyed, codes, int(next(iter(coded.values()))[2].sum()), stack)
         for query in pair_queries(place, layout):
             number, left, right, times = place.fetch(query)
             which = np.asarray(number).astype(np.int64)
@@ -335,7 +339,11 @@ def _texts(place: Place, keyed: Mapping[str, str], codes: Sequence[Any]) -> Layo
 
 
 def _numbers(
-    place: Place, keyed: Mapping[str, str], codes: Sequence[Mapping[Any, int]], stack: ExitStack
+    place: Place,
+    keyed: Mapping[str, str],
+    codes: Sequence[Mapping[Any, int]],
+    n_rows: int,
+    stack: ExitStack,
 ) -> Layout:
     """Count small numbers, one for a group of columns, which a table holds for this while.
 
@@ -346,7 +354,8 @@ def _numbers(
     slots = [_slots(own) for own in codes]
     sizes = [len(own) for own in slots]
     small = [c for c, own in enumerate(slots) if _is_numbered(sql, own)]
-    packed = pack_columns([sizes[c] for c in small], _JOINT) if small else []
+    most = sql.joint if n_rows >= _MANY_ROWS else 128
+    packed = pack_columns([sizes[c] for c in small], most) if small else []
     groups = [[small[i] for i in group] for group in packed]
     columns = [_packed(sql, group, keys, slots) for group in groups]
     texts = [""] * len(keys)

@@ -352,7 +352,8 @@ def levels_of(column: Any) -> tuple[Label, ...] | None:
 def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarray, list[Label]]:
     """Return (codes, distinct canonical labels) of a column.
 
-    Codes have the smallest unsigned type; those that lie in another library's memory stay there.
+    Codes have the smallest unsigned type; those of at most four bytes that lie in another library's
+    memory stay there.
     """
     codes, raw = encode(column)
     labels = [canonical(value) for value in raw]
@@ -363,7 +364,7 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     distinct = [label for _, label in place]
     wanted = code_type(len(distinct))
     if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
-        lent = codes.dtype.kind == "u" and not codes.flags.owndata
+        lent = codes.dtype.kind == "u" and codes.itemsize <= 4 and not codes.flags.owndata
         return codes if lent else codes.astype(wanted, copy=False), distinct
     return take(table.astype(wanted), codes), distinct
 

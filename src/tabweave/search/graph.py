@@ -38,7 +38,7 @@ _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
 _SMALL = 16  # nodes of a group that is compared whole
-_BUILD = 96  # breadth of the search for the links of a new node: with 80, walks find less
+_BUILD = 128  # breadth of the search for the links of a new node: with 80, walks find less
 _LADDER = (
     32,
     48,

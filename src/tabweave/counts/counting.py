@@ -268,11 +268,16 @@ def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.n
 def _assemble_sparse(blocks: Iterator[Block], size: int, dtype: np.dtype) -> Any:
     parts = []
     for left, right, table in blocks:
-        coo = sparse.coo_array(table)
-        row, col = left[coo.coords[0]], right[coo.coords[1]]
-        parts.append((coo.data, row, col))
+        if sparse.issparse(table):
+            coo = table.tocoo()
+            (row, col), data = coo.coords, coo.data
+        else:
+            row, col = table.nonzero()
+            data = table[row, col]
+        row, col = left[row], right[col]
+        parts.append((data, row, col))
         if left is not right:
-            parts.append((coo.data, col, row))
+            parts.append((data, col, row))
     data, row, col = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     return tidy(sparse.coo_array((data.astype(dtype), (row, col)), shape=(size, size)).tocsr())
 

@@ -5,7 +5,7 @@ count rows. The rules below are asked where a table may be of any kind (:class:`
 reports, the command line); what a schema declares is never asked. In words:
 
 - Datetimes, and ISO text all of whose values are dates or times, are ``datetime``; durations are
-  numbers.
+  numbers. So are times of day, typed or as text such as ``08:30`` or ``23:59:59``: they go round.
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
   or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits are codes,
   and ``nominal``, if one has a leading zero, or if there are at most 20 of them, all whole.
@@ -59,6 +59,7 @@ _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level
 _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
 )
+_CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?")
 CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
 _UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
 _SIGN = r"[+\-−]?"
@@ -77,6 +78,7 @@ _WRITTEN = {
     for mark, digits in _NUMBER.items()
 }
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
+_DIGIT = re.compile(rf"^{_SIGN}(?:{_UNIT}\s?{_SIGN})?[.,]?\d")  # how numbers begin
 
 
 class Finding(NamedTuple):
@@ -152,6 +154,8 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
 def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdict | None:
     if is_iso(labels):
         return Verdict("datetime", "ISO text")
+    if _may_all(labels, _CLOCK) and is_clock(labels):
+        return Verdict("datetime", "times of day")
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
@@ -227,6 +231,8 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     with exactly three digits behind it separates thousands if it is a comma, or the text is money;
     otherwise a point is a decimal one.
     """
+    if not _may_all(labels, _DIGIT):
+        return None
     texts = present_texts(labels)
     if not texts or has_leading_zeros(texts[:1000]):
         return None
@@ -236,6 +242,12 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
             if all(map(pattern.fullmatch, texts)) and not has_leading_zeros(texts):
                 return what, mark
     return None
+
+
+def _may_all(labels: Sequence[str], pattern: re.Pattern[str]) -> bool:
+    """Tell from a few labels whether a pattern may be found in all that are not missing."""
+    few = (label.strip() for label in labels[:20])
+    return all(pattern.search(text) for text in few if text.lower() not in MISSING_WORDS)
 
 
 def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
@@ -270,6 +282,8 @@ def number_of(text: str, decimal: str = ".") -> float:
 
 def is_iso(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
+    if not _may_all(labels, _ISO):
+        return False
     texts = present_texts(labels)
     if not texts or not all(map(_ISO.fullmatch, texts)):
         return False
@@ -278,6 +292,20 @@ def is_iso(labels: Sequence[str]) -> bool:
     except ValueError:
         return False
     return len({moment.tzinfo is None for moment in found}) == 1
+
+
+def is_clock(labels: Sequence[str]) -> bool:
+    """Tell whether texts are times of day, such as 08:30 or 23:59:59.5, all of them."""
+    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    return bool(texts) and all(map(_CLOCK.fullmatch, texts))
+
+
+def parse_clock(text: str | None) -> float:
+    """Return the seconds since midnight of a time of day, NaN for a word for missing."""
+    if text is None or text.strip().lower() in MISSING_WORDS:
+        return float("nan")
+    hours, minutes, *seconds = text.strip().replace(",", ".").split(":")
+    return 3600.0 * int(hours) + 60.0 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
 
 
 def parse_iso(text: str) -> dt.datetime:

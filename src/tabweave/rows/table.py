@@ -16,9 +16,11 @@ import numpy as np
 from tabweave._compat import html_table
 from tabweave.io.register import storable
 from tabweave.rows.frames import (
+    CLOCK,
     categories,
     columns_of,
     datetimes,
+    holds_clock_times,
     holds_datetimes,
     infer_kind,
     is_declared_categorical,
@@ -67,13 +69,21 @@ class Numbers:
 @storable
 @dataclass(frozen=True, eq=False)
 class Datetimes(Numbers):
-    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing."""
+    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing.
+
+    Times of day are seconds since midnight.
+    """
 
     def text(self, seconds: float) -> str | None:
-        """Return one of its datetimes as ISO text, without a time if all of them are dates."""
+        """Return one as ISO text, without a time if all are dates, without a date if all are times.
+
+        What lies within the first day of 1970 is a time of day.
+        """
         if np.isnan(seconds):
             return None
         moment = str(np.datetime64(round(seconds * 1e6), "us"))
+        if np.nanmin(self.values) >= 0 and np.nanmax(self.values) < 86_400:
+            return moment[11:19].removesuffix(":00")
         dates = not (self.values % 86_400 > 0).any()
         return moment[:10] if dates else moment[:19].replace("T", " ")
 
@@ -233,8 +243,8 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         return Finding(column.name, column.kind, "constant", column.why == "declared")
     decided = column.judged or column.why in _DECIDED
     data = _only(data, sampled_rows(n_rows))
-    if column.why == DATETIMES:
-        return Finding(column.name, "datetime", DATETIMES)
+    if column.why in (DATETIMES, CLOCK_TIMES):
+        return Finding(column.name, "datetime", column.why)
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
         why = _said_of_strings(column, data) or column.why or column.kind
@@ -412,7 +422,7 @@ def _completed(
         if column is None:
             kind = infer_kind(cells)
             why = _in_words(kind, cells)
-            if rules is not None and why == DATETIMES:
+            if rules is not None and why in (DATETIMES, CLOCK_TIMES):
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind
             column = Column(name, read_as, origin=(why, False, None))
@@ -425,12 +435,15 @@ def _completed(
 
 
 DATETIMES = "datetimes"
+CLOCK_TIMES = "times of day"
 
 
 def _in_words(kind: str, cells: Any) -> str:
     """Return in words what the type of a column says."""
     if kind in ("numeric", "nominal") and holds_datetimes(cells):
         return DATETIMES
+    if kind in ("numeric", "nominal") and holds_clock_times(cells):
+        return CLOCK_TIMES
     if is_declared_categorical(cells):
         return "ordered categories" if kind == "ordinal" else "categories"
     return {"nominal": "values", "numeric": "numbers", "set": "lists"}.get(kind, kind)
@@ -542,8 +555,8 @@ class Column:
         What separates the elements of a set written as text.
     format : str, optional
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
-        as "Europe/Berlin"; "local" takes each cell by its own offset. Of a numeric column: the
-        decimal mark of numbers in text.
+        as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are
+        times of day without a date. Of a numeric column: the decimal mark of numbers in text.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
@@ -567,6 +580,11 @@ class Column:
     def zone(self) -> str | None:
         """The time zone of datetimes."""
         return self.format if self.kind == "datetime" else None
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether it holds times of day, without a date."""
+        return self.zone == CLOCK
 
     @property
     def decimal(self) -> str | None:
@@ -648,7 +666,7 @@ class Schema:
     columns : mapping of name to kind or Column, or sequence of Column
         The columns that are declared.
     missing : {"value", "error"}, default="value"
-        Whether missing is a value of its own or refused.
+        Whether missing is a separate category or refused.
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
 

@@ -247,7 +247,9 @@ class _Writer:
         column, cell = self.plan.columns[name], self._cell(name)
         text = "TEXT" if self.dialect == "sqlite" else TYPES[self.dialect]["text"]
         words = ", ".join(sql_text(word) for word in sorted(MISSING_WORDS))
-        if column.kind == "datetime":
+        if column.is_clock:
+            x = _clock_seconds(cell, text, self.dialect)
+        elif column.kind == "datetime":
             x = _SECONDS[self.dialect](cell, column)
         else:
             x = _written_number(f"CAST({cell} AS {text})", column.decimal or ".", self.dialect)
@@ -349,6 +351,16 @@ def _bigquery_seconds(cell: str, column: Any) -> str:
     else:
         wall = f"DATETIME(CAST({cell} AS TIMESTAMP), {_zone(column)})"
     return f"UNIX_MICROS(TIMESTAMP({wall})) / 1e6"
+
+
+def _clock_seconds(cell: str, text: str, dialect: str) -> str:
+    """Return the seconds since midnight of a time of day, as a type of its own or as text."""
+    cell = f"TRIM(CAST({cell} AS {text}))"
+    kind = "REAL" if dialect == "sqlite" else TYPES[dialect]["number"]
+    part = [f"CAST(SUBSTR({cell}, {at}, 2) AS {kind})" for at in (1, 4)]
+    seconds = f"REPLACE(SUBSTR({cell}, 7), ',', '.')"
+    last = f"CASE WHEN LENGTH({cell}) > 5 THEN CAST({seconds} AS {kind}) ELSE 0 END"
+    return f"3600 * {part[0]} + 60 * {part[1]} + {last}"
 
 
 _SECONDS = {

@@ -58,8 +58,11 @@ DEFAULT = "coupled, scale=minmax, L=3"
 
 def numbers(name: str) -> tuple[np.ndarray, np.ndarray]:
     data = load(name)
-    X = data.X.astype(float)
-    return X[:, np.ptp(X, axis=0) > 0], data.y
+    kept = [i for i, c in enumerate(data.feature_names) if data.kinds[c] == "numeric"]
+    X = data.X[:, kept].astype(float)
+    whole = ~np.isnan(X).any(axis=1)
+    X = X[whole]
+    return X[:, np.ptp(X, axis=0) > 0], data.y[whole]
 
 
 def normalized(Z: np.ndarray) -> np.ndarray:

@@ -75,7 +75,8 @@ class Weave(ValueEmbedder):
         ones.
     n_bins : int, default=16
         Number of quantile bins through which a numeric column is coupled to the others, and by
-        which its ranks are known; they stay those of the first rows.
+        which its ranks are known; they stay those of ``fit`` (of a file, too, of all its rows), or
+        of the first ``partial_fit``.
     schema : Schema or mapping of column to kind, optional
         What the columns are; numbers are numeric unless declared otherwise.
     unknown, dtype

@@ -299,7 +299,7 @@ def is_iso(labels: Sequence[str]) -> bool:
 
 def is_clock(labels: Sequence[str]) -> bool:
     """Tell whether texts are times of day, such as 08:30 or 23:59:59.5, all of them."""
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    texts = present_texts(labels)
     return bool(texts) and all(map(_CLOCK.fullmatch, texts))
 
 

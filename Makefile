@@ -46,7 +46,7 @@ LOWEST := $(VENV)-lowest
 lowest:         ## counts, blocks and engines with the lowest versions that are declared
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-	e = p['optional-dependencies']; d = p['dependencies'] + e['files'] + e['frames'] + e['plots']; \
+	e = p['optional-dependencies']; d = p['dependencies'] + e['files'] + e['frames'] + e['plots'] + e['db']; \
 	print(*(n.replace('>=', '==') + '.*' for n in d), sep='\n')" > $(LOWEST)/versions.txt
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install -r $(LOWEST)/versions.txt typer rich
 	$(LOWEST)/bin/pip --disable-pip-version-check -q install pytest hypothesis networkx

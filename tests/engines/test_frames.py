@@ -152,3 +152,63 @@ def test_every_library_gives_the_same_counts_and_vectors(peer, kinds, wanted, tm
     assert count(rows, columns=["Color", "cost"]) == count(kinds, columns=["Color", "cost"])
     model = OneHot(schema=SCHEMA).fit(rows)
     np.testing.assert_array_equal(model.transform(rows), model.transform(kinds))
+
+
+def scan(library, path):
+    module = pytest.importorskip(library)
+    return (module.scan_parquet if library == "polars" else module.read_parquet)(str(path))
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory):
+    """A file of what every library reads alike, gaps and dictionaries too, and the same rows."""
+    rows = every_kind().select(["Color", "grade", "price", "flag"])
+    coded = rows["Color"].cast(pa.large_string()).dictionary_encode()
+    rows = rows.append_column("coded", coded)
+    path = tmp_path_factory.mktemp("scan") / "rows.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(rows, path, row_group_size=700)
+    return path, rows
+
+
+@pytest.mark.parametrize("library", ["polars", "duckdb", "daft"])
+def test_a_plan_that_only_reads_a_file_is_that_file(library, parquet):
+    path, rows = parquet
+    plan = scan(library, path)
+    assert open_source(plan).paths == (path,)
+    assert count(plan, numbers="nominal") == count(rows, numbers="nominal")
+    assert count(plan, columns=["Color", "flag"]) == count(rows, columns=["Color", "flag"])
+
+
+ASKED = {
+    "polars": ["head(5)", "select('Color', 'flag')", "with_row_index()", "reverse()"],
+    "duckdb": ["limit(5)", "project('Color, flag')", "filter('grade = 1')", "distinct()"],
+    "daft": ["limit(5)", "select('Color', 'flag')", "where('grade = 1')", "distinct()"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("library, asked", [(m, a) for m, own in ASKED.items() for a in own])
+def test_a_plan_that_asks_for_more_is_carried_out(library, asked, parquet):
+    path, _ = parquet
+    plan = eval(f"plan.{asked}", {"plan": scan(library, path)})
+    opened = open_source(plan)
+    assert not opened.paths
+    table = pa.table(plan) if library == "duckdb" else plan.collect()
+    table = table.to_arrow() if library == "daft" else table
+    assert count(opened, numbers="nominal") == count(table, numbers="nominal")
+
+
+def test_options_of_a_scan_and_other_types_leave_it_to_its_library(kinds, parquet, tmp_path):
+    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+    path, _ = parquet
+    few = polars.scan_parquet(path, n_rows=7)
+    assert not open_source(few).paths and count(few).n == 7
+    numbered = duckdb.read_parquet(str(path), file_row_number=True)
+    assert "file_row_number" in open_source(numbered).types
+    many = polars.scan_parquet([path, path])
+    assert not open_source(many).paths and count(many, columns=["Color"]).n == 6000
+    assert not open_source(polars.scan_parquet(f"{path.parent}/*.parquet")).paths
+    whole = tmp_path / "kinds.parquet"
+    pytest.importorskip("pyarrow.parquet").write_table(kinds, whole)
+    for plan in (polars.scan_parquet(whole), duckdb.read_parquet(str(whole))):
+        assert not open_source(plan).paths  # it has dates, decimals and bytes
+    assert not open_source(duckdb.read_parquet(str(path)), engine="duckdb").paths

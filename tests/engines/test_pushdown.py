@@ -52,6 +52,49 @@ def test_duckdb_counts_where_the_rows_are(connection, rows, tmp_path):
     check(f"SELECT * FROM '{tmp_path}/rows.parquet'", rows)
 
 
+ODD = ["it''s", "", " ", "é", "a,b", "NULL", "1", "⟨other⟩", "%s %% {key}", "x" * 5000]
+
+
+@pytest.mark.parametrize("numbered", [4, 1 << 13])
+def test_numbers_stand_for_odd_texts_and_many_values_stay_text(numbered, monkeypatch):
+    """And what was kept for this while is gone, also when counting fails."""
+    few = replace(pushdown.DIALECTS["duckdb"], numbered=numbered)
+    monkeypatch.setitem(pushdown.DIALECTS, "duckdb", few)
+    rng = np.random.default_rng(2)
+    words = {f"c{i}": np.array([*ODD[: 3 + i], None], object) for i in range(6)}
+    words |= {"empty": np.array([None]), "many": np.array([f"w{i}" for i in range(300)])}
+    rows = pa.table({n: pa.array(w[rng.integers(0, len(w), 2000)]) for n, w in words.items()})
+    with duckdb.connect() as own:
+        own.register("frame", rows)
+        own.execute("CREATE TABLE t AS SELECT * FROM frame")
+        source = (own, "SELECT * FROM t")
+        for asked in ({}, {"max_values": 3}, {"max_values": 3, "other": "hash"}):
+            assert count(source, engine="pushdown", **asked) == count(source, **asked)
+        monkeypatch.setattr(pushdown, "pair_queries", lambda *_: ["SELECT nonsense"])
+        with pytest.raises(ValueError, match="nonsense"):
+            count(source, engine="pushdown")
+        tables = {table for _, _, table, *_ in own.execute("SHOW ALL TABLES").fetchall()}
+        assert tables == {"frame", "t"}
+
+
+def test_a_value_that_comes_up_between_two_queries_is_said(connection, monkeypatch):
+    connection.execute("CREATE TABLE grows AS SELECT * FROM (VALUES ('a', 'b', 'c')) v(a, b, c)")
+    source = (connection, "SELECT * FROM grows")
+    assert count(source, engine="pushdown").n == 1
+    for way in ("_numbers", "_texts"):
+        real = getattr(pushdown, way)
+
+        def late(*args, real=real):
+            connection.execute("INSERT INTO grows VALUES (NULL, 'new', 'c')")
+            return real(*args)
+
+        monkeypatch.setattr(pushdown, way, late)
+        with pytest.raises(ValueError, match=r"'[abc]': a value came up that was not there before"):
+            count(source, engine="pushdown")
+        connection.execute("DELETE FROM grows WHERE a IS NULL")
+        monkeypatch.setattr(pushdown, way, real)
+
+
 def test_no_row_travels_and_at_most_as_many_counts_as_pairs_of_values(
     connection, rows, monkeypatch
 ):
@@ -90,6 +133,11 @@ def test_postgresql_counts_where_the_rows_are(postgres, rows):
         cursor.adbc_ingest("pushed", plain, mode="create")
         check((connection, "SELECT * FROM pushed"), plain)
         connection.commit()
+        cursor.execute("SET TRANSACTION READ ONLY")  # no temporary table can be made
+        assert open_source((connection, "SELECT * FROM pushed")).place().keep is None
+        check((connection, "SELECT * FROM pushed"), plain)
+        connection.rollback()
+    assert open_source((postgres, "SELECT * FROM pushed")).place().keep is not None
     check((postgres, "SELECT * FROM pushed"), plain)
 
 

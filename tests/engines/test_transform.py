@@ -216,3 +216,26 @@ def test_vectors_can_be_one_column_of_lists_of_a_fixed_size(files, rows, untie, 
     np.testing.assert_allclose(np.ravel(nearest.fetchall()), plain, atol=1e-7)
     with pytest.raises(ValueError, match="keep names 'class'"):
         transform(untie, files / "all.csv", tmp_path / "x.parquet", keep=["class"], vector="class")
+
+
+def test_only_columns_that_repeat_are_written_as_dictionaries(tmp_path):
+    """Vectors that are looked up repeat; sums do not, and a dictionary would only cost."""
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    rows = {f"c{i}": rng.integers(0, 23, 5000).astype(str) for i in range(9)}
+    rows |= {"id": np.arange(5000).astype(str), "few": rng.integers(0, 3, 5000).astype(str)}
+    fitted = {name: cells for name, cells in rows.items() if name.startswith("c")}
+    for model, repeats in ((OneHot(), True), (UNTIE(n_clusters=3), False)):
+        vectors = model.fit(fitted).transform(fitted)
+        names = list(model.get_feature_names_out())
+        for vector in (None, "vector"):
+            path = tmp_path / f"{repeats}-{vector}.parquet"
+            transform(model, rows, path, keep=["id", "few"], vector=vector)
+            group = parquet.ParquetFile(path).metadata.row_group(0)
+            found = [group.column(i).has_dictionary_page for i in range(group.num_columns)]
+            assert found == [False, True] + [repeats] * (len(names) if vector is None else 1)
+            table = parquet.read_table(path)
+            columns = [table[n].to_numpy() for n in names] if vector is None else table["vector"]
+            written = np.stack(columns, axis=1) if vector is None else np.array(columns.to_pylist())
+            np.testing.assert_array_equal(written, vectors)

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
-from tabweave.engines.pushdown import DIALECTS, Place
+from tabweave.engines.pushdown import DIALECTS, Place, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, n_rows_of
 from tabweave.io.files import sql_name
 
@@ -52,12 +53,25 @@ class DatabaseSource(Source):
         """Return where SQL can count the rows."""
         with errors_naming(self.name), _connected(self.where) as connection:
             dialect = _dialect(connection)
+            keeps = _keeps(connection, dialect)
+        held: list[Any] = []  # the connection that has a temporary table
 
         def run(query: str) -> Iterator[Any]:
-            with errors_naming(self.name), _connected(self.where) as own:
+            connected = nullcontext(held[0]) if held else _connected(self.where)
+            with errors_naming(self.name), connected as own:
                 yield from _batches(own, query, BATCH_ROWS)
 
-        return Place(dialect, self.inner, run)
+        @contextmanager
+        def keep(query: str) -> Iterator[str]:
+            with errors_naming(self.name), _connected(self.where) as own:
+                held.append(own)
+                try:
+                    with kept(partial(_execute, own), query) as table:
+                        yield table
+                finally:
+                    held.clear()
+
+        return Place(dialect, self.inner, run, keep if keeps else None)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self.inner}"
@@ -214,6 +228,28 @@ def _batches(connection: Any, query: str, batch_rows: int) -> Iterator[Any]:
             numeric = _numeric(reader.schema)
             for batch in reader:
                 yield _cast(batch, numeric) if numeric else batch
+
+
+def _execute(connection: Any, statement: str) -> None:
+    """Run a statement that has no result."""
+    if _is_duckdb(connection):
+        connection.execute(statement)
+        return
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(statement)
+
+
+def _keeps(connection: Any, dialect: str) -> bool:
+    """Tell whether a connection may make temporary tables: to fail would end a transaction."""
+    if dialect != "postgres":
+        return True
+    asked = (
+        "SELECT has_database_privilege(current_database(), 'TEMP') AND NOT pg_is_in_recovery() "
+        "AND current_setting('transaction_read_only') = 'off'"
+    )
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(asked)
+        return bool(cursor.fetchone()[0])
 
 
 @contextmanager

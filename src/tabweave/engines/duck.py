@@ -13,11 +13,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require
-from tabweave.engines.pushdown import NAME, Place
+from tabweave.engines.pushdown import NAME, Place, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 
@@ -244,7 +245,9 @@ def _place(connection: Any, table: str) -> Place:
     def run(query: str) -> Iterator[Any]:
         return own_batches(connection, query, BATCH_ROWS)
 
-    return Place("duckdb", f"{table} AS {NAME}", run)
+    # The connection is ours, and what it keeps is in memory; a cursor sees no temporary table.
+    keep = partial(kept, connection.execute, kind="TABLE")
+    return Place("duckdb", f"{table} AS {NAME}", run, keep)
 
 
 def open_sql(query: str) -> DuckSource:

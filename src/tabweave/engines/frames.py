@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import glob
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from tabweave._compat import require
 from tabweave.engines.duck import relation_batches
-from tabweave.engines.pushdown import NAME, Place
+from tabweave.engines.pushdown import NAME, Place, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
 from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
@@ -86,7 +91,7 @@ class RelationSource(Source):
         """Return where SQL can count the rows."""
         relation = self.relation
         run = lambda query: relation_batches(relation.query(NAME, query), BATCH_ROWS)  # noqa: E731
-        return Place("duckdb", NAME, run)
+        return Place("duckdb", NAME, run, partial(kept, partial(relation.query, NAME)))
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         part = self.relation.project(", ".join(map(sql_name, columns)))
@@ -185,6 +190,81 @@ def speaks_arrow(X: Any) -> bool:
 def library_of(X: Any) -> str:
     """Return the package that an object comes from."""
     return type(X).__module__.partition(".")[0]
+
+
+class Scan(NamedTuple):
+    """How a library's plan to read rows is looked at.
+
+    Attributes
+    ----------
+    text : callable
+        From rows to a text that names the file they are read from.
+    file : str
+        A pattern for that name.
+    plan : callable
+        From rows to all that is asked of the library, to be compared.
+    read : callable
+        From a path to the rows of a Parquet file, with nothing else asked for.
+    """
+
+    text: Callable[[Any], str]
+    file: str
+    plan: Callable[[Any], Any]
+    read: Callable[[str], Any]
+
+
+def scanned_file(rows: Any) -> Path | None:
+    """Return the Parquet file that a lazy frame or a relation reads, if that is all it does.
+
+    Its plan must be, to the last byte, that of reading the file with nothing else asked for. Such
+    a file is better read here: the library would spell out the dictionaries that it holds.
+    """
+    library = library_of(rows).lstrip("_")
+    if library not in _SCANS:
+        return None
+    scan = _SCANS[library]
+    try:
+        named = re.match(scan.file, scan.text(rows), re.DOTALL)
+        path = named.group(1) if named else ""
+        if not path or glob.has_magic(path) or not Path(path).is_file():
+            return None
+        same = scan.plan(rows) == scan.plan(scan.read(path))
+    except Exception:  # a plan that cannot be looked at is carried out by its library
+        return None
+    return Path(path) if same else None
+
+
+def _daft_plan(rows: Any) -> str:
+    text = io.StringIO()
+    rows.explain(file=text)
+    return text.getvalue()
+
+
+def _relation_plan(relation: Any) -> tuple[str, Any, list[str]]:
+    query = re.sub(r' AS "unnamed_relation_\w+"$', "", relation.sql_query())
+    return query, relation.columns, list(map(str, relation.types))
+
+
+_SCANS = {
+    "polars": Scan(
+        lambda frame: frame.explain(optimized=False),
+        r"Parquet SCAN \[([^\n]+)\]\n",
+        lambda frame: frame.serialize(),
+        lambda path: require("polars", "frames").scan_parquet(path),
+    ),
+    "duckdb": Scan(
+        lambda relation: relation.sql_query(),
+        r"SELECT \* FROM parquet_scan\(\['([^']+)'\], ",
+        _relation_plan,
+        lambda path: require("duckdb", "files").connect().read_parquet(path),
+    ),
+    "daft": Scan(
+        _daft_plan,
+        r".*\* GlobScanOperator\n\|   Glob paths = \[([^\n]+)\]\n",
+        _daft_plan,
+        lambda path: require("daft", "frames").read_parquet(path),
+    ),
+}
 
 
 def gathered(batches: Iterable[Any], batch_rows: int = BATCH_ROWS) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from tabweave.counts.counts import Counts
 from tabweave.engines.database import DatabaseSource, is_database
 from tabweave.engines.duck import open_sql
-from tabweave.engines.files import looks_like_file, open_files
+from tabweave.engines.files import looks_like_file, open_file, open_files
 from tabweave.engines.frames import (
     ArrowSource,
     FrameSource,
@@ -18,14 +18,26 @@ from tabweave.engines.frames import (
     LazySource,
     RelationSource,
     library_of,
+    scanned_file,
     speaks_arrow,
 )
-from tabweave.engines.source import BATCH_ROWS, Source, declared_types, family, with_fields
+from tabweave.engines.source import (
+    BATCH_ROWS,
+    Source,
+    declared_types,
+    family,
+    has_arrow,
+    with_fields,
+)
 from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.vocabulary import Bucket
 
 _EAGER = ("pandas", "polars", "modin", "cudf", "narwhals", "numpy", "tabweave")  # in memory
 ENGINES = ("auto", "memory", "arrow", "duckdb", "database", "pushdown", "dask", "spark")
+# Types of Arrow whose cells no library reads otherwise than another.
+_SAME = re.compile(
+    r"(large_)?string|bool|u?int(8|16|32|64)|float|double|dictionary<values=(large_)?string.*"
+)
 _SQL = re.compile(r"\s*(\(|select|with|from|values|table|pivot|unpivot|describe)\s", re.I)
 
 
@@ -94,13 +106,13 @@ def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
     if kind == "files":
         engine = "duckdb" if engine == "pushdown" else engine
         return open_files(X, types, None if columns is None else list(columns), engine)
-    source = X if kind == "source" else with_fields(_opened(X, kind))
+    source = X if kind == "source" else with_fields(_opened(X, kind, engine))
     if kind in ("dask", "spark") and engine == "memory":
         source = FrameSource(source.collect(list(source.types)))
     return source.retyped(types) if types else source
 
 
-def _opened(X: Any, kind: str) -> Source:
+def _opened(X: Any, kind: str, engine: str) -> Source:
     if kind == "dask":
         from tabweave.engines.dask import DaskSource
 
@@ -110,7 +122,11 @@ def _opened(X: Any, kind: str) -> Source:
 
         return SparkSource(X)
     if kind == "lazy" and type(X).__module__.startswith("narwhals"):
-        return open_source(X.to_native())
+        return open_source(X.to_native(), engine=engine)
+    if kind in ("lazy", "relation", "arrow") and engine == "auto":
+        file = scanned(X)
+        if file is not None:
+            return file
     openers: dict[str, Any] = {
         "database": DatabaseSource,
         "sql": open_sql,
@@ -120,6 +136,14 @@ def _opened(X: Any, kind: str) -> Source:
         "iterator": IteratorSource,
     }
     return openers.get(kind, FrameSource)(X)
+
+
+def scanned(X: Any) -> Source | None:
+    """Return the Parquet file that is all a plan reads, if every library reads its cells alike."""
+    path = scanned_file(X) if has_arrow() else None
+    file = None if path is None else open_file(path)
+    same = file is not None and all(map(_SAME.fullmatch, file.types.values()))
+    return file if same else None
 
 
 def open_fitted(source: Any, counts: Counts, keep: Sequence[str] = ()) -> tuple[Source, Any]:

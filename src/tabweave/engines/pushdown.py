@@ -3,22 +3,26 @@
 A query per column asks for its values, how often each occurs, and a text that stands for it. Then
 the texts of all pairs of columns are counted, small columns several at a time: one pass of the
 database over the rows gives the joint values of two groups of columns, and the pairs of their
-columns are summed from that. What a label is, is decided here, from typed values, as when rows are
-read: so labels and counts are the same, bit for bit.
+columns are summed from that. DuckDB and PostgreSQL first put the rows into a temporary table of
+their own, in which a small number stands for the texts of a whole group. What a label is, is
+decided here, from typed values, as when rows are read: so labels and counts are the same, bit for
+bit.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from scipy import sparse
 
-from tabweave.counts.counting import canonical, check_wide, group_columns
+from tabweave.counts.counting import canonical, check_wide, group_columns, pack_columns
 from tabweave.counts.counts import DIGITS, Counts, add_up
 from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
@@ -27,6 +31,7 @@ from tabweave.rows.vocabulary import Label, Vocabulary, bucket, identity
 
 NAME = "tabweave_source"
 _OTHER = "⟨other: tabweave⟩"  # stands for all values that are not kept
+_MANY_ROWS = 1 << 19  # a pass over them takes longer than to sum tens of thousands of joint values
 Tally = dict[str, Counter[tuple[float, Label]]]
 
 
@@ -44,12 +49,25 @@ class Dialect:
         What makes the database compute a named part of a query once.
     escapes : bool
         Whether a backslash is special in texts.
+    number : str
+        An expression for which of some texts, from 0 on, a value is, if there is a fast one; NULL
+        for none of them.
+    divide : str
+        How a whole number is divided by another.
+    numbered : int
+        Most values of a column that are numbered.
+    joint : int
+        Most joint values of a group of columns where rows are many; the more, the fewer passes.
     """
 
     text: str = "VARCHAR"
     quote: str = '"'
     keep: str = ""
     escapes: bool = False
+    number: str = ""
+    divide: str = "//"
+    numbered: int = 0
+    joint: int = 128
 
     def name(self, name: str) -> str:
         """Return the name of a column."""
@@ -69,8 +87,19 @@ class Dialect:
 
 
 DIALECTS = {
-    "duckdb": Dialect(keep="MATERIALIZED "),
-    "postgres": Dialect("TEXT", keep="MATERIALIZED "),
+    "duckdb": Dialect(
+        keep="MATERIALIZED ",
+        number="CAST(enum_code(TRY_CAST({key} AS ENUM({texts}))) AS INTEGER)",
+        numbered=1 << 13,
+    ),
+    "postgres": Dialect(
+        "TEXT",
+        keep="MATERIALIZED ",
+        number="(array_position(ARRAY[{texts}], {key}) - 1)",
+        divide="/",
+        numbered=128,  # it looks at one after the other
+        joint=256,
+    ),
     "sqlite": Dialect("quote({})", keep="MATERIALIZED "),  # tells 1 from '1', and every float
     "clickhouse": Dialect("toString({})", escapes=True),
     "datafusion": Dialect(),
@@ -83,11 +112,15 @@ DIALECTS = {
 
 @dataclass(frozen=True)
 class Place:
-    """Where SQL runs: its dialect, what it calls the rows, and how a query is run."""
+    """Where SQL runs: its dialect, what it calls the rows, and how a query is run.
+
+    ``keep`` puts the result of a query into a table, for a while, and gives its name.
+    """
 
     dialect: str
     rows: str
     run: Callable[[str], Iterable[Any]]
+    keep: Callable[[str], AbstractContextManager[str]] | None = None
 
     @property
     def sql(self) -> Dialect:
@@ -98,6 +131,17 @@ class Place:
         """Return the columns of a result: one sequence of cells each."""
         parts = [columns_of(batch)[1] for batch in self.run(query)]
         return [_joined(cells) for cells in zip(*parts, strict=True)]
+
+
+@contextmanager
+def kept(execute: Callable[[str], Any], query: str, kind: str = "TEMP TABLE") -> Iterator[str]:
+    """Put the result of a query into a table that is there for this while."""
+    name = f"tabweave_{uuid4().hex}"
+    execute(f"CREATE {kind} {name} AS {query}")
+    try:
+        yield name
+    finally:
+        execute(f"DROP TABLE {name}")
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -224,22 +268,147 @@ def _pairs(place: Place, coded: Mapping[str, Any], rules: Mapping[str, Any], siz
     values = np.arange(len(diagonal))
     parts = [(diagonal, values, values)]
     keyed = {name: _key(place, name, coded[name], rules.get(name)) for name in names}
-    for query in pair_queries(place, keyed, sizes.tolist()):
-        number, left, right, times = place.fetch(query)
-        which = np.asarray(number).astype(np.int64)
-        counts = np.asarray(times).astype(np.int64)
-        texts = [c.to_pylist() if hasattr(c, "to_pylist") else list(c) for c in (left, right)]
-        for pair in np.unique(which).tolist():
-            rows = np.flatnonzero(which == pair)
-            a, b = divmod(pair, len(names))
-            row, col = (
-                offsets[i] + np.array([coded[names[i]][1][own[r]] for r in rows], np.int64)
-                for i, own in zip((a, b), texts, strict=True)
-            )
-            parts += [(counts[rows], row, col), (counts[rows], col, row)]
+    codes = [own[1] for own in coded.values()]
+    with ExitStack() as stack:
+        layout = _texts(place, keyed, codes)
+        if place.keep is not None and place.sql.number and len(names) > 2:
+            layout = _numbers(place, keyed, codes, int(next(iter(coded.values()))[2].sum()), stack)
+        for query in pair_queries(place, layout):
+            number, left, right, times = place.fetch(query)
+            which = np.asarray(number).astype(np.int64)
+            counts = np.asarray(times).astype(np.int64)
+            texts = [c.to_pylist() if hasattr(c, "to_pylist") else list(c) for c in (left, right)]
+            for pair in np.unique(which).tolist():
+                rows = np.flatnonzero(which == pair)
+                row, col = (
+                    offsets[i] + _codes_of(names[i], layout.codes[i], [own[r] for r in rows])
+                    for i, own in zip(divmod(pair, len(names)), texts, strict=True)
+                )
+                parts += [(counts[rows], row, col), (counts[rows], col, row)]
     data, row, col = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     shape = (len(diagonal), len(diagonal))
     return sparse.coo_array((data, (row, col)), shape=shape).tocsr()
+
+
+def _codes_of(name: str, codes: Mapping[Any, int], texts: Sequence[Any]) -> np.ndarray:
+    try:
+        return np.array([codes[text] for text in texts], np.int64)
+    except KeyError as error:
+        raise ValueError(
+            f"column {name!r}: a value came up that was not there before; rows changed while they "
+            "were counted: count again, or in a transaction of yours"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How rows are counted: groups of columns, and what stands for them.
+
+    Attributes
+    ----------
+    groups : list of list of int
+        The columns of each group.
+    fields : list of list of str
+        The fields of a row that tell the joint values of each group.
+    texts : list of str
+        Of each column, the text that stands for a value, from the fields of its group.
+    codes : list of mapping
+        Of each column, from that text to a code.
+    source : callable
+        From fields to what gives them for every row.
+    """
+
+    groups: list[list[int]]
+    fields: list[list[str]]
+    texts: list[str]
+    codes: list[Mapping[Any, int]]
+    source: Callable[[Sequence[str]], str]
+
+
+def _texts(place: Place, keyed: Mapping[str, str], codes: Sequence[Any]) -> Layout:
+    """Count texts, which are made from the rows in every query."""
+    texts = [f"c{c}" for c in range(len(keyed))]
+    keys = dict(zip(texts, keyed.values(), strict=True))
+
+    def source(fields: Sequence[str]) -> str:
+        chosen = ", ".join(f"{keys[field]} AS {field}" for field in fields)
+        return f"(SELECT {chosen} FROM {place.rows}) AS texts"
+
+    groups = group_columns([len(_slots(own)) for own in codes])
+    return Layout(groups, [[texts[c] for c in g] for g in groups], texts, list(codes), source)
+
+
+def _numbers(
+    place: Place,
+    keyed: Mapping[str, str],
+    codes: Sequence[Mapping[Any, int]],
+    n_rows: int,
+    stack: ExitStack,
+) -> Layout:
+    """Count small numbers, one for a group of columns, which a table holds for this while.
+
+    In a group the number of the first column's value counts most, as digits do. Columns of very
+    many values are groups of one, and stay text.
+    """
+    sql, keys, codes = place.sql, list(keyed.values()), list(codes)
+    slots = [_slots(own) for own in codes]
+    sizes = [len(own) for own in slots]
+    small = [c for c, own in enumerate(slots) if _is_numbered(sql, own)]
+    most = sql.joint if n_rows >= _MANY_ROWS else 128
+    packed = pack_columns([sizes[c] for c in small], most) if small else []
+    groups = [[small[i] for i in group] for group in packed]
+    columns = [_packed(sql, group, keys, slots) for group in groups]
+    texts = [""] * len(keys)
+    for g, group in enumerate(groups):
+        below = 1
+        for c in reversed(group):
+            digit = f"MOD(f{g} {sql.divide} {below}, {sizes[c]})"
+            texts[c], below = f"CAST({digit} AS {sql.text})", below * sizes[c]
+            codes[c] = {str(i): codes[c][key] for i, key in enumerate(slots[c])}
+    for c in sorted({*range(len(keys))} - {*small}):
+        groups.append([c])
+        columns.append(keys[c])
+        texts[c] = f"f{len(groups) - 1}"
+    chosen = ", ".join(f"{column} AS f{g}" for g, column in enumerate(columns))
+    table = stack.enter_context(place.keep(f"SELECT {chosen} FROM {place.rows}"))  # type: ignore[misc]
+    return Layout(groups, [[f"f{g}"] for g in range(len(groups))], texts, codes, lambda _: table)
+
+
+def _slots(codes: Mapping[Any, int]) -> list[Any]:
+    """Return what the numbers of a column stand for: texts, then missing, then all other texts."""
+    other = codes.get(_OTHER)
+    texts = [key for key, code in codes.items() if key not in (None, _OTHER) and code != other]
+    return [*texts, *(key for key in (None, _OTHER) if key in codes)]
+
+
+def _is_numbered(sql: Dialect, slots: Sequence[Any]) -> bool:
+    """Tell whether a column's texts can be listed in a query, and are few enough."""
+    return len(slots) <= sql.numbered and not any("\0" in text for text in slots if text)
+
+
+def _packed(
+    sql: Dialect, group: Sequence[int], keys: Sequence[str], slots: Sequence[Sequence[Any]]
+) -> str:
+    """Return an expression for the joint number of a group of columns."""
+    number = "0"
+    for c in group:
+        number = f"({number}) * {len(slots[c])} + {_number(sql, keys[c], slots[c])}"
+    return f"CAST({number} AS SMALLINT)"
+
+
+def _number(sql: Dialect, key: str, slots: Sequence[Any]) -> str:
+    """Return an expression for the number of a value among the slots of its column.
+
+    It is NULL for a value that was not there when values were asked for.
+    """
+    texts = [text for text in slots if text not in (None, _OTHER)]
+    number = "NULL"
+    if texts:
+        number = sql.number.format(key=key, texts=", ".join(map(sql.literal, texts)))
+    if _OTHER in slots:
+        number = f"COALESCE({number}, {slots.index(_OTHER)})"
+    gap = slots.index(None) if None in slots else "NULL"
+    return f"CASE WHEN {key} IS NULL THEN {gap} ELSE {number} END"
 
 
 def _key(place: Place, name: str, own: Any, rule: Any) -> str:
@@ -253,10 +422,9 @@ def _key(place: Place, name: str, own: Any, rule: Any) -> str:
     return f"CASE WHEN {key} IS NULL OR {key} IN ({listed}) THEN {key} ELSE '{_OTHER}' END"
 
 
-def pair_queries(place: Place, keyed: Mapping[str, str], sizes: Sequence[int]) -> Iterator[str]:
+def pair_queries(place: Place, layout: Layout) -> Iterator[str]:
     """Yield queries that count each pair of columns once: number of the pair, text, text, times."""
-    keys = list(keyed.values())
-    groups = group_columns(sizes)
+    groups = layout.groups
     within = dict.fromkeys(range(len(groups)), True)
     for g, h in list(combinations(range(len(groups)), 2)) or [(0, 0)]:
         pairs = [] if g == h else list(product(groups[g], groups[h]))
@@ -264,22 +432,21 @@ def pair_queries(place: Place, keyed: Mapping[str, str], sizes: Sequence[int]) -
             if within.pop(own, False):
                 pairs += combinations(groups[own], 2)
         if pairs:
-            yield _one_query(place, keys, sorted({*groups[g], *groups[h]}), pairs)
+            fields = sorted({*layout.fields[g], *layout.fields[h]})
+            yield _one_query(place, layout, fields, pairs)
 
 
 def _one_query(
-    place: Place, keys: Sequence[str], columns: Sequence[int], pairs: Sequence[tuple[int, int]]
+    place: Place, layout: Layout, fields: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> str:
     """Return the query for some pairs: joint values first, in one pass, and sums of them."""
-    chosen = ", ".join(f"{keys[c]} AS c{c}" for c in columns)
-    listed = ", ".join(f"c{c}" for c in columns)
+    listed, texts = ", ".join(fields), layout.texts
     asked = " UNION ALL ".join(
-        f"SELECT {a * len(keys) + b} AS p, c{a} AS l, c{b} AS r, CAST(SUM(n) AS BIGINT) AS n "
-        f"FROM joint_values "
-        f"GROUP BY c{a}, c{b}"
+        f"SELECT {a * len(texts) + b} AS p, {texts[a]} AS l, {texts[b]} AS r, "
+        f"CAST(SUM(n) AS BIGINT) AS n FROM joint_values GROUP BY {texts[a]}, {texts[b]}"
         for a, b in pairs
     )
     return (
         f"WITH joint_values AS {place.sql.keep}(SELECT {listed}, COUNT(*) AS n FROM "
-        f"(SELECT {chosen} FROM {place.rows}) AS texts GROUP BY {listed}) {asked}"
+        f"{layout.source(fields)} GROUP BY {listed}) {asked}"
     )

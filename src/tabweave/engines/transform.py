@@ -21,6 +21,8 @@ from tabweave.io.files import replacing
 from tabweave.rows.frames import columns_of
 
 _ROWS = 1 << 17
+_TURNED = 1 << 9  # rows
+_LOOKED_AT = 1 << 12  # cells that tell whether a column repeats
 _FORMATS = {
     ".parquet": "parquet",
     ".csv": "csv",
@@ -160,7 +162,7 @@ def vector_batch(
     vectors = np.asarray(embedder.transform({name: by_name[name] for name in wanted}))
     out = {name: by_name[name] for name in keep}
     if vector is None:
-        out |= {name: np.ascontiguousarray(vectors[:, i]) for i, name in enumerate(names)}
+        out |= dict(zip(names, _by_dimension(vectors), strict=True))
     else:
         arrow = require("pyarrow", "frames")
         flat = arrow.array(np.ascontiguousarray(vectors).reshape(-1))
@@ -171,6 +173,17 @@ def vector_batch(
 
     columns = map(_arrow_column, out.values())
     return pa.Table.from_arrays(list(columns), names=list(out)).combine_chunks().to_batches()[0]
+
+
+def _by_dimension(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors with the numbers of each dimension side by side, as columns have them.
+
+    Blocks of rows stay in the cache while they are turned.
+    """
+    out = np.empty(vectors.shape[::-1], vectors.dtype)
+    for start in range(0, len(vectors), _TURNED):
+        out[:, start : start + _TURNED] = vectors[start : start + _TURNED].T
+    return out
 
 
 def _arrow_column(column: Any) -> Any:
@@ -255,8 +268,26 @@ def _opened(path: Path, form: str, batch: Any) -> Any:
     if form == "arrow":
         return arrow.ipc.new_file(path, batch.schema)
     parquet = require("pyarrow.parquet", "frames")
-    # Vectors of values repeat, so dictionaries keep the file small.
-    return _Parquet(parquet.ParquetWriter(path, batch.schema))
+    return _Parquet(parquet.ParquetWriter(path, batch.schema, use_dictionary=_repeating(batch)))
+
+
+def _repeating(batch: Any) -> list[str]:
+    """Return the columns of whose first cells a dictionary would save half.
+
+    Vectors that are looked up repeat, and a dictionary keeps the file small; those that are sums
+    do not, and to look for one takes longer than all else.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    out = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        cells, listed = column.slice(0, _LOOKED_AT), ""
+        if pa.types.is_fixed_size_list(column.type):
+            cells, listed = cells.flatten(), ".list.element"
+        if 2 * pc.count_distinct(cells).as_py() <= len(cells):
+            out.append(f"{name}{listed}")
+    return out
 
 
 @dataclass(frozen=True)

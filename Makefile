@@ -10,7 +10,8 @@ BIN    := $(VENV)/bin
 endif
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test test-all lowest lint style types layers format hooks bench bench-quick docs clean \
+.PHONY: help demo test test-all lowest lint style types layers format hooks bench bench-quick docs \
+        screenshots clean \
         mutants fuzz audit wheel-twice
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
@@ -93,6 +94,9 @@ bench-quick: $(VENV)/.dev $(VENV)/.bench  ## a part of it, in minutes
 
 docs: $(VENV)/.dev $(VENV)/.docs  ## run the examples and build the site into site/
 	$(BIN)/sphinx-build -q -W --keep-going -j auto -d build/doctrees docs site
+
+screenshots: docs  ## pictures of the site, a report and the studio into docs/img (needs Chromium)
+	$(BIN)/python docs/_screenshots.py --studio
 
 clean:          ## remove what was made, .venv too
 	rm -rf $(VENV) $(LOWEST) build dist site docs/api docs/gallery docs/reports docs/contributing.md .coverage .coverage.*

@@ -6,7 +6,7 @@ same seed can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -240,14 +240,20 @@ def _predicted(
         distances = model.pairwise_distances(X[test], X[train])
     else:
         distances = cdist(model.transform(X[test]), model.transform(X[train]))
-    classes, codes = np.unique(y[train].astype(str), return_inverse=True)
+    return _votes(distances, y[train].astype(str), rules, max(NEIGHBORS))
+
+
+def _votes(
+    distances: np.ndarray, known: np.ndarray, rules: Protocol, most: int
+) -> list[np.ndarray]:
+    """Return what each number of neighbours up to the most says."""
+    classes, codes = np.unique(known, return_inverse=True)
     votes_of = np.eye(len(classes))[codes]
-    most = max(NEIGHBORS)
     within = distances <= np.partition(distances, most - 1, axis=1)[:, most - 1 : most]
     distances = np.where(within, np.round(distances, 9), np.inf)  # ties but for rounding
     nearest = np.argsort(distances, axis=1, kind="stable")[:, :most]
     out = []
-    for k in NEIGHBORS:
+    for k in (k for k in NEIGHBORS if k <= most):
         if rules.ties == "first":
             votes = votes_of[nearest[:, :k]].sum(axis=1)
         else:
@@ -260,7 +266,11 @@ def _predicted(
 def on_top(
     data: Dataset, make: Callable[[], Any], classifier: str, *, n_repeats: int = 20, seed: int = 0
 ) -> Scores:
-    """Thesis 7.4.5: a classifier on vectors learned from the training rows, 90/10, 20 times."""
+    """Thesis 7.4.5: a classifier on vectors, 90/10, 20 times.
+
+    As in :func:`k_nearest` vectors are learned from all rows, without classes, and each class gives
+    a tenth of its rows.
+    """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
@@ -273,10 +283,11 @@ def on_top(
         "LR": LogisticRegression(max_iter=2000),
     }
     rules, found = PROTOCOLS["thesis"], []
-    for train, test in rules.splits(data.y, n_repeats, random_state=seed):
-        embedder = make().fit(data.X[train], data.y[train])
-        known, asked = embedder.transform(data.X[train]), embedder.transform(data.X[test])
-        predicted = classifiers[classifier].fit(known, data.y[train]).predict(asked)
+    vectors = make().fit(data.X).transform(data.X)
+    for train, test in tenths(data.y.astype(str), n_repeats, seed):
+        predicted = (
+            classifiers[classifier].fit(vectors[train], data.y[train]).predict(vectors[test])
+        )
         found.append(100 * rules.score(data.y[test], predicted))
     return _mean_of_splits(found)
 
@@ -293,26 +304,51 @@ def _best_start(data: Dataset, starts: list[tuple[float, np.ndarray]]) -> Scores
     }
 
 
-def k_nearest(
-    data: Dataset, metric: Callable[[], Any], *, n_repeats: int = 20, seed: int = 0
-) -> Scores:
-    """Thesis 4.4.1.2: 90 % of the rows, drawn at random, vote on the others: 1-NN.
+WHOLE = 6_000  # rows; up to here all distances are kept
 
-    The first neighbour counts, as in the thesis; under "all ties" the same splits with every
-    neighbour at the smallest distance voting, since ties decide on such data. Tables of at most
+
+def k_nearest(data: Dataset, metric: Any, *, n_repeats: int = 20, seed: int = 0) -> Scores:
+    """Thesis 4.4.1.2: 90 % of the rows vote on the others: 1-NN.
+
+    The measure is learned from *all* rows, once, which meets the thesis's figures: on three_of_9,
+    whose columns are uniform as a whole and in no sample, COS, Ahmad and DILCA so have the printed
+    32.0. Each class gives a tenth of its rows, rounded down: classes of fewer than ten rows are
+    never asked about, which is what zoo, lymphography and primary_tumor look like in print. Under
+    "random" rows are drawn whatever their class. The first neighbour counts; under "all ties" every
+    neighbour at the smallest distance votes, since ties decide on such data. Tables of at most
     1,500 rows take five times the splits: the luck of theirs remains, that of ours goes.
     """
+    if data.n_rows > LARGE:
+        data = data.take(np.random.default_rng(seed).permutation(data.n_rows)[:LARGE])
     rules = PROTOCOLS["thesis"]
     every = Protocol(rules.stratify, "all", rules.classes)
     n_repeats = 5 * n_repeats if data.n_rows <= 1500 else n_repeats
-    first, ties = [], []
-    for train, test in rules.splits(data.y, n_repeats, random_state=seed):
-        fitted = metric().fit(data.X[train], data.y[train])
-        scores: list[list[float]] = [[], []]
+    fitted, y = metric.fit(data.X), data.y.astype(str)
+    whole = fitted.pairwise_distances(data.X) if data.n_rows <= WHOLE else None
+
+    def scores(train: np.ndarray, test: np.ndarray) -> tuple[float, float]:
+        told: tuple[list, list] = ([], [])
         for rows in np.array_split(test, max(1, len(test) * len(train) // 10**7)):
-            for own, rule in zip(scores, (rules, every), strict=True):
-                own.append(_predicted(fitted, data.X, data.y, train, rows, rule)[0])
-        for found, rule, own in zip((first, ties), (rules, every), scores, strict=True):
-            found.append(100 * rule.score(data.y[test].astype(str), np.concatenate(own)))
-    out = _mean_of_splits(first) | {"all ties": float(np.mean(ties))}
+            if whole is not None:
+                distances = whole[np.ix_(rows, train)]
+            else:
+                distances = fitted.pairwise_distances(data.X[rows], data.X[train])
+            for own, rule in zip(told, (rules, every), strict=True):
+                own.append(_votes(distances, y[train], rule, 1)[0])
+        first, ties = (100 * rules.score(y[test], np.concatenate(own)) for own in told)
+        return first, ties
+
+    found = np.array([scores(*split) for split in tenths(y, n_repeats, seed)])
+    drawn = [scores(*split)[0] for split in rules.splits(data.y, n_repeats, random_state=seed)]
+    at_random = {f"random: {name}": value for name, value in _mean_of_splits(drawn).items()}
+    out = _mean_of_splits(found[:, 0]) | {"all ties": float(found[:, 1].mean())} | at_random
     return out | {"splits": n_repeats}
+
+
+def tenths(y: np.ndarray, n_repeats: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield splits in which each class gives a tenth of its rows, rounded down, to the test."""
+    rng = np.random.default_rng(seed)
+    members = [np.flatnonzero(y == c) for c in np.unique(y)]
+    for _ in range(n_repeats):
+        test = np.concatenate([rng.permutation(own)[: len(own) // 10] for own in members])
+        yield np.setdiff1d(np.arange(len(y)), test), np.sort(test)

@@ -6,9 +6,12 @@ for ``<!-- methods -->`` on a page. ``finish`` writes what assistants read: the 
 """
 
 import ast
+import contextlib
 import inspect
+import io
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -54,6 +57,8 @@ ROUTING = (
     *(f"set_{what}_request" for what in METHODS),
     "get_metadata_routing",
 )
+# Hundreds of pages that their index lists; in the navigation they would be most of every page.
+ALONE = "---\norphan: true\n---\n\n"
 # Public, though in no list of its room.
 MORE = (
     "base.Embedder",
@@ -67,19 +72,18 @@ MORE = (
 
 def make():
     """Write all pages that are made."""
-    shutil.copytree(
-        ROOT / "benchmarks" / "reports",
-        DOCS / "reports",
-        dirs_exist_ok=True,
-        ignore=shutil.ignore_patterns(".*"),
-    )
-    for page in (DOCS / "reports").glob("*.md"):
-        text = page.read_text(encoding="utf-8")
-        if not text.startswith("# "):
-            write(page, f"# {page.stem.replace('-', ' ').capitalize()}\n\n{text}")
+    for path in (ROOT / "benchmarks" / "reports").glob("[!.]*"):
+        copy = DOCS / "reports" / path.name
+        if path.suffix == ".md":
+            text = path.read_text(encoding="utf-8")
+            head = path.stem.replace("-", " ").capitalize()
+            write(copy, ALONE + (text if text.startswith("# ") else f"# {head}\n\n{text}"))
+        elif not copy.exists() or path.read_bytes() != copy.read_bytes():
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copyfile(path, copy)
     measured = sorted(p.stem for p in (DOCS / "reports").glob("*.md") if p.stem != "index")
     lines = ["# Reports", "", "What the scripts of `benchmarks` printed, with their commands.", ""]
-    lines += ["```{toctree}", ":maxdepth: 1", "", *measured, "```", ""]
+    lines += [*(f"- [{name}]({name}.md)" for name in measured), ""]
     write(DOCS / "reports" / "index.md", "\n".join(lines))
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     write(DOCS / "contributing.md", guide)
@@ -145,8 +149,6 @@ def reference(folder):
     lines += ["and `tabweave.load` keep any of them in one file.", ""]
     for title, rows in lists.items():
         lines += [f"## {title}", "", "| name | |", "|---|---|", *rows, ""] if rows else []
-    hidden = [f"{name}" for name in sorted(things, key=str.casefold)]
-    lines += ["```{toctree}", ":hidden:", "", *hidden, "```", ""]
     write(folder / "index.md", "\n".join(lines))
     for old in set(folder.glob("tabweave.*.md")) - {folder / f"{name}.md" for name in things}:
         old.unlink()
@@ -154,7 +156,8 @@ def reference(folder):
 
 def page_of_name(name, thing, texts):
     """Return the page of a class or function, and where it is shown."""
-    lines = [f"# {name}", "", "```{eval-rst}"]
+    lines = [f"{ALONE}# {name}", "", f"[Reference](index.md), {room_of(name, thing)}"]
+    lines += ["", "```{eval-rst}"]
     if inspect.isclass(thing):
         lines += [f".. autoclass:: {name}", f"   :inherited-members: {', '.join(NOT_OURS)}"]
         lines += [f"   :exclude-members: {', '.join(ROUTING)}"]
@@ -200,11 +203,14 @@ def scripts():
 def gallery(folder):
     """Run every example, write a page for each, and a grid of their pictures."""
     cards = []
-    for script in scripts():
-        text = script.read_text(encoding="utf-8")
+    texts = {script: script.read_text(encoding="utf-8") for script in scripts()}
+    find = re.compile(r'savefig\("(.+?)"')
+    pictures = {script: find.search(text).group(1) for script, text in texts.items()}
+    run_all(folder, pictures)
+    for script, text in texts.items():
         _, *about = ast.get_docstring(ast.parse(text)).splitlines()
-        picture = re.search(r'savefig\("(.+?)"', text).group(1)
-        printed = run(script, folder, picture)
+        picture = pictures[script]
+        printed = (folder / f"{script.stem}.out").read_text(encoding="utf-8")
         code = text.split('"""', 2)[2].lstrip("\n")
         page = [f"# {title(script)}", *about, "", f"![{title(script)}]({picture})", ""]
         page += ["```python", code.rstrip(), "```", ""]
@@ -220,25 +226,42 @@ def gallery(folder):
     write(folder / "index.md", "\n".join(lines))
 
 
-def run(script, folder, picture):
-    """Return what an example prints; it runs again only when it has changed."""
+def run_all(folder, pictures):
+    """Run the examples that have changed, or whose library has, side by side in few processes."""
     folder.mkdir(exist_ok=True)
-    printed = folder / f"{script.stem}.out"
-    newest = max(p.stat().st_mtime for p in [script, *(ROOT / "src").rglob("*.py")])
-    made = [p for p in (printed, folder / picture) if p.exists() and p.stat().st_mtime > newest]
-    if len(made) == 2:
-        return printed.read_text(encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"MPLBACKEND": "Agg"},
-    )
-    if done.returncode:
-        raise RuntimeError(f"{script.name} failed:\n{done.stderr}")
-    printed.write_text(done.stdout, encoding="utf-8")
-    return done.stdout
+    library = max(p.stat().st_mtime for p in (ROOT / "src").rglob("*.py"))
+    old = [
+        str(script)
+        for script, picture in pictures.items()
+        if not all(
+            p.exists() and p.stat().st_mtime > max(library, script.stat().st_mtime)
+            for p in (folder / f"{script.stem}.out", folder / picture)
+        )
+    ]
+    n = min(len(old), os.cpu_count() or 1)
+    started = [
+        subprocess.Popen(
+            [sys.executable, __file__, *old[i::n]],
+            cwd=folder,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"MPLBACKEND": "Agg"},
+        )
+        for i in range(n)
+    ]
+    said = [process.communicate()[1] for process in started]
+    if any(process.returncode for process in started):
+        raise RuntimeError("an example failed:\n" + "\n".join(said))
+
+
+def run(script):
+    """Run an example here, and keep what it prints beside its picture."""
+    import matplotlib.pyplot as plt
+
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        runpy.run_path(script, run_name="__main__")
+    plt.close("all")
+    Path(f"{Path(script).stem}.out").write_text(printed.getvalue(), encoding="utf-8")
 
 
 # -- what is filled in ----------------------------------------------------------------------------
@@ -357,3 +380,8 @@ def readable():
     rest = [*sorted((DOCS / "howto").glob("*.md")), *sorted((DOCS / "concepts").glob("*.md"))]
     rest += [*sorted((DOCS / "systems").glob("*.md")), *sorted(DOCS.glob("*.md"))]
     return list(dict.fromkeys(p for p in [*first, *rest] if p.name not in MADE))
+
+
+if __name__ == "__main__":  # examples one after the other: the library is loaded once
+    for each in sys.argv[1:]:
+        run(each)

@@ -1,6 +1,6 @@
 """How many clusters.
 
-A table drawn from five groups: the BIC of latent classes has its lowest point there.
+A table drawn from five groups: the criteria of latent classes have their lowest points there.
 """
 
 import matplotlib.pyplot as plt
@@ -15,7 +15,7 @@ rows = np.where(random.random((800, 10)) < 0.7, usual, random.integers(4, size=(
     str
 )
 found = number_of_clusters(rows, most=10)
-print("BIC says", found.best)
+print(found.criterion, "says", found.best)
 fig, ax = plt.subplots(figsize=(5, 3.5))
 for name, style in (("bic", "-"), ("aic3", "--")):
     scores = found.scores[name]

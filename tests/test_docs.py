@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -42,6 +43,12 @@ def test_every_embedder_has_a_page_that_names_it(name):
     page = DOCS / "systems" / f"{EMBEDDERS[name].page}.md"
     assert page.exists(), f"write {page.relative_to(ROOT)}, or say page=... in @embedder"
     assert EMBEDDERS[name].cls.__name__ in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_every_measure_has_its_formula(name):
+    page = (DOCS / "systems" / "measures.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| .*`{name}`.* \| .*\S.* \|$", page, flags=re.M)
 
 
 def test_every_page_is_in_the_navigation():
@@ -118,6 +125,36 @@ def test_links_lead_to_pages_and_headings(page):
             continue  # made before each build, which checks them
         assert found.exists() or found.name == "contributing.md", f"{address} is not there"
         assert not anchor or anchor in anchors(found), f"{address}: no such heading"
+
+
+def formulas(page):
+    """Return the mathematics of a page, in lines and between them."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+    found = re.findall(r"\$\$(.+?)\$\$|\$([^$]+?)\$", text, flags=re.S)
+    return [f"{page.name}: {shown or inline}" for shown, inline in found]
+
+
+def test_katex_can_typeset_every_formula():
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip("needs chromium and chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for switch in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(switch)
+    service = webdriver.chrome.service.Service(shutil.which("chromedriver"))
+    written_formulas = [formula for page in written() for formula in formulas(page)]
+    assert len(written_formulas) > 300
+    with webdriver.Chrome(options=options, service=service) as browser:
+        browser.get("about:blank")
+        browser.execute_script((DOCS / "_static/katex/katex.min.js").read_text(encoding="utf-8"))
+        bad = browser.execute_script(
+            "return arguments[0].filter((formula) => { try {"
+            " katex.renderToString(formula.slice(formula.indexOf(': ') + 2)); return false;"
+            " } catch { return true; } })",
+            [*written_formulas, "planted: \\nosuchthing"],
+        )
+    assert bad == ["planted: \\nosuchthing"]
 
 
 def anchors(page):

@@ -38,7 +38,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PLAIN_WORK = 1 << 21  # elements that a plain function is trusted with before numba is loaded
 _CALL_WORK = 1 << 10  # what a call costs, in elements
 _LOADING = RLock()
-_told = False
+_warned = False
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -206,13 +206,13 @@ class _Cache:
             self._drop(error)
 
     def _drop(self, error: Exception) -> None:
-        global _told
+        global _warned
         try:
             self.cache.flush()
         except Exception:
             self.cache.disable()
-        if not _told:
-            _told = True
+        if not _warned:
+            _warned = True
             warnings.warn(
                 f"a file of numba's cache in {self.cache.cache_path} is damaged or cannot be "
                 f"written ({type(error).__name__}: {error}); it is dropped and compiled anew",

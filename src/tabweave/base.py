@@ -188,7 +188,7 @@ def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal")
 
 _ENOUGH = 20  # values of a column that make it worth a word that all, or most, are unknown
 _MOST = 0.5  # share of values
-_told: WeakKeyDictionary[Any, set[tuple[int, str]]] = WeakKeyDictionary()  # who was warned
+_warned: WeakKeyDictionary[Any, set[tuple[int, str]]] = WeakKeyDictionary()  # who was warned
 
 
 def tell_unknown(embedder: Any, table: Table) -> None:
@@ -253,9 +253,9 @@ def _is_closed(counts: Counts, name: str) -> bool:
 def _warn_once(
     embedder: Any, name: str, share: str, values: Mapping[Label, int], fate: str
 ) -> None:
-    told, key = _told.setdefault(embedder, set()), (id(embedder.counts_), name)
-    if key not in told:
-        told.add(key)
+    warned, key = _warned.setdefault(embedder, set()), (id(embedder.counts_), name)
+    if key not in warned:
+        warned.add(key)
         warnings.warn(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
             f"they {fate} (unknown_counts says which, unknown='error' refuses them)",
@@ -400,7 +400,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         return table
 
     def _read_asked(self, X: Any) -> Table:
-        """Read rows that are asked about: what fit has not seen is told, or refused."""
+        """Read rows that are asked about: what fit has not seen is reported, or refused."""
         table = self.learn()._read_fitted(X)
         if self._policy() == "centroid":
             tell_unknown(self, table)
@@ -459,8 +459,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = str(super().__repr__(N_CHAR_MAX))
-        told = self._rules and "counts_" in vars(self)
-        line = aside_line(self.kinds().aside) if told else ""
+        fitted = self._rules and "counts_" in vars(self)
+        line = aside_line(self.kinds().aside) if fitted else ""
         return f"{text}\n{line}" if line else text
 
     def _policy(self) -> Any:

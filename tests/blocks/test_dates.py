@@ -1,12 +1,14 @@
 """Datetimes: near in a cycle is near in the space, and only the cycles that rows last."""
 
 import datetime as dt
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
-from tabweave import MixedEmbedder, SupervisedWeave, Weave
+from tabweave import MixedEmbedder, SupervisedWeave, Table, Weave
 
 RNG = np.random.default_rng(0)
 YEARS = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 10**8, 800), unit="s")
@@ -106,3 +108,47 @@ def test_numbers_are_seconds_and_other_embedders_take_them():
     seconds = np.array([dt.datetime(2024, 1, 1, h).timestamp() for h in range(24)] * 3)
     model = MixedEmbedder(numeric="absolute", schema={"when": "datetime"}).fit({"when": seconds})
     assert model.transform({"when": seconds[:2]}).shape == (2, 3)
+
+
+class TestTimesOfDay:
+    """Times without a date were numbers that end at midnight, or values that share nothing."""
+
+    minutes = RNG.integers(0, 1440, 300)
+    times: ClassVar = [dt.time(int(m) // 60, int(m) % 60) for m in minutes]
+    times[7] = None
+    text: ClassVar = ["" if t is None else t.strftime("%H:%M") for t in times]
+
+    def test_one_answer(self, tmp_path):
+        other = np.where((self.minutes > 360) & (self.minutes < 1080), "day", "night")
+        frame = pd.DataFrame({"t": self.times, "o": other})
+        polars = pl.DataFrame({"t": self.times, "o": other.tolist()})
+        polars.write_parquet(tmp_path / "x.parquet")
+        polars.write_csv(tmp_path / "x.csv")
+        text = pd.DataFrame({"t": self.text, "o": other})
+        model = Weave().fit(frame)
+        assert model.kinds()[0] == ("t", "datetime", "times of day", True)
+        assert list(model.get_feature_names_out()) == [
+            "o_0", *(f"t (time of day)_{i}" for i in range(3))
+        ]  # fmt: skip
+        for rows in (text, polars, polars.to_arrow(), tmp_path / "x.csv", tmp_path / "x.parquet"):
+            found = Weave().fit(rows)
+            np.testing.assert_allclose(found.transform(rows), model.transform(frame), atol=1e-12)
+            np.testing.assert_allclose(model.transform(rows), model.transform(frame), atol=1e-12)
+
+    @pytest.mark.parametrize("embedder", [Weave(), Weave(2), MixedEmbedder()])
+    def test_midnight_is_no_border(self, embedder):
+        model = embedder.fit({"when": self.text})
+        assert distance(model, "23:50", "00:10") < 0.1 * distance(model, "23:50", "12:00")
+        assert distance(model, "23:50", dt.datetime(2024, 3, 1, 23, 50)) == pytest.approx(0)
+
+    def test_a_time_is_no_date(self):
+        with pytest.raises(ValueError, match="column 'when': expected dates or datetimes"):
+            Weave().fit({"when": YEARS}).transform({"when": ["08:30"]})
+
+    @pytest.mark.parametrize("cells", [["24:10", "08:30"], ["8:30", "9:15"], ["01:02:03:04"] * 2])
+    def test_what_is_no_time(self, cells):
+        assert Table.of({"x": cells * 20}, rules="all").schema["x"].kind == "nominal"
+
+    def test_shown_as_times(self):
+        data = Table.of({"t": self.times}, rules="whole")["t"]
+        assert [data.text(x) for x in (30_600.0, 5.0, np.nan)] == ["08:30", "00:00:05", None]

@@ -316,3 +316,28 @@ def test_tables_of_one_kind():
         kinds = GRADES if "grade" in names else None
         E = SupervisedWeave(schema=kinds).fit_transform(few, y)
         assert len(E) == len(y) and np.isfinite(E).all()
+
+
+def test_weights_of_columns_multiply_what_is_learned():
+    rng = np.random.default_rng(0)
+    y = rng.choice(["yes", "no"], 60)
+    X = {
+        "a": np.where(rng.random(60) < 0.3, "u", y),
+        "b": rng.choice(list("xyz"), 60),
+        "n": rng.normal(size=60) + (y == "yes"),
+    }
+    one, two = ({name: X[name][i] for name in X} for i in (0, 7))
+    asked = {"a": 4.0, "n": 0}
+    plain, weighed = (
+        SupervisedWeave(discriminant=0, weights=w).fit(X, y).explain(one, two)
+        for w in (None, asked)
+    )
+    assert weighed["a"] == pytest.approx(4 * plain["a"])
+    assert weighed["b"] == pytest.approx(plain["b"]) and weighed["n"] == 0
+    model = SupervisedWeave(weights=asked).fit(X, y)
+    np.testing.assert_allclose(model.transform({**X, "n": X["n"][::-1]}), model.transform(X))
+    left = {name: X[name] for name in "ab"}
+    apart = model.pairwise_distances(X) > 1e-9
+    assert (apart == (SupervisedWeave().fit(left, y).pairwise_distances(left) > 1e-9)).all()
+    with pytest.raises(ValueError, match="got one of 'q'"):
+        SupervisedWeave(weights={"q": 1}).fit(X, y)

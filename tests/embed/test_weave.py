@@ -209,6 +209,24 @@ def test_numbers_beyond_those_of_fit_stay_apart():
     assert 0 < shares[0] < shares[1]
 
 
+def test_a_number_below_a_heap_of_equal_ones_is_not_cast_away():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.zeros(700), rng.exponential(size=300)])
+    weave = Weave().fit({"x": x})
+    below, above = weave.pairwise_distances({"x": [0.0]}, {"x": [-1.0, 20.0]})[0] ** 2
+    assert 0 < below < above
+
+
+def test_few_bins_of_numbers_do_not_depend_on_the_order_of_rows():
+    """Most numbers in one bin: directions without length are arbitrary, and count for nothing."""
+    x = np.repeat([4, 4.1, 4.2, 4.5, 5.1, 6.3, 8.4], [222, 1, 3, 25, 17, 4, 1])
+    asked = {"x": [3.9, 4.0, 4.1, 5.0, 6.3, 8.4, 9.0]}
+    order = [np.random.default_rng(seed).permutation(len(x)) for seed in range(20)]
+    found = [Weave().fit({"x": x[rows]}).pairwise_distances(asked) for rows in order]
+    np.testing.assert_allclose(found, [found[0]] * len(found), atol=1e-9)
+    assert (found[0][~np.eye(7, dtype=bool)] > 0).all()
+
+
 def test_numbers_are_categories_where_the_schema_says_so():
     rng = np.random.default_rng(0)
     X = {"group": rng.choice([1, 2, 7], 100), "job": rng.choice(["a", "b"], 100)}

@@ -1,8 +1,10 @@
 """Frames: columns of any library as codes and labels."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from tabweave import Table
 from tabweave.rows.frames import categories
 
 
@@ -25,3 +27,14 @@ def test_gaps_in_arrow_dictionaries_are_a_value_even_where_codes_are_full():
     column = pa.DictionaryArray.from_arrays(pa.array([*range(128), None], pa.int8()), words)
     codes, labels = categories(column)
     assert [labels[c] for c in codes] == [*words, None]
+
+
+def test_codes_have_at_most_four_bytes_whatever_numbered_them():
+    """Of eight bytes, unsigned and signed numbers together would become floats."""
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    cells = ["x", "y", "x", "z"] * 10
+    frame = pd.DataFrame({"text": cells, "object": np.array(cells, object)})
+    frame["few"] = frame["text"].astype("category")
+    for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        for column, data in Table.of(source):
+            assert data.codes.dtype.kind == "u" and data.codes.itemsize <= 4, column.name

@@ -4,14 +4,17 @@ import pickle
 
 import numpy as np
 import pytest
-from sklearn.base import is_classifier, is_regressor
+from scipy.stats import norm
+from scipy.stats import t as student
+from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier, is_regressor
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import Ridge
+from sklearn.metrics import brier_score_loss
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from tabweave import HeMap, Sources, published
 from tabweave.sources.hemap import hemap as guard
@@ -23,12 +26,25 @@ from tabweave.sources.hemap.transfer import (
     Options,
     Source,
     Target,
+    Transfer,
     embed,
     linear_map,
     nearest,
 )
 
 RNG = np.random.default_rng
+
+
+class NearestCentroidWithoutScores(ClassifierMixin, BaseEstimator):
+    """A learner that says no more than the class."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.centers_ = np.array([X[y == c].mean(axis=0) for c in self.classes_])
+        return self
+
+    def predict(self, X):
+        return self.classes_[nearest(X, self.centers_)[1]]
 
 
 @pytest.fixture(scope="module")
@@ -376,9 +392,30 @@ def test_guard_can_be_turned_off(digits):
 
 
 def test_guard_standard_errors():
-    gains = np.array([[1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
-    plain = gains.std(axis=1, ddof=1) / 2
-    np.testing.assert_allclose(guard.standard_errors(gains, 2), plain * np.sqrt(3))
+    """They are exceeded by chance as often for few rows as for many, in one of 6.3 draws."""
+    for n in (5, 10, 80):
+        gains = RNG(n).normal(size=(40_000, n))
+        errors = guard.standard_errors(gains)
+        assert np.mean(gains.mean(axis=1) > errors) == pytest.approx(norm.sf(1), abs=0.006)
+        plain = gains.std(axis=1, ddof=1) / np.sqrt(n)
+        np.testing.assert_allclose(errors, plain * student.isf(norm.sf(1), n - 1))
+    one = np.zeros((1, 40))
+    one[0, 3] = 1.0
+    assert one.mean() < guard.standard_errors(one)[0]  # a single row is not enough
+
+
+def test_a_learner_without_probabilities_is_judged_by_its_scores():
+    rng = RNG(0)
+    X = rng.normal(size=(90, 3))
+    for y in ((X[:, 0] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5])):
+        learner = SVC().fit(X, y)
+        found = outputs.probabilities(learner, X)
+        assert found.shape == (90, len(np.unique(y)))
+        np.testing.assert_allclose(found.sum(axis=1), 1)
+        agree = learner.classes_[found.argmax(axis=1)] == learner.predict(X)
+        assert agree.mean() > 0.97  # votes of pairs and scores may differ on the border
+    sure = outputs.probabilities(NearestCentroidWithoutScores().fit(X, y), X)
+    assert set(np.unique(sure)) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize(
@@ -396,10 +433,7 @@ def test_guard_asks_to_beat_every_rival(monkeypatch, errors, refused):
     """Of 40 rows the source errs on none, its rivals on so many."""
     errs = np.array([np.zeros(40), *(np.arange(40) < n for n in errors)], float)
 
-    def losses(options, rows, source, held):
-        return errs[:, held]
-
-    monkeypatch.setattr(guard, "_fold_losses", losses)
+    monkeypatch.setattr(guard, "held_out_losses", lambda *given: (errs, []))
     monkeypatch.setattr(guard, "_does_as_well", lambda *given: False)
     options = Options(None, False, None, 0, 2, 1.0, 1.0, True, 0)
     rows = Target(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), None)
@@ -411,14 +445,14 @@ def test_guard_asks_to_beat_every_rival(monkeypatch, errors, refused):
 def test_guard_asks_to_beat_every_shuffled_copy(monkeypatch):
     """One copy of 19 that does as well is enough to refuse; of many sources each has more."""
     errs = np.array([np.zeros(40), *(np.arange(40) < 30 for _ in range(3))], float)
-    monkeypatch.setattr(guard, "_fold_losses", lambda o, t, s, held: errs[:, held])
+    monkeypatch.setattr(guard, "held_out_losses", lambda *given: (errs, []))
     options = Options(None, False, None, 0, 2, 1.0, 1.0, True, 0)
     rows = Target(np.zeros((40, 1)), np.arange(40) % 2, np.ones(40, bool), np.arange(40) % 3)
     source = Source(np.zeros((3, 1)), np.arange(3), False)
     for n_sources, worse, refused in ((1, 38, False), (1, 37, True), (2, 38, True), (2, 78, False)):
         seen = []
 
-        def as_well(options, copy, folds, limit, seen=seen, worse=worse):
+        def as_well(options, copy, folds, limit, known, seen=seen, worse=worse):
             seen.append(copy)
             return len(seen) > worse
 
@@ -440,8 +474,48 @@ def test_a_copy_that_does_as_well_is_told_from_one_that_does_not(digits):
         Source(odd[:200], RNG(0).permutation(y[:200]), False),
     )
     folds = np.arange(60) % 3
-    assert guard._does_as_well(options, (target, true), folds, 0.5 * 60)
-    assert not guard._does_as_well(options, (target, lies), folds, 0.5 * 60)
+    losses, transfers = guard.held_out_losses(options, target, true, folds)
+    for known in (None, transfers):  # learned from the start, or in the space that is known
+        assert guard.ignores_outputs(options)
+        assert guard._does_as_well(options, (target, true), folds, losses[0].sum(), known)
+        assert not guard._does_as_well(
+            options, (target, true), folds, 0.99 * losses[0].sum(), known
+        )
+        assert not guard._does_as_well(options, (target, lies), folds, 0.25 * 60, known)
+
+
+@pytest.mark.parametrize(
+    ("made", "linearity", "ignores"),
+    [("pairs", 1.0, True), ("pairs", 0.5, False), ("pc", 1.0, False)],
+)
+def test_learners_alone_are_trained_again_where_outputs_do_not_enter_the_space(
+    digits, made, linearity, ignores
+):
+    even, odd, y = digits
+    model = HeMap(alignment=made, linearity=linearity, random_state=0)
+    target = Target(even[:150], y[:60], np.arange(150) < 60, np.arange(150))
+    options = model._options(*model._alignment(target)[1:])
+    assert guard.ignores_outputs(options) is ignores
+    if ignores:
+        true, lies = (Source(odd[:150], v, False) for v in (y[:150], RNG(0).permutation(y[:150])))
+        whole = Transfer(options, target, lies)
+        again = Transfer(options, target, true).relearned(options, target, lies)
+        np.testing.assert_allclose(again.predict_proba(even), whole.predict_proba(even))
+
+
+def test_losses_of_the_guard_are_squared_errors_of_probabilities():
+    options = Options(None, False, None, 0, 2, 1.0, 1.0, True, 0)
+    said = np.array([[0.7, 0.3], [0.2, 0.8], [1.0, 0.0]])
+    answer = guard._Answer(said, np.array(["a", "b"]))
+    right = np.array(["a", "a", "c"])  # the last one is a class that nobody knew of
+    one_hot = np.array([[1, 0, 0], [1, 0, 0], [0, 0, 1]])
+    expected = ((np.hstack([said, np.zeros((3, 1))]) - one_hot) ** 2).sum(axis=1) / 2
+    np.testing.assert_allclose(guard._losses(options, [answer], right), [expected])
+    for p, label in ((0.7, 1), (0.2, 1)):  # of two classes scikit-learn says the same
+        found = guard._losses(
+            options, [guard._Answer(np.array([[1 - p, p]]), np.arange(2))], np.array([label])
+        )
+        assert found[0, 0] == pytest.approx(brier_score_loss([label], [p], labels=[0, 1]))
 
 
 def test_judged_rows_are_few_and_keep_their_partners():

@@ -83,7 +83,8 @@ def test_ids_from_a_column_of_another_name_or_the_index():
     by_index = Sources(
         {"people": people, "orders": orders}, key={"people": None, "orders": "customer"}
     )
-    for sources in (by_name, by_index):
+    told = Sources({"people": people, "orders": pandas.DataFrame(orders).set_index("customer")})
+    for sources in (by_name, by_index, told):
         assert sources.ids.tolist() == ["a", "b", "c"]
         assert sources.columns("people") == ("age",)
     with pytest.raises(ValueError, match="pass key='<column>', or key=None for the index"):

@@ -250,3 +250,28 @@ def test_plot_marks_what_changed():
     assert ax.get_yticklabels()[0].get_text() == "c4"
     assert len(ax.patches) == 15
     assert ax.patches[0].get_facecolor()[0] < 0.5 < ax.patches[11].get_facecolor()[0]
+
+
+def test_columns_are_compared_for_what_they_are():
+    """Money, dates and times in text were values that never come again: nothing was found."""
+    rng = np.random.default_rng(0)
+
+    def window(spread, hours, start):
+        days = np.datetime64("2024-03-01") + rng.integers(0, 60, 300)
+        return {
+            "price": [f"${x:,.2f}" for x in 500 + rng.normal(0, spread, 300)],
+            "day": days.astype(str).tolist(),
+            "at": [f"{h:02}:{m:02}" for h, m in rng.integers((0, 0), (hours, 60), (300, 2))],
+            "ticket": [f"T{i:05}" for i in range(start, start + 300)],
+            "kind": ["x"] * 300,
+        }
+
+    before, same, other = window(9, 24, 0), window(9, 24, 300), window(30, 12, 600)
+    other["kind"] = ["x"] * 200 + ["y"] * 100
+    assert drift_report(before, same).changed == []
+    found = drift_report(before, other)
+    assert set(found.changed) == {"price", "at", "kind"}
+    assert {f.name: next(iter(f.sizes)) for f in found.columns} == {
+        "price": "KS", "at": "KS", "day": "KS", "kind": "Cramér's V"
+    }  # fmt: skip
+    assert list(found.aside) == ["ticket"] and "set aside: ticket" in str(found)

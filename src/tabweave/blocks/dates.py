@@ -2,6 +2,7 @@
 
 A column of datetimes is a number, its trend, and as many cycles as its rows last: each cycle is a
 ring of bins, on which 23:50 lies beside 00:10, Sunday beside Monday, and December beside January.
+Times of day, which have no date, are the first ring alone.
 Rings are curves with knots, closed; all else of numbers holds for them.
 """
 
@@ -62,6 +63,11 @@ def lasting_cycles(counts: Counts, column: str) -> list[Cycle]:
         for cycle in CYCLES
         if lasting >= _ENOUGH * cycle.seconds and _n_bins_met(counts, cycle.name(column)) > 1
     ]
+
+
+def cycle_of_clock(counts: Counts, column: str) -> list[Cycle]:
+    """Return the cycle of times of day, if they lie in more than one of its bins."""
+    return [CYCLES[0]] if _n_bins_met(counts, CYCLES[0].name(column)) > 1 else []
 
 
 def _n_bins_met(counts: Counts, name: str) -> int:

@@ -124,7 +124,7 @@ class NumberColumns(Block):
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Standard(NumberColumns):
-    """Numbers with mean 0 and variance 1, times a weight; a missing one lies at the mean.
+    """Numbers with mean 0 and variance 1, times a weight; a missing one counts as the mean.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class Standard(NumberColumns):
 @storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Absolute(Standard):
-    """Numbers on curves of their standardised value; a missing one lies at the mean.
+    """Numbers on curves of their standardised value; a missing one counts as the mean.
 
     Attributes
     ----------
@@ -547,7 +547,8 @@ def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np
     """Yield each cycle of datetimes: the name it is counted under, phases, and edges of bins."""
     from tabweave.blocks.dates import CYCLES
 
-    for cycle in CYCLES if column.kind == "datetime" else ():
+    cycles = CYCLES[:1] if column.is_clock else CYCLES
+    for cycle in cycles if column.kind == "datetime" else ():
         yield cycle.name(column.name), cycle.phase(x), cycle.edges
 
 
@@ -555,12 +556,16 @@ def column_parts(columns: Iterable[Column], counts: Counts) -> dict[str, str]:
     """Return what there is of each column, and whose it is: datetimes have a part a cycle."""
     out = {}
     for column in columns:
-        out[column.name] = column.name
+        cycles: Sequence[Any] = ()
         if column.kind == "datetime":
-            from tabweave.blocks.dates import lasting_cycles
+            from tabweave.blocks.dates import cycle_of_clock, lasting_cycles
 
-            for cycle in lasting_cycles(counts, column.name):
-                out[cycle.name(column.name)] = column.name
+            find = cycle_of_clock if column.is_clock else lasting_cycles
+            cycles = find(counts, column.name)
+        if not (column.is_clock and cycles):  # the trend of a clock would end at midnight
+            out[column.name] = column.name
+        for cycle in cycles:
+            out[cycle.name(column.name)] = column.name
     return out
 
 
@@ -614,7 +619,8 @@ def _knots(x: np.ndarray, weight: np.ndarray | None, edges: np.ndarray) -> np.nd
     here = np.diff(first, append=len(x)) > 0
     ends = np.concatenate([x[:1], edges, x[-1:]])
     means = ends[1:] / 2 + ends[:-1] / 2  # of a bin without numbers
-    total = np.add.reduceat(x if weight is None else weight * x, first[here])
+    with np.errstate(over="ignore"):  # of numbers near the end of float64; clipped below
+        total = np.add.reduceat(x if weight is None else weight * x, first[here])
     size = np.add.reduceat(np.ones(len(x)) if weight is None else weight, first[here])
     means[here] = total / size
     return np.concatenate([ends[:1], np.clip(means, ends[:-1], ends[1:]), ends[-1:]])
@@ -634,7 +640,7 @@ def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, 
 
 
 def binned(values: np.ndarray, edges: np.ndarray) -> Codes:
-    """Return the bin of each number; missing is a value of its own."""
+    """Return the bin of each number; missing is a separate category."""
     codes = np.searchsorted(edges, values, side="right")
     gaps = np.isnan(values)
     labels: list[Label] = list(range(len(edges) + 1))
@@ -717,11 +723,11 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     deviations and of its share of smaller numbers F(x), each scaled to a mean difference of 1 (of
     normal numbers, and of ranks). Absolute differences are squared distances on a ladder with a
     rung between any two knots; the leading directions of the ladder are kept, and g itself stands
-    for the others, so that numbers beyond all knots stay apart. Inertia is ½: the mean squared
-    distance of two numbers is 1.
+    for the others, so that numbers beyond all knots stay apart. Where there are no others, g
+    beyond the inner knots does. Inertia is ½: the mean squared distance of two
+    numbers is 1.
     """
-    below = np.cumsum(knots.share) - knots.share / 2
-    g = below / _UNIFORM_DIFFERENCE / 2
+    g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
     if variance > 0 and np.isfinite(variance):
         g = g + (knots.x - mean) / np.sqrt(variance) / _NORMAL_DIFFERENCE / 2
     if len(g) < 2 or not g[-1] > g[0]:
@@ -730,15 +736,32 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     rungs = rungs - knots.share @ rungs
     root = np.sqrt(knots.share)[:, None]
     _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
-    leading = rungs @ axes[:RUNGS].T
+    length = np.where(length > 1e-9 * length[0], length, 0.0)  # the axes of others are arbitrary
+    leading = rungs @ axes[:RUNGS].T * (length[:RUNGS] > 0)
     leading = leading * np.where(leading[-1] < 0, -1.0, 1.0)  # high numbers are on one side
+    beyond = g - np.clip(g, *g[knots.share > 0][[0, -1]])
     g = g - knots.share @ g
     rest = (length[RUNGS:] ** 2).sum()
-    spread = knots.share @ g**2
-    straight = np.sqrt(rest / spread) * g if spread > 0 else g
+    straight = np.sqrt(rest / (knots.share @ g**2)) * g if rest > 0 else beyond
     rows = np.column_stack([leading, straight])
     inertia = knots.share @ (rows**2).sum(axis=1)
     return rows / np.sqrt(2 * inertia) if inertia > 0 else rows
+
+
+def smaller_share(knots: Knots) -> np.ndarray:
+    """Return F(x) at the knots: the share of smaller numbers.
+
+    Numbers of an outer bin that are heaped up at its end have their mean there: the end is no
+    farther from the mean in F than in x, and numbers beyond it are not cast away.
+    """
+    x, share = knots.x, knots.share
+    out = np.cumsum(share) - share / 2
+    for end, own, inner in ((0, 1, 2), (-1, -2, -3)) if len(x) > 2 else ():
+        if share[end] == 0:
+            edge = (x[own] + x[inner]) / 2 if share[inner] else x[inner]
+            step = share[own] * (x[end] - x[own]) / abs(edge - x[end])
+            out[end] = np.clip(out[own] + step, 0, 1)
+    return out
 
 
 # -- the curves ---------------------------------------------------------------------------------

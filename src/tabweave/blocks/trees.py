@@ -120,7 +120,7 @@ class TreeBlock(_OfValues):
 @storable
 @dataclass(frozen=True, eq=False)
 class LevelBlock(_OfValues):
-    """An ordinal column: levels at even steps from 0 to 1; missing lies at their mean."""
+    """An ordinal column: levels at even steps from 0 to 1; missing counts as their mean."""
 
     levels: tuple[Label, ...]
     centroid: np.ndarray
@@ -147,7 +147,7 @@ class LevelBlock(_OfValues):
 @storable
 @dataclass(frozen=True, eq=False)
 class LineBlock(_OfTree):
-    """A numeric column: the range of fit is 0 to 1, a missing number lies at the mean."""
+    """A numeric column: the range of fit is 0 to 1, a missing number counts as the mean."""
 
     low: float
     high: float

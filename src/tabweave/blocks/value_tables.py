@@ -122,7 +122,7 @@ class ValueTables(OfVocabulary, Block):
     def with_unknown_elements(self, counts: Counts) -> ValueTables:
         """Return tables in which unknown elements of sets lie apart from the centroid.
 
-        As far as the elements of sets do on average: on an axis of their own, or, of rows that are
+        As far as the elements of sets do on average: on a separate axis, or, of rows that are
         summed, along the last one. Else a set of them would be like an empty set.
         """
         kinds = {c.name: c.kind for c in counts.schema.columns} if counts.schema else {}

@@ -13,7 +13,7 @@ FIELDS = ("cluster", "size", "column", "value", "here", "overall", "z")
 
 
 def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 3.0) -> Any:
-    """Return what each cluster has more or less of than the whole table, most telling first.
+    """Return what each cluster has more or less of than the whole table, most characteristic first.
 
     Parameters
     ----------

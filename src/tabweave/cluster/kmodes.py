@@ -40,7 +40,7 @@ class KModes(
     """Cluster rows of categories around k centres.
 
     Identical rows are collapsed first, so cost depends on the number of distinct rows, and results
-    do not depend on the order of rows. Missing is a value of its own.
+    do not depend on the order of rows. Missing is a separate category.
 
     Parameters
     ----------

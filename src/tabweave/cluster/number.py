@@ -76,7 +76,7 @@ def number_of_clusters(
     criterion : str, default="auto"
         What decides. Of mixtures "bic", "aic", "aic3" (three a parameter) and "adjusted_bic" (BIC
         with (n + 2) / 24 rows); of partitions "entropy_bic", "entropy_aic" and "bk" as nomclust has
-        them, "silhouette", "gap" and "stability". "auto" is "bic" for mixtures and "silhouette"
+        them, "silhouette", "gap" and "stability". "auto" is "aic3" for mixtures and "silhouette"
         for partitions.
     most : int, default=15
         The largest number looked at.
@@ -124,17 +124,15 @@ def number_of_clusters(
     table = Table.of(X, Schema.of(schema), numbers="numeric")
     if table.n_rows > _ROWS:
         table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:_ROWS]))
+    decides = "aic3" if clusterer == "mixture" else "silhouette"
+    decides = decides if criterion == "auto" else criterion
     if clusterer == "mixture":
-        scores = mixture_scores(
-            table, most, rng, "bic" if criterion == "auto" else criterion, n_init
-        )
+        scores = mixture_scores(table, most, rng, decides, n_init)
     else:
         wanted = [criterion] if criterion in ("gap", "stability") else []
         cheap = ["entropy_bic", "entropy_aic", "bk", "silhouette"]
         scores = partition_scores(table, clusterer, most, [*cheap, *wanted], rng)
     choices = {name: chosen(name, own) for name, own in scores.items() if own}
-    decides = "bic" if clusterer == "mixture" else "silhouette"
-    decides = decides if criterion == "auto" else criterion
     return NumberOfClusters(choices.get(decides, 1), decides, scores, choices)
 
 
@@ -150,7 +148,7 @@ def chosen(criterion: str, scores: dict[int, float]) -> int:
 
 
 def mixture_scores(
-    table: Table, most: int, rng: np.random.Generator, criterion: str = "bic", n_init: int = 8
+    table: Table, most: int, rng: np.random.Generator, criterion: str = "aic3", n_init: int = 8
 ) -> dict[str, dict[int, float]]:
     """Return the information criteria of latent classes, one to many.
 

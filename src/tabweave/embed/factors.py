@@ -191,11 +191,12 @@ class MCA(Factorial, ValueEmbedder):
     Notes
     -----
     With pair counts C, value counts c and K columns, axes are eigenvectors u of
-    ``(C_vw - c_v c_w / n) / (K √(c_v c_w))``. A row lies at the sum of ``u_v √(n / (K c_v))`` over
-    its values, a value at ``u_v √(λ K n / c_v)``. Benzécri: ``(K/(K-1))² (λ - 1/K)²`` for λ > 1/K,
-    as shares of their sum; Greenacre: as shares of ``K/(K-1) (Σλ² - (V - K)/K²)``. Missing is a
-    value of its own; an unknown value lies at the centre. With more than 2,048 values the leading
-    axes are found by Lanczos iteration on the sparse counts.
+    ``(C_vw - c_v c_w / n) / (K √(c_v c_w))``. The coordinate of a row is the sum of
+    ``u_v √(n / (K c_v))`` over its values, that of a value is ``u_v √(λ K n / c_v)``. Benzécri:
+    ``(K/(K-1))² (λ - 1/K)²`` for λ > 1/K, as shares of their sum; Greenacre: as shares of
+    ``K/(K-1) (Σλ² - (V - K)/K²)``. Missing is a separate category; an unknown value gets the
+    coordinates of the centre. With more than 2,048 values the leading axes are found by Lanczos
+    iteration on the sparse counts.
 
     Examples
     --------
@@ -277,8 +278,8 @@ class FAMD(Factorial, Embedder):
     Notes
     -----
     The principal components of standardised numbers and of indicators divided by the root of their
-    share. A missing number lies at the mean of its column, a missing category is a value of its
-    own. Ordinal columns are read as categories.
+    share. A missing number counts as the mean of its column, a missing category is a separate
+    category. Ordinal columns are read as categories.
 
     Examples
     --------

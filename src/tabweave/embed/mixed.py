@@ -107,8 +107,8 @@ class MixedEmbedder(Embedder):
 
     Notes
     -----
-    A missing number is a bin of its own in the couplings, and lies at the mean, with
-    ``numeric="auto"`` on an axis of its own; a missing category is a value of its own.
+    A missing number is a separate bin in the couplings, and counts as the mean, with
+    ``numeric="auto"`` on a separate axis; a missing category is a separate category.
     ``partial_fit`` keeps the bins of the first batch. ``fit_counts`` takes the counts of another
     such model, or of plain rows if ``n_bins=1``: counts hold moments of numbers, and no bins. Where
     the categorical embedder learns from classes (:class:`~tabweave.HELIC`), numbers do: their

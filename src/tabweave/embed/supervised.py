@@ -39,7 +39,15 @@ from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors
 from tabweave.counts.spectra import scatter
 from tabweave.embed.register import embedder
-from tabweave.embed.weave import N_BINS, Weave, bare_curve, joined, mean_one, ties
+from tabweave.embed.weave import (
+    N_BINS,
+    Weave,
+    bare_curve,
+    checked_weights,
+    joined,
+    mean_one,
+    ties,
+)
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory, objects
 from tabweave.rows.table import Table, take_rows
@@ -72,8 +80,9 @@ class SupervisedWeave(Derived, Weave):
     weight_power : float, default=1.0
         Power of the tie between a column and the target that is the column's weight: 0 makes all
         alike, 1 leaves little to those that say nothing.
-    smoothing : float, default=5.0
-        Pseudo-counts of the marginal in each conditional probability.
+    weights : mapping of column to number, optional
+        What the learned weight of a column is multiplied by, in its own distance and in what it
+        adds to the discriminant; 0 leaves it out, columns not named have 1.
     max_landmarks, n_bins, schema, unknown, dtype
         As in :class:`~tabweave.Weave`.
 
@@ -120,14 +129,13 @@ class SupervisedWeave(Derived, Weave):
     """
 
     _uses_classes = True
-    _former: ClassVar[dict[str, tuple[Any, ...]]] = {}
-    n_clusters = n_components = weights = None
+    _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,)}
+    n_clusters = n_components = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ValueEmbedder._parameter_constraints,
         "discriminant": [Interval(Real, 0, None, closed="left")],
         "weight_power": [Interval(Real, 0, None, closed="left")],
-        "smoothing": [Interval(Real, 0, None, closed="left")],
-        **{name: Weave._parameter_constraints[name] for name in ("max_landmarks", "n_bins")},
+        **{n: Weave._parameter_constraints[n] for n in ("weights", "max_landmarks", "n_bins")},
     }
 
     def __init__(
@@ -135,8 +143,8 @@ class SupervisedWeave(Derived, Weave):
         discriminant: float = 0.3,
         *,
         weight_power: float = 1.0,
+        weights: Any = None,
         n_bins: int = N_BINS,
-        smoothing: float = 5.0,
         max_landmarks: int = couplings.MAX_LANDMARKS,
         schema: Any = None,
         unknown: str = "centroid",
@@ -145,16 +153,12 @@ class SupervisedWeave(Derived, Weave):
         ValueEmbedder.__init__(self, schema=schema, unknown=unknown, dtype=dtype)
         self.discriminant = discriminant
         self.weight_power = weight_power
-        self.smoothing = smoothing
+        self.weights = weights
         self.max_landmarks = max_landmarks
         self.n_bins = n_bins
 
     target_: Target
     penalty_: float
-
-    @property
-    def _smoothing(self) -> float:  # type: ignore[override]
-        return self.smoothing
 
     # -- counting --------------------------------------------------------------------------
 
@@ -174,7 +178,7 @@ class SupervisedWeave(Derived, Weave):
         return super().fit(X, y, sample_weight)
 
     def fit_target(self, X: Any, y: Any, target: Target) -> Self:
-        """Learn from rows whose target is read as told."""
+        """Learn from rows whose target is read as asked."""
         self.target_ = target
         return super().fit(X, y)
 
@@ -245,7 +249,7 @@ class SupervisedWeave(Derived, Weave):
         points = self.target_.points(coupled)
         learn = scales is None
         found: Scales = {} if scales is None else scales
-        smoothed = conditional_means(pairs, points, self.smoothing)
+        smoothed = conditional_means(pairs, points, self._smoothing)
         features, curves, total = [], [], 0.0
         weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
         for name in self._parts():
@@ -266,6 +270,7 @@ class SupervisedWeave(Derived, Weave):
                 curves.append(curve.scaled(weight / 2))
                 total += mean_squared(curves[-1].at_values(coupled), f)
         linear, penalty = self._linear(coupled, pairs, points, None if learn else found[""][1])
+        linear = linear * self._asked(coupled)
         if learn:
             size = mean_squared_rows(coupled, linear)
             factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
@@ -275,6 +280,12 @@ class SupervisedWeave(Derived, Weave):
         tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
         return Taught(tables, numbers, *self._lines(coupled, found[""][0] * linear), found)
+
+    def _asked(self, coupled: Counts) -> np.ndarray:
+        """Return what each value's lengths are multiplied by: the root of the weight asked for."""
+        asked, parts = checked_weights(self.weights, self.schema_.given), self._parts()
+        roots = [np.sqrt(asked.get(parts[self._part(name)], 1.0)) for name in coupled.names]
+        return np.repeat(roots, coupled.sizes)[:, None]
 
     def _lines(self, coupled: Counts, linear: np.ndarray) -> tuple[ValueTables, Curves | None]:
         """Return a row for each value as tables and curves to be summed."""
@@ -465,7 +476,7 @@ class Target:
     def points(self, counts: Counts) -> np.ndarray:
         """Return a point for each class that was counted.
 
-        Classes lie on axes of their own, of which all but their common one are kept: so squared
+        Classes lie on separate axes, of which all but their common one are kept: so squared
         distances of two distributions are those of their means. Bins lie on a ladder.
         """
         assert counts.classes is not None

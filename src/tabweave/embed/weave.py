@@ -101,8 +101,8 @@ class Weave(ValueEmbedder):
     of squared distances; it is scaled so that its mean over pairs of rows is ``1 - Σf²``, the rate
     at which they mismatch. Two numbers differ by ``w_a |g(x) - g(y)|``, g the mean of x in standard
     deviations and of its rank, each scaled to a mean difference of 1; on three curves of the column
-    and g itself, which nearly add up to that. A missing number lies at the mean, on an axis of its
-    own, as far from the others as they are from each other. The weights ``w_a`` are
+    and g itself, which nearly add up to that. A missing number counts as the mean, on a
+    separate axis, as far from the others as they are from each other. The weights ``w_a`` are
     ``max(√(t_a s_a), 0.1)^¼``, ``s_a = Σ_b SU⁺_ab`` with SU⁺ bias-corrected symmetric uncertainty,
     numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
     else 1 (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
@@ -458,6 +458,8 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     columns do not depend on each other, as in a grid of all combinations, conditional
     probabilities differ by chance alone, and a mismatch is all there is to know.
     """
+    if len(counts.names) < 2:
+        return np.zeros(len(counts.names)), np.zeros(len(counts.names))
     mutual, marginal, _ = information(counts)
     _, group = np.unique(groups or counts.names, return_inverse=True)
     own = group[:, None] == group

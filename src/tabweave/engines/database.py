@@ -171,7 +171,7 @@ def _engine_of(address: str) -> Iterator[Any]:
     if why:
         raise ValueError(
             f"{_shown(address)}: expected sqlite://, postgresql:// or duckdb://; for others, "
-            f"{why}, or pass a connection of yours in its place"
+            f"{why}, or pass a connection of yours instead"
         )
     try:
         yield engine

@@ -133,7 +133,7 @@ class Source:
         )
 
     def about_rows(self) -> int | None:
-        """Return about how many rows there are, if that can be told before reading."""
+        """Return about how many rows there are, if that is known before reading."""
         return self.n_rows
 
     def place(self) -> Any:

@@ -199,7 +199,7 @@ def data_factors(X: Any, y: Any) -> dict[str, float]:
     Parameters
     ----------
     X : array-like of shape (n_objects, n_attributes)
-        The categories; missing is a value of its own.
+        The categories; missing is a separate category.
     y : array-like of shape (n_objects,)
         The classes.
 

@@ -1,7 +1,7 @@
 """Pictures of results, readable in greyscale: each returns the Axes it drew on.
 
 Comes in: the arrays that `tabweave.evaluate` and the embedders give. Goes out: a Matplotlib Axes,
-on a figure of its own unless ``ax`` is passed; save it with ``ax.figure.savefig("name.png")``.
+on a new figure unless ``ax`` is passed; save it with ``ax.figure.savefig("name.png")``.
 Nothing is shown and no global state of pyplot is touched.
 """
 

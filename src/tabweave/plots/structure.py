@@ -339,7 +339,7 @@ def overlap(sources: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw a map of objects, each class with a colour and marker of its own.
+    """Draw a map of objects, each class with a distinct colour and marker.
 
     Parameters
     ----------
@@ -385,7 +385,7 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
 def _are_measured(labels: list[Any]) -> bool:
     """Whether labels are numbers on a scale, not the numbers of classes: fractions, of many values.
 
-    A missing one is told apart as classes are.
+    A missing one gets a colour and marker as classes do.
     """
     numbers = [v for v in labels if isinstance(v, Real) and not isinstance(v, bool)]
     if len(numbers) < len(labels) or not np.isfinite(np.asarray(numbers, float)).all():

@@ -80,7 +80,7 @@ def whole_numbers(axis: Any, values: Any) -> None:
 
 
 def draw_series(ax: Any, series: Mapping[str, tuple[Any, Any]], **style: Any) -> None:
-    """Draw curves, each with a colour, dash and marker of its own, and their legend."""
+    """Draw curves, each with a distinct colour, dash and marker, and their legend."""
     if not series:
         raise ValueError("there are no curves to draw; pass a mapping of names to curves")
     shades = colours(len(series))

@@ -1,7 +1,7 @@
 """cKML and value measures as published [Boriah 2008; Zhu 2019, ch. 2 and 4].
 
-cKML's distances are no metric, since their kernel is none. Measures are 1 − S, with the diagonal as
-it falls: a row may differ from itself, where a match is worth less than 1. For comparison with
+cKML's distances are not a metric, since their kernel is none. Measures are 1 − S, with the diagonal
+as it falls: a row may differ from itself, where a match is worth less than 1. For comparison with
 :class:`tabweave.CKML` and :class:`tabweave.ValueMetric`, which make dissimilarities of the same
 similarities.
 """

@@ -317,6 +317,19 @@ def holds_datetimes(column: Any) -> bool:
     return bool(dates) and all(t.__name__ in _GAPS for t in types - dates)
 
 
+def holds_clock_times(column: Any) -> bool:
+    """Tell whether the type of a column, or of its cells, is that of times of day."""
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return False
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
+        return bool(series.dtype == nw.Time)
+    types = set(map(type, objects(column).tolist())) - {type(None)}
+    return dt.time in types and all(t.__name__ in _GAPS for t in types - {dt.time})
+
+
 def is_declared_categorical(column: Any) -> bool:
     """Tell whether the type of a column says that its values are categories."""
     dtype = type(getattr(column, "dtype", None)).__name__
@@ -339,7 +352,8 @@ def levels_of(column: Any) -> tuple[Label, ...] | None:
 def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarray, list[Label]]:
     """Return (codes, distinct canonical labels) of a column.
 
-    Codes have the smallest unsigned type; those that lie in another library's memory stay there.
+    Codes have the smallest unsigned type; those of at most four bytes that lie in another library's
+    memory stay there.
     """
     codes, raw = encode(column)
     labels = [canonical(value) for value in raw]
@@ -350,7 +364,7 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     distinct = [label for _, label in place]
     wanted = code_type(len(distinct))
     if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
-        lent = codes.dtype.kind == "u" and not codes.flags.owndata
+        lent = codes.dtype.kind == "u" and codes.itemsize <= 4 and not codes.flags.owndata
         return codes if lent else codes.astype(wanted, copy=False), distinct
     return take(table.astype(wanted), codes), distinct
 
@@ -383,7 +397,7 @@ def objects(column: Any) -> np.ndarray:
 
 
 def _with_missing(codes: np.ndarray, raw: Sequence[Any]) -> Encoded:
-    """Turn the code -1 (missing, in pandas) into a code of its own."""
+    """Turn the code -1 (missing, in pandas) into a separate code."""
     if len(codes) and codes.min() < 0:
         raw = [*raw, None]
         small = code_type(len(raw))
@@ -630,18 +644,27 @@ def numbers(
 # -- Datetimes: one column of any library in, seconds since 1970 by the clock on the wall out
 
 OWN_CLOCK = "local"  # the zone of datetimes that have offsets of their own
+CLOCK = "clock"  # stands for the zone of times of day, which have no date
 
 
-def datetimes(column: Any, zone: str | None, *, first: bool) -> tuple[np.ndarray, str | None]:
+def datetimes(
+    column: Any, zone: str | None, *, first: bool, order: str | None = None
+) -> tuple[np.ndarray, str | None]:
     """Return seconds since 1970 as a clock on the wall of a time zone shows them, and the zone.
 
     With ``first``, the zone is the column's own. Otherwise datetimes of another zone are moved to
-    it, and those without a zone are taken for its clock.
+    it, and those without a zone are taken for its clock. Times of day are seconds since midnight.
+    ``order`` is that of dates in text.
     """
+    if holds_clock_times(column):
+        _check_clock(zone, first)
+        return numbers(column), CLOCK
+    if zone == CLOCK and not first:
+        return np.mod(datetimes(column, None, first=True)[0], 86_400.0), CLOCK
     if not holds_datetimes(column):
         if infer_kind(column) == "numeric":
             return numbers(column), None if first else zone
-        return _datetimes_of_text(column, zone, first)
+        return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
         return _datetimes_of_objects(list(map(_moment, objects(column).tolist())), zone, first)
@@ -649,6 +672,11 @@ def datetimes(column: Any, zone: str | None, *, first: bool) -> tuple[np.ndarray
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
     return _epoch(np.asarray(walls)), found if first else zone
+
+
+def _check_clock(zone: str | None, first: bool) -> None:
+    if not first and zone != CLOCK:
+        raise ValueError("expected dates or datetimes, as in fit, got times of day without a date")
 
 
 _ZONE_NAMES = dict.fromkeys(("Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+00:00"), "UTC")
@@ -721,13 +749,21 @@ _READERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
-def _datetimes_of_text(column: Any, zone: str | None, first: bool) -> tuple[np.ndarray, str | None]:
+def _datetimes_of_text(
+    column: Any, zone: str | None, first: bool, order: str | None
+) -> tuple[np.ndarray, str | None]:
     """Read each distinct text once."""
+    from tabweave.rows.kinds import is_clock, parse_clock
+
     codes, labels = categories(column)
+    texts = [label for label in labels if isinstance(label, str) or label is None]
+    if len(texts) == len(labels) and is_clock([text for text in texts if text is not None]):
+        _check_clock(zone, first)
+        return np.array([parse_clock(text) for text in texts])[codes], CLOCK
     plain = _plain_datetimes(labels)
     if plain is not None:
         return _epoch(plain)[codes], None if first else zone
-    moments = [_moment(label) for label in labels]
+    moments = [_moment(label, order) for label in labels]
     seconds, zone = _datetimes_of_objects(moments, zone, first)
     return seconds[codes] if len(labels) else np.zeros(len(codes)), zone
 
@@ -771,9 +807,9 @@ def _datetimes_of_objects(
     return np.array(seconds, np.float64), found if first else zone
 
 
-def _moment(value: Any) -> dt.datetime | None:
+def _moment(value: Any, order: str | None = None) -> dt.datetime | None:
     """Return a cell as a datetime, None where missing."""
-    from tabweave.rows.kinds import MISSING_WORDS, parse_iso
+    from tabweave.rows.kinds import MISSING_WORDS, is_iso, parse_date, parse_iso
 
     label = canonical(value)
     if label is None:
@@ -781,7 +817,9 @@ def _moment(value: Any) -> dt.datetime | None:
     if isinstance(value, dt.datetime):
         return value
     if isinstance(label, str):
-        return None if label.strip().lower() in MISSING_WORDS else parse_iso(label)
+        if label.strip().lower() in MISSING_WORDS:
+            return None
+        return parse_iso(label) if order is None or is_iso([label]) else parse_date(label, order)
     raise TypeError(f"{value!r} is not a date or time")
 
 

@@ -16,9 +16,11 @@ import numpy as np
 from tabweave._compat import html_table
 from tabweave.io.register import storable
 from tabweave.rows.frames import (
+    CLOCK,
     categories,
     columns_of,
     datetimes,
+    holds_clock_times,
     holds_datetimes,
     infer_kind,
     is_declared_categorical,
@@ -29,6 +31,7 @@ from tabweave.rows.frames import (
 from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.kinds import (
     CODE_NAMES,
+    DATE_ORDERS,
     FEW_ROWS,
     MISSING_WORDS,
     Finding,
@@ -67,13 +70,21 @@ class Numbers:
 @storable
 @dataclass(frozen=True, eq=False)
 class Datetimes(Numbers):
-    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing."""
+    """A datetime column: seconds since 1970 by the clock of its time zone, NaN where missing.
+
+    Times of day are seconds since midnight.
+    """
 
     def text(self, seconds: float) -> str | None:
-        """Return one of its datetimes as ISO text, without a time if all of them are dates."""
+        """Return one as ISO text, without a time if all are dates, without a date if all are times.
+
+        What lies within the first day of 1970 is a time of day.
+        """
         if np.isnan(seconds):
             return None
         moment = str(np.datetime64(round(seconds * 1e6), "us"))
+        if np.nanmin(self.values) >= 0 and np.nanmax(self.values) < 86_400:
+            return moment[11:19].removesuffix(":00")
         dates = not (self.values % 86_400 > 0).any()
         return moment[:10] if dates else moment[:19].replace("T", " ")
 
@@ -233,8 +244,8 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         return Finding(column.name, column.kind, "constant", column.why == "declared")
     decided = column.judged or column.why in _DECIDED
     data = _only(data, sampled_rows(n_rows))
-    if column.why == DATETIMES:
-        return Finding(column.name, "datetime", DATETIMES)
+    if column.why in (DATETIMES, CLOCK_TIMES):
+        return Finding(column.name, "datetime", column.why)
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
         why = _said_of_strings(column, data) or column.why or column.kind
@@ -318,10 +329,10 @@ def _as_judged(column: Column, data: Any, cells: Any, schema: Schema) -> tuple[C
     if column.kind != "datetime":
         return column, _column(cells, column, schema)
     try:
-        seconds, zone = datetimes(cells, None, first=True)
+        seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
     except (TypeError, ValueError):
         return replace(column, kind="nominal", origin=("values", True, None)), data
-    column = replace(column, format=zone)
+    column = replace(column, format=column.date_order or zone)
     return column, Datetimes(_without_gaps(seconds, schema))
 
 
@@ -349,7 +360,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
 
 def _with_zone(column: Column, cells: Any) -> Column:
     """Return a column of datetimes with the time zone of its cells."""
-    if column.kind != "datetime" or column.zone is not None:
+    if column.kind != "datetime" or column.format is not None:
         return column
     try:
         return replace(column, format=datetimes(cells, None, first=True)[1])
@@ -412,7 +423,7 @@ def _completed(
         if column is None:
             kind = infer_kind(cells)
             why = _in_words(kind, cells)
-            if rules is not None and why == DATETIMES:
+            if rules is not None and why in (DATETIMES, CLOCK_TIMES):
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind
             column = Column(name, read_as, origin=(why, False, None))
@@ -425,12 +436,15 @@ def _completed(
 
 
 DATETIMES = "datetimes"
+CLOCK_TIMES = "times of day"
 
 
 def _in_words(kind: str, cells: Any) -> str:
     """Return in words what the type of a column says."""
     if kind in ("numeric", "nominal") and holds_datetimes(cells):
         return DATETIMES
+    if kind in ("numeric", "nominal") and holds_clock_times(cells):
+        return CLOCK_TIMES
     if is_declared_categorical(cells):
         return "ordered categories" if kind == "ordinal" else "categories"
     return {"nominal": "values", "numeric": "numbers", "set": "lists"}.get(kind, kind)
@@ -485,7 +499,7 @@ def _named_error(error: Exception, column: Column) -> Exception:
 
 def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
     if column.kind == "datetime":
-        values = datetimes(cells, column.zone, first=False)[0]
+        values = datetimes(cells, column.zone, first=False, order=column.date_order)[0]
     else:
         empty = schema.empty_is_missing
         values = cells_numbers(cells, empty_is_missing=empty, decimal=column.decimal)
@@ -542,8 +556,9 @@ class Column:
         What separates the elements of a set written as text.
     format : str, optional
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
-        as "Europe/Berlin"; "local" takes each cell by its own offset. Of a numeric column: the
-        decimal mark of numbers in text.
+        as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are
+        times of day without a date; or the order of day, month and year in text that is no ISO
+        text: "mdy", "dmy" or "ymd". Of a numeric column: the decimal mark of numbers in text.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
@@ -566,7 +581,17 @@ class Column:
     @property
     def zone(self) -> str | None:
         """The time zone of datetimes."""
-        return self.format if self.kind == "datetime" else None
+        return self.format if self.kind == "datetime" and self.date_order is None else None
+
+    @property
+    def date_order(self) -> str | None:
+        """The order of day, month and year in dates that are no ISO text, such as "mdy"."""
+        return self.format if self.kind == "datetime" and self.format in DATE_ORDERS else None
+
+    @property
+    def is_clock(self) -> bool:
+        """Whether it holds times of day, without a date."""
+        return self.zone == CLOCK
 
     @property
     def decimal(self) -> str | None:
@@ -648,7 +673,7 @@ class Schema:
     columns : mapping of name to kind or Column, or sequence of Column
         The columns that are declared.
     missing : {"value", "error"}, default="value"
-        Whether missing is a value of its own or refused.
+        Whether missing is a separate category or refused.
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
 

@@ -4,7 +4,7 @@ A label is a ``str``, ``int``, ``float``, ``bool``, ``bytes`` or ``None`` (missi
 gets the same label whatever library, dtype or chunk it came from: ``1``, ``np.int8(1)`` and ``1.0``
 are one label, ``"1"`` and ``True`` are two others. Labels are ordered by type, then by value, and
 missing comes last, so a vocabulary never depends on the order of arrival. What a column of too
-many values does not keep falls into a :class:`Bucket`, a label of a type of its own.
+many values does not keep falls into a :class:`Bucket`, a label of a separate type.
 """
 
 from __future__ import annotations

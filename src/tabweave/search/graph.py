@@ -63,7 +63,7 @@ _LADDER = (
 WIDEST = _LADDER[-1]
 _RECALL = 0.95  # what the breadth of a walk is chosen for, of so many neighbours
 _NEIGHBOURS = 10
-_MEASURED = 1024  # nodes that the choice is measured by
+_MEASURED = 4096  # nodes that the choice is measured by
 
 Vectors = Callable[[int], Iterator[np.ndarray]]  # those of every so many nodes, some at a time
 
@@ -196,7 +196,7 @@ class Walker:
         Nodes of the graph are looked for as if they were not in it: an answer counts if it is no
         farther than the 10th true neighbour. Recall is to be 0.95 by two standard errors; where no
         breadth of the ladder reaches that, the widest is returned. Costs a scan and at
-        most six walks for each of at most 1,024 nodes.
+        most six walks for each of at most 4,096 nodes.
         """
         k = min(_NEIGHBOURS, len(own))
         if not k:

@@ -168,7 +168,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         The breadth in use, if there is a graph or ``breadth`` is a number.
     recall_ : float
         With ``breadth="auto"`` and a graph: the share of the 10 nearest rows that walks of that
-        breadth found, of at most 1,024 rows that were looked for as if they were not there.
+        breadth found, of at most 4,096 rows that were looked for as if they were not there.
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the embedder's columns.
 
@@ -185,7 +185,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     otherwise depend on timing.
 
     The breadth is chosen from 32 to 1,024, by the same rows each time, so that equal tables get
-    equal ones: the least whose recall is 0.95 by two standard errors. That costs at most 1,024
+    equal ones: the least whose recall is 0.95 by two standard errors. That costs at most 4,096
     exact searches and six times as many walks, little beside building the graph. Where nothing
     is near anything, even the widest may find less; ``recall_`` says what it found.
 

@@ -1,4 +1,4 @@
-"""WeaveClassifier and WeaveRegressor: answers that are nearest rows, on a space taught by counts.
+"""WeaveClassifier and WeaveRegressor: answers that are nearest rows, in a space of counts.
 
 A row gets the weighted votes of its nearest training rows in the space of
 :class:`~tabweave.SupervisedWeave`. Which member of that family, and how many neighbours, is decided

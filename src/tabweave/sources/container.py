@@ -50,7 +50,8 @@ class Sources:
         and a square sparse matrix. Repeated edges add up; self loops are dropped.
     key : str, None, or mapping of table name to these, default="id"
         The id column of the frames, or the name of a pandas frame's index; None for its index,
-        whatever its name.
+        whatever its name. A frame without a column "id" whose index has a name, as after
+        ``set_index("customer")``, has its ids there.
     keys : mapping of table name to mapping of column to table name, optional
         Columns that name rows of other tables. ``keys={"flights": {"tailnum": "planes"}}``: the
         ids are those of flights, and each has the row of "planes" that its "tailnum" names, if

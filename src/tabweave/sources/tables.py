@@ -104,11 +104,16 @@ def _from_frame(frame: Any, where: str, key: str | None, foreign: Sequence[str])
 def _ids_of(
     frame: Any, names: Sequence[str], cells: Sequence[Any], where: str, key: str | None
 ) -> np.ndarray:
-    """Return the ids of a frame's rows: the column ``key``, or the index of that name."""
+    """Return the ids of a frame's rows: the column ``key``, or the index of that name.
+
+    Without a column "id", an index that has a name was made to be one.
+    """
     if key is not None and key in names:
         return read_ids(cells[list(names).index(key)], where)
     index = getattr(frame, "index", None) if hasattr(frame, "iloc") else None
-    if index is not None and (key is None or index.name == key):
+    if index is not None and (
+        key is None or index.name == key or (key == "id" and index.name is not None)
+    ):
         return read_ids(index.to_numpy(), where)
     if key is None:
         raise TypeError(f"{where}: expected a pandas frame, whose index has the ids (key=None)")
@@ -284,7 +289,7 @@ class IdIndex:
 
 
 def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, np.ndarray]:
-    """Return index (among ``ids``) and value of every label that is there.
+    """Return index (among ``ids``) and value of every label that is there, in the order of ids.
 
     A pandas series or a mapping has them by id, in any order; anything else has one for each id,
     in their order. None, NaN, NaT and pandas' NA stand for no label; a label of another id is an
@@ -307,7 +312,8 @@ def read_labels(ids: np.ndarray, y: Any, where: str = "y") -> tuple[np.ndarray, 
         twice = plain(ids, int(found[counts > 1][0]))
         raise ValueError(f"{where}: expected one label for each id, got two for {twice!r}")
     check_one_kind([(f"{where}, label {i}", np.array([v], object)) for i, v in _kinds_of(labels)])
-    return index, np.array(labels[present].tolist())
+    order = np.argsort(index)  # folds must not depend on the order in which labels come
+    return index[order], np.array(labels[present][order].tolist())
 
 
 def labels_of_rows(X: Any, y: Any) -> Any:

@@ -122,7 +122,7 @@ def associations(
     n_bins : int, default=10
         Quantile bins in which numbers are compared with categories, and by ``strength``.
     missing : {"value", "drop"}, default="value"
-        Whether a missing category is a value of its own, or its rows are left out of the pair; a
+        Whether a missing category is a separate category, or its rows are left out of the pair; a
         missing number is left out of correlations, and in bins is like a missing category.
 
     Returns
@@ -350,13 +350,15 @@ def _number_measures(
     ranks = {name: _ranks(table[name].values) for name in at}
     of_ranks = CrossMoments.of(Table.of(ranks, dict.fromkeys(at, "numeric")))
     pearson, spearman = moments.correlations(), of_ranks.correlations()
+    gaps = {name: np.isnan(table[name].values) for name in at}
+    ranked = _PairedRanks({name: table[name].values for name in at}, gaps)
     for p, (a, b) in enumerate(pairs):
         if kinds[a] == kinds[b] == "number":
             n = int(moments.products[2][at[a], at[b]])
             values["pearson"][p] = pearson[at[a], at[b]]
             rho = spearman[at[a], at[b]]
-            if _gaps(table, a) or _gaps(table, b):
-                rho = _paired_spearman(table[a].values, table[b].values)
+            if gaps[a].any() or gaps[b].any():
+                rho = ranked.spearman(a, b)
             values["spearman"][p] = rho
             values["statistic"][p], values["p_value"][p] = _t_test(rho, n)
         elif {kinds[a], kinds[b]} == {"number", "category"}:
@@ -397,19 +399,28 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     return out
 
 
-def _gaps(table: Table, name: str) -> bool:
-    return bool(np.isnan(table[name].values).any())
+class _PairedRanks:
+    """Ranks of numbers over the rows that two columns have; gaps often fall on the same rows."""
 
+    def __init__(self, values: dict[str, np.ndarray], gaps: dict[str, np.ndarray]) -> None:
+        self.values = values
+        self.gaps = {name: np.packbits(own) for name, own in gaps.items()}
+        self.found: dict[tuple[str, bytes], np.ndarray] = {}
 
-def _paired_spearman(a: np.ndarray, b: np.ndarray) -> float:
-    """Return Spearman's correlation over the rows that have both numbers."""
-    both = ~np.isnan(a) & ~np.isnan(b)
-    if both.sum() < 2:
-        return np.nan
-    x, y = stats.rankdata(a[both]), stats.rankdata(b[both])
-    x, y = x - x.mean(), y - y.mean()
-    length = np.sqrt((x @ x) * (y @ y))
-    return float(np.clip(x @ y / length, -1, 1)) if length > 0 else np.nan
+    def spearman(self, a: str, b: str) -> float:
+        """Return Spearman's correlation over the rows that have both numbers."""
+        x, y = self._ranks(a, b), self._ranks(b, a)
+        length = np.sqrt((x @ x) * (y @ y)) if len(x) > 1 else 0.0
+        return float(np.clip(x @ y / length, -1, 1)) if length > 0 else np.nan
+
+    def _ranks(self, name: str, other: str) -> np.ndarray:
+        """Return ranks, less their mean, over the rows that another column has, too."""
+        key = name, (self.gaps[name] | self.gaps[other]).tobytes()
+        if key not in self.found:
+            here = ~np.isnan(self.values[name]) & ~np.isnan(self.values[other])
+            ranks = stats.rankdata(self.values[name][here])
+            self.found[key] = ranks - ranks.mean() if len(ranks) else ranks
+        return self.found[key]
 
 
 def _t_test(rho: float, n: int) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from scipy import stats
 from tabweave.base import seed_of
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns
+from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Table
 from tabweave.rows.vocabulary import positions, union
 
@@ -67,6 +68,7 @@ class DriftReport:
     couplings: tuple[Finding, ...]
     level: float
     min_size: float = 0.0
+    aside: Mapping[str, str] = field(default_factory=dict)  # identifiers, which never come again
 
     def is_changed(self, finding: Finding) -> bool:
         """Return whether a change is both certain enough and large enough to be named."""
@@ -88,6 +90,7 @@ class DriftReport:
             star = " *" if self.is_changed(f) else ""
             size = f"{next(iter(f.sizes), '')} {f.size:.2f}"
             lines.append(f"{f.name[:23]:<24}{size:>17}{f.p_value:10.2g}{f.adjusted:10.2g}{star}")
+        lines += [aside_line(dict(self.aside))] if self.aside else []
         return "\n".join(lines)
 
 
@@ -108,7 +111,8 @@ def drift_report(
     before, after : Table, frame, mapping of columns, or Counts
         Two windows, or a window and what came before it: no row may be in both. Of a numeric
         column counts know the mean, the variance and the gaps only: give tables to have its
-        distribution tested.
+        distribution tested. Columns of rows are read for what they are (:mod:`tabweave.rows.kinds`:
+        dates, times of day and money in text are compared as numbers), identifiers are set aside.
     level : float, default=0.05
         Chance of any false alarm among the columns, and likewise among the couplings.
     min_size : float, default=0.0
@@ -180,13 +184,14 @@ def drift_report(
         for name in before.schema.names
     ]
     pairs = _couplings(before, after) if couplings else []
-    return DriftReport(_ranked(columns), _ranked(pairs), level, min_size)
+    aside = {column.name: column.why for column in before.schema.aside}
+    return DriftReport(_ranked(columns), _ranked(pairs), level, min_size, aside)
 
 
 def _read(before: Any, after: Any) -> tuple[Any, Any]:
     """Read rows; what the columns are before holds after, too."""
     if not isinstance(before, Counts):
-        before = Table.of(before)
+        before = Table.of(before, rules="sample")  # a column that was constant may change
     if not isinstance(after, Counts | Table):
         after = Table.of(after, before.schema)
     return before, after

@@ -2,7 +2,7 @@
 
 Three engines look at a gap: a regression on the other cells, which needs counts and moments only; a
 mixture of independent parts (:class:`~tabweave.NonBEND`), which needs nothing of the other gaps of
-the row; and the nearest rows under a metric that is taught by the column with the gap. The default
+the row; and the nearest rows under a metric learned for the column with the gap. The default
 takes the mean of what they say. Each filled cell has a probability and a reason.
 """
 
@@ -722,8 +722,8 @@ class RowModel:
         """Return probabilities and number by regression on the other cells, gaps as guessed."""
         a = self.names.index(name)
         beta = self.coefficients[name]
-        total = np.zeros((len(rows), beta.shape[1]))
         n_values = len(self.share)
+        total = z[:, rows].T @ beta[n_values:]  # of its own number the coefficient is 0
         for b, other in enumerate(self.names):
             span = self.spans[b]
             if b == a or span.start == span.stop:  # a column that is empty says nothing
@@ -735,15 +735,12 @@ class RowModel:
                     self.unit[span, None] * beta[span]
                 )
                 continue
-            part = added[np.maximum(codes[b, rows], 0)]
+            part = added.take(codes[b, rows], axis=0, mode="clip")  # gaps are -1
             guess = guesses.get(other)
             if guess is not None:
                 gap = np.flatnonzero(cells.codes[b, rows] < 0)
                 part[gap] = guess.proba[np.searchsorted(guess.rows, rows[gap])] @ added
             total += part
-            if other in self.numbers:
-                j = self.numbers.index(other)
-                total += np.outer(z[j, rows], beta[n_values + j])
         share, unit = self.share[self.spans[a]], self.unit[self.spans[a]]
         size = len(share)
         proba = share + total[:, :size] / np.where(unit > 0, unit, 1)

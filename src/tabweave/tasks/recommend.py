@@ -168,7 +168,7 @@ class MatrixFactorization(Estimator):
         return self
 
     def predict(self, users: Any, items: Any) -> np.ndarray:
-        """Return expected ratings; a name never heard of counts as average."""
+        """Return expected ratings; an unknown name counts as average."""
         check_is_fitted(self, "mean_")
         u, v = self.users_.index(users), self.items_.index(items)
         if u.shape != v.shape:
@@ -188,7 +188,7 @@ class MatrixFactorization(Estimator):
     ) -> np.ndarray:
         left = self.users_.factors if left is None else left
         right = self.items_.factors if right is None else right
-        unseen = np.zeros((1, left.shape[1]), left.dtype)  # factors of a name never heard of
+        unseen = np.zeros((1, left.shape[1]), left.dtype)  # factors of an unknown name
         left, right = np.vstack([left, unseen]), np.vstack([right, unseen])
         out = np.empty(len(u))
         for start in range(0, len(u), _BLOCK):
@@ -228,7 +228,7 @@ class Side:
         return cls(names, codes, factors, np.zeros((k, d)), np.tile(np.eye(d), (k, 1, 1)), [])
 
     def index(self, asked: Any) -> np.ndarray:
-        """Return the number of each name; one never heard of is numbered behind the last."""
+        """Return the number of each name; an unknown one is numbered behind the last."""
         asked = checked_names(asked, "the names asked for", like=self.names)
         found = np.minimum(np.searchsorted(self.names, asked), len(self.names) - 1)
         return np.where(self.names[found] == asked, found, len(self.names))

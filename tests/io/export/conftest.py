@@ -218,6 +218,8 @@ def every_kind(n=120):
         "own clock": [
             None if w is None else f"{w}{o}" for w, o in zip(whole, offsets, strict=True)
         ],
+        "clock": [None if w is None else w.time() for w in when],
+        "clock text": ["" if w is None else w.strftime("%H:%M") for w in when],
         "utc": [None if w is None else w.isoformat() + "Z" for w in whole],
         "price": rng.choice(["$1,200.50", "$80", "-$3.25", "n/a"], n).tolist(),
         "share": rng.choice(["12%", "7.5 %", "100%"], n).tolist(),

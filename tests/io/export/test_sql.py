@@ -67,7 +67,7 @@ def as_text(cells):
 
 
 def as_sqlite(value):
-    return value.isoformat() if isinstance(value, dt.date) else value
+    return value.isoformat() if isinstance(value, dt.date | dt.time) else value
 
 
 def agrees(found, embedder, rows):

@@ -214,7 +214,7 @@ class Job:
             raise ValueError(f"{self.source.name!r} has columns but no rows")
         for name, size in zip(counts.names, counts.sizes, strict=True):
             if size > 20 and size >= 0.9 * counts.n:
-                _warn_of(name, "has a value of its own in almost every row")
+                _warn_of(name, "has a different value in almost every row")
         return embedder.fit_counts(counts)
 
     # -- reading ---------------------------------------------------------------------------

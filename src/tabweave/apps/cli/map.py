@@ -131,7 +131,7 @@ def _draw_picture(
 
 
 def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str) -> None:
-    """Write the map of reports as a page of its own, which needs no network."""
+    """Write the map of reports as a separate page, which needs no network."""
     import numpy as np
 
     from tabweave import Table, __version__

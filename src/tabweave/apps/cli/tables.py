@@ -202,7 +202,7 @@ def _tables(job: Job, new: str) -> tuple[Any, Any]:
     from tabweave.engines import open_source
 
     rows = job.rows()
-    table = job.table(rows)
+    table = job.table(rows, rules="sample")
     names = table.schema.names
     after = Rows.read(open_source(new), Counts.of(table))
     for name in names:
@@ -237,6 +237,7 @@ def _as_dict(report: Any) -> dict[str, Any]:
         "min_size": report.min_size,
         "changed": report.changed,
         "changed_couplings": report.changed_couplings,
+        "aside": dict(report.aside),
         "columns": listed_(report.columns),
         "couplings": listed_(report.couplings),
     }
@@ -255,6 +256,10 @@ def _print_drift(report: Any, before: int, after: int, most: int = 10) -> None:
         after=after,
         level=report.level,
     )
+    if report.aside:
+        from tabweave.rows.kinds import aside_line
+
+        note(aside_line(dict(report.aside)))
 
 
 def _as_table(title: str, findings: Any, report: Any) -> Any:

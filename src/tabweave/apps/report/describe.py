@@ -256,7 +256,7 @@ def report(
     Returns
     -------
     Report or None
-        The page, if no path is given: text that notebooks show in a frame of its own.
+        The page, if no path is given: text that notebooks show in a separate frame.
 
     Examples
     --------
@@ -274,7 +274,7 @@ def report(
 
 
 class Report(str):
-    """A page as text, which a notebook shows in a frame of its own.
+    """A page as text, which a notebook shows in a separate frame.
 
     Examples
     --------

@@ -157,7 +157,7 @@ def _useless(data: Codes | Numbers | Sets) -> str:
         met[gap] = False
     n_values = int(met.sum())
     if n_values > 20 and n_values >= 0.9 * present:
-        return "has a value of its own in almost every row"
+        return "has a different value in almost every row"
     if n_values > 500 and n_values > 0.5 * present:
         return "is mostly text that occurs once"
     return f"has more than {MOST_VALUES:,} values" if n_values > MOST_VALUES else ""

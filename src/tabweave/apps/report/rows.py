@@ -143,8 +143,8 @@ def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] |
     start = some[:, :2] / max(float(some[:, 0].std()), 1e-12) * 1e-4
     seed = int(np.random.default_rng(random_state).integers(1 << 31))
     layout = TSNE(
-        perplexity=perplexity, n_iter=250, neighbors="exact", negative_gradient_method="bh",
-        initialization=start, n_jobs=1, random_state=seed,
+        perplexity=perplexity, early_exaggeration_iter=125, n_iter=250, neighbors="exact",
+        negative_gradient_method="bh", theta=0.8, initialization=start, n_jobs=1, random_state=seed,
     ).fit(some)  # fmt: skip
     laid = np.array(layout)
     return {

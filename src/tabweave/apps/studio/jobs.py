@@ -1,4 +1,4 @@
-"""Jobs: long work in a process of its own, with progress, that can be cancelled.
+"""Jobs: long work in a separate process, with progress, that can be cancelled.
 
 The work reads a table, shows a sample at once, then learns from all of it and keeps what can be
 asked for. The next process is started before it is needed, since loading takes longer than most
@@ -262,7 +262,7 @@ def _job_memory() -> int:
 
 
 class Apart:
-    """Runs short work on files in a process of its own, which is kept for the next."""
+    """Runs short work on files in a separate process, which is kept for the next."""
 
     def __init__(self, memory: int = _PREVIEW_MEMORY) -> None:
         self.memory = memory

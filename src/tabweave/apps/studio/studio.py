@@ -113,7 +113,7 @@ class Studio:
                 shutil.rmtree(own.parent, ignore_errors=True)
 
     async def take(self, request: Any, name: str) -> dict[str, Any]:
-        """Write an upload to a file of its own, and stop when it gets too large."""
+        """Write an upload to a separate file, and stop when it gets too large."""
         from fastapi.concurrency import run_in_threadpool
 
         name = (Path(name.replace("\\", "/")).name or "upload")[-200:]

@@ -72,7 +72,7 @@ class DistanceHierarchy(Embedder):
     the other categorical columns stand for P, averaged. A node lies as high above its leaves as the
     linkage says, so the distance of two leaves is twice the height at which they join.
     Numbers span 0 to 1 over the rows of fit; so do an ordinal column's levels, evenly. A missing
-    number lies at the mean, a missing value at its own leaf, or at the root of a tree made by hand.
+    number counts as the mean; a missing value has its own leaf, or is the root of a given tree.
     As in the paper, values that go with the classes in equal shares fall together.
 
     Examples
@@ -223,7 +223,7 @@ def check_leaves(column: str, tree: Tree, labels: Sequence[Label]) -> None:
 
 
 def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
-    """Return the block of a tree; an unknown value lies at the mean of those seen."""
+    """Return the block of a tree; an unknown value counts as the mean of those seen."""
     kept = np.flatnonzero(tree.weights[1:] > 0)
     labels, share = _seen(counts, name)
     points = TreeBlock(tree, kept, np.zeros(len(kept)), name).points(labels)[:-1]
@@ -231,7 +231,7 @@ def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
 
 
 def level_block(counts: Counts, column: Column) -> LevelBlock:
-    """Return the block of grades; a missing or unknown one lies at the mean of those seen."""
+    """Return the block of grades; a missing or unknown one counts as the mean of those seen."""
     labels, share = _seen(counts, column.name)
     present = np.array([label is not None for label in labels.labels], bool)
     levels = column.levels or tuple(v for v in labels.labels if v is not None)
@@ -245,7 +245,7 @@ def level_block(counts: Counts, column: Column) -> LevelBlock:
 
 
 def line_block(counts: Counts, name: str, low: float, high: float) -> LineBlock:
-    """Return the block of numbers; a missing one lies at the mean."""
+    """Return the block of numbers; a missing one counts as the mean."""
     if low > high:  # no number was seen
         return LineBlock(0.0, 0.0, 0.0, column=name)
     if not np.isfinite(high - low):

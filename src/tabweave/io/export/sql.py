@@ -87,7 +87,8 @@ def sql(
     ``transform``. In a column that is compared by spelling an unknown string makes the vector NULL:
     where it lies depends on all the others. Where the embedder would raise (``unknown="error"``,
     ``missing="error"``) the dimensions are NULL. Columns of datetimes hold dates or timestamps, or
-    ISO text, with a time zone if they had one in fit; SQLite has no names of time zones, only UTC
+    ISO text (of dates that were other text in fit, ``types`` must say so), with a time zone if they
+    had one in fit; SQLite has no names of time zones, only UTC
     and offsets. Text that is read as numbers may be text or numbers.
 
     Examples
@@ -247,7 +248,9 @@ class _Writer:
         column, cell = self.plan.columns[name], self._cell(name)
         text = "TEXT" if self.dialect == "sqlite" else TYPES[self.dialect]["text"]
         words = ", ".join(sql_text(word) for word in sorted(MISSING_WORDS))
-        if column.kind == "datetime":
+        if column.is_clock:
+            x = _clock_seconds(cell, text, self.dialect)
+        elif column.kind == "datetime":
             x = _SECONDS[self.dialect](cell, column)
         else:
             x = _written_number(f"CAST({cell} AS {text})", column.decimal or ".", self.dialect)
@@ -351,6 +354,16 @@ def _bigquery_seconds(cell: str, column: Any) -> str:
     return f"UNIX_MICROS(TIMESTAMP({wall})) / 1e6"
 
 
+def _clock_seconds(cell: str, text: str, dialect: str) -> str:
+    """Return the seconds since midnight of a time of day, as a type of its own or as text."""
+    cell = f"TRIM(CAST({cell} AS {text}))"
+    kind = "REAL" if dialect == "sqlite" else TYPES[dialect]["number"]
+    part = [f"CAST(SUBSTR({cell}, {at}, 2) AS {kind})" for at in (1, 4)]
+    seconds = f"REPLACE(SUBSTR({cell}, 7), ',', '.')"
+    last = f"CASE WHEN LENGTH({cell}) > 5 THEN CAST({seconds} AS {kind}) ELSE 0 END"
+    return f"3600 * {part[0]} + 60 * {part[1]} + {last}"
+
+
 _SECONDS = {
     "duckdb": _duckdb_seconds,
     "postgres": _postgres_seconds,
@@ -372,7 +385,15 @@ def _check_utc(column: Any) -> None:
 
 
 def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
-    columns = {part.column for part in plan.lookups}
+    dated = [c.name for c in plan.columns.values() if c.date_order is not None]
+    for name in dated:
+        if types.get(name) not in ("date", "timestamp"):
+            raise ValueError(
+                f"column {name!r} was fitted on text such as 7/21/2016, which systems read in "
+                f"different ways; make it a column of dates there, and say types={{{name!r}: "
+                "'date'}"
+            )
+    columns = {*(part.column for part in plan.lookups), *dated}
     for column, kind in types.items():
         if column not in columns:
             raise ValueError(f"types: expected a column of {sorted(columns)}, got {column!r}")

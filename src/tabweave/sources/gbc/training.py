@@ -204,6 +204,7 @@ class Training:
                 self.fold_scores = [
                     self._all_scores(team.boosters, self.n_rounds) for team in self.found.teams
                 ]
+            self.found = replace(self.found, teams=[])  # their rows need not be kept any longer
         else:
             self.fusion = labeled_fusion(p)
         weights = [

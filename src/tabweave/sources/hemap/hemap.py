@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import ndtr, stdtrit
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
@@ -39,6 +40,7 @@ from tabweave.sources.hemap.transfer import (
     Transfer,
     align,
     fold_numbers,
+    probabilities,
 )
 from tabweave.sources.tables import labels_of_rows, read_labels
 
@@ -79,12 +81,12 @@ class HeMap(Estimator):
     scale : bool, default=True
         Whether columns are brought to variance 1; turn it off where all are in one unit.
     guard : int or None, default=5
-        Folds of the cross-validation that must show a gain over the learner on the target alone,
-        in the original and in the common space, and over the commonest class (or mean). Then the
-        source must do better than all of 19 copies of it whose outputs were shuffled, and, if
-        there are pairs, than 19 whose pairs were: a source that has nothing to do with the target
-        is let in with probability 0.05 at most, however few labels there are. None trusts the
-        source untested.
+        Folds of the cross-validation that must show a gain, by more than a standard error, over
+        the learner on the target alone, in the original and in the common space, and over the
+        commonest class (or mean). Then the source must do better than all of 19 copies of it whose
+        outputs were shuffled, and, if there are pairs, than 19 whose pairs were: a source that has
+        nothing to do with the target is let in with probability 0.05 at most, however few labels
+        there are. None trusts the source untested.
     random_state : int, RandomState or None, default=None
         Decides folds and clusters.
 
@@ -100,7 +102,8 @@ class HeMap(Estimator):
     losses_ : dict
         Mean held-out loss with the source ("transfer"), without ("target"), without in the common
         space ("projected"), of the commonest class or mean ("prior"); and, as "target_error" and
-        so on, standard errors of the differences.
+        so on, standard errors of the differences. The loss is the squared error of numbers, or half
+        that of probabilities: 0 if all are right for sure, 1 if all are wrong for sure.
     alignment_ : str or None
         The alignment used.
     target_estimator_ : estimator
@@ -555,6 +558,9 @@ def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
 # source of noise may beat these, too: its class means are turned towards the target's, which makes
 # a good learner of few labels. But then so do copies of it whose outputs are shuffled; a source
 # without anything to tell is one of them, and comes first with probability 1/20.
+#
+# Of classes the loss is the squared error of the probabilities (Brier 1950), not the share of wrong
+# rows: ten or twenty rows are wrong or right in few ways, and copies then do as well by chance.
 
 
 @storable
@@ -595,24 +601,28 @@ def judge(
         return Verdict(True, f"{n} labeled rows are too few to judge the source", {})
     target, source = fewer(target, source, _JUDGED)
     folds = fold_numbers(target.y, n_folds, np.random.RandomState(options.seed))
-    losses = np.empty((1 + len(_RIVALS), len(target.y)))
-    for fold in range(n_folds):
-        held = folds == fold
-        losses[:, held] = _fold_losses(options, target, source, held)
+    losses, transfers = held_out_losses(options, target, source, folds)
     gains = losses[1:] - losses[0]
-    errors = standard_errors(gains, n_folds)
+    errors = standard_errors(gains)
     found = dict(zip(("transfer", *_RIVALS), losses.mean(axis=1).tolist(), strict=True))
     found |= {f"{rival}_error": float(e) for rival, e in zip(_RIVALS, errors, strict=True)}
     if not np.all(gains.mean(axis=1) > errors):
         return Verdict(True, f"no clear gain: {_reason(found, options.numeric)}", found)
     # One of many sources comes first more easily: each has to beat as many more copies.
     n_copies = int(np.ceil(n_sources / _LEVEL)) - 1
+    limit = float(losses[0].sum())
     for what, copy in shuffled(target, source, n_copies, options.seed):
-        if _does_as_well(options, copy, folds, float(losses[0].sum())):
+        known = transfers if what == "outputs" and ignores_outputs(options) else None
+        if _does_as_well(options, copy, folds, limit, known):
             text = f"no better than with {what} shuffled"
             return Verdict(True, f"{text}: {_reason(found, options.numeric)}", found)
     text = f"the source helps: {_reason(found, options.numeric)}"
     return Verdict(False, f"{text}; better than all {n_copies} shuffled copies", found)
+
+
+def ignores_outputs(options: Options) -> bool:
+    """Return whether the common space is the same whatever the source's outputs are."""
+    return options.theta == 1 and getattr(options.align, "args", None) == ("pairs",)
 
 
 def shuffled(
@@ -627,13 +637,25 @@ def shuffled(
 
 
 def _does_as_well(
-    options: Options, copy: tuple[Target, Source], folds: np.ndarray, limit: float
+    options: Options,
+    copy: tuple[Target, Source],
+    folds: np.ndarray,
+    limit: float,
+    known: Sequence[Transfer] | None,
 ) -> bool:
-    """Return whether held-out losses with a source sum up to no more than a limit."""
+    """Return whether held-out losses with a source sum up to no more than a limit.
+
+    ``known`` are transfers of each fold in the same common space, of which only the learner is
+    to be trained again.
+    """
     total = 0.0
-    for fold in np.unique(folds):
-        transfer, asked, right, _ = _held_out(options, *copy, folds == fold)
-        total += _losses(options, [transfer.predict(asked)], right).sum()
+    for fold in range(int(folds.max()) + 1):
+        held = _Held.of(copy[0], copy[1], folds == fold)
+        if known is None:
+            transfer = Transfer(options, held.target, held.source)
+        else:
+            transfer = known[fold].relearned(options, held.target, held.source)
+        total += _losses(options, [_answer(options, transfer, held.asked)], held.right).sum()
         if total > limit + 1e-9 * abs(limit):
             return False  # the other folds cannot make it better
     return True
@@ -662,49 +684,98 @@ def _evenly(n: int, most: int) -> np.ndarray:
     return np.linspace(0, n - 1, min(n, max(most, 0))).astype(int) if n else np.zeros(0, int)
 
 
-def standard_errors(gains: np.ndarray, n_folds: int) -> np.ndarray:
-    """Return the standard error of each mean gain over rows that were cross-validated.
+def standard_errors(gains: np.ndarray) -> np.ndarray:
+    """Return the standard error of each mean gain over rows, wider the fewer they are.
 
-    Folds share most of their training rows, so plain standard errors are too small: the variance
-    grows by held-out over training rows for each fold (Nadeau & Bengio 2003).
+    One standard error of so many rows is exceeded by chance as often as one of very many (Student
+    1908): a single row that does better is not enough. Folds share training rows, which makes it a
+    rule of thumb; the stated rate rests on the copies alone.
     """
     n = gains.shape[1]
-    return gains.std(axis=1, ddof=1) * np.sqrt((1 + n_folds / (n_folds - 1)) / n)
+    return gains.std(axis=1, ddof=1) / np.sqrt(n) * stdtrit(n - 1, ndtr(1.0))
 
 
-def _fold_losses(options: Options, target: Target, source: Source, held: np.ndarray) -> np.ndarray:
+def held_out_losses(
+    options: Options, target: Target, source: Source, folds: np.ndarray
+) -> tuple[np.ndarray, list[Transfer]]:
+    """Return the losses of all labeled rows, by the transfer and its rivals, and the transfers."""
+    losses = np.empty((1 + len(_RIVALS), len(folds)))
+    transfers = []
+    for fold in range(int(folds.max()) + 1):
+        held = _Held.of(target, source, folds == fold)
+        transfers.append(Transfer(options, held.target, held.source))
+        losses[:, folds == fold] = _fold_losses(options, held, transfers[-1])
+    return losses, transfers
+
+
+def _fold_losses(options: Options, held: _Held, transfer: Transfer) -> np.ndarray:
     """Return the losses of held-out rows: by the transfer and by its rivals."""
-    transfer, asked, right, rest = _held_out(options, target, source, held)
-    plain = options.make(len(rest.y)).fit(rest.X[rest.labeled], rest.y)
-    prior = DummyRegressor() if options.numeric else DummyClassifier(strategy="most_frequent")
-    guesses = [
-        transfer.predict(asked),
-        plain.predict(asked),
-        transfer.target_learner.predict(transfer.side.project(asked)),
-        prior.fit(rest.X[rest.labeled], rest.y).predict(asked),
+    rows, y = held.target.X[held.target.labeled], held.target.y
+    plain = options.make(len(y)).fit(rows, y)
+    answers = [
+        _answer(options, transfer, held.asked),
+        _answer(options, plain, held.asked),
+        _answer(options, transfer.target_learner, transfer.side.project(held.asked)),
     ]
-    return _losses(options, guesses, right)
+    prior: Any = DummyRegressor()
+    if not options.numeric:
+        # The commonest class is as sure of itself as the learner: a tree always is.
+        sure = np.isin(answers[0].values, (0, 1)).all()
+        prior = DummyClassifier(strategy="most_frequent" if sure else "prior")
+    answers.append(_answer(options, prior.fit(rows, y), held.asked))
+    return _losses(options, answers, held.right)
 
 
-def _losses(options: Options, guesses: Sequence[np.ndarray], right: np.ndarray) -> np.ndarray:
+class _Answer(NamedTuple):
+    """Numbers, or the probability of each class and what these classes are."""
+
+    values: np.ndarray
+    classes: np.ndarray | None
+
+
+def _answer(options: Options, model: Any, X: np.ndarray) -> _Answer:
+    """Return what a learner or a transfer says of rows."""
     if options.numeric:
-        return np.array([(guess - right) ** 2 for guess in guesses])
-    return np.array([guess != right for guess in guesses], float)
+        return _Answer(model.predict(X), None)
+    if isinstance(model, Transfer):
+        return _Answer(model.predict_proba(X), model.classes)
+    return _Answer(probabilities(model, X), model.classes_)
 
 
-def _held_out(
-    options: Options, target: Target, source: Source, held: np.ndarray
-) -> tuple[Transfer, np.ndarray, np.ndarray, Target]:
-    """Return a transfer without some labeled rows, these rows, their labels, and the target left.
+def _losses(options: Options, answers: Sequence[_Answer], right: np.ndarray) -> np.ndarray:
+    """Return the squared error of each answer: of numbers, or half that of probabilities.
+
+    Half of it is 1 for a row that is wrong for sure, as an error is.
+    """
+    if options.numeric:
+        return np.array([(answer.values - right) ** 2 for answer in answers])
+    out = np.empty((len(answers), len(right)))
+    for i, (values, classes) in enumerate(answers):
+        assert classes is not None
+        hits = right[:, None] == classes
+        out[i] = (np.sum((values - hits) ** 2, axis=1) + ~hits.any(axis=1)) / 2
+    return out
+
+
+class _Held(NamedTuple):
+    """Labeled rows that are held out, their labels, and what is left of target and source.
 
     Held-out rows leave the target altogether, and their partners the source: a row's own label
     must not come back to it through a pair.
     """
-    rows = np.flatnonzero(target.labeled)[held]
-    stays = np.ones(len(target.X), bool)
-    stays[rows] = False
-    rest, others = _without(target, stays, ~held, source)
-    return Transfer(options, rest, others), target.X[rows], target.y[held], rest
+
+    asked: np.ndarray
+    right: np.ndarray
+    target: Target
+    source: Source
+
+    @classmethod
+    def of(cls, target: Target, source: Source, held: np.ndarray) -> _Held:
+        """Hold some of the labeled rows out."""
+        rows = np.flatnonzero(target.labeled)[held]
+        stays = np.ones(len(target.X), bool)
+        stays[rows] = False
+        return cls(target.X[rows], target.y[held], *_without(target, stays, ~held, source))
 
 
 def _without(
@@ -722,11 +793,11 @@ def _without(
 
 
 def _reason(found: dict[str, float], numeric: bool) -> str:
-    what = "squared error" if numeric else "error"
+    what = "squared error" if numeric else "squared error of probabilities"
     return (
         f"held-out {what} {found['transfer']:.3g} with the source; without it "
         f"{found['target']:.3g} (standard error of the difference {found['target_error']:.2g}), "
         f"in the common space {found['projected']:.3g} ({found['projected_error']:.2g}), "
-        f"by the {'mean' if numeric else 'commonest class'} {found['prior']:.3g} "
+        f"by {'the mean' if numeric else 'shares of classes'} alone {found['prior']:.3g} "
         f"({found['prior_error']:.2g})"
     )

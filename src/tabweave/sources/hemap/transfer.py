@@ -7,11 +7,13 @@ and what follows them, which source rows to use and how to read their outputs (s
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, solve, svd
 from scipy.optimize import linear_sum_assignment
+from scipy.special import softmax
 from scipy.stats import skew
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
@@ -110,6 +112,14 @@ class Transfer:
         self.selected = rows = selected_rows(B_T, B_S, rng)
         self.projected_source = B_S
         self._learn(options, target.y, labeled, B_S[rows], source.v[rows], source.numeric)
+
+    def relearned(self, options: Options, target: Target, source: Source) -> Transfer:
+        """Return the same transfer of other outputs, if the common space ignores these."""
+        out = copy(self)
+        labeled, rows = self.side.project(target.X[target.labeled]), self.selected
+        B_S, v = self.projected_source[rows], source.v[rows]
+        out._learn(options, target.y, labeled, B_S, v, source.numeric)
+        return out
 
     def _learn(
         self,
@@ -530,7 +540,16 @@ def fold_numbers(y: np.ndarray, n_folds: int, rng: np.random.RandomState) -> np.
 
 
 def probabilities(learner: Any, X: np.ndarray) -> np.ndarray:
-    """Return p(class|x), or 1 for the predicted class of a learner that gives none."""
+    """Return p(class|x); of a learner that gives none, from the scores it decides by.
+
+    A row on the margin of a support vector machine is taken to be right with 0.88; a learner
+    without scores is taken to be sure.
+    """
     if hasattr(learner, "predict_proba"):
         return np.asarray(learner.predict_proba(X))
+    if hasattr(learner, "decision_function"):
+        scores = np.asarray(learner.decision_function(X))
+        scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+        if scores.shape[1] == len(learner.classes_):
+            return softmax(scores, axis=1)
     return (learner.predict(X)[:, None] == learner.classes_).astype(float)

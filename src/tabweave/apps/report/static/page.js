@@ -3,7 +3,7 @@
 tabweave.show = (d, main, contents, lead, made) => {
   made.append(tabweave.el("p", {}, `Made by tabweave ${d.tabweave}`, d.method ? ` with ${d.method}` : "",
     ". Rows are counted from 0. Nothing on this page is loaded from elsewhere, and nothing leaves it."));
-  if (d.only) { // a section as a page of its own
+  if (d.only) { // a section as a separate page
     document.body.classList.add("alone");
     for (const section of tabweave.sections.filter((s) => d.only.includes(s.id))) main.append(tabweave.el("section", { id: section.id, "aria-label": section.title }, section.draw(d)));
     return;

@@ -3,8 +3,8 @@
 ``python benchmarks/stream_accuracy.py`` measures (or reads from the cache) 10 partitions of 12
 windows and writes benchmarks/reports/table-8.1.md and table-8.2.md. ``--quick`` takes 2 partitions.
 ``--report`` writes from the cache only. Interrupt it at any time: what was measured is kept.
-``--warm`` takes one partition of up to three sets and writes table-8.2-warm.md: UNICORN as printed, and
-every competitor clustered both ways.
+``--warm`` takes one partition of up to three sets and writes table-8.2-warm.md: UNICORN as printed,
+and every competitor clustered both ways.
 
 Windows are random mixes of clusters, as in the thesis; plain random windows stand beside them.
 Every window is learned and clustered when it comes, with k the number of classes of the data set; F

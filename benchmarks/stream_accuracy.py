@@ -262,7 +262,8 @@ def warm_and_cold(names: list[str], printed: dict[tuple[str, str, str], float]) 
     lines = [
         "# Table 8.2 again: UNICORN as printed, and every competitor warm and cold",
         "",
-        f"Command: `python benchmarks/stream_accuracy.py --warm`; {partitions} partition × 12 "
+        f"Command: `python benchmarks/stream_accuracy.py --warm --dataset {' '.join(names)}`; "
+        f"{partitions} partition × 12 "
         "windows, random mixes of clusters, macro F / F weighted by class size. 'warm' starts "
         "k-means from the last clusters too, 'cold' at random only; competitors learn from each "
         "window alone. 'as printed' is `published.UNICORN`, errata mended, 'to the letter' with "

@@ -4,7 +4,7 @@ Run ``python benchmarks/sources_gbc.py``; cells already measured are kept in ``b
 ``--measure mfeat`` measures one task only, so that several can run side by side; ``--large`` trains
 on 500,000 rows of 20 sources and notes time and memory. ``--graphs drawn`` (or a task, or
 ``report``) compares GBC with every member of its team on graphs it was not tuned to, and
-``--speed`` its time with that of joined LightGBM.
+``--speed`` its time with that of joined LightGBM. ``--choice 20`` compares rules of fusion.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from _cells import Cells
+from _gbc_choice import write_choice
 from _gbc_data import TASKS
 from _gbc_graphs import measure_drawn, measure_real, report_members
 from _gbc_report import write_report
@@ -53,7 +54,7 @@ def run_large(n: int = 500_000, p: int = 20, width: int = 10, threads: int = 1) 
     test = np.ones(n, dtype=bool)
     test[train] = False
     wrong = float(100 * (predicted != y[data.ids])[test[data.ids]].mean())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # GB
     noise = [v for k, v in model.source_weights_.items() if int(k[1:]) >= p - 4]
     return {
         "text": (
@@ -64,7 +65,8 @@ def run_large(n: int = 500_000, p: int = 20, width: int = 10, threads: int = 1) 
             f"{model.n_rounds_} rounds, λ {model.lambdas_}), predict {predict:.0f} s, peak memory "
             f"of the process **{peak:.1f} GB**; error {wrong:.2f} %; largest noise weight "
             f"{max(noise):.4f}. Load of the machine: {os.getloadavg()[0]:.1f}."
-        )
+        ),
+        "peak": peak,
     }
 
 
@@ -119,6 +121,12 @@ def write_members() -> None:
         joined, mean, ours = (found[name][1] for name in ("joined", "averaged", "GBC"))
         cells = f"{joined:.2f} | {mean:.2f} | {ours:.2f} | {ours / joined:.1f}"
         report.line(f"| {int(key[0]):,} | {cells} |")
+    for found in Cells("sources-gbc-large").known.values():
+        report.section("500,000 rows of 20 sources")
+        report.line(found["text"] + "\n")
+        if "peak" in found:
+            passed = "passed" if found["peak"] <= 5 else "MISSED"
+            report.line(f"- peak memory: **{found['peak']:.1f} GB** (bar: 5; {passed})")
     report.finish("sources-gbc-members.md")
 
 
@@ -129,9 +137,13 @@ def main() -> None:
     parser.add_argument("--graphs", choices=["drawn", "report", *TASKS])
     parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
     parser.add_argument("--speed", type=int, help="number of rows")
+    parser.add_argument("--choice", type=int, help="number of seeds for each family")
     parser.add_argument("--splits", type=int, default=SPLITS)
     args = parser.parse_args()
     cells = Cells("sources-gbc")
+    if args.choice:
+        write_choice(args.choice)
+        return
     if args.speed:
         Cells("gbc-speed").get((str(args.speed),), lambda: run_speed(args.speed))
         return

@@ -21,9 +21,10 @@ from tabweave import (
     Weave,
     WeaveClassifier,
     between,
+    export,
     load,
 )
-from tabweave.rows.kinds import is_iso, number_of, numbers_written
+from tabweave.rows.kinds import date_order, is_iso, number_of, numbers_written, parse_date
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -194,6 +195,52 @@ class TestText:
     def test_what_is_no_date(self):
         assert is_iso(["2024-02-29"]) and not is_iso(["2023-02-29"])
         assert not is_iso(["2024-01-01", "yesterday"]) and not is_iso(["NA"])
+
+    @pytest.mark.parametrize(
+        ("written", "order"),
+        [
+            ("%m/%d/%Y", "mdy"),
+            ("%d.%m.%Y %H:%M", "dmy"),
+            ("%d-%b-%y", "dmy"),
+            ("%B %d, %Y", "mdy"),
+            ("%Y/%m/%d", "ymd"),
+            ("%m/%d/%y %I:%M %p", "mdy"),
+        ],
+    )
+    def test_dates_that_are_no_iso_text(self, written, order):
+        days = pd.Series(WHEN).dt.floor("min" if ":" in written else "D")
+        text = days.dt.strftime(written)
+        assert date_order(list(text)) == order
+        assert [parse_date(t, order) for t in text] == list(days)
+        other = {"x": RNG.normal(size=N), "g": RNG.choice(["a", "b"], N)}
+        gaps = text.where(np.arange(N) % 7 > 0, None)
+        model = Weave().fit({"day": gaps, **other})
+        assert model.kinds()[0].kind == "datetime"
+        parsed = Weave().fit({"day": days.where(np.arange(N) % 7 > 0), **other})
+        vectors = parsed.transform({"day": days, **other})
+        for cells in (text, days, days.dt.strftime("%Y-%m-%d %H:%M")):
+            np.testing.assert_array_equal(model.transform({"day": cells, **other}), vectors)
+
+    def test_dates_in_doubt_stay_text(self):
+        assert date_order(["1/2/2023", "3/4/2023"]) is None
+        assert date_order(["1.2.3", "1.2.4"]) is None and date_order(["NA"]) is None
+        declared = Schema({"day": Column("day", "datetime", format="dmy")})
+        seconds = Table.of({"day": ["1/2/2023"]}, declared)["day"].values
+        assert seconds[0] == dt.datetime(2023, 2, 1, tzinfo=dt.UTC).timestamp()
+        with pytest.raises(
+            ValueError, match=r"column 'day': expected a date, day first .* '1/32/20"
+        ):
+            Table.of({"day": ["1/32/2023"]}, declared)
+
+    def test_sql_is_told_what_dates_in_text_are_there(self):
+        rows = {
+            "day": [f"{1 + i % 12}/{1 + i % 28}/2023" for i in range(N)],
+            "x": RNG.normal(size=N),
+        }
+        model = Weave().fit(rows)
+        with pytest.raises(ValueError, match=r"column 'day' .* types=\{'day': 'date'\}"):
+            export.sql(model)
+        assert "epoch_us" in export.sql(model, types={"day": "date"})
 
     def test_a_date_that_does_not_exist_leaves_text_text(self):
         days = [f"{1000 + i}-01-0{1 + i % 9}" for i in range(1200)] + ["2023-02-30"]

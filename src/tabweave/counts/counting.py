@@ -177,7 +177,8 @@ def canonical(
         labels.append(tuple(map(own.__getitem__, permutation.tolist())))
     values = np.concatenate(kept)
     if not np.array_equal(values, np.arange(pairs.shape[0])):
-        pairs = pairs[values][:, values]
+        sliced = sparse.issparse(pairs)
+        pairs = pairs[values][:, values] if sliced else pairs.take(values, 0).take(values, 1)
     return Vocabulary(vocabulary.names, tuple(labels)), tidy(pairs)
 
 
@@ -260,9 +261,22 @@ def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.n
     out = np.zeros((size, size), dtype)
     for left, right, table in blocks:
         table = table.toarray() if sparse.issparse(table) else table
-        out[np.ix_(left, right)] = table
-        out[np.ix_(right, left)] = table.T
+        rows, columns = _span(left), _span(right)
+        out[_cells(rows, columns)] = table
+        if left is not right:
+            out[_cells(columns, rows)] = table.T
     return out
+
+
+def _span(values: np.ndarray) -> Any:
+    """Return values that follow each other as a slice, through which cells are written faster."""
+    follow = len(values) and (np.diff(values) == 1).all()
+    return slice(int(values[0]), int(values[-1]) + 1) if follow else values
+
+
+def _cells(rows: Any, columns: Any) -> Any:
+    sliced = isinstance(rows, slice) or isinstance(columns, slice)
+    return (rows, columns) if sliced else np.ix_(rows, columns)
 
 
 def _assemble_sparse(blocks: Iterator[Block], size: int, dtype: np.dtype) -> Any:

@@ -458,6 +458,8 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     columns do not depend on each other, as in a grid of all combinations, conditional
     probabilities differ by chance alone, and a mismatch is all there is to know.
     """
+    if len(counts.names) < 2:
+        return np.zeros(len(counts.names)), np.zeros(len(counts.names))
     mutual, marginal, _ = information(counts)
     _, group = np.unique(groups or counts.names, return_inverse=True)
     own = group[:, None] == group

@@ -647,11 +647,14 @@ OWN_CLOCK = "local"  # the zone of datetimes that have offsets of their own
 CLOCK = "clock"  # stands for the zone of times of day, which have no date
 
 
-def datetimes(column: Any, zone: str | None, *, first: bool) -> tuple[np.ndarray, str | None]:
+def datetimes(
+    column: Any, zone: str | None, *, first: bool, order: str | None = None
+) -> tuple[np.ndarray, str | None]:
     """Return seconds since 1970 as a clock on the wall of a time zone shows them, and the zone.
 
     With ``first``, the zone is the column's own. Otherwise datetimes of another zone are moved to
     it, and those without a zone are taken for its clock. Times of day are seconds since midnight.
+    ``order`` is that of dates in text.
     """
     if holds_clock_times(column):
         _check_clock(zone, first)
@@ -661,7 +664,7 @@ def datetimes(column: Any, zone: str | None, *, first: bool) -> tuple[np.ndarray
     if not holds_datetimes(column):
         if infer_kind(column) == "numeric":
             return numbers(column), None if first else zone
-        return _datetimes_of_text(column, zone, first)
+        return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
         return _datetimes_of_objects(list(map(_moment, objects(column).tolist())), zone, first)
@@ -746,7 +749,9 @@ _READERS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 }
 
 
-def _datetimes_of_text(column: Any, zone: str | None, first: bool) -> tuple[np.ndarray, str | None]:
+def _datetimes_of_text(
+    column: Any, zone: str | None, first: bool, order: str | None
+) -> tuple[np.ndarray, str | None]:
     """Read each distinct text once."""
     from tabweave.rows.kinds import is_clock, parse_clock
 
@@ -758,7 +763,7 @@ def _datetimes_of_text(column: Any, zone: str | None, first: bool) -> tuple[np.n
     plain = _plain_datetimes(labels)
     if plain is not None:
         return _epoch(plain)[codes], None if first else zone
-    moments = [_moment(label) for label in labels]
+    moments = [_moment(label, order) for label in labels]
     seconds, zone = _datetimes_of_objects(moments, zone, first)
     return seconds[codes] if len(labels) else np.zeros(len(codes)), zone
 
@@ -802,9 +807,9 @@ def _datetimes_of_objects(
     return np.array(seconds, np.float64), found if first else zone
 
 
-def _moment(value: Any) -> dt.datetime | None:
+def _moment(value: Any, order: str | None = None) -> dt.datetime | None:
     """Return a cell as a datetime, None where missing."""
-    from tabweave.rows.kinds import MISSING_WORDS, parse_iso
+    from tabweave.rows.kinds import MISSING_WORDS, is_iso, parse_date, parse_iso
 
     label = canonical(value)
     if label is None:
@@ -812,7 +817,9 @@ def _moment(value: Any) -> dt.datetime | None:
     if isinstance(value, dt.datetime):
         return value
     if isinstance(label, str):
-        return None if label.strip().lower() in MISSING_WORDS else parse_iso(label)
+        if label.strip().lower() in MISSING_WORDS:
+            return None
+        return parse_iso(label) if order is None or is_iso([label]) else parse_date(label, order)
     raise TypeError(f"{value!r} is not a date or time")
 
 

@@ -4,8 +4,9 @@ A type says too little: text may hold dates, money or digits that are codes, and
 count rows. The rules below are asked where a table may be of any kind (:class:`~tabweave.Weave`,
 reports, the command line); what a schema declares is never asked. In words:
 
-- Datetimes, and ISO text all of whose values are dates or times, are ``datetime``; durations are
-  numbers. So are times of day, typed or as text such as ``08:30`` or ``23:59:59``: they go round.
+- Datetimes, and text all of whose values are dates or times, are ``datetime``: ISO text, dates
+  such as 7/21/2016, 21.07.2016 and 6-Aug-09, if only one order of day and month fits all of them,
+  and times of day, typed or as text such as ``08:30``: they go round. Durations are numbers.
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
   or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits are codes,
   and ``nominal``, if one has a leading zero, or if there are at most 20 of them, all whole.
@@ -134,7 +135,7 @@ class Verdict(NamedTuple):
     kind: str
     why: str
     aside: bool = False
-    decimal: str | None = None  # of numbers written as text
+    decimal: str | None = None  # of numbers written as text; of dates, their order
 
 
 def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
@@ -156,6 +157,8 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
         return Verdict("datetime", "ISO text")
     if _may_all(labels, _CLOCK) and is_clock(labels):
         return Verdict("datetime", "times of day")
+    if order := date_order(labels):
+        return Verdict("datetime", f"dates as text, {DATE_ORDERS[order]} first", decimal=order)
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
@@ -314,3 +317,59 @@ def parse_iso(text: str) -> dt.datetime:
     if not _ISO.fullmatch(plain):
         raise ValueError(f"expected a date or time such as 2024-01-31 23:50:00, got {text!r}")
     return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))
+
+
+DATE_ORDERS = {"mdy": "month", "dmy": "day", "ymd": "year"}
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_NAMED_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
+_DATE = re.compile(
+    r"(?i:(?:\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
+    rf"|\d{{1,2}}([ -]){_NAMED_MONTH}\3(?:\d{{4}}|\d\d)|{_NAMED_MONTH} \d{{1,2}},? \d{{4}})"
+    r"(?:,? \d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?)?)"
+)
+_TOKENS = re.compile(r"\d+|[a-z]+")
+
+
+def date_order(labels: Sequence[str]) -> str | None:
+    """Return the one order of day, month and year in which texts are dates; None if in doubt."""
+    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    if not texts or not all(map(_DATE.fullmatch, texts)):
+        return None
+    fits = [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]
+    return fits[0] if len(fits) == 1 else None
+
+
+def _is_date(text: str, order: str) -> bool:
+    try:
+        parse_date(text, order)
+    except ValueError:
+        return False
+    return True
+
+
+def parse_date(text: str, order: str) -> dt.datetime:
+    """Return the datetime of a text whose day, month and year stand in an order such as "dmy"."""
+    plain = text.strip().lower()
+    found = _TOKENS.findall(plain)
+    part = dict(zip(order, found, strict=False))
+    try:
+        if not _DATE.fullmatch(plain) or (order == "ymd" and len(found[0]) < 4):
+            raise ValueError
+        half = found.pop() if found[-1] in ("am", "pm") else ""
+        hour, minute, second = [*map(int, found[3:]), 0, 0, 0][:3]
+        hour = hour % 12 + 12 * (half == "pm") if half else hour
+        day = (_year(part["y"]), _month(part["m"]), int(part["d"]))
+        return dt.datetime(*day, hour, minute, second)
+    except ValueError:
+        raise ValueError(
+            f"expected a date, {DATE_ORDERS[order]} first as in fit, got {text!r}"
+        ) from None
+
+
+def _month(text: str) -> int:
+    return _MONTHS.index(text[:3]) + 1 if text.isalpha() else int(text)
+
+
+def _year(text: str) -> int:
+    """Return a year; of two digits it is the one from 1969 to 2068, as in POSIX."""
+    return int(text) + (0 if len(text) > 2 else 1900 if text >= "69" else 2000)

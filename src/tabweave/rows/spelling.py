@@ -101,11 +101,7 @@ class Spelling:
             part = slice(start, start + step)
             alike = asked[part] @ self._transposed
             alike = alike.toarray() if sparse.issparse(alike) else alike
-            found = np.sort(np.argpartition(-alike, k - 1, axis=1)[:, :k], axis=1)
-            near = np.take_along_axis(alike, found, axis=1)
-            order = np.argsort(-near, axis=1, kind="stable")
-            index[part] = np.take_along_axis(found, order, axis=1)
-            cosines[part] = np.take_along_axis(near, order, axis=1)
+            index[part], cosines[part] = _largest(alike, k)
         return index, cosines
 
     def between(self, labels: Sequence[Label]) -> tuple[np.ndarray, np.ndarray]:
@@ -133,6 +129,20 @@ class Spelling:
         cast = (signs, column, np.arange(N_BUCKETS + 1))
         rows = (self.matrix @ sparse.csr_array(cast, shape=(N_BUCKETS, WIDTH))).toarray()
         return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+
+def _largest(alike: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the k largest of each row are, and these; of equal ones the first.
+
+    One after the other: for a few that is several times faster than to sort or to partition.
+    """
+    rows = np.arange(len(alike))
+    index, largest = np.zeros((len(alike), k), np.intp), np.zeros((len(alike), k))
+    for j in range(k):
+        index[:, j] = alike.argmax(axis=1)
+        largest[:, j] = alike[rows, index[:, j]]
+        alike[rows, index[:, j]] = -np.inf
+    return index, largest
 
 
 def spelling_of(labels: tuple[Label, ...], asked: Any = None) -> Spelling | None:

@@ -31,6 +31,7 @@ from tabweave.rows.frames import (
 from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.kinds import (
     CODE_NAMES,
+    DATE_ORDERS,
     FEW_ROWS,
     MISSING_WORDS,
     Finding,
@@ -328,10 +329,10 @@ def _as_judged(column: Column, data: Any, cells: Any, schema: Schema) -> tuple[C
     if column.kind != "datetime":
         return column, _column(cells, column, schema)
     try:
-        seconds, zone = datetimes(cells, None, first=True)
+        seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
     except (TypeError, ValueError):
         return replace(column, kind="nominal", origin=("values", True, None)), data
-    column = replace(column, format=zone)
+    column = replace(column, format=column.date_order or zone)
     return column, Datetimes(_without_gaps(seconds, schema))
 
 
@@ -359,7 +360,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
 
 def _with_zone(column: Column, cells: Any) -> Column:
     """Return a column of datetimes with the time zone of its cells."""
-    if column.kind != "datetime" or column.zone is not None:
+    if column.kind != "datetime" or column.format is not None:
         return column
     try:
         return replace(column, format=datetimes(cells, None, first=True)[1])
@@ -498,7 +499,7 @@ def _named_error(error: Exception, column: Column) -> Exception:
 
 def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
     if column.kind == "datetime":
-        values = datetimes(cells, column.zone, first=False)[0]
+        values = datetimes(cells, column.zone, first=False, order=column.date_order)[0]
     else:
         empty = schema.empty_is_missing
         values = cells_numbers(cells, empty_is_missing=empty, decimal=column.decimal)
@@ -556,7 +557,8 @@ class Column:
     format : str, optional
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
         as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are
-        times of day without a date. Of a numeric column: the decimal mark of numbers in text.
+        times of day without a date; or the order of day, month and year in text that is no ISO
+        text: "mdy", "dmy" or "ymd". Of a numeric column: the decimal mark of numbers in text.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
@@ -579,7 +581,12 @@ class Column:
     @property
     def zone(self) -> str | None:
         """The time zone of datetimes."""
-        return self.format if self.kind == "datetime" else None
+        return self.format if self.kind == "datetime" and self.date_order is None else None
+
+    @property
+    def date_order(self) -> str | None:
+        """The order of day, month and year in dates that are no ISO text, such as "mdy"."""
+        return self.format if self.kind == "datetime" and self.format in DATE_ORDERS else None
 
     @property
     def is_clock(self) -> bool:

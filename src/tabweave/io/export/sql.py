@@ -87,7 +87,8 @@ def sql(
     ``transform``. In a column that is compared by spelling an unknown string makes the vector NULL:
     where it lies depends on all the others. Where the embedder would raise (``unknown="error"``,
     ``missing="error"``) the dimensions are NULL. Columns of datetimes hold dates or timestamps, or
-    ISO text, with a time zone if they had one in fit; SQLite has no names of time zones, only UTC
+    ISO text (of dates that were other text in fit, ``types`` must say so), with a time zone if they
+    had one in fit; SQLite has no names of time zones, only UTC
     and offsets. Text that is read as numbers may be text or numbers.
 
     Examples
@@ -384,7 +385,15 @@ def _check_utc(column: Any) -> None:
 
 
 def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
-    columns = {part.column for part in plan.lookups}
+    dated = [c.name for c in plan.columns.values() if c.date_order is not None]
+    for name in dated:
+        if types.get(name) not in ("date", "timestamp"):
+            raise ValueError(
+                f"column {name!r} was fitted on text such as 7/21/2016, which systems read in "
+                f"different ways; make it a column of dates there, and say types={{{name!r}: "
+                "'date'}"
+            )
+    columns = {*(part.column for part in plan.lookups), *dated}
     for column, kind in types.items():
         if column not in columns:
             raise ValueError(f"types: expected a column of {sorted(columns)}, got {column!r}")

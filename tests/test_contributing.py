@@ -16,7 +16,15 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r'^( *)```\w+ title="([^"]+)"\n(.*?)^\1```$', re.M | re.S)
-PARTS = ("src", "tests", "docs", "changelog.d", "CONTRIBUTING.md", "pyproject.toml")
+PARTS = (
+    "src",
+    "tests",
+    "docs",
+    "benchmarks/reports",
+    "changelog.d",
+    "CONTRIBUTING.md",
+    "pyproject.toml",
+)
 MADE = shutil.ignore_patterns("__pycache__", "gallery", "reports", "fixtures", "golden")
 ROWS = "color,size\nred,S\nred,L\nblue,S\ngreen,L\nred,S\n"
 

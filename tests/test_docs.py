@@ -47,8 +47,10 @@ def test_every_embedder_has_a_page_that_names_it(name):
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_every_measure_has_its_formula(name):
+    """On the page of measures, or in its docstring: a new measure need not touch the page."""
     page = (DOCS / "systems" / "measures.md").read_text(encoding="utf-8")
-    assert re.search(rf"^\| .*`{name}`.* \| .*\S.* \|$", page, flags=re.M)
+    listed = re.search(rf"^\| .*`{name}`.* \| .*\S.* \|$", page, flags=re.M)
+    assert listed or re.search(r"``.* = .*``", MEASURES[name].function.__doc__)
 
 
 def test_every_page_is_in_the_navigation():

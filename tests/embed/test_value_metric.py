@@ -266,7 +266,7 @@ def test_pairwise_measures_offer_distances_only(name):
     }
     for use in uses.values():
         with pytest.raises(
-            ValueError, match=f"a value table, got '{name}', which looks at two columns"
+            ValueError, match=f"a value table, got '{name}', which looks at several columns"
         ):
             use()
 

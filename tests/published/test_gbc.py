@@ -31,7 +31,9 @@ def drawn(seed=0, n=240):
 
 def test_sources_weigh_by_training_loss():
     sources, y = drawn()
-    model = published.GBCClassifier(60, consensus=0.1, connectivity=0, params=ONE_THREAD)
+    model = published.GBCClassifier(
+        60, consensus=0.1, connectivity=0, params=ONE_THREAD, random_state=0
+    )
     model.fit(sources, dict(enumerate(y[:150].tolist())))
     losses = 150 * np.array(list(model.history_[-1]["training_loss"].values()))
     weights = np.array(list(model.source_weights_.values()))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("selenium", reason="browser tests need selenium")
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -51,8 +52,9 @@ def requests(driver):
 
 
 def wait_for(question, seconds=90):
-    """Ask until the answer is true."""
-    return WebDriverWait(None, seconds, 0.1).until(lambda _: question())
+    """Ask until the answer is true; elements that the page has just replaced are asked again."""
+    replaced = (StaleElementReferenceException,)
+    return WebDriverWait(None, seconds, 0.1, replaced).until(lambda _: question())
 
 
 def one(browser, selector):

@@ -724,8 +724,7 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     normal numbers, and of ranks). Absolute differences are squared distances on a ladder with a
     rung between any two knots; the leading directions of the ladder are kept, and g itself stands
     for the others, so that numbers beyond all knots stay apart. Where there are no others, g
-    beyond the inner knots does. Inertia is ½: the mean squared distance of two
-    numbers is 1.
+    beyond the inner knots does. Inertia is ½: the mean squared distance of two numbers is 1.
     """
     g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
     if variance > 0 and np.isfinite(variance):

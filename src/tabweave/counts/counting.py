@@ -31,9 +31,8 @@ compiled: Callable[[F], F] = njit(nogil=True, cache=True)  # for what has no pla
 GROUP = 128  # joint codes of a group; a histogram of two groups (64 KB) stays in the caches
 _MANY_ROWS = 1 << 16  # worth larger groups: a byte of joint codes, in as few groups as can be
 _PACKED_BYTES = 1 << 20
-_BLOCK_ROWS = (
-    1 << 16
-) - 1  # counted at once into 16 bits, which twice as many cells of a cache hold
+# Rows counted at once into 16 bits, of which a cache holds twice as many cells.
+_BLOCK_ROWS = (1 << 16) - 1
 _HISTOGRAM_CELLS = 1 << 24
 
 

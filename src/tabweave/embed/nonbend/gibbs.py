@@ -112,9 +112,10 @@ class Sampler:
         self.cells = cells
         if gappy.any():
             # Their columns have fewer values than rows: an entry of their own counts them and takes
-            # that logarithm off; a last one, for rows with a gap, does nothing.
+            # that logarithm off; another, for rows with a gap, does nothing.
             rest, own = np.unique(prior.totals[gappy], return_inverse=True)
-            kinds = np.concatenate([kinds, len(logs) + own, [len(logs) + len(rest)]])
+            nothing = np.full(len(own), len(logs) + len(rest))
+            kinds = np.concatenate([kinds, len(logs) + own, nothing])
             logs += [-np.log(sizes + x) if x else np.zeros(len(sizes)) for x in rest]
             logs += [np.zeros(len(sizes))]
             self.cells = self._with_gaps(cells, np.flatnonzero(gappy))
@@ -125,7 +126,7 @@ class Sampler:
         """Add an entry a column with gaps to each row: its count of values, or none."""
         first = int(self.prior.offsets[-1])
         absent = np.isin(cells[:, columns], self.prior.gaps)
-        more = np.where(absent, first + len(columns), first + np.arange(len(columns)))
+        more = first + np.arange(len(columns)) + np.where(absent, len(columns), 0)
         return np.ascontiguousarray(np.hstack([cells, more]), dtype=np.int32)
 
     def _count(self, capacity: int) -> None:

@@ -7,7 +7,9 @@ import pytest
 from scipy import sparse
 
 from tabweave import Counts, OneHot, Table
+from tabweave.counts import spectra
 from tabweave.counts.spectra import (
+    CrossMoments,
     centred_product,
     fix_signs,
     leading_axes,
@@ -161,3 +163,27 @@ def test_signs_are_fixed_by_the_largest_entry():
     np.testing.assert_array_equal(fix_signs(axes), axes * [-1, 1, 1, 1])
     np.testing.assert_array_equal(fix_signs(-axes), axes * [-1, 1, 0, 1])
     assert fix_signs(np.zeros((0, 2))).shape == (0, 2)
+
+
+@pytest.mark.parametrize("gaps", [(), (1,), (0, 2), (0, 1, 2)])
+def test_cross_moments_are_sums_over_the_rows_that_have_both(gaps, monkeypatch):
+    monkeypatch.setattr(spectra, "_ROWS", 64)  # several blocks, some of them without a gap
+    rng = np.random.default_rng(len(gaps))
+    x = rng.normal(size=(200, 3)) * [1, 1e3, 1e-3] + [0, 5, -2]
+    for j in gaps:
+        x[70:190, j] = np.where(rng.random(120) < 0.3, np.nan, x[70:190, j])
+    job = rng.choice(["cook", "clerk", "judge"], 200)
+    found = CrossMoments.of(Table.of({"job": job, "a": x[:, 0], "b": x[:, 1], "c": x[:, 2]}))
+    here = ~np.isnan(x)
+    z = np.where(here, (x - found.origin) / found.unit, 0)
+    for i in range(3):
+        for j in range(3):
+            both = here[:, i] & here[:, j]
+            a, b = z[both, i], z[both, j]
+            slow = [a @ b, a.sum(), both.sum(), a @ a]
+            np.testing.assert_allclose(found.products[:, i, j], slow, rtol=1e-12, atol=1e-12)
+    values = found.vocabulary.labels[0]
+    slow = [
+        [np.where(job[:, None] == v, part, 0).sum(axis=0) for v in values] for part in (z, here)
+    ]
+    np.testing.assert_allclose(found.by_value, slow, rtol=1e-12, atol=1e-12)

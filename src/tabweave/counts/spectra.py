@@ -155,18 +155,17 @@ class CrossMoments:
         valued = [(c.name, data) for c, data in table if isinstance(data, Codes)]
         words = Vocabulary(tuple(n for n, _ in valued), tuple(tuple(d.labels) for _, d in valued))
         origin, unit = _measure(numbers) if like is None else (like.origin, like.unit)
-        products = np.zeros((4, len(named), len(named)))
-        by_value = np.zeros((2, words.n_values, len(named)))
+        p = len(named)
+        products, by_value = np.zeros((4, p, p)), np.zeros((2, words.n_values, p))
         for start in range(0, table.n_rows if numbers else 0, _ROWS):
             rows = slice(start, start + _ROWS)
-            x = np.stack([values[rows] for values in numbers], axis=1)
-            here = ~np.isnan(x)
-            x = np.where(here, (x - origin) / unit, 0.0)
-            here = here.astype(float)
-            products += np.stack([x.T @ x, x.T @ here, here.T @ here, (x * x).T @ here])
+            features, gappy = _features([values[rows] for values in numbers], origin, unit)
+            products += _products(features, p, gappy)
+            sums = np.zeros((words.n_values, features.shape[1]))
             for a, (_, data) in enumerate(valued):
                 span = slice(*words.offsets[a : a + 2])
-                _add_by_value(data.codes[rows], x, here, by_value[:, span])
+                _add_by_value(data.codes[rows], features, sums[span])
+            by_value += np.stack([sums[:, :p], _present(sums, p, gappy)])
         return cls(words, named, origin, unit, products, by_value)
 
     def __add__(self, other: CrossMoments) -> CrossMoments:
@@ -225,7 +224,9 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return a middle and a scale of each column: whole powers of two, which lose no digit."""
     origin, unit = np.zeros(len(numbers)), np.ones(len(numbers))
     for j, values in enumerate(numbers):
-        present = values[~np.isnan(values)][:_ROWS]
+        present = values[:_ROWS]
+        if np.isnan(present).any():
+            present = values[~np.isnan(values)][:_ROWS]
         if len(present):
             high, low = present.max(), present.min()
             if high / 4 - low / 4 > 2.0**1021:  # differences would not fit into a float
@@ -237,17 +238,51 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return origin, unit
 
 
-def _add_by_value_plain(
-    codes: np.ndarray, x: np.ndarray, here: np.ndarray, out: np.ndarray
-) -> None:
-    np.add.at(out[0], codes, x)
-    np.add.at(out[1], codes, here)
+def _features(
+    numbers: Sequence[np.ndarray], origin: np.ndarray, unit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers (0 in a gap), a column of ones, and of columns with gaps which rows are there.
+
+    Most columns have no gaps: the ones speak for all of those.
+    """
+    n, p = len(numbers[0]), len(numbers)
+    gappy = np.flatnonzero([np.isnan(values).any() for values in numbers])
+    whole = np.ones((n, p + 1 + len(gappy)))
+    for j, values in enumerate(numbers):
+        whole[:, j] = (values - origin[j]) / unit[j]  # by column: each is read once, in its order
+    for k, j in enumerate(gappy):
+        missing = np.isnan(numbers[j])
+        whole[missing, j] = 0.0
+        whole[:, p + 1 + k] = ~missing
+    return whole, gappy
+
+
+def _products(features: np.ndarray, p: int, gappy: np.ndarray) -> np.ndarray:
+    """Return the four products of :class:`CrossMoments` of some rows."""
+    gram = features.T @ features
+    squares = (features[:, :p] ** 2).T @ features[:, p:]
+    n = _present(gram[p:], p, gappy)
+    both = np.tile(n[0], (p, 1))
+    both[gappy] = n[1:]
+    parts = [gram[:p, :p], _present(gram[:p], p, gappy), both]
+    return np.stack([*parts, _present(np.hstack([np.zeros((p, p)), squares]), p, gappy)])
+
+
+def _present(sums: np.ndarray, p: int, gappy: np.ndarray) -> np.ndarray:
+    """Return sums over the rows that have each number: all rows, but for those with gaps."""
+    out = np.repeat(sums[:, p : p + 1], p, axis=1)
+    out[:, gappy] = sums[:, p + 1 :]
+    return out
+
+
+def _add_by_value_plain(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+    np.add.at(out, codes, x)
 
 
 @njit(nogil=True, cache=True, plain=_add_by_value_plain)
-def _add_by_value(codes: np.ndarray, x: np.ndarray, here: np.ndarray, out: np.ndarray) -> None:
-    """Add numbers, and how many there are, over the rows of each value."""
+def _add_by_value(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+    """Add up the rows of each value."""
     for i in range(len(codes)):
+        v = codes[i]
         for j in range(x.shape[1]):
-            out[0, codes[i], j] += x[i, j]
-            out[1, codes[i], j] += here[i, j]
+            out[v, j] += x[i, j]

@@ -277,8 +277,8 @@ def main() -> None:
         return
     chosen = {"choosing": CHOOSING, "reporting": REPORTING, "all": SETS + FRESH}[given.sets]
     rows = []
-    for name in chosen:
-        for kind in given.masks:
+    for kind in given.masks:
+        for name in chosen:
             for method in given.methods:
                 found = run(name, kind, method, given.rows)
                 rows.append({"set": name, "mask": kind, "method": method, **found})

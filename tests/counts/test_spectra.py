@@ -187,3 +187,20 @@ def test_cross_moments_are_sums_over_the_rows_that_have_both(gaps, monkeypatch):
         [np.where(job[:, None] == v, part, 0).sum(axis=0) for v in values] for part in (z, here)
     ]
     np.testing.assert_allclose(found.by_value, slow, rtol=1e-12, atol=1e-12)
+
+
+def test_cross_moments_add_up_however_their_numbers_are_measured():
+    rng = np.random.default_rng(5)
+    x = np.where(rng.random((60, 2)) < 0.2, np.nan, rng.normal(size=(60, 2)) * [1, 1e4] + [7, -3e4])
+    x[30:] *= 40  # the second part has another middle and another scale
+    rows = [
+        {"job": list("abc" * 10), "a": part[:, 0], "b": part[:, 1]} for part in (x[:30], x[30:])
+    ]
+    first, second = (CrossMoments.of(Table.of(part)) for part in rows)
+    assert not np.array_equal(first.unit, second.unit)
+    whole = CrossMoments.of(Table.of({"job": list("abc" * 20), "a": x[:, 0], "b": x[:, 1]}), first)
+    total = first + second
+    np.testing.assert_allclose(total.products, whole.products, rtol=1e-10)
+    np.testing.assert_allclose(total.by_value, whole.by_value, rtol=1e-10)
+    back = total - first
+    np.testing.assert_allclose(back.centred(), second.centred(), rtol=1e-8)

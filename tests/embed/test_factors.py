@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import tabweave
 from tabweave import CA, FAMD, MCA, MFA, Counts
@@ -215,6 +216,37 @@ def test_files_and_sql(model, rows, mixed, tmp_path):
             base.execute(script.tables)
             found = base.execute(f"SELECT * FROM ({script.select}) ORDER BY index").fetchall()
         np.testing.assert_allclose(np.array(found)[:, 1:], model.transform(frame), atol=1e-9)
+
+
+@pytest.mark.parametrize("where", ["parquet", "csv", "stream", "dask"])
+@pytest.mark.parametrize("model", [MCA(2), FAMD(2), MFA()])
+def test_a_source_is_read_in_batches(model, where, rows, mixed, tmp_path, monkeypatch):
+    arrow = pytest.importorskip("pyarrow")
+    frame = rows if isinstance(model, MCA) else mixed
+    expected = clone(model).fit(frame)
+    batches = arrow.Table.from_pandas(frame, preserve_index=False).to_batches(max_chunksize=60)
+    if where == "parquet":
+        for i, batch in enumerate(batches):
+            pytest.importorskip("pyarrow.parquet").write_table(
+                arrow.Table.from_batches([batch]), tmp_path / f"{i}.parquet"
+            )
+        source = str(tmp_path / "*.parquet")
+    elif where == "csv":
+        source = tmp_path / "rows.csv"
+        frame.to_csv(source, index=False)
+    elif where == "stream":
+        source = arrow.RecordBatchReader.from_batches(batches[0].schema, batches)
+    else:
+        source = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    monkeypatch.setattr("tabweave.base.read", None)  # nothing reads all rows into memory
+    model = clone(model).fit(source)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(model.transform(frame), expected.transform(frame), atol=1e-9)
+    assert model.schema_ == expected.schema_
+    if where == "parquet":  # and once more: all rows twice
+        np.testing.assert_allclose(
+            model.partial_fit(source).learn().eigenvalues_, expected.eigenvalues_, rtol=1e-9
+        )
 
 
 def test_sets_are_refused():

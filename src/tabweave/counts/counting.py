@@ -454,13 +454,13 @@ def small_pairs(
             table = histogram.reshape(joint[g], joint[h])
             table = table.astype(np.int64 if weight is None else weight.dtype, copy=False)
             margins |= {g: table.sum(axis=1), h: table.sum(axis=0)}
-            yield values[g], values[h], _by_value(_by_value(table, widths[g]).T, widths[h]).T
+            yield values[g], values[h], marginals(marginals(table, widths[g]).T, widths[h]).T
     for g, margin in margins.items():
-        together = _by_value(np.diag(margin), widths[g])
-        yield values[g], values[g], _by_value(together.T, widths[g]).T
+        together = marginals(np.diag(margin), widths[g])
+        yield values[g], values[g], marginals(together.T, widths[g]).T
 
 
-def _by_value(table: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+def marginals(table: np.ndarray, widths: Sequence[int]) -> np.ndarray:
     """Sum the rows, which are the joint codes of a group, to one a value of each of its columns."""
     before, parts = 1, [np.zeros((0, table.shape[1]), table.dtype)]
     for width in widths:

@@ -1,5 +1,7 @@
 """MCA, CA, FAMD and MFA against singular values of the whole table, and published figures."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -169,6 +171,33 @@ def test_ca_gives_the_published_figures():
     np.testing.assert_allclose(model.row_contributions(SMOKERS).sum(axis=0), 1)
     np.testing.assert_allclose(model.column_contributions().sum(axis=0), 1)
     same(model.supplementary(SMOKERS, SMOKERS[:, :1])[0], g[0])
+
+
+def test_mca_gives_the_figures_that_factominer_prints():
+    """Six questions of FactoMineR's tea [Lê, Josse and Husson 2008], as its summary shows them."""
+    tea = pd.read_csv(Path(__file__).parents[1] / "fixtures" / "tea.csv")
+    times, tea = tea["n"], tea.drop(columns="n")
+    model = MCA(11).fit(tea, sample_weight=times)
+    variance = "0.279 0.261 0.219 0.189 0.177 0.156 0.144 0.141 0.117 0.087 0.062"
+    assert [f"{v:.3f}" for v in model.eigenvalues_] == variance.split()
+    share = "15.238 14.232 11.964 10.333 9.667 8.519 7.841 7.705 6.392 4.724 3.385"
+    assert [f"{100 * v:.3f}" for v in model.explained_inertia_ratio_] == share.split()
+    first = [
+        ["black", "alone", "tea bag", "sugar", "chain store", "Not.lunch"],
+        ["black", "milk", "tea bag", "No.sugar", "chain store", "Not.lunch"],
+        ["Earl Grey", "alone", "tea bag", "No.sugar", "chain store", "Not.lunch"],
+        ["Earl Grey", "alone", "tea bag", "sugar", "chain store", "Not.lunch"],
+    ]
+    rows = pd.DataFrame(first, columns=tea.columns)
+    printed = [[0.298, 0.328, 0.327], [0.237, 0.136, 0.695]]  # axes point either way
+    printed += [[0.369, 0.300, 0.202], [0.530, 0.318, 0.211]]
+    np.testing.assert_allclose(np.abs(model.transform(rows))[:, :3], printed, atol=5.1e-4)
+    contributions = [[0.106, 0.137], [0.067, 0.024], [0.162, 0.115], [0.335, 0.129]]
+    np.testing.assert_allclose(
+        100 * model.row_contributions(rows)[:, :2], contributions, atol=5.1e-4
+    )
+    cosines = [[0.086, 0.105], [0.036, 0.012], [0.231, 0.153], [0.460, 0.166]]
+    np.testing.assert_allclose(model.row_cosines(rows)[:, :2], cosines, atol=5.1e-4)
 
 
 def test_ca_of_counts_is_that_of_their_table(rows):

@@ -10,6 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tabweave import (
     Column,
@@ -24,7 +26,16 @@ from tabweave import (
     export,
     load,
 )
-from tabweave.rows.kinds import date_order, is_iso, number_of, numbers_written, parse_date
+from tabweave.rows.kinds import (
+    date_order,
+    is_iso,
+    number_of,
+    numbers_written,
+    parse_date,
+    parse_iso,
+    write_date,
+    write_number,
+)
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -427,3 +438,36 @@ def test_declared_schemas_are_not_asked():
     assert Table.of(rows).schema["day"].kind == "nominal"  # types alone
     complete = Schema((Column("day"),), complete=True)
     assert Table.of(rows, complete, rules="whole")["day"].labels == ["2024-01-01", "2024-01-02"]
+
+
+@pytest.mark.parametrize(
+    ("value", "like", "mark", "text"),
+    [
+        (3.14159, "2.50", ".", "3.14"),
+        (1234.5, "7,25", ",", "1234,50"),
+        (-3.0, "$ 9.99", ".", "-$ 3.00"),
+        (4.6, "10 %", ".", "5 %"),
+        (-0.2, "-7", ".", "0"),
+        (5.0, "1.234,50 €", ",", "5,00 €"),
+    ],
+)
+def test_numbers_are_written_as_others_are(value, like, mark, text):
+    assert write_number(value, like, mark) == text
+    assert number_of(text, mark) == pytest.approx(value, abs=0.5)
+
+
+@pytest.mark.parametrize("like", "1.2.2023 01.02.2023 1/2/23 21-Jul-2016".split())
+@pytest.mark.parametrize("clock", ["", " 08:30", " 9:30:05 PM"])
+@given(moment=st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2068, 1, 1)))
+def test_dates_are_written_as_others_are(like, clock, moment):
+    back = parse_date(write_date(moment, like + clock, "dmy"), "dmy")
+    step = {0: "D", 1: "m", 2: "s"}[clock.count(":")]
+    assert np.datetime64(back, step) == np.datetime64(moment, step)
+
+
+@pytest.mark.parametrize("like", ["2024-01-31", "2024-01-31 08:30", "2024-01-31T08:30:00"])
+def test_iso_is_written_as_others_are(like):
+    moment = dt.datetime(2023, 3, 4, 5, 6, 7)
+    text = write_date(moment, like, None)
+    assert len(text) == len(like) and text[10:11] == like[10:11]
+    assert parse_iso(text).date() == moment.date()

@@ -212,3 +212,36 @@ def test_odd_tables():
     assert len(wide.categories("id")) == 200
     with pytest.raises(ValueError, match="engine"):
         Imputer("guess").fit({"a": ["x"]})
+
+
+def test_an_empty_column_stays_empty(holes):
+    gaps = holes.assign(none=None, nan=np.nan)
+    model = Imputer("counts").fit(gaps)
+    filled = model.transform(gaps)
+    assert filled[["none", "nan"]].isna().all().all()
+    assert not filled.drop(columns=["none", "nan"]).isna().any().any()
+    assert not {"none", "nan"} & {note.column for note in model.explain(gaps)}
+    assert model.predict_proba(gaps, "none").shape == (len(gaps), 0)
+
+
+def test_notes_on_dates_are_dates():
+    days = np.datetime64("2024-01-01") + np.arange(40)
+    rows = pd.DataFrame({"day": pd.Series(days), "half": ["a"] * 20 + ["b"] * 20})
+    rows.loc[[3, 30], "day"] = pd.NaT
+    notes = Imputer("counts").fit(rows).explain(rows)
+    assert [n.value.year for n in notes] == [2024, 2024] and notes[0].value < notes[1].value
+    assert str(notes[0]).startswith("row 3: day=2024-01-") and "00:00" not in str(notes[0])
+
+
+def test_categories_and_bools_stay_what_they_are():
+    rng = np.random.default_rng(2)
+    grade = pd.Categorical(rng.choice(["low", "high"], 60), ["low", "high"], ordered=True)
+    rows = pd.DataFrame({"grade": grade, "x": np.where(grade == "low", 1.0, 9.0)})
+    rows["dear"] = pd.array(rows["x"] > 5, dtype="boolean")
+    rows["span"] = pd.cut(rows["x"], [0, 5, 10])
+    whole = rows.copy()
+    rows.loc[3, ["grade", "dear", "span"]] = None
+    filled = Imputer("counts").fit(rows).transform(rows)
+    assert filled.dtypes[["grade", "dear"]].equals(rows.dtypes[["grade", "dear"]])
+    assert (filled["grade"] == whole["grade"]).all() and (filled["dear"] == whole["dear"]).all()
+    assert not filled.isna().any().any()

@@ -8,6 +8,7 @@ takes the mean of what they say. Each filled cell has a probability and a reason
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -99,7 +100,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     -----
     A number is filled with its expectation, a category with the likeliest value, a set with the
     elements that are likelier than not (or the likeliest one). Sets are guessed by counts alone.
-    Of a column with more than 200 values the most frequent 200 are guessed. Choosing engines column
+    Of a column with more than 200 values the most frequent 200 are guessed; a column without any
+    value stays empty. Choosing engines column
     by column was tried and is no better than their mean (``benchmarks/reports/impute.md``).
 
     Examples
@@ -149,15 +151,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, gaps and all; ``y`` is ignored."""
-        self._validate_params()
-        table = Table.of(X, Schema.of(self.schema), numbers="numeric")
-        require_rows(table)
-        remember_names(self, table.schema)
-        self.schema_ = table.schema
-        seed = seed_of(self.random_state)
-        if table.n_rows > self.max_rows:
-            drawn = np.random.default_rng(seed).permutation(table.n_rows)[: self.max_rows]
-            table = take_rows(table, np.sort(drawn))
+        table, seed = rows_to_learn(self, X), seed_of(self.random_state)
         wanted = ENGINES if self.engine in ("all", "validated") else (self.engine,)
         self._model = RowModel.of(table, int(self.n_bins), seed, wanted, int(self.n_neighbors))
         self._model = self._model.with_reference(table, int(self.n_rounds))
@@ -194,9 +188,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         table = self._read(X)
         if column is not None:
             self._check_valued(column)
-            return self._model.filled(self._without(table, column), int(self.n_rounds))[
-                column
-            ].proba
+            found = self._model.filled(self._without(table, column), int(self.n_rounds))
+            return found[column].proba if column in found else np.zeros((table.n_rows, 0))
         parts = [self.predict_proba(table, name) for name in self._valued()]
         return np.hstack([np.zeros((table.n_rows, 0)), *parts])
 
@@ -236,11 +229,19 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def explain(self, X: Any) -> list[Note]:
         """Return a note on every gap: what fills it, how likely that is, and why."""
         table = self._read(X)
-        return [
+        notes = [
             note
-            for name, guess in self._guesses(X).items()
+            for name, guess in self._guesses(table).items()
             for note in self._model.notes(table, name, guess)
         ]
+        return [self._dated_note(note) if self._is_dated(note.column) else note for note in notes]
+
+    def _dated_note(self, note: Note) -> Note:
+        """Return a note whose value is a datetime, or a time of day, not seconds."""
+        whole = all((own % 86400 == 0).all() for own in self._model.seen[note.column])
+        unit = "datetime64[D]" if whole else "datetime64[s]"
+        moment = _stamps(np.array([note.value]))[0].astype(unit).astype("datetime64[s]").item()
+        return note._replace(value=moment.time() if self.schema_[note.column].is_clock else moment)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns: none is added."""
@@ -295,7 +296,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
                     clock = self.schema_[name].kind == "datetime"
                     out.isetitem(at, _dated(X.iloc[:, at], rows, values, clock))
                 else:
-                    out.isetitem(at, _put(X.iloc[:, at].to_numpy(), rows, values))
+                    out.isetitem(at, _typed(X.iloc[:, at], rows, values))
             return out
         table = self._read(X)
         columns = {name: self._column(table, name, filled.get(name)) for name in names}
@@ -335,7 +336,7 @@ class Note(NamedTuple):
     ----------
     row, column : int, str
         The cell.
-    value : label or float
+    value : label, float or datetime
         What it was filled with.
     probability : float
         How likely that is; of a number, that it lies in the same bin.
@@ -357,7 +358,9 @@ class Note(NamedTuple):
 
 
 def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return str(value).removesuffix(" 00:00:00") if isinstance(value, dt.datetime) else str(value)
 
 
 # -- a model of rows ------------------------------------------------------------------------------
@@ -632,7 +635,7 @@ class RowModel:
                 rows = np.flatnonzero(np.isnan(cells.elements[name][:, :1]).any(axis=1))
             else:
                 rows = np.flatnonzero(cells.codes[a] < 0)
-            if not len(rows):
+            if not len(rows) or not self.sizes[a]:  # nothing can be said of an empty column
                 continue
             share = np.tile(self.share[self.spans[a]], (len(rows), 1))
             proba = mixed.get(name, share)
@@ -955,6 +958,22 @@ class RowModel:
 # -- parts ----------------------------------------------------------------------------------------
 
 
+def rows_to_learn(estimator: Any, X: Any) -> Table:
+    """Return the rows that an estimator learns from, and tell it what their columns are.
+
+    All rows, or ``max_rows`` of them, drawn at random.
+    """
+    estimator._validate_params()
+    table = Table.of(X, Schema.of(estimator.schema), numbers="numeric")
+    require_rows(table)
+    remember_names(estimator, table.schema)
+    estimator.schema_ = table.schema
+    if table.n_rows <= estimator.max_rows:
+        return table
+    random = np.random.default_rng(seed_of(estimator.random_state))
+    return take_rows(table, np.sort(random.permutation(table.n_rows)[: int(estimator.max_rows)]))
+
+
 def ungraded(table: Table) -> Table:
     """Return a table whose grades are categories."""
     columns = tuple(
@@ -1096,6 +1115,18 @@ def _dated(cells: Any, rows: np.ndarray, seconds: np.ndarray, clock: bool) -> An
     out = cells.copy()
     out.iloc[rows] = stamps.astype(cells.dtype).array
     return out
+
+
+def _typed(cells: Any, rows: np.ndarray, values: np.ndarray) -> Any:
+    """Return a pandas column with some cells replaced; categories and bools stay what they are."""
+    if str(cells.dtype) in ("category", "boolean"):
+        out = cells.copy()
+        try:
+            out.iloc[rows] = values
+        except (TypeError, ValueError):  # categories that labels only stand for, such as intervals
+            return _put(cells.to_numpy(), rows, values)
+        return out
+    return _put(cells.to_numpy(), rows, values)
 
 
 def _put(cells: np.ndarray, rows: Any, values: Any) -> np.ndarray:

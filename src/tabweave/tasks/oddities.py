@@ -21,13 +21,11 @@ from tabweave.base import (
     Estimator,
     TabularInput,
     read_with_fitted_schema,
-    remember_names,
-    require_rows,
     seed_of,
 )
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, joined_column, take_rows
-from tabweave.tasks.impute import Cells, RowModel
+from tabweave.tasks.impute import Cells, RowModel, rows_to_learn
 
 _FOLDS = 4  # parts of the rows that p-values come from
 _ROWS = 1 << 14  # rows judged at a time
@@ -45,14 +43,9 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     engine : {"all", "counts", "mixture"}, default="all"
         What says how likely a cell is, given the others: a regression from counts and moments, the
         mixture of :class:`~tabweave.NonBEND`, or the mean of both.
-    n_bins : int, default=12
-        Quantile bins in which numbers are seen.
-    max_rows : int, default=20000
-        Rows that are learned from, drawn at random if there are more; of a stream, the latest.
-    schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
-    random_state : int, RandomState or None, default=0
-        Seed of the mixture, and of which rows are learned from.
+    n_bins, max_rows, schema, random_state
+        As in :class:`~tabweave.Imputer`, whose model of rows this is; of a stream the latest
+        ``max_rows`` rows teach.
 
     Attributes
     ----------
@@ -112,16 +105,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, odd ones among them; ``y`` is ignored."""
-        self._validate_params()
-        table = Table.of(X, Schema.of(self.schema), numbers="numeric")
-        require_rows(table)
-        self.schema_ = table.schema
-        remember_names(self, table.schema)
-        if table.n_rows > self.max_rows:
-            random = np.random.default_rng(seed_of(self.random_state))
-            drawn = random.permutation(table.n_rows)[: self.max_rows]
-            table = take_rows(table, np.sort(drawn))
-        return self._learn(table)
+        return self._learn(rows_to_learn(self, X))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on with rows of a stream: of all rows so far, the latest ``max_rows`` teach."""

@@ -392,13 +392,19 @@ def _counted(embedder: Any) -> bool:
     return isinstance(embedder, ValueEmbedder) and not embedder._needs_rows
 
 
-def _warn(table: Any) -> None:
-    """Say which columns are set aside, or tell rows apart without telling what they are."""
-    from tabweave.apps.report.reading import read
+def tell_aside(table: Any) -> None:
+    """Say which columns are set aside."""
     from tabweave.rows.kinds import aside_line
 
     if line := aside_line(table.kinds().aside):
         note(f"{line}; keep one by --kind COLUMN=nominal")
+
+
+def _warn(table: Any) -> None:
+    """Say which columns are set aside, or tell rows apart without telling what they are."""
+    from tabweave.apps.report.reading import read
+
+    tell_aside(table)
     for name, why in read(table, None).left_out.items():
         _warn_of(name, why)
 

@@ -11,12 +11,15 @@ import typer
 
 from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, note
 from tabweave.apps.cli.files import check_output, is_stdout, located, write_columns
-from tabweave.apps.cli.job import Job, Rows, listed, takes_job
+from tabweave.apps.cli.job import Job, Rows, listed, takes_job, tell_aside
 from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
 
 CHANGED = 3  # exit code under --check
+Missing = Annotated[
+    str | None, typer.Option(help="Words that mean missing, such as '?,NA'.", metavar="A,B,...")
+]
 
 
 @takes_job(model=False)
@@ -64,13 +67,15 @@ def associate(
         float, typer.Option(help="Show pairs whose adjusted p-value is at most this.")
     ] = 1.0,
     most: Annotated[int, typer.Option(min=1, help="How many pairs to show.")] = 30,
+    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Say how strongly every two columns hang together, strongest first."""
     from tabweave import associations
 
     with job.opened() as job:
-        found = associations(job.table(job.rows(), with_target=True)).frame(level)
+        table = _read(job, job.rows(), missing, with_target=True)
+    found = associations(table).frame(level)
     if json:
         as_json({"pairs": found.to_dict("records")})
         return
@@ -101,6 +106,7 @@ def fill(
     ] = None,
     force: Force = False,
     most: Annotated[int, typer.Option(min=0, help="How many filled cells to explain.")] = 20,
+    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Fill missing cells from what their rows say, and say why."""
@@ -108,11 +114,11 @@ def fill(
 
     check_output(output, force)
     with job.opened() as job:
-        table = job.table(job.rows())
-        model = Imputer(random_state=job.seed).fit(table)
-        notes = model.explain(table)
+        rows = job.rows()
+        table = _read(job, rows, missing)
+        notes = Imputer(random_state=job.seed).fit(table).explain(table)
         if output is not None:
-            write_columns(model.transform(_as_columns(table)), output)
+            write_columns(_filled({n: rows.column(n) for n in job.names}, table, notes), output)
     if json:
         as_json({"rows": table.n_rows, "filled": [n._asdict() for n in notes]})
         return
@@ -129,6 +135,7 @@ def odd(
         float, typer.Option(help="Share of rows like the others that may be called odd.")
     ] = 0.01,
     most: Annotated[int, typer.Option(min=1, help="How many cells to show.")] = 20,
+    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Find cells that do not fit the rest of their row, oddest first."""
@@ -137,7 +144,7 @@ def odd(
     if not 0 < level < 0.5:
         raise Misuse(f"--level {level}: use a share between 0 and 0.5")
     with job.opened() as job:
-        table = job.table(job.rows(), with_target=True)
+        table = _read(job, job.rows(), missing, with_target=True)
         model = Oddities(level, random_state=job.seed)
         n_odd = int((model.fit_predict(table) < 0).sum())
         found = model.cells(table, most)
@@ -149,11 +156,32 @@ def odd(
     say(f"{n_odd:,} of {table.n_rows:,} rows are odd at level {level:g}")
 
 
-def _as_columns(table: Any) -> dict[str, Any]:
-    """Return the columns of a table as people write them."""
-    from tabweave.tasks.impute import cells_of
+def _read(job: Job, rows: Rows, missing: str | None, *, with_target: bool = False) -> Any:
+    """Return rows as a table, what kinds its columns are being found by looking at them."""
+    from tabweave.rows.kinds import missing_words, without_words
 
-    return {column.name: cells_of(data) for column, data in table}
+    words = listed(missing)
+    rows = Rows({n: without_words(cells, words) for n, cells in rows.columns.items()}, rows.n_rows)
+    table = job.table(rows, with_target=with_target, rules="whole")
+    tell_aside(table)
+    if found := missing_words(table):
+        shown = ", ".join(f"{name} ({', '.join(own)})" for name, own in found.items())
+        every = sorted({word for own in found.values() for word in own})
+        note(f"taken for values: {shown}; if they mean missing, say --missing '{','.join(every)}'")
+    return table
+
+
+def _filled(columns: dict[str, list[Any]], table: Any, notes: Any) -> dict[str, list[Any]]:
+    """Return columns with their gaps filled, every filled cell written as the others are."""
+    from tabweave.rows.kinds import written
+
+    writers = {}
+    for one in notes:
+        cells = columns[one.column]
+        if one.column not in writers:
+            writers[one.column] = written(cells, table.schema[one.column])
+        cells[one.row] = writers[one.column](one.value)
+    return columns
 
 
 def drift(

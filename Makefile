@@ -76,6 +76,7 @@ mutants: $(VENV)/.dev  ## plant errors and see which no test notices (hours; SAM
 	$(BIN)/python tools/mutants.py --sample $(or $(SAMPLE),0)
 
 fuzz: $(VENV)/.dev   ## throw odd tables, files, text and requests at it, MINUTES= for each door
+	$(PIP) install schemathesis
 	$(BIN)/python tools/fuzz.py --minutes $(or $(MINUTES),5)
 
 audit: $(VENV)/.dev  ## known holes in what is installed here

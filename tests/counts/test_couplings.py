@@ -280,3 +280,23 @@ def test_sets_count_incidences():
 
 def test_shares_of_an_empty_row_are_zero():
     assert np.array_equal(shares(np.array([[0, 0], [1, 3]])), [[0, 0], [0.25, 0.75]])
+
+
+def test_polynomials_of_points():
+    inner, left, right = np.array([[2.0, 0.0]]), np.array([[4.0]]), np.array([[4.0, 0.0]])
+    assert couplings.polynomial(inner, left, right, degree=3).tolist() == [[8, 0]]
+    assert couplings.bounded_polynomial(inner, left, right, degree=2).tolist() == [[0.25, 0]]
+
+
+def test_tables_of_all_pairs_that_are_too_large_are_refused():
+    counts = Counts.of(Table.of({"few": list("ab"), "many": list("xy")}))
+    couplings.check_table_size(counts, "DILCA", largest=8)
+    with pytest.raises(ValueError, match="column 'few' has 2 values, and DILCA needs a table"):
+        couplings.check_table_size(counts, "DILCA", largest=7)
+
+
+def test_blocks_are_scaled_whatever_their_storage():
+    block, scale = np.array([[1.0, 0.0], [2.0, 3.0]]), np.array([2.0, 5.0])
+    wanted = [[2, 0], [4, 15]]
+    assert couplings._scaled(block, scale).tolist() == wanted
+    assert couplings._scaled(sparse.csr_array(block), scale).toarray().tolist() == wanted

@@ -1,6 +1,7 @@
 """ONNX, run: the runtime gives the vectors of ``transform``."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -221,3 +222,10 @@ def test_file(tmp_path):
     assert (tmp_path / "m.onnx").read_bytes() == before
     assert exported.producer_name == "tabweave"
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_tables_larger_than_a_file_may_be_are_refused(monkeypatch):
+    monkeypatch.setattr(sys.modules["tabweave.io.export.onnx"], "_MOST_BYTES", 31)
+    model = OneHot().fit({"a": ["u", "v"]})
+    with pytest.raises(ValueError, match=r"the tables take .* bytes, an ONNX file at most 31"):
+        tabweave.export.onnx(model)

@@ -3,12 +3,12 @@
 Usage: python tools/mutants.py [--files F ...] [--sample N] [--seed S] [--timeout SECONDS]
 
 Each mutant is one small change of one function: a comparison turned, an operator exchanged, a
-number moved by one, a condition negated. First the tests of a room run once without an error, to
-learn which of them enter which function and how long they take (kept in build/mutants.json). Then
-each mutant is planted in the memory of a process that is forked from this one, where NumPy, pandas
-and pytest are loaded already; of the tests that enter its function those that killed before run
-first, then the quickest. If all pass, the others of the file's own tests follow. No file is
-written, so loops that were compiled stay so.
+number moved by one, a condition negated. The tests of a room are collected once; they run once
+without an error, to learn which of them enter which function and how long they take (kept in
+build/mutants.json). Then a process is forked for each mutant, which exchanges the code of one
+function in its own memory and runs the tests that enter it: those that killed before first, then
+the quickest, and if all pass the others of the file's own tests. No file is written, nothing is
+imported or compiled anew.
 
 A mutant that no test kills is printed with its line: write a test, or list it in
 ``tools/survivors.txt`` with the reason why it changes nothing.
@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import importlib
-import importlib.abc
-import importlib.util
 import json
 import os
 import random
@@ -31,13 +30,13 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "tabweave"
 ROOMS = ("rows", "counts", "blocks", "measures", "io")
 FILES = (*(f"{room}/{path.name}" for room in ROOMS for path in sorted((SOURCE / room).glob("*.py"))
@@ -53,9 +52,6 @@ TESTS = {
            "tests/io/test_register.py", "tests/io/test_store.py"],
     "base.py": ["tests/test_base.py", "tests/test_threads.py"],
 }  # fmt: skip
-LOADED = ("numpy", "scipy.sparse", "scipy.spatial", "sklearn.utils.estimator_checks", "pandas",
-          "pyarrow", "polars", "duckdb", "narwhals", "numba", "hypothesis", "pytest")  # fmt: skip
-NOT_RUN = 4  # how pytest ends when it does not understand what it is told
 NOTES = ROOT / "build" / "mutants.json"
 _COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
              ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot,
@@ -74,6 +70,7 @@ class Mutant:
     line: int
     what: str
     function: str
+    first: int  # line of the outermost function around it
 
 
 def changed(node: ast.AST) -> str | None:
@@ -103,28 +100,29 @@ def changed(node: ast.AST) -> str | None:
     return None
 
 
-def _nodes(tree: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+def _nodes(tree: ast.AST) -> Iterator[tuple[str, int, ast.AST]]:
     """Yield the nodes of functions' bodies with the name of the function, in the order of lines.
 
     Annotations and defaults at the top change little; a node of a function within a function
-    belongs to the inner one.
+    belongs to the inner one. The number is the first line of the outermost function.
     """
 
-    def walk(node: ast.AST, name: str, inside: bool) -> Iterator[tuple[str, ast.AST]]:
+    def walk(node: ast.AST, name: str, first: int) -> Iterator[tuple[str, int, ast.AST]]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef) and not _is_compiled(child):
-                own = f"{name}.<locals>.{child.name}" if inside else f"{name}.{child.name}"
+                own = f"{name}.<locals>.{child.name}" if first else f"{name}.{child.name}"
+                line = first or min(d.lineno for d in [child, *child.decorator_list])
                 for statement in child.body:
-                    yield own, statement
-                    yield from walk(statement, own, True)
+                    yield own, line, statement
+                    yield from walk(statement, own, line)
             elif isinstance(child, ast.ClassDef):
-                yield from walk(child, f"{name}.{child.name}", False)
+                yield from walk(child, f"{name}.{child.name}", 0)
             elif not isinstance(child, ast.FunctionDef):
-                if inside:
-                    yield name, child
-                yield from walk(child, name, inside)
+                if first:
+                    yield name, first, child
+                yield from walk(child, name, first)
 
-    return ((name[1:], node) for name, node in walk(tree, "", False))
+    return ((name[1:], first, node) for name, first, node in walk(tree, "", 0))
 
 
 def _is_compiled(function: ast.FunctionDef) -> bool:
@@ -135,18 +133,18 @@ def mutants(file: str) -> list[Mutant]:
     """Return every error that can be planted in a file."""
     source = (ROOT / "src" / "tabweave" / file).read_text(encoding="utf-8")
     out = []
-    for index, (function, node) in enumerate(list(_nodes(ast.parse(source)))):
+    for index, (function, first, node) in enumerate(list(_nodes(ast.parse(source)))):
         line = getattr(node, "lineno", 0)
         what = changed(node)
         if what is not None:
-            out.append(Mutant(file, index, line, what, function))
+            out.append(Mutant(file, index, line, what, function, first))
     return out
 
 
 def tree_of(mutant: Mutant) -> ast.AST:
     """Return the tree of a file with one error in it."""
     tree = ast.parse((SOURCE / mutant.file).read_text(encoding="utf-8"))
-    for index, (_, node) in enumerate(list(_nodes(tree))):
+    for index, (*_, node) in enumerate(list(_nodes(tree))):
         if index == mutant.index:
             changed(node)
             break
@@ -163,7 +161,7 @@ def tests_of(file: str) -> list[str]:
     return TESTS[file.partition("/")[0]]
 
 
-# -- running tests in a forked process ------------------------------------------------------------
+# -- what is known of tests -----------------------------------------------------------------------
 
 
 @dataclass
@@ -184,56 +182,88 @@ class Notes:
         NOTES.parent.mkdir(exist_ok=True)
         NOTES.write_text(json.dumps(vars(self)), encoding="utf-8")
 
-    def chosen(self, mutant: Mutant) -> list[str]:
-        """Return the tests that enter a function: those that killed before, then the quickest."""
+    def order(self, mutant: Mutant, tests: list[str], longest: float) -> list[str]:
+        """Return tests in their order: those that enter the function, then those of the file.
+
+        Those that killed before come first, then the quickest.
+        """
         function = f"{mutant.file}:{mutant.function}"
+        mirror = str(Path("tests", mutant.file).with_name(f"test_{Path(mutant.file).name}"))
         killed = Counter(self.killers.get(mutant.file, {}))
-        found = [test for test, functions in self.entered.items() if function in functions]
-        return sorted(found, key=lambda t: (-killed[t], self.seconds[t]))
+        enter = {test for test in tests if function in self.entered.get(test, ())}
+        own = {test for test in tests if test.startswith(mirror)}
+        found = [test for test in enter | own if self.seconds.get(test, 0.0) < longest]
+        return sorted(found, key=lambda t: (t not in enter, -killed[t], self.seconds.get(t, 0.0)))
 
 
-class Observer:
-    """A plugin of pytest that notes which functions of the package each test enters."""
-
-    def __init__(self) -> None:
-        self.now: set[CodeType] = set()
-        self.started = 0.0
-        self.seconds: dict[str, float] = {}
-        self.entered: dict[str, list[str]] = {}
-
-    def _note(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            self.now.add(frame.f_code)
-
-    def pytest_runtest_setup(self, item: Any) -> None:
-        """Begin to listen."""
-        self.now, self.started = set(), time.process_time()
-        threading.setprofile(self._note)
-        sys.setprofile(self._note)
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Note seconds, and functions when the test has ended."""
-        if report.when == "teardown":
-            self.seconds.setdefault(report.nodeid, time.process_time() - self.started)
-            sys.setprofile(None)
-            threading.setprofile(None)
-            at = f"{SOURCE}{os.sep}"
-            names = (f"{c.co_filename[len(at) :]}:{c.co_qualname}" for c in self.now
-                     if c.co_filename.startswith(at))  # fmt: skip
-            self.entered[report.nodeid] = sorted(names)
-        elif report.failed:
-            self.seconds[report.nodeid] = float("inf")  # says nothing about errors planted
+# -- in a forked process --------------------------------------------------------------------------
 
 
-class Chooser:
-    """A plugin of pytest that runs chosen tests in their order and notes the one that failed."""
+def forked(work: Callable[[], int], timeout: float) -> int:
+    """Do something in a forked process that has so many seconds of the processor."""
+    child = os.fork()
+    if child == 0:
+        code = 3
+        try:
+            os.setsid()
+            resource.setrlimit(resource.RLIMIT_CPU, (int(timeout), int(timeout)))
+            quiet = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(quiet, stream)
+            code = work()
+        finally:
+            os._exit(code)
+    end = time.monotonic() + 20 * timeout  # of a process that waits for ever
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > end:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return -1
+        time.sleep(0.005)
 
-    def __init__(self, tests: list[str], told: Path) -> None:
-        self.order = {test: i for i, test in enumerate(tests)}
-        self.told = told
+
+def plant(mutant: Mutant) -> int:
+    """Exchange the code of a function wherever it is held; return in how many places."""
+    path = str(SOURCE / mutant.file)
+    name = mutant.function.partition(".<locals>.")[0]
+
+    def codes(code: CodeType) -> Iterator[CodeType]:
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                yield constant
+                yield from codes(constant)
+
+    (new,) = (
+        code
+        for code in codes(compile(tree_of(mutant), path, "exec"))
+        if (code.co_qualname, code.co_firstlineno) == (name, mutant.first)
+    )
+    found = [
+        thing
+        for thing in gc.get_objects()
+        if type(thing) is FunctionType
+        and thing.__code__.co_filename == path
+        and (thing.__code__.co_qualname, thing.__code__.co_firstlineno) == (name, mutant.first)
+    ]
+    for function in found:
+        function.__code__ = new
+    return len(found)
+
+
+class Planter:
+    """A plugin of pytest that plants errors instead of running the tests it has collected."""
+
+    def __init__(self, files: list[str], options: argparse.Namespace, notes: Notes) -> None:
+        self.files, self.options, self.notes = files, options, notes
+        self.total = self.killed = 0
+        self.failed: list[str] = []
+        self.entered: set[CodeType] = set()
 
     def pytest_configure(self) -> None:
-        """Few examples, none of them made small."""
+        """Take few examples, and make none of them small."""
         from hypothesis import Phase, settings
 
         phases = (Phase.explicit, Phase.generate)
@@ -241,110 +271,92 @@ class Chooser:
                                   phases=phases)  # fmt: skip
         settings.load_profile("mutants")
 
-    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        """Leave the chosen tests."""
-        items[:] = [item for item in items if item.nodeid in self.order]
-        items.sort(key=lambda item: self.order[item.nodeid])
+    def pytest_runtestloop(self, session: Any) -> bool:
+        """Run tests without an error, and then with one."""
+        self.items = {item.nodeid: item for item in session.items}
+        for file in self.files:
+            importlib.import_module(f"tabweave.{file.removesuffix('.py').replace('/', '.')}")
+        self.observe()
+        known = explained()
+        for file in self.files:
+            chosen = sample(file, self.options.sample, self.options.seed)
+            self.plant_all(file, [mutant for mutant in chosen if name_of(mutant) not in known])
+            self.notes.write()
+        return True
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Tell which test failed."""
+        """Note a test that failed."""
         if report.failed:
-            self.told.write_text(report.nodeid, encoding="utf-8")
+            self.failed.append(report.nodeid)
 
+    def run(self, test: str) -> bool:
+        """Run a test; tell whether it passed."""
+        item = self.items[test]
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        return not self.failed
 
-class Planter(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """An importer that gives one module with an error in it, as if its file said so."""
+    def observe(self) -> None:
+        """Run the tests that were not seen yet, and note which functions they enter."""
+        new = [test for test in self.items if test not in self.notes.seconds]
+        if not new:
+            return
 
-    def __init__(self, mutant: Mutant) -> None:
-        self.mutant = mutant
-        self.name = "tabweave." + mutant.file.removesuffix(".py").replace("/", ".")
+        def note(frame: FrameType, event: str, _: Any) -> None:
+            if event == "call":
+                self.entered.add(frame.f_code)
 
-    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """Stand in for the file of one module."""
-        if name != self.name:
-            return None
-        where = str(SOURCE / self.mutant.file)
-        return importlib.util.spec_from_file_location(name, where, loader=self)
+        def work() -> int:
+            at = f"{SOURCE}{os.sep}"
+            for test in new:
+                self.entered, self.failed, started = set(), [], time.process_time()
+                threading.setprofile(note)
+                sys.setprofile(note)
+                passed = self.run(test)
+                sys.setprofile(None)
+                threading.setprofile(None)
+                # What fails without an error says nothing of one.
+                taken = time.process_time() - started if passed else float("inf")
+                names = {f"{c.co_filename[len(at) :]}:{c.co_qualname}" for c in self.entered
+                         if c.co_filename.startswith(at)}  # fmt: skip
+                self.notes.seconds[test], self.notes.entered[test] = taken, sorted(names)
+            self.notes.write()
+            return 0
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module with its error."""
-        code = compile(tree_of(self.mutant), str(SOURCE / self.mutant.file), "exec")
-        exec(code, module.__dict__)  # noqa: S102
+        if forked(work, 3600.0) != 0:
+            raise RuntimeError("the tests do not run")
+        self.notes = Notes.read()
+        print(f"{len(new)} tests seen", flush=True)
 
+    def plant_all(self, file: str, of_file: list[Mutant]) -> None:
+        """Plant the errors of a file and tell which survived."""
+        dead = 0
+        for mutant in of_file:
+            if self.is_killed(mutant):
+                dead += 1
+            else:
+                print(f"survived: {name_of(mutant)}  (line {mutant.line})", flush=True)
+        self.total, self.killed = self.total + len(of_file), self.killed + dead
+        print(f"{file}: {dead} of {len(of_file)} killed", flush=True)
 
-def run(arguments: list[str], plugin: Any, timeout: float, mutant: Mutant | None = None) -> int:
-    """Run pytest in a forked process, with one error in the package; return how it ended."""
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        resource.setrlimit(resource.RLIMIT_CPU, (int(timeout), int(timeout)))
-        quiet = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1, 2):
-            os.dup2(quiet, stream)
-        if mutant is not None:
-            sys.meta_path.insert(0, Planter(mutant))
-        import pytest
+    def is_killed(self, mutant: Mutant) -> bool:
+        """Tell whether a test fails with one error in a file, or never ends."""
+        tests = self.notes.order(mutant, list(self.items), self.options.timeout / 3)
+        with tempfile.NamedTemporaryFile("r", encoding="utf-8") as told:
 
-        code = NOT_RUN
-        try:
-            options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow",
-                       "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # fmt: skip
-            code = int(pytest.main([*options, *arguments], plugins=[plugin]))
-            if mutant is None:
-                Notes(plugin.seconds, plugin.entered).write()
-        finally:
-            os._exit(code)
-    end = time.monotonic() + 10 * timeout  # of a process that waits for ever
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            code = os.waitstatus_to_exitcode(status)
-            if code == NOT_RUN:
-                raise RuntimeError(f"pytest could not run {arguments}")
-            return code
-        if time.monotonic() > end:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return -1
-        time.sleep(0.02)
+            def work() -> int:
+                if not plant(mutant):
+                    return 0
+                killer = next((test for test in tests if not self.run(test)), None)
+                if killer is not None:
+                    Path(told.name).write_text(killer, encoding="utf-8")
+                return int(killer is not None)
 
-
-def observe(notes: Notes, files: list[str]) -> Notes:
-    """Run the tests that were not seen yet, without an error."""
-    wanted = dict.fromkeys(path for file in files for path in tests_of(file))
-    for path in wanted:
-        if not any(test.startswith(path) for test in notes.seconds):
-            started, before = time.monotonic(), notes
-            if run([path], Observer(), 3600.0) < 0:
-                raise TimeoutError(f"the tests of {path} take too long")
-            notes = Notes.read()
-            notes = Notes(before.seconds | notes.seconds, before.entered | notes.entered,
-                          before.killers)  # fmt: skip
-            notes.write()
-            print(f"{path} seen in {time.monotonic() - started:.0f} s", flush=True)
-    return notes
-
-
-def is_killed(mutant: Mutant, notes: Notes, timeout: float) -> bool:
-    """Tell whether a test fails with one error in a file, or never ends."""
-    chosen = [test for test in notes.chosen(mutant) if notes.seconds[test] < timeout / 3]
-    mirror = f"tests/{Path(mutant.file).parent}/test_{Path(mutant.file).name}".replace("/./", "/")
-    others = [test for test in notes.seconds
-              if test.startswith(mirror) and test not in chosen
-              and notes.seconds[test] < timeout / 3]  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        told = Path(folder, "killer")
-        for tests in (chosen, others):
-            if not tests:
-                continue
-            paths = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-            if run(["-x", *paths], Chooser(tests, told), timeout, mutant) not in (0, 5):
-                if told.exists():
-                    mine = notes.killers.setdefault(mutant.file, {})
-                    killer = told.read_text(encoding="utf-8")
-                    mine[killer] = mine.get(killer, 0) + 1
-                return True
-    return False
+            code = forked(work, self.options.timeout)
+            killer = told.read()
+        if killer:
+            mine = self.notes.killers.setdefault(mutant.file, {})
+            mine[killer] = mine.get(killer, 0) + 1
+        return code != 0
 
 
 def explained() -> set[str]:
@@ -377,21 +389,19 @@ def main() -> int:
     options = parser.parse_args()
     sys.path.insert(0, str(ROOT / "src"))
     os.chdir(ROOT)
-    for name in LOADED:
-        importlib.import_module(name)
-    notes = observe(Notes.read(), options.files)
-    known, total, killed = explained(), 0, 0
+    import pytest
+
+    rooms: dict[str, list[str]] = {}
     for file in options.files:
-        of_file = [m for m in sample(file, options.sample, options.seed) if name_of(m) not in known]
-        dead = 0
-        for mutant in of_file:
-            if is_killed(mutant, notes, options.timeout):
-                dead += 1
-            else:
-                print(f"survived: {name_of(mutant)}  (line {mutant.line})", flush=True)
-        notes.write()
-        total, killed = total + len(of_file), killed + dead
-        print(f"{file}: {dead} of {len(of_file)} killed", flush=True)
+        rooms.setdefault(file.partition("/")[0], []).append(file)
+    total = killed = 0
+    for files in rooms.values():
+        planter = Planter(files, options, Notes.read())
+        told = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
+        code = pytest.main([*told, *tests_of(files[0])], [planter])
+        if code:
+            raise RuntimeError(f"pytest ended with {code}")
+        total, killed = total + planter.total, killed + planter.killed
     print(f"{killed} of {total} killed ({killed / max(total, 1):.1%}), seed {options.seed}")
     return int(killed < 0.92 * total)
 

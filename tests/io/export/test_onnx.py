@@ -1,7 +1,7 @@
 """ONNX, run: the runtime gives the vectors of ``transform``."""
 
+import importlib
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -225,7 +225,8 @@ def test_file(tmp_path):
 
 
 def test_tables_larger_than_a_file_may_be_are_refused(monkeypatch):
-    monkeypatch.setattr(sys.modules["tabweave.io.export.onnx"], "_MOST_BYTES", 31)
+    module = importlib.import_module("tabweave.io.export.onnx")
+    monkeypatch.setattr(module, "_MOST_BYTES", 31)
     model = OneHot().fit({"a": ["u", "v"]})
     with pytest.raises(ValueError, match=r"the tables take .* bytes, an ONNX file at most 31"):
         tabweave.export.onnx(model)

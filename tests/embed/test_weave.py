@@ -23,6 +23,7 @@ from tabweave import (
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
+from tabweave.embed.weave import ties
 from tabweave.engines import transform
 
 
@@ -74,7 +75,7 @@ def ties_and_trust(codes):
         deviations = (total - freedom) / np.sqrt(2 * freedom)
         tied.append(own)
         trusted.append(min(max((deviations - 2) / 2, 0), 1))
-    return np.array(tied), np.array(trusted)
+    return np.array(tied), np.array(trusted) * min(max(8 * max(tied) - 1, 0), 1)
 
 
 def column_weights(codes):
@@ -323,6 +324,19 @@ def test_the_class_column_of_a_source_is_left_out(tmp_path):
     pandas.DataFrame({**X, "y": list("pq") * 25}).to_csv(tmp_path / "rows.csv", index=False)
     weave = Weave().fit(tmp_path / "rows.csv", "y")
     assert weave.schema_.names == list(X) and weave.counts_.classes is None
+
+
+def test_weak_dependence_leaves_the_ties_of_one_hot():
+    """Boards of noughts and crosses depend on each other beyond chance, by a hundredth each."""
+    rng = np.random.default_rng(0)
+    marks = np.array(list("xxxxxoooo"))
+    boards = np.array([rng.permutation(marks) for _ in range(600)])
+    tied, trusted = ties(Counts.of(Table.of(boards)))
+    assert tied.max() < 0.125
+    assert (trusted == 0).all()
+    mismatches = (boards[:, None] != boards).sum(axis=2)
+    ours = Weave().fit(boards).pairwise_distances(boards) ** 2
+    np.testing.assert_allclose(ours, mismatches, atol=1e-9)
 
 
 def test_a_full_grid_has_the_distances_of_one_hot():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import mutual_info_score
+from sklearn.preprocessing import FunctionTransformer
 
 from tabweave import HELIC, Column, Counts, MixedEmbedder, Schema, Table, Weave
 from tabweave.blocks.numbers import (
@@ -244,3 +245,9 @@ def test_a_variance_beyond_float_leaves_the_ranks():
     plain = of_numbers.ladder(knots, 2.0, np.inf)
     np.testing.assert_array_equal(plain, of_numbers.ladder(knots, 2.0, 0.0))
     assert not np.allclose(plain, of_numbers.ladder(knots, 2.0, 14 / 3))
+
+
+def test_a_transformer_without_names_gives_numbers():
+    rows = {"x": np.arange(30) / 7, "y": np.arange(30) % 5 + 0.25}
+    model = MixedEmbedder(numeric=FunctionTransformer()).fit(rows)
+    assert model.get_feature_names_out().tolist() == ["numeric0", "numeric1"]

@@ -418,3 +418,22 @@ def test_values_of_a_column_that_was_not_there_before_are_turned_to_nothing():
     pieces = new.shared_points(old, now)
     assert [then.shape[1] for _, then, _ in pieces] == [old.tables[0].shape[1], 0]
     assert [weight.tolist() for *_, weight in pieces] == [[1, 1, 0], [1, 1, 1]]
+
+
+def test_code_words_are_turned_apart_from_what_values_share():
+    """What a value has of its own is turned by itself, and only to words of the same width."""
+    counts = Counts.of(Table.of({"a": [f"v{i:02}" for i in range(6)]}))
+    rng = np.random.default_rng(0)
+    features = [Factors(rng.normal(size=(6, 2)), np.full(6, 2.0))]
+    now, then = (ValueTables.from_features(features, counts) for _ in range(2))
+    width = now.own["a"].width
+    shared, words = now.shared_points(then, counts)
+    assert shared[0].shape[1] + words[0].shape[1] == now.tables[0].shape[1]
+    assert words[0].shape[1] == words[1].shape[1] == width
+    np.testing.assert_array_equal(np.hstack([shared[0], words[0]]), now.tables[0][:-1])
+    back = now.turned([lambda rows: -rows, lambda rows: 2 * rows])
+    cut = now.tables[0].shape[1] - width
+    np.testing.assert_array_equal(back.tables[0][:, :cut], -now.tables[0][:, :cut])
+    np.testing.assert_array_equal(back.tables[0][:, cut:], 2 * now.tables[0][:, cut:])
+    plain = ValueTables.from_features([features[0].common], counts)
+    assert now.shared_points(plain, counts)[1][1].shape[1] == 0

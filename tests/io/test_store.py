@@ -878,3 +878,29 @@ def test_a_package_that_a_model_needs_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "_found", absent)
     with pytest.raises(ImportError, match=r"install tabweave\[boost\]"):
         tabweave.load(tmp_path / "m")
+
+
+def test_a_class_of_your_own_is_not_saved(tmp_path):
+    from tabweave.embed.register import embedder
+    from tabweave.io import register
+
+    before = dict(register._RUN)
+    try:
+
+        @embedder("mine", "a first try", "me")
+        class Mine(tabweave.OneHot):
+            """Nothing new."""
+
+        with pytest.raises(TypeError, match="cannot save"):
+            Mine().fit({"a": ["u", "v"]}).save(tmp_path / "m")
+    finally:
+        register._RUN.clear()
+        register._RUN.update(before)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_parameter_that_chose_the_paper_chooses_its_class():
+    from tabweave import published
+
+    cls, state = tabweave.UNICORN._upgraded({"objective": "paper", "decay": 1.0})
+    assert cls is published.UNICORN and "objective" not in state and state["decay"] == 1.0

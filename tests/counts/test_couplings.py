@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -300,3 +301,12 @@ def test_blocks_are_scaled_whatever_their_storage():
     wanted = [[2, 0], [4, 15]]
     assert couplings._scaled(block, scale).tolist() == wanted
     assert couplings._scaled(sparse.csr_array(block), scale).toarray().tolist() == wanted
+
+
+def test_a_column_alone_has_no_couplings_but_its_frequencies():
+    kernels = {"linear": partial(couplings.polynomial, degree=1)}
+    rows = {"a": list("uuvw"), "b": list("xyyy")}
+    for names, n_blocks in ((["a"], 1), (["a", "b"], 3)):
+        counts = Counts.of(Table.of({name: rows[name] for name in names}))
+        found = list(couplings.column_blocks(counts, 0, np.arange(3), kernels, 5.0))
+        assert len(found) == n_blocks and all(inertia > 0 for _, inertia in found)

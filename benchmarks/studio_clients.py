@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import re
 import resource
@@ -49,6 +50,11 @@ class Server:
         """Return the largest memory that the process had, in MB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024  # type: ignore[index]
+
+    def seconds(self) -> float:
+        """Return how many seconds of a processor the process had."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     async def ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
         """Ask over a new connection; the status is 0 if the server hangs up."""
@@ -121,9 +127,9 @@ class Visit:
         ]
 
     async def start(self) -> None:
-        """Start a job."""
+        """Start a job; the server takes two at a time and refuses more."""
         asked = {"source": self.source, "method": "onehot"}
-        self.job = (await self.ask("POST", "/api/jobs", 200, body=asked)).get("job", "")
+        self.job = (await self.ask("POST", "/api/jobs", 200, 400, body=asked)).get("job", "")
 
 
 async def half_open(server: Server, n: int, end: float) -> int:
@@ -162,13 +168,15 @@ async def honest(server: Server, end: float) -> list[float]:
 async def measure(server: Server, clients: int, seconds: float, halves: int) -> dict[str, Any]:
     """Return what happened."""
     await Visit(server, 0).ask("POST", "/api/open", 200, body={"path": "rows.csv"})
-    end = time.perf_counter() + seconds
+    end, before = time.perf_counter() + seconds, server.seconds()
     visits = [Visit(server, seed) for seed in range(clients)]
     opened, waited, *_ = await asyncio.gather(
         half_open(server, halves, end), honest(server, end), *(visit.run(end) for visit in visits)
     )
     return {
         "opened": opened,
+        "processor": server.seconds() - before,
+        "load": os.getloadavg()[0],
         "waited": waited,
         "statuses": sum((visit.statuses for visit in visits), Counter()),
         "unexpected": [text for visit in visits for text in visit.unexpected],
@@ -207,7 +215,8 @@ def main() -> None:
     report.line(f"- seconds until an answer: median {median:.3f}, longest {longest:.2f}")
     report.line(f"- questions of the honest client: {len(seen['waited'])}")
     report.at_most("longest that the honest client waited, in seconds", max(seen["waited"]), 2)
-    report.line(f"- most memory of the server: {memory:.0f} MB")
+    report.line(f"- the server: {seen['processor']:.1f} s of a processor, at most {memory:.0f} MB")
+    report.line(f"- load of the machine, everything beside it counted: {seen['load']:.1f}")
     for text in seen["unexpected"][:5]:
         report.line(f"- unexpected: {text}")
     report.finish("studio-clients.md")

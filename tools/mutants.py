@@ -49,7 +49,7 @@ TESTS = {
     "rows": ["tests/rows", "tests/test_bad_input.py"],
     "counts": ["tests/counts", "tests/test_laws.py", "tests/io/test_archive.py"],
     "blocks": ["tests/blocks", "tests/embed/test_mixed.py"],
-    "measures": ["tests/measures"],
+    "measures": ["tests/measures", "tests/embed/test_ckml.py"],
     "embed": ["tests/embed/test_weave.py"],
     "io": ["tests/io/test_archive.py", "tests/io/test_codec.py", "tests/io/test_files.py",
            "tests/io/test_register.py", "tests/io/test_store.py"],

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from tabweave import Counts, OneHot, Schema, Table, Weave, base
+from tabweave import Counts, MixedEmbedder, OneHot, Schema, Table, Weave, base
 from tabweave.base import Explanation, ValueEmbedder, read_with_fitted_schema, seed_of
 from tabweave.blocks.value_tables import ValueTables
 
@@ -554,6 +554,10 @@ class TestAligned:
         after._align(before._learned_parts())
         np.testing.assert_allclose(after.transform(rows), before.transform(rows), atol=1e-12)
         np.testing.assert_allclose(after.pairwise_distances(rows), far, atol=1e-12)
+
+    def test_what_has_no_tables_is_not_turned(self):
+        model = MixedEmbedder().fit({"a": list("xyz"), "n": [1.5, 2.5, 3.5]})
+        assert model._learned_parts() is None
 
     def test_other_combinations_are_left(self):
         rows = {"a": list("xyz")}

@@ -50,7 +50,7 @@ TESTS = {
     "counts": ["tests/counts", "tests/test_laws.py", "tests/io/test_archive.py"],
     "blocks": ["tests/blocks", "tests/embed/test_mixed.py"],
     "measures": ["tests/measures", "tests/embed/test_ckml.py"],
-    "embed": ["tests/embed/test_weave.py"],
+    "embed": ["tests/embed/test_weave.py", "tests/blocks/test_dates.py"],
     "io": ["tests/io/test_archive.py", "tests/io/test_codec.py", "tests/io/test_files.py",
            "tests/io/test_register.py", "tests/io/test_store.py"],
     "base.py": ["tests/test_base.py", "tests/test_threads.py"],

@@ -160,3 +160,10 @@ def test_a_room_gives_its_modules_and_classes_but_nothing_private():
     for name in ("_compat", "__wrapped__"):
         with pytest.raises(AttributeError, match=f"'tabweave' has no attribute '{name}'"):
             register.attribute("tabweave", name)
+
+
+def test_what_a_decorator_was_given_instead_of_a_name_is_told():
+    text = '@measure(NAME, OTHER, "me")\ndef gap(counts):\n'
+    (found,) = register._DECLARATION.findall(text)
+    with pytest.raises(TypeError, match=r"written out, got \(None, None\)"):
+        list(register._read("m", found))

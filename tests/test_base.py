@@ -575,3 +575,13 @@ class TestAligned:
                                  missing=[-m for m in after.numbers_.missing])  # fmt: skip
         after._align(before._learned_parts())
         np.testing.assert_allclose(after.transform(rows), before.transform(rows), atol=1e-9)
+
+
+def test_kinds_of_what_was_fitted_say_what_is_left_out():
+    rows = {"id": [f"u{i:03}" for i in range(60)], "same": ["x"] * 60, "g": list("abc") * 20}
+    found = Weave().fit(rows).kinds()
+    assert [(f.column, f.kept) for f in found] == [("id", False), ("same", False), ("g", True)]
+    assert found.aside["same"] == "constant" and found[2].kind == "nominal"
+    assert found[2].why
+    some = Weave().fit({"g": list("abc") * 20, "few": ["x"] * 59 + ["y"]}).kinds()
+    assert [f.kept for f in some] == [True, True]

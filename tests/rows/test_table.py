@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tabweave import Column, Schema, Table
+from tabweave.rows.kinds import FEW_ROWS
 from tabweave.rows.table import (
     canonical_codes,
     check_codes,
@@ -434,3 +435,10 @@ class TestGuards:
         assert len(some) == 10 and (np.diff(some) > 0).all()
         keys = row_keys(0, 50)
         assert keys[some].max() < np.delete(keys, some).min()
+
+
+@pytest.mark.parametrize(("n", "constant"), [(FEW_ROWS - 1, False), (FEW_ROWS, True)])
+def test_enough_equal_rows_are_a_constant(n, constant):
+    columns = {"a": ["x"] * n, "b": [str(i % 3) for i in range(n)]}
+    assert (Table.of(columns).kinds()[0].why == "constant") == constant
+    assert (Table.of(columns, rules="whole").schema.names == ["b"]) == constant

@@ -35,8 +35,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
-# stream; "all" sets nothing aside.
-Rules = Literal["whole", "sample", "first", "all"]
+# stream; "texts" sets only text aside, "all" nothing.
+Rules = Literal["whole", "sample", "first", "texts", "all"]
 FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
 _FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
 _MANY_ROWS = 10_000  # that are as good as all

@@ -9,7 +9,7 @@ adjusted for the number of pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -62,12 +62,15 @@ class Associations:
         The pairs, in the order of the columns.
     values : dict of str to ndarray
         Each measure of each pair; NaN where it does not apply.
+    aside : dict of str to str
+        The columns that were set aside, and why.
     """
 
     names: list[str]
     kinds: dict[str, str]
     pairs: list[tuple[str, str]]
     values: dict[str, np.ndarray]
+    aside: dict[str, str] = field(default_factory=dict)
 
     def frame(self, level: float = 1.0) -> Any:
         """Return the pairs as a pandas frame, strongest first.
@@ -105,7 +108,8 @@ class Associations:
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        return f"Associations({len(self.names)} columns, {len(self.pairs)} pairs)"
+        aside = f"; set aside: {', '.join(self.aside)}" if self.aside else ""
+        return f"Associations({len(self.names)} columns, {len(self.pairs)} pairs{aside})"
 
 
 def associations(
@@ -118,7 +122,8 @@ def associations(
     X : frame, array, mapping of columns, list of dicts, Table or Counts
         The rows; of counts the categorical columns.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
+        What the columns are; the others are read by the rules of :mod:`tabweave.rows.kinds`.
+        Identifiers are set aside: they go with everything.
     n_bins : int, default=10
         Quantile bins in which numbers are compared with categories, and by ``strength``.
     missing : {"value", "drop"}, default="value"
@@ -171,11 +176,12 @@ def associations(
     if table is not None:
         _number_measures(table, pairs, kinds, values)
     values["adjusted_p_value"] = false_discovery(values["p_value"])
-    return Associations(list(names), kinds, pairs, values)
+    aside = {} if table is None else {c.name: c.why for c in table.schema.aside}
+    return Associations(list(names), kinds, pairs, values, aside)
 
 
 def _read(X: Any, schema: Any) -> Table:
-    table = Table.of(X, Schema.of(schema), numbers="numeric")
+    table = Table.of(X, Schema.of(schema), numbers="numeric", rules="texts")
     if not table.n_rows:
         raise ValueError("expected rows, got none")
     return table

@@ -26,8 +26,8 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table, joined_column, take_rows
-from tabweave.tasks.impute import Cells, RowModel
+from tabweave.rows.table import Datetimes, Schema, Table, joined_column, take_rows
+from tabweave.tasks.impute import Cells, RowModel, shown
 
 _FOLDS = 4  # parts of the rows that p-values come from
 _ROWS = 1 << 14  # rows judged at a time
@@ -50,7 +50,8 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     max_rows : int, default=20000
         Rows that are learned from, drawn at random if there are more; of a stream, the latest.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
+        What the columns are; the others are read by the rules of :mod:`tabweave.rows.kinds`.
+        Identifiers are set aside.
     random_state : int, RandomState or None, default=0
         Seed of the mixture, and of which rows are learned from.
 
@@ -113,7 +114,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, odd ones among them; ``y`` is ignored."""
         self._validate_params()
-        table = Table.of(X, Schema.of(self.schema), numbers="numeric")
+        table = Table.of(X, Schema.of(self.schema), numbers="numeric", rules="texts")
         require_rows(table)
         self.schema_ = table.schema
         remember_names(self, table.schema)
@@ -275,8 +276,7 @@ class Oddity(NamedTuple):
     against: tuple[str, Any, int, int] | None
 
     def __str__(self) -> str:
-        value = f"{self.value:.6g}" if isinstance(self.value, float) else self.value
-        text = f"row {self.row}: {self.column}={value}"
+        text = f"row {self.row}: {self.column}={shown(self.value)}"
         if self.against is None:
             return f"{text}: not seen before (p = {self.p_value:.2g})"
         column, other, both, n = self.against
@@ -386,4 +386,6 @@ def _p_values(sorted_scores: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 def _value(table: Table, name: str, row: int) -> Any:
     data = table[name]
+    if isinstance(data, Datetimes):
+        return data.text(data.values[row])
     return float(data.values[row]) if hasattr(data, "values") else data.labels[data.codes[row]]

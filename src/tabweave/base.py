@@ -71,7 +71,7 @@ def _after_fork() -> None:
     _locks.clear()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows never forks)
     os.register_at_fork(after_in_child=_after_fork)
 
 

@@ -24,6 +24,7 @@ from tabweave.blocks.block import (
     added,
     cdist_squared,
     label_column,
+    summed_differences,
 )
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.rows.table import Codes, take_rows
@@ -299,3 +300,16 @@ def test_blocks_of_other_widths_are_not_summed():
 
 def test_shares_of_a_column_with_several_blocks_add_up():
     assert added([{"a": 1.0, "b": 2.0}, {"b": 3.0, "c": 4.0}]) == {"a": 1.0, "b": 5.0, "c": 4.0}
+
+
+def test_rows_without_coordinates_are_at_no_distance():
+    assert summed_differences(np.zeros((2, 0)), np.zeros((3, 0)), 1).tolist() == [[0] * 3] * 2
+    x, y = np.array([[1.0, 2.0]]), np.array([[3.0, -1.0]])
+    assert summed_differences(x, y, 1).tolist() == [[5]]
+    assert summed_differences(x, y, 2).tolist() == [[13]]
+
+
+def test_labels_are_asked_of_blocks_of_values_only():
+    model = MixedEmbedder().fit({"n": np.arange(30) + 0.5})
+    with pytest.raises(TypeError, match="expected a block of values, got"):
+        model.blocks_.points(Codes(np.zeros(1, np.uint8), ["u"]))

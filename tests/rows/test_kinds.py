@@ -24,7 +24,15 @@ from tabweave import (
     export,
     load,
 )
-from tabweave.rows.kinds import date_order, is_iso, number_of, numbers_written, parse_date
+from tabweave.rows.kinds import (
+    Finding,
+    Kinds,
+    date_order,
+    is_iso,
+    number_of,
+    numbers_written,
+    parse_date,
+)
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -427,3 +435,14 @@ def test_declared_schemas_are_not_asked():
     assert Table.of(rows).schema["day"].kind == "nominal"  # types alone
     complete = Schema((Column("day"),), complete=True)
     assert Table.of(rows, complete, rules="whole")["day"].labels == ["2024-01-01", "2024-01-02"]
+
+
+def test_kinds_are_printed_as_a_table():
+    found = Kinds([Finding("a", "nominal", "digits that are codes"),
+                   Finding("number", "numeric", "constant", False)])  # fmt: skip
+    assert repr(found).splitlines() == [
+        "column  kind     kept  why",
+        "a       nominal  yes   digits that are codes",
+        "number  numeric  no    constant",
+    ]
+    assert found.aside == {"number": "constant"}

@@ -527,12 +527,12 @@ def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: boo
     workers = n_threads() if exact and n_rows >= 1 << 16 else 1
     edges = [n_rows * i // workers for i in range(workers + 1)]
     slabs = [range(a, b) for a, b in pairwise(edges)]
+    if any(len(s) >= 1 << 32 for s in slabs):
+        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
     if workers == 1:
         return count(slabs[0])
     with ThreadPoolExecutor(workers) as pool:
         total, *others = pool.map(count, slabs)
-    if any(len(s) >= 1 << 32 for s in slabs):
-        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
     for other in others:
         total += other
     return total

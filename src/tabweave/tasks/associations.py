@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from scipy.interpolate import PchipInterpolator
-from scipy.special import ndtr
+from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
 from tabweave._compat import require
 from tabweave.blocks.numbers import BINNED, Numbering
@@ -251,7 +251,7 @@ def of_block(block: np.ndarray) -> dict[str, float]:
         "theils_u_reversed": mutual / h_columns,
         "phi_k": phi_k(chi2, n, r, k),
         "statistic": chi2,
-        "p_value": float(stats.chi2.sf(chi2, freedom)),
+        "p_value": float(chdtrc(freedom, chi2)),
     }
 
 
@@ -288,12 +288,18 @@ def phi_k(chi2: float, n: float, r: int, k: int) -> float:
     largest = n * (min(r, k) - 1)
     if chi2 <= noise or largest <= noise:
         return 0.0
-    rho, per_row = normal_chi2(min(r, k), max(r, k))
-    share = min((chi2 - noise) / (largest - noise), 1.0) * per_row[-1]
-    return float(PchipInterpolator(np.sqrt(per_row), rho)(np.sqrt(share)))
+    correlation, most = _correlation_of(min(r, k), max(r, k))
+    share = min((chi2 - noise) / (largest - noise), 1.0) * most
+    return float(correlation(np.sqrt(share)))
 
 
 @lru_cache(maxsize=4096)
+def _correlation_of(r: int, k: int) -> tuple[PchipInterpolator, float]:
+    """Return the correlation as a curve over √(χ²/n), and the largest χ²/n on it."""
+    rho, per_row = normal_chi2(r, k)
+    return PchipInterpolator(np.sqrt(per_row), rho), float(per_row[-1])
+
+
 def normal_chi2(r: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return correlations, and χ²/n of normal numbers so correlated in r × k even bins."""
     rho = np.sin(np.linspace(0, np.pi / 2, _STEPS + 1))
@@ -388,7 +394,7 @@ def correlation_ratio(
     if rest <= 0 or share >= 1:
         return float(np.sqrt(share)), np.inf, 0.0 if rest > 0 else np.nan
     f = share / (size - 1) / ((1 - share) / rest)
-    return float(np.sqrt(share)), f, float(stats.f.sf(f, size - 1, rest))
+    return float(np.sqrt(share)), f, float(fdtrc(size - 1, rest, f))
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
@@ -429,7 +435,7 @@ def _t_test(rho: float, n: int) -> tuple[float, float]:
     if abs(rho) >= 1:
         return float(np.copysign(np.inf, rho)), 0.0
     t = rho * np.sqrt((n - 2) / (1 - rho**2))
-    return float(t), float(2 * stats.t.sf(abs(t), n - 2))
+    return float(t), float(2 * stdtr(n - 2, -abs(t)))
 
 
 def false_discovery(p_values: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ _FORMER = {
     "tabweave.embed.helic.pairs": "embed.helic",
     "tabweave.embed.mixed": "blocks.numbers embed.mixed",
     "tabweave.embed.nonbend.model": "embed.nonbend.gibbs",
-    "tabweave.published.ckml": "published.measures",
+    "tabweave.published.measures": "published.ckml published.value_metric",
     "tabweave.sources.coca.coca": "sources.coca",
     "tabweave.sources.coca.views": "sources.coca",
     "weft._absolute": "blocks.numbers",

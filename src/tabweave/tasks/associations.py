@@ -159,15 +159,23 @@ def associations(
         raise ValueError(f"expected missing to be 'value' or 'drop', got {missing!r}")
     if n_bins < 2:
         raise ValueError(f"expected n_bins of at least 2, got {n_bins}")
-    table = None if isinstance(X, Counts) else _read(X, schema)
-    counts = X if table is None else Counts.of(_binned(table, n_bins))
+    rows = X if isinstance(X, Counts) else _read(X, schema)
+    return measured(rows, n_bins, drop=missing == "drop")
+
+
+def measured(
+    rows: Table | Counts, n_bins: int = 10, *, drop: bool = False, without: Sequence[str] = ()
+) -> Associations:
+    """Return the associations of rows that were read; ``phi_k``, the slowest, can be left out."""
+    table = None if isinstance(rows, Counts) else rows
+    counts = rows if isinstance(rows, Counts) else Counts.of(_binned(rows, n_bins))
     if counts.schema is None:
         raise ValueError("expected rows, got none")
     names = counts.names if table is None else table.schema.names
     kinds = {name: _kind(counts, name) for name in names}
     pairs = list(combinations(names, 2))
     values = {measure: np.full(len(pairs), np.nan) for measure in MEASURES}
-    _count_measures(counts, pairs, kinds, missing == "drop", values)
+    _count_measures(counts, pairs, kinds, drop, values, "phi_k" not in without)
     if table is not None:
         _number_measures(table, pairs, kinds, values)
     values["adjusted_p_value"] = false_discovery(values["p_value"])
@@ -205,6 +213,7 @@ def _count_measures(
     kinds: dict[str, str],
     drop: bool,
     values: dict[str, np.ndarray],
+    with_phi: bool,
 ) -> None:
     """Fill in what the table of two columns says."""
     where = {name: name + BINNED if kind == "number" else name for name, kind in kinds.items()}
@@ -212,7 +221,7 @@ def _count_measures(
         block = counts.block(where[a], where[b])
         if drop:
             block = _without_gaps(counts, where[a], where[b], block)
-        for measure, value in of_block(block).items():
+        for measure, value in of_block(block, with_phi).items():
             values[measure][p] = value
         if "set" in (kinds[a], kinds[b]):  # elements of one row are no independent rows
             values["p_value"][p] = np.nan
@@ -228,7 +237,7 @@ def _without_gaps(counts: Counts, a: str, b: str, block: np.ndarray) -> np.ndarr
     return block[kept[0]][:, kept[1]]
 
 
-def of_block(block: np.ndarray) -> dict[str, float]:
+def of_block(block: np.ndarray, with_phi: bool = True) -> dict[str, float]:
     """Return the measures of one contingency table."""
     n = float(block.sum())
     block = block[block.sum(axis=1) > 0][:, block.sum(axis=0) > 0].astype(float)
@@ -249,7 +258,7 @@ def of_block(block: np.ndarray) -> dict[str, float]:
         "symmetric_uncertainty": 2 * mutual / (h_rows + h_columns),
         "theils_u": mutual / h_rows,
         "theils_u_reversed": mutual / h_columns,
-        "phi_k": phi_k(chi2, n, r, k),
+        "phi_k": phi_k(chi2, n, r, k) if with_phi else np.nan,
         "statistic": chi2,
         "p_value": float(chdtrc(freedom, chi2)),
     }

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tabweave.tasks.oddities import Oddities
 
 DISGUISES = {"?", "??", "-", "--", ".", "na", "n/a", "nan", "null", "none", "nil", "unknown",
-             "missing", "not available", "#n/a", "-9", "-99", "-999", "-9999"}  # fmt: skip
+             "missing", "not available", "#n/a", "-9", "-99", "-999", "-9999", ""}  # fmt: skip
 _DETERMINED = 0.9  # share of the target's entropy that one column may explain without a warning
 _FINE = 32  # bins of a number when it is compared with the target
 _SAME = 0.99
@@ -93,8 +93,10 @@ def _of_values(column: Column, data: Codes | Sets, n: int, left_out: bool) -> It
     if not left_out and rare > 20 and rare > 0.5 * len(first):
         text = f"{rare:,} of its {len(first):,} values occur fewer than five times; group them"
         yield _note("note", "rare", name, text)
-    for label, i in zip(texts, first, strict=True):
-        if isinstance(label, str) and label.strip().lower() in DISGUISES | {""}:
+    if left_out:  # of identifiers, only what occurs again can mean anything
+        texts = texts[: int((counts[first] > 1).sum())]
+    for label, i in zip(texts, first, strict=False):
+        if isinstance(label, str) and label.strip().lower() in DISGUISES:
             text = f"{quoted(label)} ({int(counts[i]):,} rows) looks like a missing value"
             yield _note("note", "disguised", name, text + " written as text")
     yield from _of_spelling(name, [label for label in texts if isinstance(label, str)])
@@ -208,12 +210,12 @@ _COLOURS = 8  # of unordered groups on the map
 
 def describe_associations(reading: Reading) -> list[dict[str, Any]]:
     """Return the strongest pairs of columns, with their tests."""
-    from tabweave.tasks.associations import associations
+    from tabweave.tasks.associations import measured
 
     names = reading.kept + ([reading.target] if reading.target else [])
     if len(names) < 2:
         return []
-    found = associations(select(reading.table, names))
+    found = measured(select(reading.table, names), without=("phi_k",))
     order = np.argsort(-found.values["strength"], kind="stable")[:_PAIRS]
     other = np.where(
         np.isnan(found.values["spearman"]),

@@ -143,7 +143,7 @@ def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] |
     start = some[:, :2] / max(float(some[:, 0].std()), 1e-12) * 1e-4
     seed = int(np.random.default_rng(random_state).integers(1 << 31))
     layout = TSNE(
-        perplexity=perplexity, early_exaggeration_iter=125, n_iter=250, neighbors="exact",
+        perplexity=perplexity, early_exaggeration_iter=75, n_iter=125, neighbors="exact",
         negative_gradient_method="bh", theta=0.8, initialization=start, n_jobs=1, random_state=seed,
     ).fit(some)  # fmt: skip
     laid = np.array(layout)
@@ -254,6 +254,7 @@ def describe_neighbors(
 ) -> list[dict[str, Any]]:
     """Return the cells of each chosen row and of its neighbours, with each column's share."""
     names = reading.kept
+    shares = _shares(model, rows, [row for row, _ in chosen], found)
     out = []
     for i, (row, why) in enumerate(chosen):
         near = []
@@ -261,13 +262,14 @@ def describe_neighbors(
             if not np.isfinite(distance):
                 continue
             other = int(rows.first[number])
+            parts = next(shares)
             near.append(
                 {
                     "row": other,
                     "copies": int(rows.copies[number]),
                     "distance": rounded(distance),
                     "cells": [cell(reading.table[name], other) for name in names],
-                    "shares": _shares(model, rows, row, other, names),
+                    "shares": rounded([parts.get(name, 0.0) for name in names], 3),
                     "target": _target(reading, other),
                 }
             )
@@ -288,8 +290,12 @@ def _target(reading: Reading, row: int) -> str | None:
     return cell(reading.table[reading.target], row) if reading.target else None
 
 
-def _shares(model: Any, rows: Rows, a: int, b: int, names: list[str]) -> list[float]:
-    """Return each column's share in the distance of two rows; they add up to 1."""
-    parts = model.explain(*(take(rows.table, np.array([row])) for row in (a, b)))
-    total = sum(parts.values()) or 1.0
-    return [rounded(parts.get(name, 0.0) / total, 3) for name in names]
+def _shares(model: Any, rows: Rows, asked: list[int], found: Nearest) -> Iterator[dict[str, float]]:
+    """Yield each column's share in the distance of each neighbour; they add up to 1."""
+    i, j = np.nonzero(np.isfinite(found.distances))
+    pairs = np.array(asked)[i], rows.first[found.rows[i, j]]
+    parts = model._shares(*(model._read_asked(take(rows.table, own)) for own in pairs))
+    total = sum(parts.values())
+    total = np.where(total == 0, 1.0, total)
+    for k in range(len(i)):
+        yield {name: float(own[k] / total[k]) for name, own in parts.items()}

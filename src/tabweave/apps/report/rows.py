@@ -14,7 +14,7 @@ import numpy as np
 
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
-from tabweave.apps.report.reading import Reading, as_values, select, take
+from tabweave.apps.report.reading import Reading, as_values, take
 from tabweave.counts.spectra import fix_signs
 from tabweave.rows.table import (
     Codes,
@@ -22,7 +22,6 @@ from tabweave.rows.table import (
     Numbers,
     Sets,
     Table,
-    canonical_codes,
     distinct_rows,
 )
 from tabweave.rows.vocabulary import Label
@@ -53,8 +52,7 @@ class Rows:
         As many as that are on the map, or up to ``most_shown``.
         """
         names = reading.kept + ([reading.target] if reading.target else [])
-        codes = canonical_codes(select(reading.table, names))
-        first, of_row = distinct_rows(codes)
+        first, of_row = distinct_rows([reading.codes[name] for name in names])
         at_most = int(np.clip(_CELLS // min(len(names), most_columns), 500, MOST_DRAWN))
         drawn = shown = np.arange(len(first))
         if len(first) > at_most:
@@ -143,8 +141,8 @@ def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] |
     start = some[:, :2] / max(float(some[:, 0].std()), 1e-12) * 1e-4
     seed = int(np.random.default_rng(random_state).integers(1 << 31))
     layout = TSNE(
-        perplexity=perplexity, early_exaggeration_iter=75, n_iter=125, neighbors="exact",
-        negative_gradient_method="bh", theta=0.8, initialization=start, n_jobs=1, random_state=seed,
+        perplexity=perplexity, early_exaggeration_iter=50, n_iter=100, neighbors="exact",
+        negative_gradient_method="bh", theta=0.9, initialization=start, n_jobs=1, random_state=seed,
     ).fit(some)  # fmt: skip
     laid = np.array(layout)
     return {

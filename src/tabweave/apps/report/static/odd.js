@@ -13,7 +13,9 @@ tabweave.sections.push({
     const figure = (x) => (x === null ? "–" : x.toFixed(3));
     const line = (p) => [tabweave.value(p.a), tabweave.value(p.b), [figure(p.strength), tabweave.bar(p.strength)],
       figure(p.other), p.p === null ? "–" : p.p < 0.001 ? "< 0.001" : p.p.toFixed(3)];
-    return [intro, tabweave.table("Associations, strongest first", heads, pairs.map(line), { classes: "pairs" })];
+    const table = (part, caption) => tabweave.table(caption, heads, part.map(line), { classes: "pairs" });
+    return [intro, table(pairs.slice(0, 10), "The strongest associations"),
+      pairs.length > 10 ? tabweave.more(`The ${pairs.length} strongest listed`, () => table(pairs, "Associations, strongest first")) : null];
   },
 });
 

@@ -33,7 +33,10 @@ def describe_columns(reading: Reading) -> list[dict[str, Any]]:
         entry = {"name": column.name, "kind": column.kind, "role": role}
         if column.name in reading.left_out:
             entry |= {"role": "left out", "why": reading.left_out[column.name]}
-        look = _numbers(data) if isinstance(data, Numbers) else _values(data)
+        if isinstance(data, Numbers):
+            look = _numbers(data, reading.codes[column.name])
+        else:
+            look = _values(data)
         out.append(entry | look)
     return out
 
@@ -70,11 +73,12 @@ def _values(data: Codes | Sets) -> dict[str, Any]:
     }
 
 
-def _numbers(data: Numbers) -> dict[str, Any]:
-    present = data.values[~np.isnan(data.values)]
+def _numbers(data: Numbers, codes: np.ndarray) -> dict[str, Any]:
+    missing = missing_rows(data)
+    present = data.values[~np.isnan(data.values)] if missing else data.values
     out: dict[str, Any] = {
-        "missing": missing_rows(data),
-        "distinct": len(np.unique(present)),
+        "missing": missing,
+        "distinct": int(codes.max(initial=-1)) + 1 - bool(missing),
     }
     if not len(present):
         return out

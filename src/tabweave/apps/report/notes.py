@@ -216,27 +216,31 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
 # -- associations and oddities --------------------------------------------------------------------
 
 _PAIRS = 30  # associations on a page
+_COMPARED = 20_000  # rows that they are found from
 _ODD = 15  # cells on a page
 _LEARNED = 2_000  # rows that oddities are learned from
 _JUDGED = 20_000  # rows that are looked at
 _COLOURS = 8  # of unordered groups on the map
 
 
-def describe_associations(reading: Reading) -> list[dict[str, Any]]:
-    """Return the strongest pairs of columns, with their tests."""
+def describe_associations(reading: Reading) -> dict[str, Any] | None:
+    """Return the strongest pairs of columns, with their tests; None if there are no two columns."""
     from tabweave.tasks.associations import measured
 
     names = reading.kept + ([reading.target] if reading.target else [])
     if len(names) < 2:
-        return []
-    found = measured(select(reading.table, names), without=("phi_k",))
+        return None
+    table = select(reading.table, names)
+    if table.n_rows > _COMPARED:
+        table = take_rows(table, np.linspace(0, table.n_rows - 1, _COMPARED).astype(int))
+    found = measured(table, without=("phi_k",))
     order = np.argsort(-found.values["strength"], kind="stable")[:_PAIRS]
     other = np.where(
         np.isnan(found.values["spearman"]),
         found.values["correlation_ratio"],
         found.values["spearman"],
     )
-    return [
+    pairs = [
         {
             "a": found.pairs[i][0],
             "b": found.pairs[i][1],
@@ -246,6 +250,7 @@ def describe_associations(reading: Reading) -> list[dict[str, Any]]:
         }
         for i in order.tolist()
     ]
+    return {"of": table.n_rows, "pairs": pairs}
 
 
 def learn_oddities(reading: Reading, random_state: int) -> Oddities | None:

@@ -3,11 +3,12 @@
 tabweave.sections.push({
   id: "associations", title: "Associations, tested",
   draw: (d) => {
-    const pairs = d.associations || [];
+    const pairs = d.associations ? d.associations.pairs : [];
     if (!pairs.length) return [tabweave.el("p", { class: "empty" }, "There are no two columns to compare.")];
     const intro = tabweave.el("p", {},
       "Strength is Cramér's V less what chance brings, numbers in bins. η is how far a category explains a number, " +
-      "ρ Spearman's correlation of two numbers. P-values are adjusted for the number of pairs.");
+      "ρ Spearman's correlation of two numbers. P-values are adjusted for the number of pairs." +
+      (d.associations.of < d.rows ? ` ${tabweave.whole(d.associations.of)} of ${tabweave.whole(d.rows)} rows were compared.` : ""));
     const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true },
       { name: "η or ρ", number: true }, { name: "adjusted p", number: true }];
     const figure = (x) => (x === null ? "–" : x.toFixed(3));

@@ -540,9 +540,13 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             The two rows.
         """
         left, right = (self._read_asked(_one_row(row)) for row in (a, b))
-        shares = self._learned_blocks().shares(left, right, unknown=self._policy())
+        shares = self._shares(left, right)
         order = [name for name in self.schema_.names if name in shares]
         return Explanation({n: shares[n].item() for n in dict.fromkeys([*order, *shares])})
+
+    def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
+        """Return each column's share in the distance of row i to row i of another table."""
+        return self._learned_blocks().shares(left, right, unknown=self._policy())
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""

@@ -79,7 +79,6 @@ _WRITTEN = {
     for mark, digits in _NUMBER.items()
 }
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
-_DIGIT = re.compile(rf"^{_SIGN}(?:{_UNIT}\s?{_SIGN})?[.,]?\d")  # how numbers begin
 
 
 class Finding(NamedTuple):
@@ -234,7 +233,9 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     with exactly three digits behind it separates thousands if it is a comma, or the text is money;
     otherwise a point is a decimal one.
     """
-    if not _may_all(labels, _DIGIT):
+    few = present_texts(labels[:20])
+    patterns = [pattern for marked in _WRITTEN.values() for pattern in marked.values()]
+    if few and not any(all(map(pattern.fullmatch, few)) for pattern in patterns):
         return None
     texts = present_texts(labels)
     if not texts or has_leading_zeros(texts[:1000]):
@@ -332,7 +333,9 @@ _TOKENS = re.compile(r"\d+|[a-z]+")
 
 def date_order(labels: Sequence[str]) -> str | None:
     """Return the one order of day, month and year in which texts are dates; None if in doubt."""
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
+        return None
+    texts = present_texts(labels)
     if not texts or not all(map(_DATE.fullmatch, texts)):
         return None
     fits = [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]

@@ -60,7 +60,7 @@ _SMOOTHING = 5.0  # pseudo-counts of the marginal in p(value | other value)
 _LEAST = 3e-4  # symmetric uncertainty of a column that says nothing
 _SHARPNESS = 4.0  # votes fall as exp(-4 d / d_k)
 _REFERENCE = 4096  # rows at most among which neighbours are looked for
-_FLOOR = 1e-3  # probability of what an engine rules out
+FLOOR = 1e-3  # probability of what an engine rules out
 _FITS = 4  # of the mixture
 _QUERIES = 1 << 14  # rows that are filled at a time
 _LOOKED_AT = 1000  # cells of text that show how a column is written
@@ -786,7 +786,7 @@ class RowModel:
         proba = share + total[:, :size] / np.where(unit > 0, unit, 1)
         if name in self.sets:
             return np.clip(proba, 0, 1), None
-        proba = np.maximum(proba, _FLOOR)
+        proba = np.maximum(proba, FLOOR)
         proba = proba / proba.sum(axis=1, keepdims=True)
         return proba, total[:, size] if name in self.numbers else None
 

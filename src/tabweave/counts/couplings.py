@@ -35,6 +35,7 @@ _ROWS = 1 << 13  # values worked on at a time
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 _DENSE = 0.05  # share of pairs that meet from which a block is worked on with its zeros
+_CELLS = 1 << 22  # pairs of values that are summed at a time
 _MOST_CELLS = 1 << 25  # of such a block, which then takes 256 MB
 
 
@@ -78,21 +79,32 @@ def conditional(counts: Counts, column: str | int, given: str | int) -> np.ndarr
 
 def block_sums(counts: Counts, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return, for each pair of columns, the sum of ``function(count)`` over the non-zero counts."""
-    cells = sparse.coo_array(counts.pairs)
-    a, b = (_column_of_value(counts)[where] for where in cells.coords)
-    n_columns = len(counts.sizes)
-    sums = np.bincount(a * n_columns + b, function(cells.data), n_columns**2)
+    n_columns, column = len(counts.sizes), _column_of_value(counts)
+    sums = np.zeros(n_columns**2)
+    for v, w, times in _cells(counts):
+        sums += np.bincount(column[v] * n_columns + column[w], function(times), n_columns**2)
     return sums.reshape(n_columns, n_columns)
 
 
 def marginal_counts(counts: Counts) -> np.ndarray:
     """Return ``R[v, b]``: how often value v meets any value of column b."""
-    cells = sparse.coo_array(counts.pairs)
-    n_columns = len(counts.sizes)
-    where = cells.coords[0].astype(np.int64) * n_columns
-    where += _column_of_value(counts)[cells.coords[1]]
-    n_values = int(counts.offsets[-1])
-    return np.bincount(where, cells.data, n_values * n_columns).reshape(n_values, n_columns)
+    n_columns, column = len(counts.sizes), _column_of_value(counts)
+    sums = np.zeros(int(counts.offsets[-1]) * n_columns)
+    for v, w, times in _cells(counts):
+        where = v.astype(np.int64) * n_columns + column[w]
+        first, last = int(where.min()), int(where.max()) + 1
+        sums[first:last] += np.bincount(where - first, times, last - first)
+    return sums.reshape(-1, n_columns)
+
+
+def _cells(counts: Counts) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield the non-zero pair counts, and of which values they are, some rows at a time."""
+    n_values = counts.pairs.shape[0]
+    step = max(1, _CELLS // max(n_values, 1))
+    for start in range(0, n_values, step):
+        cells = sparse.coo_array(counts.pairs[start : start + step])
+        if cells.nnz:
+            yield cells.coords[0] + start, cells.coords[1], cells.data
 
 
 def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -204,9 +204,12 @@ def carried_out(step, table):
     assert isinstance(step, Line)
     z = (data.values - step.mean) * step.factor
     found = z[:, None]
-    if step.curves is not None:
-        terms = [*(np.abs(z - bend) for bend in step.bends), z, np.ones(len(z))]
-        found = np.stack(terms, axis=1) @ step.curves
+    if step.rows is not None:
+        inside = np.clip(
+            np.searchsorted(step.knots, data.values, "right") - 1, 0, len(step.knots) - 2
+        )
+        slopes = np.diff(step.rows, axis=0) / np.diff(step.knots)[:, None]
+        found = step.rows[inside] + (data.values - step.knots[inside])[:, None] * slopes[inside]
     return np.where(np.isnan(z)[:, None], step.missing, found)
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from tabweave import Counts, OneHot, Table
+from tabweave.counts import spectra
 from tabweave.counts.spectra import (
     CrossMoments,
     centred_product,
@@ -222,3 +223,44 @@ class TestCrossMoments:
     def test_no_numbers(self):
         moments = CrossMoments.of(Table.of({"g": ["u", "v"]}))
         assert moments.correlations().shape == (0, 0) and moments.value_means().shape == (2, 0)
+
+
+@pytest.mark.parametrize("gaps", [(), (1,), (0, 2), (0, 1, 2)])
+def test_cross_moments_are_sums_over_the_rows_that_have_both(gaps, monkeypatch):
+    monkeypatch.setattr(spectra, "_ROWS", 64)  # several blocks, some of them without a gap
+    rng = np.random.default_rng(len(gaps))
+    x = rng.normal(size=(200, 3)) * [1, 1e3, 1e-3] + [0, 5, -2]
+    for j in gaps:
+        x[70:190, j] = np.where(rng.random(120) < 0.3, np.nan, x[70:190, j])
+    job = rng.choice(["cook", "clerk", "judge"], 200)
+    found = CrossMoments.of(Table.of({"job": job, "a": x[:, 0], "b": x[:, 1], "c": x[:, 2]}))
+    here = ~np.isnan(x)
+    z = np.where(here, (x - found.origin) / found.unit, 0)
+    for i in range(3):
+        for j in range(3):
+            both = here[:, i] & here[:, j]
+            a, b = z[both, i], z[both, j]
+            slow = [a @ b, a.sum(), both.sum(), a @ a]
+            np.testing.assert_allclose(found.products[:, i, j], slow, rtol=1e-12, atol=1e-12)
+    values = found.vocabulary.labels[0]
+    slow = [
+        [np.where(job[:, None] == v, part, 0).sum(axis=0) for v in values] for part in (z, here)
+    ]
+    np.testing.assert_allclose(found.by_value, slow, rtol=1e-12, atol=1e-12)
+
+
+def test_cross_moments_add_up_however_their_numbers_are_measured():
+    rng = np.random.default_rng(5)
+    x = np.where(rng.random((60, 2)) < 0.2, np.nan, rng.normal(size=(60, 2)) * [1, 1e4] + [7, -3e4])
+    x[30:] *= 40  # the second part has another middle and another scale
+    rows = [
+        {"job": list("abc" * 10), "a": part[:, 0], "b": part[:, 1]} for part in (x[:30], x[30:])
+    ]
+    first, second = (CrossMoments.of(Table.of(part)) for part in rows)
+    assert not np.array_equal(first.unit, second.unit)
+    whole = CrossMoments.of(Table.of({"job": list("abc" * 20), "a": x[:, 0], "b": x[:, 1]}), first)
+    total = first + second
+    np.testing.assert_allclose(total.products, whole.products, rtol=1e-10)
+    np.testing.assert_allclose(total.by_value, whole.by_value, rtol=1e-10)
+    back = total - first
+    np.testing.assert_allclose(back.centred(), second.centred(), rtol=1e-8)

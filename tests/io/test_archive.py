@@ -184,11 +184,11 @@ class TestAtomic:
         old, new = mixed(["a"]), mixed(["b"])
         old.save(path)
 
-        def full(file, **arrays):
+        def full(file, arrays):
             file.write(b"half")
             raise OSError("No space left on device")
 
-        monkeypatch.setattr(np, "savez_compressed", full)
+        monkeypatch.setattr(_persist, "_pack", full)
         with pytest.raises(OSError, match="No space"):
             new.save(path)
         monkeypatch.undo()
@@ -269,6 +269,7 @@ def test_the_directory_cannot_lie_about_sizes(tmp_path):
 
 def test_what_is_nearly_all_zeros_is_written_so_that_it_can_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(_persist, "_FREE", 1 << 20)
+    monkeypatch.setattr(_persist, "_RATIO", 100)
     zeros = np.zeros(1 << 21, np.uint8)
     for _ in range(2):
         _persist.write(tmp_path / "zeros", "estimator", {}, {"a0": zeros})

@@ -88,7 +88,7 @@ def peer(which: str, folder: Path) -> None:
     elif which == "skrub":
         from skrub import TableReport
 
-        TableReport(frame, verbose=0, max_association_columns=30).write_html(path)
+        TableReport(frame, verbose=0).write_html(path)  # with plots and associations: 23 columns
     else:
         from ydata_profiling import ProfileReport
 

@@ -71,7 +71,7 @@ def _after_fork() -> None:
     _locks.clear()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows never forks)
     os.register_at_fork(after_in_child=_after_fork)
 
 
@@ -451,7 +451,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _is_constant(self, name: str) -> bool:
         counts = self.counts_
-        if name in counts.names:
+        if name in counts.vocabulary:
             times = counts.value_counts[counts.span(name)]
             return len(times) < 2 and all(times == counts.n)  # a set may be empty
         n, _, variance = counts.moments(name)
@@ -460,8 +460,12 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = str(super().__repr__(N_CHAR_MAX))
         fitted = self._rules and "counts_" in vars(self)
-        line = aside_line(self.kinds().aside) if fitted else ""
-        return f"{text}\n{line}" if line else text
+        lines = [aside_line(self.kinds().aside), self._coupling_line()] if fitted else []
+        return "\n".join([text, *filter(None, lines)])
+
+    def _coupling_line(self) -> str:
+        """Return what is to be said of a table too wide for all couplings; nothing of others."""
+        return ""
 
     def _policy(self) -> Any:
         if self.unknown not in ("centroid", "error"):
@@ -540,9 +544,13 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             The two rows.
         """
         left, right = (self._read_asked(_one_row(row)) for row in (a, b))
-        shares = self._learned_blocks().shares(left, right, unknown=self._policy())
+        shares = self._shares(left, right)
         order = [name for name in self.schema_.names if name in shares]
         return Explanation({n: shares[n].item() for n in dict.fromkeys([*order, *shares])})
+
+    def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
+        """Return each column's share in the distance of row i to row i of another table."""
+        return self._learned_blocks().shares(left, right, unknown=self._policy())
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""

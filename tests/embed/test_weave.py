@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import rankdata, spearmanr
 from sklearn.decomposition import PCA
@@ -20,11 +21,14 @@ from tabweave import (
     Weave,
     load,
 )
+from tabweave.blocks import numbers
+from tabweave.blocks.numbers import affordable_bins
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
-from tabweave.embed.weave import ties
+from tabweave.embed.weave import spelled_rows, ties
 from tabweave.engines import transform
+from tabweave.rows.spelling import Spelling
 
 
 def table(seed=0, n=80, columns=4):
@@ -614,3 +618,111 @@ def test_grades_and_numbers_of_a_file_of_text_are_read_as_in_fit(tmp_path):
     transform(weave, tmp_path / "rows.csv", tmp_path / "vectors.csv")
     found = pandas.read_csv(tmp_path / "vectors.csv").to_numpy()
     np.testing.assert_allclose(found, weave.transform(frame), atol=1e-9)
+
+
+def test_weights_are_one_in_the_mean_where_a_column_has_parts():
+    """A column of dates has a trend and rings; what they weigh together is one weight."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2020-01-01") + np.arange(800) * np.timedelta64(31, "h")
+    season = np.array(list("wsuf"))[(np.arange(800) * 31 // 24 // 91) % 4]
+    rows = {"t": days, "season": season, "warm": np.where(season == "u", "yes", "no"),
+            "noise": rng.choice(list("abc"), 800)}  # fmt: skip
+    model = Weave().fit(rows)
+    assert len(model._parts()) > len(model.weights_) == 4
+    weights = np.array(list(model.weights_.values()))
+    np.testing.assert_allclose(weights.mean(), 1)
+    assert np.ptp(weights) > 0.1
+    weighed = Weave(weights={"t": 3.0}).fit(rows).weights_
+    for name, weight in model.weights_.items():
+        np.testing.assert_allclose(weighed[name], weight * (3 if name == "t" else 1))
+
+
+def test_spelled_values_lie_as_far_apart_as_mismatches_however_often_they_are_counted():
+    spelling = Spelling(("apple", "apples", "pear", "plum"))
+    f = np.array([0.4, 0.3, 0.2, 0.1])
+    rows = spelled_rows(spelling, f)
+    squares = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    np.testing.assert_allclose(f @ squares @ f, 1 - f @ f)
+    np.testing.assert_allclose(spelled_rows(spelling, 3 * f), rows)  # elements of sets
+
+
+class TestWideTables:
+    """More columns than all pairs of bins, or of values, can be counted of."""
+
+    @staticmethod
+    def rows(n, d, seed=0):
+        rng = np.random.default_rng(seed)
+        return rng.normal(size=(n, 5)) @ rng.normal(size=(5, d)) + rng.normal(size=(n, d))
+
+    @pytest.mark.parametrize(("columns", "bins"), [(256, 16), (257, 15), (600, 6), (2100, 2)])
+    def test_bins_are_as_many_as_can_be_counted(self, columns, bins):
+        assert affordable_bins(16, columns) == bins
+        assert affordable_bins(4, columns) == min(bins, 4)
+
+    def test_fewer_bins_change_weights_only(self, monkeypatch):
+        X = self.rows(120, 12)
+        full = Weave().fit(X)
+        monkeypatch.setattr(numbers, "_ALL_BINS", 48)
+        few = Weave().fit(X)
+        assert set(few.counts_.sizes.tolist()) == {4}
+        factor = np.array(list(few.weights_.values())) / list(full.weights_.values())
+        both = zip(full.numbers_.rows, few.numbers_.rows, factor, strict=True)
+        for before, after, weight in both:
+            np.testing.assert_allclose(after, before * np.sqrt(weight), atol=1e-9)
+        assert repr(few) == "Weave()\ncoupled in 4 bins each: 12 numbers"
+        assert repr(full) == "Weave()"
+
+    def test_parts_of_rows_add_up_to_all(self, monkeypatch):
+        monkeypatch.setattr(numbers, "_ALL_BINS", 48)
+        X = self.rows(120, 12)
+        X[::7, 3] = np.nan
+        model = Weave().fit(X)
+        parts = [model._count(model._read_fitted(rows), None, None) for rows in (X[:50], X[50:])]
+        assert parts[0] + parts[1] == model.counts_
+        assert model.counts_ - parts[1] == parts[0]
+
+    def test_components_of_fewer_bins_are_those_of_the_rows(self, monkeypatch):
+        X = self.rows(400, 12)
+        monkeypatch.setattr(numbers, "_ALL_BINS", 96)
+        vectors = Weave().fit_transform(X)
+        centred = vectors - vectors.mean(axis=0)
+        exact = np.linalg.svd(centred, compute_uv=False)[:5] ** 2
+        found = Weave(n_components=5).fit_transform(X)
+        kept = ((found - found.mean(axis=0)) ** 2).sum()
+        assert kept > 0.97 * exact.sum()
+
+    def test_wide_tables_are_not_coupled(self, tmp_path):
+        X = pd.DataFrame(self.rows(30, 2100)).add_prefix("g")
+        X["kind"] = ["a", "b", "c"] * 10
+        model = Weave().fit(X)
+        vectors = model.transform(X)
+        assert "not coupled: 2,101 columns, more than 2,048" in repr(model)
+        assert len(set(model.weights_.values())) == 1
+        assert model.counts_.pairs.nnz == model.counts_.offsets[-1]
+        shares = model.explain(X.iloc[0], X.iloc[1])
+        np.testing.assert_allclose(sum(shares.values()), ((vectors[0] - vectors[1]) ** 2).sum())
+        narrow = Weave().fit(X[["g0", "g1", "kind"]])
+        np.testing.assert_allclose(shares["kind"], 1.0)
+        np.testing.assert_allclose(
+            shares["g0"] / shares["g1"],
+            np.divide(*(narrow.explain(X.iloc[0], X.iloc[1])[n] for n in ("g0", "g1")))
+            / np.divide(*(narrow.weights_[n] for n in ("g0", "g1"))),
+        )
+        model.save(tmp_path / "wide.tw")
+        np.testing.assert_array_equal(load(tmp_path / "wide.tw").transform(X), vectors)
+        np.testing.assert_array_equal(
+            Weave().partial_fit(X).partial_fit(X).counts_.value_counts,
+            2 * model.counts_.value_counts,
+        )
+        with pytest.raises(
+            ValueError, match="at most 2,048 columns with n_clusters or n_components"
+        ):
+            Weave(n_components=3).fit(X)
+
+    def test_wide_tables_with_a_target(self):
+        X = self.rows(60, 2100)
+        y = np.where(X[:, 7] > 0, "up", "down")
+        model = SupervisedWeave().fit(X, y)
+        assert max(model.weights_, key=model.weights_.get) == "x7"
+        assert np.isfinite(model.transform(X)).all()
+        assert model.counts_.class_pairs.sum() == 60 * 2100

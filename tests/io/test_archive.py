@@ -184,11 +184,11 @@ class TestAtomic:
         old, new = mixed(["a"]), mixed(["b"])
         old.save(path)
 
-        def full(file, **arrays):
+        def full(file, arrays):
             file.write(b"half")
             raise OSError("No space left on device")
 
-        monkeypatch.setattr(np, "savez_compressed", full)
+        monkeypatch.setattr(_persist, "_pack", full)
         with pytest.raises(OSError, match="No space"):
             new.save(path)
         monkeypatch.undo()
@@ -269,6 +269,7 @@ def test_the_directory_cannot_lie_about_sizes(tmp_path):
 
 def test_what_is_nearly_all_zeros_is_written_so_that_it_can_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(_persist, "_FREE", 1 << 20)
+    monkeypatch.setattr(_persist, "_RATIO", 100)
     zeros = np.zeros(1 << 21, np.uint8)
     for _ in range(2):
         _persist.write(tmp_path / "zeros", "estimator", {}, {"a0": zeros})
@@ -296,3 +297,24 @@ def test_an_error_of_the_disk_names_the_file_if_it_is_there(tmp_path, monkeypatc
         _persist.read(tmp_path / "model", "estimator")
     with pytest.raises(FileNotFoundError):
         _persist.read(tmp_path / "absent", "estimator")
+
+
+def test_a_file_ends_with_the_seal_of_today(tmp_path):
+    import hashlib
+
+    _persist.write(tmp_path / "f", "thing", {}, {"a": np.arange(3)})
+    content = (tmp_path / "f").read_bytes()
+    assert content[-80:-64] == b"tabweave sha256 "
+    assert content[-64:].decode() == hashlib.sha256(content[:-64]).hexdigest()
+
+
+def test_as_much_as_is_free_may_be_unpacked():
+    def entry(packed, unpacked):
+        info = zipfile.ZipInfo("a")
+        info.compress_size, info.file_size = packed, unpacked
+        return info
+
+    over = _persist._is_over
+    assert not over([entry(0, 60), entry(0, 40)], 100) and over([entry(0, 60), entry(0, 41)], 100)
+    most = 500 * 7
+    assert not over([entry(7, most)], 100) and over([entry(7, most + 1)], 100)

@@ -10,8 +10,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tabweave import (
     Column,
@@ -27,14 +25,17 @@ from tabweave import (
     load,
 )
 from tabweave.rows.kinds import (
+    Finding,
+    Kinds,
+    _look_like_codes,
+    _year,
     date_order,
     is_iso,
+    judge,
     number_of,
     numbers_written,
+    parse_clock,
     parse_date,
-    parse_iso,
-    write_date,
-    write_number,
 )
 
 N = 60
@@ -440,34 +441,46 @@ def test_declared_schemas_are_not_asked():
     assert Table.of(rows, complete, rules="whole")["day"].labels == ["2024-01-01", "2024-01-02"]
 
 
+def test_kinds_are_printed_as_a_table():
+    found = Kinds([Finding("a", "nominal", "digits that are codes"),
+                   Finding("number", "numeric", "constant", False)])  # fmt: skip
+    assert repr(found).splitlines() == [
+        "column  kind     kept  why",
+        "a       nominal  yes   digits that are codes",
+        "number  numeric  no    constant",
+    ]
+    assert found.aside == {"number": "constant"}
+
+
+@pytest.mark.parametrize(("low", "high", "years"), [(1500, 2100, True), (1499, 2100, False),
+                                                    (1500, 2101, False)])  # fmt: skip
+def test_whole_numbers_that_may_be_years(low, high, years):
+    values = np.array([low, high, *np.arange(1600, 1680)], float)
+    found = judge("n", Table.of({"n": values})["n"], len(values), "whole")
+    assert (found is not None and found.why == "years, or numbers like them") == years
+
+
+def test_codes_are_far_apart_and_equally_long():
+    looks = _look_like_codes
+    assert looks(np.array([200.0, 301, 404]), 30)
+    assert not looks(np.array([200.0, 301, 404]), 29)
+    assert not looks(np.array([99.0, 301, 404]), 30)
+    assert not looks(np.array([200.0, 301]), 30)
+    assert not looks(np.array([200.0, 205, 410]), 30)
+    assert not looks(np.array([200.0, 301, 1404]), 30)
+    assert looks(np.array([101.0, 105, 113]), 30) and not looks(np.array([101.0, 105, 112]), 30)
+
+
 @pytest.mark.parametrize(
-    ("value", "like", "mark", "text"),
-    [
-        (3.14159, "2.50", ".", "3.14"),
-        (1234.5, "7,25", ",", "1234,50"),
-        (-3.0, "$ 9.99", ".", "-$ 3.00"),
-        (4.6, "10 %", ".", "5 %"),
-        (-0.2, "-7", ".", "0"),
-        (5.0, "1.234,50 €", ",", "5,00 €"),
-    ],
+    ("text", "seconds"),
+    [("08:30", 30600), (" 23:59:59,5 ", 86399.5), ("00:00:01", 1), ("NA", None), (None, None)],
 )
-def test_numbers_are_written_as_others_are(value, like, mark, text):
-    assert write_number(value, like, mark) == text
-    assert number_of(text, mark) == pytest.approx(value, abs=0.5)
+def test_times_of_day_are_seconds(text, seconds):
+    found = parse_clock(text)
+    assert np.isnan(found) if seconds is None else found == seconds
 
 
-@pytest.mark.parametrize("like", "1.2.2023 01.02.2023 1/2/23 21-Jul-2016".split())
-@pytest.mark.parametrize("clock", ["", " 08:30", " 9:30:05 PM"])
-@given(moment=st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2068, 1, 1)))
-def test_dates_are_written_as_others_are(like, clock, moment):
-    back = parse_date(write_date(moment, like + clock, "dmy"), "dmy")
-    step = {0: "D", 1: "m", 2: "s"}[clock.count(":")]
-    assert np.datetime64(back, step) == np.datetime64(moment, step)
-
-
-@pytest.mark.parametrize("like", ["2024-01-31", "2024-01-31 08:30", "2024-01-31T08:30:00"])
-def test_iso_is_written_as_others_are(like):
-    moment = dt.datetime(2023, 3, 4, 5, 6, 7)
-    text = write_date(moment, like, None)
-    assert len(text) == len(like) and text[10:11] == like[10:11]
-    assert parse_iso(text).date() == moment.date()
+@pytest.mark.parametrize(("text", "year"), [("69", 1969), ("68", 2068), ("00", 2000), ("99", 1999),
+                                            ("099", 99), ("2016", 2016)])  # fmt: skip
+def test_years_of_two_digits_are_those_of_posix(text, year):
+    assert _year(text) == year

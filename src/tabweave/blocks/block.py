@@ -360,25 +360,25 @@ class Lookup:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A column of numbers: ``z = (x - mean) * factor``, or curves of z.
+    """A column of numbers: one coordinate ``(x - mean) * factor``, or curves with knots.
 
-    With curves, each coordinate is a sum: their rows say how often to take ``|z - bend|`` for each
-    bend, ``z``, and 1. ``missing`` is what a missing number becomes; None if it is refused. With a
-    ``cycle``, x is what is left of the number over whole cycles.
+    ``rows`` are the points of the curves at the ``knots``; they are straight between two knots, and
+    go on beyond the outer ones. ``missing`` is what a missing number becomes; None if it is
+    refused. With a ``cycle``, x is what is left of the number over whole cycles.
     """
 
     column: str
     mean: float
     factor: float
     missing: np.ndarray | None
-    curves: np.ndarray | None = None
-    bends: np.ndarray | None = None
+    knots: np.ndarray | None = None
+    rows: np.ndarray | None = None
     cycle: float = 0.0
 
     @property
     def width(self) -> int:
         """Number of coordinates."""
-        return 1 if self.curves is None else int(self.curves.shape[1])
+        return 1 if self.rows is None else int(self.rows.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,6 @@ from tabweave.rows.table import Codes, Column, Numbers, Sets, Table, sampled_row
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
-BENDS = KNOTS[1:-1]
 WIDTH = 3
 _NORMAL = 10_000  # quantiles that stand for a normal column
 Levels = Mapping[str, tuple[Label, ...]]
@@ -226,10 +225,9 @@ class Absolute(Standard):
         return self.rows * (self.height[j] * self.scale)
 
     def _line(self, j: int) -> Line:
-        sums = bent(self._curves(j))
-        middle = (terms(np.zeros(1)) @ sums)[0]
-        mean, factor = float(self.mean[j]), float(self.factor[j])
-        return Line(self.names[j], mean, factor, middle, sums, BENDS)
+        mean, factor, rows = float(self.mean[j]), float(self.factor[j]), self._curves(j)
+        knots = mean + KNOTS / (factor or 1.0)
+        return Line(self.names[j], mean, factor, rows[len(rows) // 2], knots, rows)
 
 
 @storable
@@ -317,13 +315,8 @@ class Curves(NumberColumns):
         return added({name: one.coordinates(table, unknown=unknown)} for name, one in alone)
 
     def _line(self, j: int) -> Line:
-        """Return the same curves as sums, of numbers brought near 0 so that little is lost."""
-        knots = self.knots[j]
-        middle, factor = float(np.median(knots)), float(2 / (knots[-1] - knots[0]))
-        z = (knots - middle) * factor
-        curves = kinked(z, self.rows[j])
-        missing, cycle = self.missing[j], self._cycle(j)
-        return Line(self.names[j], middle, factor, missing, curves, z[1:-1], cycle)
+        knots, rows, missing = self.knots[j], self.rows[j], self.missing[j]
+        return Line(self.names[j], 0.0, 1.0, missing, knots, rows, self._cycle(j))
 
     def scaled(self, factor: float) -> Curves:
         """Return the curves with every coordinate multiplied."""
@@ -449,9 +442,9 @@ def graded(block: Block, name: str, levels: Sequence[Label], unknown: Unknown) -
 
 def moments_of(counts: Counts, name: str, levels: Levels) -> tuple[float, float, float]:
     """Return how many numbers a column has, their mean and variance; of grades, of their ranks."""
-    if name not in counts.names:
+    if name not in counts.vocabulary:
         return counts.moments(name)
-    labels = counts.labels[counts.names.index(name)]
+    labels = counts.labels[counts.vocabulary.index(name)]
     rank = positions(levels[name], labels).astype(float)
     weight = counts.value_counts[counts.span(name)]
     ranked = rank < len(levels[name])
@@ -471,6 +464,7 @@ def standardised(moments: Moments) -> tuple[np.ndarray, np.ndarray]:
 # -- numbers and grades beside categories --------------------------------------------------------
 
 BINNED = " (binned)"
+_ALL_BINS = 4096  # of all columns of numbers: their pairs take 134 MB
 
 
 @storable
@@ -492,6 +486,11 @@ class Numbering:
         Whether rows get columns of bins; counts of plain rows have none.
     cycles : dict of str to ndarray
         The mean phase of each bin of the cycles of datetimes, by the name they are counted under.
+    nested : dict of str to ndarray of shape (2, knots - 2)
+        Of columns that are counted in fewer bins than they have knots: the bin of each inner knot,
+        and its share of that bin.
+    coupled : bool
+        Whether values and bins are counted in pairs.
     """
 
     edges: dict[str, np.ndarray]
@@ -499,12 +498,27 @@ class Numbering:
     bins: bool = True
     knots: dict[str, np.ndarray] = field(default_factory=dict)
     cycles: dict[str, np.ndarray] = field(default_factory=dict)
+    nested: dict[str, np.ndarray] = field(default_factory=dict)
+    coupled: bool = True
 
     @classmethod
-    def of(cls, table: Table, n_bins: int, weight: np.ndarray | None = None) -> Numbering:
-        """Take quantiles of numbers as the edges of bins, and the levels of grades."""
-        edges, levels, knots, cycles = {}, {}, {}, {}
+    def of(
+        cls,
+        table: Table,
+        n_bins: int,
+        weight: np.ndarray | None = None,
+        most_coupled: int | None = None,
+    ) -> Numbering:
+        """Take quantiles of numbers as the edges of bins, and the levels of grades.
+
+        All pairs of bins are counted: with many columns of numbers, neighbouring bins are counted
+        as one (see :func:`affordable_bins`). Their knots stay. Of tables with more columns than
+        ``most_coupled`` no pairs are counted, and the bins are as many as were asked for.
+        """
+        edges, levels, knots, cycles, nested = {}, {}, {}, {}, {}
         some = sampled_rows(table.n_rows)
+        coupled = most_coupled is None or len(table.schema) <= most_coupled
+        fewer = affordable_bins(n_bins, len(table.schema.numeric)) if coupled else n_bins
         weight = weight if some is None or weight is None else weight[some]
         for column, data in table:
             if isinstance(data, Numbers):
@@ -512,11 +526,14 @@ class Numbering:
                 x, own_weight = _sorted(values, weight)
                 own = edges[column.name] = _edges(x, own_weight, n_bins)
                 knots[column.name] = _knots(x, own_weight, own)
+                if len(own) >= fewer:
+                    kept, shares = _merged(x, own_weight, own, fewer)
+                    edges[column.name], nested[column.name] = kept, shares
                 for name, phase, own in _phases(column, values):
                     cycles[name] = bin_knots(phase, own, weight)[1:-1]
             elif column.kind == "ordinal" and isinstance(data, Codes):
                 levels[column.name] = column.levels or ordered(data.labels)
-        return cls(edges, levels, knots=knots, cycles=cycles)
+        return cls(edges, levels, knots=knots, cycles=cycles, nested=nested, coupled=coupled)
 
     def expand(self, table: Table) -> Table:
         """Return a table with values as they are, bins beside numbers, and ranks for grades."""
@@ -538,7 +555,8 @@ class Numbering:
             else:
                 columns.append(column)
                 parts.append(data)
-        return Table(replace(table.schema, columns=tuple(columns)), tuple(parts), table.n_rows)
+        schema = replace(table.schema, columns=tuple(columns), coupled=self.coupled)
+        return Table(schema, tuple(parts), table.n_rows)
 
 
 def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -624,6 +642,25 @@ def _knots(x: np.ndarray, weight: np.ndarray | None, edges: np.ndarray) -> np.nd
     return np.concatenate([ends[:1], np.clip(means, ends[:-1], ends[1:]), ends[-1:]])
 
 
+def affordable_bins(n_bins: int, n_columns: int) -> int:
+    """Return how many bins so many columns of numbers can have: 4,096 in all, 2 each at least.
+
+    That is 16.8 million pairs; 16 bins each up to 256 columns, 8 up to 512, 4 up to 1,024.
+    """
+    return min(n_bins, max(2, _ALL_BINS // max(n_columns, 1)))
+
+
+def _merged(
+    x: np.ndarray, weight: np.ndarray | None, edges: np.ndarray, n_bins: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the edges of fewer bins, and which of them each bin is in, with what share of it."""
+    total = np.append(0, np.cumsum(np.ones(len(x)) if weight is None else weight))
+    mass = np.diff(total[np.searchsorted(x, edges)], prepend=0, append=total[-1])
+    last = np.arange(1, n_bins) * (len(edges) + 1) // n_bins - 1
+    of = np.searchsorted(last, np.arange(len(edges) + 1))
+    return edges[last], np.stack([of, mass / np.bincount(of, mass)[of]])
+
+
 def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the numbers that are there and count, in order, and their weights.
 
@@ -682,7 +719,7 @@ class Knots(NamedTuple):
 
 def bins_of(counts: Counts, name: str) -> str:
     """Return the counted column of a column's bins; grades may have been counted as they are."""
-    return name + BINNED if name + BINNED in counts.names else name
+    return name + BINNED if name + BINNED in counts.vocabulary else name
 
 
 def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
@@ -697,14 +734,16 @@ def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     if name in numbering.levels:
         levels = numbering.levels[name]
         x, outer = np.arange(len(levels), dtype=float), False
-        found = positions(labels, levels)
+        found, within = positions(labels, levels), np.ones(len(levels))
     else:
         x, outer = numbering.knots[name], True
-        found = positions(labels, range(len(x) - 2))
-        found = found[np.r_[0, : len(found), len(found) - 1]] if len(found) else found
+        bins, part = numbering.nested.get(name, (np.arange(len(x) - 2), np.ones(len(x) - 2)))
+        found = positions(labels, range(len(x) - 2))[bins.astype(np.intp)]
+        ends = np.r_[0, : len(found), len(found) - 1] if len(found) else np.zeros(0, np.intp)
+        found, within = found[ends], part[ends]
     here = found < len(labels)
     x, value = x[here], found[here]
-    share = mass[value]
+    share = mass[value] * within[here]
     if outer and len(x):
         share[[0, -1]] = 0
     keep = np.ones(len(x), bool)  # a bin of one number has its knot there
@@ -855,22 +894,3 @@ def put_pieces(
         step = (x - knots[low]) / (knots[low + 1] - knots[low])
         for d in range(rows.shape[1]):
             out[i, d] = rows[low, d] + step * (rows[low + 1, d] - rows[low, d])
-
-
-def bent(rows: np.ndarray) -> np.ndarray:
-    """Return the same curves as sums, for systems that have no cells: see :func:`terms`."""
-    return kinked(KNOTS, rows)
-
-
-def kinked(knots: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return curves with any knots as sums: a bend changes their slope by twice what it takes."""
-    slopes = np.diff(rows, axis=0) / np.diff(knots)[:, None]
-    often = np.vstack([np.diff(slopes, axis=0) / 2, (slopes[:1] + slopes[-1:]) / 2])
-    middle = len(knots) // 2
-    here = terms(knots[[middle]], knots[1:-1])[:, :-1]
-    return np.vstack([often, rows[[middle]] - here @ often])
-
-
-def terms(z: np.ndarray, bends: np.ndarray = BENDS) -> np.ndarray:
-    """Return ``|z - bend|`` for each inner knot, ``z`` and 1: any curve is a sum of them."""
-    return np.column_stack([np.abs(z[:, None] - bends), z, np.ones(len(z))])

@@ -52,6 +52,28 @@ def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> A
     return _assemble_sparse(blocks, size, dtype)
 
 
+def count_alone(
+    columns: Sequence[Codes | Sets], weight: np.ndarray | None, *, with_last: bool
+) -> Any:
+    """Return how often each value occurs, on the diagonal of what :func:`count_pairs` returns.
+
+    Values of different columns are not paired, but with those of the last one, if it is one of
+    classes.
+    """
+    offsets = np.concatenate([[0], np.cumsum([len(column.labels) for column in columns])])
+    blocks = [_diagonal(column, weight) for column in columns]
+    dtype = np.dtype(np.int64 if weight is None else weight.dtype)
+    size, side = int(offsets[-1]), None
+    out = sparse.block_diag(blocks, format="csr").astype(dtype)
+    if with_last:
+        classes = _indicator(columns[-1], weight)
+        met = [(_indicator(column, None).T @ classes).toarray() for column in columns[:-1]]
+        side = sparse.csr_array(np.vstack(met).astype(dtype))
+        corner = sparse.csr_array((len(columns[-1].labels),) * 2, dtype=dtype)
+        out = out + sparse.block_array([[None, side], [side.T, corner]], format="csr")
+    return tidy(sparse.csr_array(out, shape=(size, size)))
+
+
 def most_pairs(sizes: np.ndarray, n_rows: int) -> int:
     """Return the most pairs of values that rows can have: per two columns, one a row or all."""
     kinds, times = np.unique(sizes, return_counts=True)
@@ -527,12 +549,12 @@ def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: boo
     workers = n_threads() if exact and n_rows >= 1 << 16 else 1
     edges = [n_rows * i // workers for i in range(workers + 1)]
     slabs = [range(a, b) for a, b in pairwise(edges)]
+    if any(len(s) >= 1 << 32 for s in slabs):
+        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
     if workers == 1:
         return count(slabs[0])
     with ThreadPoolExecutor(workers) as pool:
         total, *others = pool.map(count, slabs)
-    if any(len(s) >= 1 << 32 for s in slabs):
-        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
     for other in others:
         total += other
     return total

@@ -58,7 +58,8 @@ class Counts(OfVocabulary):
     vocabulary : Vocabulary
         The categorical columns and their values.
     pairs : ndarray or scipy.sparse.csr_array of shape (V, V)
-        In how many rows two values meet; value counts on the diagonal. Sparse when V > 2048.
+        In how many rows two values meet; value counts on the diagonal. Sparse when V > 2048. Of
+        schemas that are not ``coupled``, the diagonal only.
     classes : tuple or None
         The class labels, if rows were counted with ``y``.
     class_pairs : ndarray of shape (V, number of classes)
@@ -104,7 +105,7 @@ class Counts(OfVocabulary):
         sample_weight : array-like, optional
             A weight for each row. Integers are counted exactly.
         """
-        from tabweave.counts.counting import canonical, count_pairs
+        from tabweave.counts.counting import canonical, count_alone, count_pairs
 
         table = Table.of(table)
         weight = checked_weight(sample_weight, table.n_rows)
@@ -119,7 +120,11 @@ class Counts(OfVocabulary):
             columns.append(_class_column(y, table.n_rows))
             names.append("y")
             levels.append(None)
-        pairs = count_pairs(columns, weight) if columns else np.zeros((0, 0), np.int64)
+        pairs: Any = np.zeros((0, 0), np.int64)
+        if columns and table.schema.coupled:
+            pairs = count_pairs(columns, weight)
+        elif columns:
+            pairs = count_alone(columns, weight, with_last=y is not None)
         found = Vocabulary(tuple(names), tuple(tuple(data.labels) for data in columns))
         vocabulary, pairs = canonical(found, pairs, levels)
         numeric = [data.values for _, data in table if isinstance(data, Numbers)]
@@ -243,13 +248,19 @@ class Counts(OfVocabulary):
 
     def moments(self, column: str) -> tuple[int | float, float, float]:
         """Return (how many numbers, mean, population variance) of a numeric column."""
+        known = self._moments
+        if column not in known:
+            raise KeyError(f"expected a numeric column, one of {list(known)}, got {column!r}")
+        return known[column]
+
+    @cached_property
+    def _moments(self) -> dict[str, tuple[int | float, float, float]]:
+        """The moments of all numeric columns; exact, they take a while."""
         names = [c.name for c in self.schema.numeric] if self.schema else []
-        if column not in names:
-            raise KeyError(f"expected a numeric column, one of {names}, got {column!r}")
-        digits = cast(np.ndarray, self.exact_moments)[names.index(column)]
-        count = exact(digits[0])
-        whole = int(count) if digits.dtype.kind == "i" else float(count)
-        return whole, *mean_and_variance(digits)
+        return {
+            name: moments_in(cast(np.ndarray, self.exact_moments)[i])
+            for i, name in enumerate(names)
+        }
 
     def select(self, columns: Iterable[str]) -> Counts:
         """Return the counts of some columns, in the order given."""
@@ -410,8 +421,8 @@ def _add_up(numeric: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndar
     dtype = np.int64 if weight is None else weight.dtype
     out = np.zeros((len(numeric), 3, DIGITS), dtype)
     for i, values in enumerate(numeric):
-        out[i] = add_up(values, weight)
-    return out
+        out[i] = _add_rows(values, None, 1 << 24) if weight is None else add_up(values, weight)
+    return carry(out)  # of all columns at once
 
 
 def append(counts: Counts, table: Table, y: Any = None, *, sample_weight: Any = None) -> Counts:
@@ -442,6 +453,8 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
     """Return the values of both, in order; None where only the general way will do."""
     simple = counts.classes is None and isinstance(counts.pairs, np.ndarray)
     if not simple or counts.schema is None or counts.schema != table.schema:
+        return None
+    if not counts.schema.coupled:
         return None
     if len(table.columns) > len(counts.vocabulary):
         return None
@@ -475,7 +488,7 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
 def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """Return the digits of (how many, sum, sum of squares) of the numbers that are not NaN."""
     if weight is None or weight.dtype.kind == "f" or not len(weight):
-        return _add_rows(values, weight, 1 << 24)
+        return carry(_add_rows(values, weight, 1 << 24))
     out = np.zeros((3, DIGITS), np.int64)
     pieces = -(-int(weight.max()).bit_length() // _PIECE)
     for piece in reversed(range(pieces)):  # Horner's rule: no product may fill an int64
@@ -486,7 +499,7 @@ def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 
 
 def _add_rows(values: np.ndarray, weight: np.ndarray | None, block: int) -> np.ndarray:
-    """Add up in blocks: carry before 2**31 additions could fill an int64."""
+    """Add up in blocks: carry before 2**31 additions could fill an int64, not after the last."""
     from tabweave.counts.counting import accumulate
 
     out = np.zeros((3, DIGITS), np.int64 if weight is None else weight.dtype)
@@ -494,8 +507,8 @@ def _add_rows(values: np.ndarray, weight: np.ndarray | None, block: int) -> np.n
     for start in range(0, len(values), block):
         rows = slice(start, start + block)
         part = None if weight is None else weight[rows]
+        out = carry(out) if start else out
         accumulate(values[rows], np.empty(0, out.dtype) if part is None else part, out)
-        out = carry(out)
     return out
 
 
@@ -523,6 +536,13 @@ def exact(digits: np.ndarray) -> Fraction:
         )
     total = sum(int(d) << (32 * k) for k, d in enumerate(digits) if d)
     return Fraction(total) * Fraction(2) ** _LOWEST
+
+
+def moments_in(digits: np.ndarray) -> tuple[int | float, float, float]:
+    """Return how many numbers digits are of, their mean and variance."""
+    count = exact(digits[0])
+    whole = int(count) if digits.dtype.kind == "i" else float(count)
+    return whole, *mean_and_variance(digits)
 
 
 def mean_and_variance(digits: np.ndarray) -> tuple[float, float]:

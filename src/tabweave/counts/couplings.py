@@ -30,10 +30,12 @@ DEGREES = (1, 2, 3)
 MAX_LANDMARKS = 512
 WIDEST = 128  # coordinates of a column, however many values it has
 N_COMMON = 64  # of them those that values share, if they do not fit otherwise
+_SHARED = 1 << 22  # pairs of values of which Gaussians share what they begin with
 _ROWS = 1 << 13  # values worked on at a time
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 _DENSE = 0.05  # share of pairs that meet from which a block is worked on with its zeros
+_CELLS = 1 << 22  # pairs of values that are summed at a time
 _MOST_CELLS = 1 << 25  # of such a block, which then takes 256 MB
 
 
@@ -77,21 +79,32 @@ def conditional(counts: Counts, column: str | int, given: str | int) -> np.ndarr
 
 def block_sums(counts: Counts, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return, for each pair of columns, the sum of ``function(count)`` over the non-zero counts."""
-    cells = sparse.coo_array(counts.pairs)
-    a, b = (_column_of_value(counts)[where] for where in cells.coords)
-    n_columns = len(counts.sizes)
-    sums = np.bincount(a * n_columns + b, function(cells.data), n_columns**2)
+    n_columns, column = len(counts.sizes), _column_of_value(counts)
+    sums = np.zeros(n_columns**2)
+    for v, w, times in _cells(counts):
+        sums += np.bincount(column[v] * n_columns + column[w], function(times), n_columns**2)
     return sums.reshape(n_columns, n_columns)
 
 
 def marginal_counts(counts: Counts) -> np.ndarray:
     """Return ``R[v, b]``: how often value v meets any value of column b."""
-    cells = sparse.coo_array(counts.pairs)
-    n_columns = len(counts.sizes)
-    where = cells.coords[0].astype(np.int64) * n_columns
-    where += _column_of_value(counts)[cells.coords[1]]
-    n_values = int(counts.offsets[-1])
-    return np.bincount(where, cells.data, n_values * n_columns).reshape(n_values, n_columns)
+    n_columns, column = len(counts.sizes), _column_of_value(counts)
+    sums = np.zeros(int(counts.offsets[-1]) * n_columns)
+    for v, w, times in _cells(counts):
+        where = v.astype(np.int64) * n_columns + column[w]
+        first, last = int(where.min()), int(where.max()) + 1
+        sums[first:last] += np.bincount(where - first, times, last - first)
+    return sums.reshape(-1, n_columns)
+
+
+def _cells(counts: Counts) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield the non-zero pair counts, and of which values they are, some rows at a time."""
+    n_values = counts.pairs.shape[0]
+    step = max(1, _CELLS // max(n_values, 1))
+    for start in range(0, n_values, step):
+        cells = sparse.coo_array(counts.pairs[start : start + step])
+        if cells.nnz:
+            yield cells.coords[0] + start, cells.coords[1], cells.data
 
 
 def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -303,12 +316,19 @@ def _scaled(block: Any, scale: np.ndarray) -> Any:
 @storable
 def gaussian(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, width: float) -> Any:
     """Return ``exp(-|x - y|² / 2σ²)`` from x·y, |x|² and |y|², elementwise."""
+    near = gaussian_exponent(inner, left, right)
+    near *= 1 / width**2
+    return np.exp(near, out=near)
+
+
+def gaussian_exponent(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return ``-|x - y|² / 2``, which a Gaussian divides by σ²."""
     apart = np.multiply(inner, -2)  # in place from here: with many values this is where time goes
     apart += left
     apart += right
     np.maximum(apart, 0, out=apart)
-    apart *= -0.5 / (width * width)
-    return np.exp(apart, out=apart)
+    apart *= -0.5
+    return apart
 
 
 @storable
@@ -371,8 +391,16 @@ def kernel_blocks(
     """Yield every kernel of every space of a column."""
     for space, points in spaces.items():
         norms, inner = points.norms(), points.inner(marks)
+        near: np.ndarray | None = None
         for name, kernel in kernels.items():
-            gram = kernel(inner, norms[:, None], norms[None, marks])
+            few = inner.size <= _SHARED
+            if few and isinstance(kernel, partial) and kernel.func is gaussian:
+                if near is None:  # what Gaussians of all widths begin with
+                    near = gaussian_exponent(inner, norms[:, None], norms[None, marks])
+                gram = near * (1 / kernel.keywords["width"] ** 2)
+                np.exp(gram, out=gram)
+            else:
+                gram = kernel(inner, norms[:, None], norms[None, marks])
             yield KernelBlock(space, name, gram, kernel(norms, norms, norms))
 
 

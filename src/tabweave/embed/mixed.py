@@ -36,6 +36,7 @@ from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.embed.register import embedder
 from tabweave.embed.supervised import class_ties
 from tabweave.embed.weave import (
+    MOST_COUPLED,
     N_BINS,
     Curve,
     Weave,
@@ -203,7 +204,7 @@ class MixedEmbedder(Embedder):
         schema = Schema.of(self.schema)
         table = self._read(X, schema, whole=whole) if first else self._read_fitted(X)
         require_rows(table)
-        numbering = Numbering.of(table, int(self.n_bins)) if first else self._numbering
+        numbering = self._numbered_by(table) if first else self._numbering
         expanded = numbering.expand(table)
         counts = Counts.of(expanded, y if self._uses_classes else None)
         if first:
@@ -215,6 +216,10 @@ class MixedEmbedder(Embedder):
         if self.categorical_ is not None and self.categorical_._needs_rows:
             self.categorical_.partial_fit(expanded.select(self._coupled()), y)
         return self
+
+    def _numbered_by(self, table: Table) -> Numbering:
+        most = MOST_COUPLED if self._is_whole() else None
+        return Numbering.of(table, int(self.n_bins), most_coupled=most)
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts: those of another such model, or of plain rows if ``n_bins=1``."""

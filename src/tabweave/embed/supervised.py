@@ -44,6 +44,7 @@ from tabweave.embed.weave import (
     Weave,
     bare_curve,
     checked_weights,
+    is_coupled,
     joined,
     mean_one,
     ties,
@@ -272,7 +273,7 @@ class SupervisedWeave(Derived, Weave):
         linear, penalty = self._linear(coupled, pairs, points, None if learn else found[""][1])
         linear = linear * self._asked(coupled)
         if learn:
-            size = mean_squared_rows(coupled, linear)
+            size = mean_squared_rows(coupled, linear) if linear.any() else 0.0
             factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
             found[""] = (float(factor), penalty)
         own, spelling = coupled.select(self._valued()), self._spelling(coupled)
@@ -308,6 +309,8 @@ class SupervisedWeave(Derived, Weave):
 
         The bins of a number are steps, each from the bin before: shrunk, they change little.
         """
+        if not is_coupled(coupled):  # without pairs there is no discriminant
+            return np.zeros((len(pairs), points.shape[1])), 1.0
         bases = [self._basis(coupled, name) for name in coupled.names]
         gram = scatter(coupled, bases)
         n = coupled.n

@@ -45,6 +45,7 @@ from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
+MOST_COUPLED = 2048  # columns, of which all pairs are counted
 _SPELLED = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
 _WEAK = 1 / 8  # ΣSU⁺ of the most dependent column, up to which no column is trusted
@@ -77,7 +78,8 @@ class Weave(ValueEmbedder):
     n_bins : int, default=16
         Number of quantile bins through which a numeric column is coupled to the others, and by
         which its ranks are known; they stay those of ``fit`` (of a file, too, of all its rows), or
-        of the first ``partial_fit``.
+        of the first ``partial_fit``. All numeric columns together are coupled in 4,096 bins at
+        most, 2 each at least; ranks keep theirs.
     schema : Schema or mapping of column to kind, optional
         What the columns are; numbers are numeric unless declared otherwise.
     unknown, dtype
@@ -117,6 +119,10 @@ class Weave(ValueEmbedder):
     with letters, half of the mismatch is one of spelling, by character n-grams, and a string that
     was not seen lies between those that are spelled like it (:class:`~tabweave.Column` has the
     switch, :mod:`tabweave.rows.spelling` the formulas).
+
+    In tables of more than 2,048 columns no pairs are counted: values differ by mismatch (and
+    spelling), numbers as above, and all columns weigh alike. ``n_clusters`` and ``n_components``
+    are then refused.
 
     Which of these forms are taken was chosen on half of the tables of ``benchmarks/arena.py``; the
     report gives the figures of the other half, and what else was tried.
@@ -194,7 +200,7 @@ class Weave(ValueEmbedder):
         """Return a table with bins beside numbers; those of the first rows stay."""
         if "_numbering" not in vars(self):
             weight = checked_weight(sample_weight, table.n_rows)
-            self._numbering = Numbering.of(table, int(self.n_bins), weight)
+            self._numbering = Numbering.of(table, int(self.n_bins), weight, MOST_COUPLED)
         return self._numbering.expand(table)
 
     def _expand_rows(self, table: Table, y: Any) -> tuple[Table, Any]:
@@ -232,11 +238,11 @@ class Weave(ValueEmbedder):
         """Return the columns that counts are of; raise for numbers whose bins are not known."""
         schema = counts.schema
         assert schema is not None
-        numbers = [column.name for column in schema.numeric]
+        numbers = dict.fromkeys(column.name for column in schema.numeric)
         bins = {n for n in schema.names if n.endswith(BINNED) and n.removesuffix(BINNED) in numbers}
         dated = {c.name for c in schema.columns if c.kind == "datetime"}
-        rings = {cycle.name(name) for name in dated for cycle in CYCLES}
-        kept = [column for column in schema.columns if column.name not in bins | rings]
+        beside = bins | {cycle.name(name) for name in dated for cycle in CYCLES}
+        kept = [column for column in schema.columns if column.name not in beside]
         plain = {
             c.name: c.levels or ordered(counts.labels[counts.vocabulary.index(c.name)])
             for c in kept
@@ -244,8 +250,9 @@ class Weave(ValueEmbedder):
         }
         if "_numbering" not in vars(self) or plain or not bins <= self._binned():
             self._numbering = Numbering({}, plain, bins=False)
+        binned = bins & self._binned()
         for name in numbers:
-            if name + BINNED not in bins & self._binned():
+            if name + BINNED not in binned:
                 raise ValueError(
                     f"column {name!r} is numeric, and these counts do not say where its bins lie; "
                     "fit on rows, leave the column out, or declare it nominal and count again"
@@ -274,7 +281,7 @@ class Weave(ValueEmbedder):
 
     def _part(self, counted: str) -> str:
         """Return the column, or part of one, that a counted column is of."""
-        return counted if counted in self.schema_.names else counted.removesuffix(BINNED)
+        return counted if counted in self.schema_ else counted.removesuffix(BINNED)
 
     def _parts(self) -> dict[str, str]:
         """Return what is coupled of each column, and whose it is."""
@@ -289,6 +296,14 @@ class Weave(ValueEmbedder):
         """Return the columns, or parts of them, that lie on curves."""
         valued = set(self._valued())
         return [name for name in self._parts() if name not in valued]
+
+    def _coupling_line(self) -> str:
+        numbering = vars(self).get("_numbering")
+        if numbering is None or not numbering.coupled:
+            width = f"{len(self.schema_):,} columns, more than {MOST_COUPLED:,}"
+            return "" if numbering is None else f"not coupled: {width}; all weigh alike"
+        bins = max((int(of[0, -1]) + 1 for of in numbering.nested.values()), default=0)
+        return f"coupled in {bins} bins each: {len(numbering.edges):,} numbers" if bins else ""
 
     def _by_part(self, counted: Sequence[str], weights: np.ndarray) -> dict[str, float]:
         """Return the weight of each column or part of one; that of its bins for one of numbers."""
@@ -314,6 +329,8 @@ class Weave(ValueEmbedder):
 
     def _learn_all(self) -> None:
         check_clusters(self.n_clusters, self.counts_)
+        if self.n_clusters is not None or self.n_components is not None:
+            check_coupled(self.counts_)
         coupled = self._coupled()
         tied, trusted = ties(coupled, self._groups(coupled))
         by_part = self._by_part(coupled.names, tie_weights(tied, trusted))
@@ -463,7 +480,7 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     dependence is real but weak: where no column has ``s_a`` above 1/8 trust is 0, and whole where
     one has 1/4 or more.
     """
-    if len(counts.names) < 2:
+    if len(counts.names) < 2 or not is_coupled(counts):
         return np.zeros(len(counts.names)), np.zeros(len(counts.names))
     mutual, marginal, _ = information(counts)
     _, group = np.unique(groups or counts.names, return_inverse=True)
@@ -476,6 +493,11 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     above = 2 * counts.n * mutual.sum(axis=1) - expected
     trust = np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
     return tied, trust * np.clip(tied.max() / _WEAK - 1, 0, 1)
+
+
+def is_coupled(counts: Counts) -> bool:
+    """Tell whether values were counted in pairs."""
+    return counts.schema is None or counts.schema.coupled
 
 
 def tie_weights(tied: np.ndarray, trusted: np.ndarray) -> np.ndarray:
@@ -552,9 +574,11 @@ class Curve:
         """Return the coordinates of each bin, as counts have them."""
         column = counts.vocabulary.index(bins_of(counts, self.name))
         out = np.zeros((counts.sizes[column], self.width))
-        out[self.knots.value] = self.rows  # of the two knots of an outer bin, either will do
-        inner = self.knots.share > 0
-        out[self.knots.value[inner]] = self.rows[inner]
+        value, share = self.knots.value, self.knots.share
+        out[value] = self.rows  # of a bin without rows either knot will do
+        mass = np.bincount(value, share, len(out))
+        out[mass > 0] = 0
+        np.add.at(out, value, self.rows * (share / np.where(mass > 0, mass, 1)[value])[:, None])
         if self.knots.missing is not None:
             out[self.knots.missing] = self.missing
         return out
@@ -672,6 +696,15 @@ def check_clusters(n_clusters: int | None, counts: Counts) -> None:
         raise ValueError(
             f"expected n_clusters of at most n_samples={counts.n}, got {n_clusters}: look for "
             "fewer clusters"
+        )
+
+
+def check_coupled(counts: Counts) -> None:
+    """Raise where values were not counted in pairs, from which directions follow."""
+    if not is_coupled(counts):
+        raise ValueError(
+            f"expected at most {MOST_COUPLED:,} columns with n_clusters or n_components, got "
+            f"{len(counts.names):,}: choose columns, or put scikit-learn's PCA behind this embedder"
         )
 
 

@@ -445,10 +445,11 @@ class CountRows:
         held: Table | None = None
         classes: list[Any] = []
         for i, (table, y) in enumerate(tables):
-            if i == 0:
-                estimated(table, self.n_rows).check()
+            given = table
             if self.reading.expand is not None:
                 table, y = self.reading.expand(table, y)
+            if i == 0 and table.schema.coupled:
+                estimated(given, self.n_rows).check()
             held = table if held is None else _joined(held, table)
             classes.append(y)
             if held.n_rows >= _enough(held):

@@ -28,6 +28,7 @@ from tabweave.rows.vocabulary import from_json, to_json
 VERSION = 2
 _SEALS = (b"tabweave sha256 ", b"weft sha256 ")  # the package was named weft once
 _HEX = 2 * hashlib.sha256().digest_size
+_LEVEL = 3  # of compression; 6 takes three times as long for a quarter less
 _RATIO = 500  # times that members may be larger than the archive holds them, above ...
 _FREE = 1 << 28  # so many bytes of all, and
 _FREE_HEADER = 1 << 24  # so many of the header
@@ -46,12 +47,20 @@ def write(
     # The name of another process's file is never taken: "x" refuses it.
     members = {"header": np.frombuffer(text.encode(), np.uint8), **arrays}
     with replacing(path) as temporary, open(temporary, "x+b") as file:
-        np.savez_compressed(file, **members)
+        _pack(file, members)
         if _is_bomb(file):  # or it could never be read again
             file.seek(0)
             file.truncate()
             np.savez(file, **members)
         _seal(file)
+
+
+def _pack(file: IO[bytes], members: dict[str, np.ndarray]) -> None:
+    """Write what ``numpy.savez_compressed`` writes, in a third of its time."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive:
+        for name, array in members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
 def _is_bomb(file: IO[bytes]) -> bool:

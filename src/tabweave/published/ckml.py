@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tabweave.base import _one_row
 from tabweave.blocks.value_tables import ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.embed import ckml
 from tabweave.io.register import storable
+from tabweave.rows.table import Table
 
 
 @storable
@@ -63,12 +63,9 @@ class CKML(ckml.CKML):
         i = self.counts_.vocabulary.index(column)
         return self._labelled(i, np.sqrt(self.squares_[i][:-1, :-1]))
 
-    def explain(self, a: Any, b: Any) -> dict[str, float]:
-        """Say why two rows differ: each column's share in their squared distance."""
-        left, right = self._read_pair(_one_row(a), _one_row(b))
-        assert right is not None
+    def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
         columns = zip(self.learn().squares_, self._codes(left), self._codes(right), strict=True)
-        shares = [float(square[i[0], j[0]]) for square, i, j in columns]
+        shares = [square[i, j] for square, i, j in columns]
         return dict(zip(self.counts_.names, shares, strict=True))
 
     def lookups(self) -> tuple[list[np.ndarray], bool]:

@@ -29,14 +29,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
-# stream; "all" sets nothing aside.
-Rules = Literal["whole", "sample", "first", "all"]
+# stream; "texts" sets only text aside, "all" nothing.
+Rules = Literal["whole", "sample", "first", "texts", "all"]
 FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
 _FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
 _MANY_ROWS = 10_000  # that are as good as all
@@ -79,7 +79,6 @@ _WRITTEN = {
     for mark, digits in _NUMBER.items()
 }
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
-_DIGIT = re.compile(rf"^{_SIGN}(?:{_UNIT}\s?{_SIGN})?[.,]?\d")  # how numbers begin
 
 
 class Finding(NamedTuple):
@@ -234,7 +233,9 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     with exactly three digits behind it separates thousands if it is a comma, or the text is money;
     otherwise a point is a decimal one.
     """
-    if not _may_all(labels, _DIGIT):
+    few = present_texts(labels[:20])
+    patterns = [pattern for marked in _WRITTEN.values() for pattern in marked.values()]
+    if few and not any(all(map(pattern.fullmatch, few)) for pattern in patterns):
         return None
     texts = present_texts(labels)
     if not texts or has_leading_zeros(texts[:1000]):
@@ -265,7 +266,6 @@ def has_leading_zeros(labels: Iterable[str]) -> bool:
     return any(map(_LEADING_ZERO.fullmatch, labels))
 
 
-_WRITTEN_DIGITS = re.compile(r"\d[\d.,\s']*\d|\d")
 _UNITS = re.compile(_UNIT + r"|[%\s]")
 
 
@@ -279,62 +279,6 @@ def number_of(text: str, decimal: str = ".") -> float:
         raise TypeError(f"{text!r} is not a number")
     plain = _UNITS.sub("", plain).replace("−", "-").replace("," if decimal == "." else ".", "")
     return float(plain.replace(",", "."))
-
-
-def write_number(value: float, like: str, decimal: str = ".") -> str:
-    """Return a number as another text writes one: its decimals, decimal mark and unit."""
-    found = _WRITTEN_DIGITS.search(like)
-    assert found is not None
-    _, mark, decimals = found[0].rpartition(decimal)
-    digits = f"{abs(value):.{len(decimals) if mark else 0}f}".replace(".", decimal)
-    sign = "-" if value < 0 and digits.strip("0.,") else ""
-    before = like[: found.start()].replace("-", "").replace("−", "")
-    return f"{sign}{before}{digits}{like[found.end() :]}"
-
-
-def missing_words(table: Any) -> dict[str, list[str]]:
-    """Return the words for missing, such as "?" and "NA", that columns of categories hold."""
-    found = {
-        column.name: [
-            label
-            for label in getattr(data, "labels", ())
-            if isinstance(label, str) and label and label.strip().lower() in MISSING_WORDS
-        ]
-        for column, data in table
-        if column.kind == "nominal"
-    }
-    return {name: words for name, words in found.items() if words}
-
-
-def without_words(cells: Any, words: Sequence[str]) -> Any:
-    """Return a column in which some texts are missing."""
-    if not words:
-        return cells
-    listed = getattr(cells, "to_pylist", None) or getattr(cells, "tolist", None)
-    given = listed() if listed else list(cells)
-    if not any(isinstance(cell, str) and cell in words for cell in given):
-        return cells
-    return [None if isinstance(cell, str) and cell in words else cell for cell in given]
-
-
-def written(cells: Sequence[Any], column: Any) -> Callable[[Any], Any]:
-    """Return how a new cell of a column is written, so that it looks like the others.
-
-    Only text that holds numbers or datetimes has a way of its own; other cells stay as they are.
-    """
-    texts = [c for c in cells if isinstance(c, str) and c.strip().lower() not in MISSING_WORDS]
-    if not texts:
-        return lambda value: value
-    if column.decimal is not None:
-        mark = column.decimal
-        like = max(texts, key=lambda text: len(text.rpartition(mark)[2]) if mark in text else 0)
-        return lambda value: write_number(value, like, mark)
-    if column.kind != "datetime":
-        return lambda value: value
-    like = min(texts, key=len)  # shows whether days have one digit
-    if column.is_clock:
-        return lambda value: value.isoformat("seconds" if like.count(":") > 1 else "minutes")
-    return lambda value: write_date(value, like, column.date_order)
 
 
 # -- text that holds datetimes --------------------------------------------------------------------
@@ -389,7 +333,9 @@ _TOKENS = re.compile(r"\d+|[a-z]+")
 
 def date_order(labels: Sequence[str]) -> str | None:
     """Return the one order of day, month and year in which texts are dates; None if in doubt."""
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
+        return None
+    texts = present_texts(labels)
     if not texts or not all(map(_DATE.fullmatch, texts)):
         return None
     fits = [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]
@@ -421,32 +367,6 @@ def parse_date(text: str, order: str) -> dt.datetime:
         raise ValueError(
             f"expected a date, {DATE_ORDERS[order]} first as in fit, got {text!r}"
         ) from None
-
-
-def write_date(moment: dt.datetime, like: str, order: str | None) -> str:
-    """Return a datetime as another text writes one; months have three letters if not digits.
-
-    Day, month and year stand in an order such as "dmy"; without one the text is ISO.
-    """
-    half = re.search(r"(?i)[ap]m$", like.strip())
-    if order is None:
-        plain = like.strip()
-        clock = "minutes" if plain.count(":") == 1 else "seconds"
-        return moment.isoformat(plain[10], clock) if len(plain) > 10 else f"{moment:%Y-%m-%d}"
-    hour = (moment.hour - 1) % 12 + 1 if half else moment.hour
-    values = {"y": moment.year, "m": moment.month, "d": moment.day}
-    coming = [*(values[name] for name in order), hour, moment.minute, moment.second]
-
-    def write(token: re.Match[str]) -> str:
-        text = token[0]
-        if half and token.start() >= half.start():
-            return "pm" if moment.hour >= 12 else "am"
-        value = coming.pop(0)
-        if text.isalpha():
-            return _MONTHS[value - 1].capitalize()
-        return f"{value % 100 if value > 999 and len(text) < 3 else value:0{len(text)}d}"
-
-    return re.sub(r"(?i)\d+|[a-z]+", write, like)
 
 
 def _month(text: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -145,11 +146,11 @@ class Table:
             name: other columns are ignored, a missing one is an error.
         numbers : {"numeric", "nominal"}
             What an undeclared column of numbers or datetimes is.
-        rules : {"whole", "sample", "first", "all"}, optional
+        rules : {"whole", "sample", "first", "texts", "all"}, optional
             Whether to look at the values of undeclared columns, too, and to set identifiers aside:
             :mod:`tabweave.rows.kinds` has the rules, :meth:`kinds` says what they found. "first"
             are the first rows of a stream, from which less follows, "sample" some of ``n_rows``
-            rows; "all" sets nothing aside.
+            rows; "texts" sets only text aside, "all" nothing.
         n_rows : int, optional
             How many rows there are in all.
         """
@@ -166,7 +167,7 @@ class Table:
             by_name = _matched(by_name, schema, named)
             columns = tuple(_column(by_name[c.name], c, schema) for c in schema.columns)
             return cls(schema, columns, n_here)
-        open_columns = [name for name in by_name if name not in schema.names]
+        open_columns = [name for name in by_name if name not in schema]
         found = _completed(by_name, schema, numbers, named, rules)
         columns = tuple(_column(by_name[c.name], c, found) for c in found.columns)
         table = cls(found, columns, n_here)
@@ -205,7 +206,7 @@ class Table:
         return self.n_rows
 
     def __getitem__(self, name: str) -> Any:
-        return self.columns[self.schema.names.index(self.schema[name].name)]
+        return self.columns[self.schema.index(name)]
 
     def __iter__(self) -> Iterator[tuple[Column, Codes | Numbers | Sets]]:
         return iter(zip(self.schema.columns, self.columns, strict=True))
@@ -276,15 +277,15 @@ def is_constant(data: Codes | Numbers | Sets) -> bool:
 
 
 def _ruled(
-    table: Table, by_name: Mapping[str, Any], asked: Sequence[str], rules: Rules, n_rows: int
+    table: Table, by_name: Mapping[str, Any], asked: Iterable[str], rules: Rules, n_rows: int
 ) -> Table:
     """Return a table whose columns are what the rules say, identifiers set aside."""
-    kept, parts, aside = [], [], []
+    kept, parts, aside, asked = [], [], [], frozenset(asked)
     some = sampled_rows(table.n_rows)
     for position, (column, data) in enumerate(table):
         asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
         verdict = judge(column.name, _only(data, some), n_rows, rules) if asks else None
-        if verdict is not None and verdict.aside and rules == "all":
+        if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
             column = replace(column, origin=(column.why, True, None))
@@ -313,6 +314,11 @@ def _ruled(
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _stays(verdict: Verdict, rules: Rules) -> bool:
+    """Tell whether a column that tells rows apart is kept: numbers of rows may tell of time."""
+    return rules == "all" or (rules == "texts" and verdict.kind == "numeric")
 
 
 def _only(data: Any, rows: np.ndarray | None) -> Any:
@@ -689,6 +695,8 @@ class Schema:
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
     aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
+    # Whether values are counted in pairs; not where there are too many columns for that.
+    coupled: bool = field(default=True, kw_only=True)
 
     def _repr_html_(self) -> str:
         rows = [[c.name, c.kind, ", ".join(map(str, c.levels or ()))] for c in self.columns]
@@ -743,11 +751,23 @@ class Schema:
     def __len__(self) -> int:
         return len(self.columns)
 
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {column.name: i for i, column in enumerate(self.columns)}
+
+    def index(self, name: str) -> int:
+        """Return the number of a column."""
+        try:
+            return self._numbers[name]
+        except KeyError:
+            named = ", ".join(map(repr, self.names))
+            raise KeyError(f"no column {name!r}; there are {named}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._numbers
+
     def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(f"no column {name!r}; there are {', '.join(map(repr, self.names))}")
+        return self.columns[self.index(name)]
 
     def select(self, names: Sequence[str]) -> Schema:
         """Return the schema of some columns, in the order given."""

@@ -129,6 +129,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._numbers
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vocabulary):
             return NotImplemented
@@ -140,13 +143,17 @@ class Vocabulary:
 
     # -- columns ---------------------------------------------------------------------------
 
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
     def index(self, column: str | int) -> int:
         """Return the number of a column, by name or number."""
         if isinstance(column, int | np.integer):
             return range(len(self.names))[column]
         try:
-            return self.names.index(column)
-        except ValueError:
+            return self._numbers[column]
+        except KeyError:
             raise KeyError(
                 f"expected a categorical column, one of {list(self.names)}, got {column!r}"
             ) from None

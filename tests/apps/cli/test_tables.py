@@ -1,7 +1,6 @@
 """``tabweave associate``, ``fill``, ``odd``; clusters are as many as in reports."""
 
 import json
-import re
 
 import numpy as np
 import pandas as pd
@@ -38,7 +37,7 @@ def test_associate(folder):
 @pytest.mark.parametrize("form", ["csv", "parquet", "jsonl", "arrow"])
 def test_fill(folder, form):
     done = here("fill", "cities.csv", "-o", f"filled.{form}", "--force", cwd=folder)
-    assert done.code == 0 and "row 3: country=" in done.out and "1 cells of 200 rows" in done.out
+    assert done.code == 0 and "row 3: country=" in done.out and "1 cell of 200 rows" in done.out
     read = {
         "csv": pd.read_csv,
         "parquet": pd.read_parquet,
@@ -56,57 +55,6 @@ def test_odd(folder):
     found = json.loads(here("odd", "cities.csv", "--json", cwd=folder).out)
     assert found["rows"] == 200 and found["cells"][0]["row"] == 20
     assert here("odd", "cities.csv", "--level", "2", cwd=folder).code == 2
-
-
-@pytest.fixture(scope="module")
-def raw(folder):
-    """A file as it comes: identifiers, dates, decimal commas, percents, "?" and an empty column."""
-    rng = np.random.default_rng(1)
-    n, city = 300, rng.choice(list(CITIES), 300)
-    country = pd.Series(city).map(CITIES)
-    price = country.map({"France": 20.0, "Chile": 8.0, "Peru": 90.0}) * rng.normal(1, 0.05, n)
-    rows = pd.DataFrame(
-        {
-            "id": [f"A-{7 * i:05d}" for i in range(n)],
-            "day": pd.Series(np.datetime64("2024-01-01") + rng.permutation(n)),
-            "city": city,
-            "country": country,
-            "price": [f"{p:.2f}".replace(".", ",") for p in price],
-            "off": rng.choice(["5 %", "10 %", "7,5 %"], n),
-            "note": None,
-        }
-    )
-    rows["day"] = rows["day"].dt.strftime("%d.%m.%Y")
-    rows.loc[30, "country"] = "Chile" if rows["country"][30] != "Chile" else "Peru"
-    rows.loc[4, "price"], rows.loc[5, "day"], rows.loc[6, "off"] = None, None, "NA"
-    rows.loc[7:15, "country"] = "?"
-    rows.to_csv(folder / "raw.csv", index=False, sep=";")
-    return rows
-
-
-def test_raw_files_are_read_by_what_their_cells_say(folder, raw):
-    shown = here("associate", "raw.csv", "--json", cwd=folder)
-    pairs = {(p["left"], p["right"]): p for p in json.loads(shown.out)["pairs"]}
-    assert pairs["country", "price"]["correlation_ratio"] > 0.9
-    assert not any("id" in pair for pair in pairs) and "set aside: id" in shown.err
-    assert "taken for values: country (?)" in shown.err and "--missing '?'" in shown.err
-    done = here("odd", "raw.csv", "--missing", "?", "--most", "3", cwd=folder)
-    assert "row 30: country=" in done.out and "taken for values" not in done.err
-
-
-def test_filled_cells_look_like_the_others(folder, raw):
-    done = here("fill", "raw.csv", "-o", "whole.csv", "-f", "--missing", "?", cwd=folder)
-    assert done.code == 0 and "12 cells of 300 rows filled" in done.out
-    text = pd.read_csv(folder / "whole.csv", dtype=str, keep_default_na=False)
-    assert list(text) == list(raw) and (text["note"] == "").all()
-    assert text["country"][7:16].tolist() == [CITIES[c] for c in raw["city"][7:16]]
-    assert re.fullmatch(r"\d+,\d\d", text["price"][4])
-    assert re.fullmatch(r"\d\d\.\d\d\.2024", text["day"][5])
-    assert re.fullmatch(r"\d+,\d %", text["off"][6])
-    filled = {"price": 4, "day": 5, "off": 6}
-    for name in ("id", "day", "city", "price", "off"):
-        kept = [i for i in range(300) if i != filled.get(name)]
-        assert text[name][kept].tolist() == raw[name][kept].tolist()
 
 
 def test_clusters_are_as_many_as_in_the_report(folder):

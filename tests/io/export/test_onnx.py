@@ -1,5 +1,6 @@
 """ONNX, run: the runtime gives the vectors of ``transform``."""
 
+import importlib
 import json
 
 import numpy as np
@@ -166,9 +167,17 @@ def test_values_that_are_refused_are_nan():
 def test_a_string_whose_place_depends_on_its_spelling_is_nan():
     names = [f"name {i}" for i in range(200)]
     model = Weave(schema={"name": "nominal"}).fit({"name": names * 2})
-    agrees(model, {"name": names[::20]})
-    found = run(tabweave.export.onnx(model), {"name": ["Name 7", "name 7"]})
+    with pytest.warns(UserWarning, match=r"'name' are compared by spelling.*spelling=False"):
+        agrees(model, {"name": names[::20]})
+        found = run(tabweave.export.onnx(model), {"name": ["Name 7", "name 7"]})
     assert np.isnan(found).all(axis=1).tolist() == [True, False]
+
+
+def test_numbers_of_any_size_keep_their_digits():
+    x = 2.0 ** np.random.default_rng(0).uniform(-40, 40, 500)
+    model = Weave().fit({"x": x})
+    found = run(tabweave.export.onnx(model), {"x": x})
+    np.testing.assert_allclose(found, model.transform({"x": x}), atol=1e-13, rtol=1e-13)
 
 
 def test_columns_may_be_called_anything():
@@ -221,3 +230,21 @@ def test_file(tmp_path):
     assert (tmp_path / "m.onnx").read_bytes() == before
     assert exported.producer_name == "tabweave"
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_tables_larger_than_a_file_may_be_are_refused(monkeypatch):
+    module = importlib.import_module("tabweave.io.export.onnx")
+    monkeypatch.setattr(module, "_MOST_BYTES", 31)
+    model = OneHot().fit({"a": ["u", "v"]})
+    with pytest.raises(ValueError, match=r"the tables take .* bytes, an ONNX file at most 31"):
+        tabweave.export.onnx(model)
+
+
+def test_numbers_without_a_bend_and_numbers_that_must_be_there():
+    two = {"pay": [1.5, 2.5] * 20}
+    agrees(MixedEmbedder().fit(two), {"pay": [1.5, 2.5, 2.0, 9.0]})
+    many = {"pay": [i / 3 for i in range(40)]}
+    strict = MixedEmbedder(schema=Schema({}, missing="error")).fit(many)
+    agrees(strict, {"pay": [0.0, 1.7, 50.0]})
+    found = run(tabweave.export.onnx(strict), {"pay": [np.nan]})
+    assert np.isnan(found).all()

@@ -7,7 +7,19 @@ import numpy as np
 import pytest
 
 import tabweave
-from tabweave import Column, MixedEmbedder, OneHot, Schema, SupervisedWeave, ValueMetric, Weave
+from tabweave import (
+    UNTIE,
+    Column,
+    MixedEmbedder,
+    OneHot,
+    Schema,
+    SupervisedWeave,
+    ValueMetric,
+    Weave,
+)
+from tabweave.blocks.block import Sum
+from tabweave.io.export.parquet import _about
+from tabweave.io.export.plan import plan_of
 
 
 def read(path):
@@ -74,13 +86,12 @@ def test_columns_types_and_names(tmp_path):
 
 def curves_by_hand(about, name, cells):
     """Return the dimensions of a column of numbers, as the file describes them."""
-    mean, factor = next(number[1:] for number in about["numbers"] if number[0] == name)
     x = np.array(cells, dtype=float)
-    z = np.where(np.isnan(x), 0, (x - mean) * factor)
-    bends, curves = np.array(about["bends"][name]), np.array(about["curves"][name])
-    out = np.column_stack([np.abs(z[:, None] - bends), z, np.ones(len(z))]) @ curves
-    gap = about.get("missing", {}).get(name)
-    return out if gap is None else np.where(np.isnan(x)[:, None], gap, out)
+    knots, curves = np.array(about["knots"][name]), np.array(about["curves"][name])
+    inside = np.clip(np.searchsorted(knots, x, "right") - 1, 0, len(knots) - 2)
+    slopes = np.diff(curves, axis=0) / np.diff(knots)[:, None]
+    out = curves[inside] + (x - knots[inside])[:, None] * slopes[inside]
+    return np.where(np.isnan(x)[:, None], about["missing"][name], out)
 
 
 @pytest.mark.parametrize("n_clusters", [None, 2], ids=["concat", "sum"])
@@ -178,3 +189,21 @@ def test_hierarchies(tmp_path, hierarchy):
     valued = {name: cells for name, cells in rows.items() if name != "age"}
     found = np.column_stack([by_hand(tmp_path / "t.parquet", valued), ages])
     np.testing.assert_allclose(found, model.transform(rows), atol=1e-12)
+
+
+def test_zones_of_datetimes_are_told(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    moments = pandas.date_range("2020-01-01", periods=60, freq="37h", tz="Europe/Rome")
+    model = Weave().fit(pandas.DataFrame({"t": moments, "g": list("abc") * 20}))
+    tabweave.export.parquet(model, tmp_path / "m.parquet")
+    assert _about(plan_of(model))["zones"] == {"t": "Europe/Rome"}
+
+
+def test_missing_values_may_be_refused_in_sums_too():
+    rows = {"a": list("uvwuvw"), "b": list("xyxyxx")}
+    schema = Schema({}, missing="error")
+    strict = plan_of(UNTIE(n_clusters=2, schema=schema).fit(rows))
+    loose = plan_of(UNTIE(n_clusters=2).fit(rows))
+    assert any(isinstance(step, Sum) for step in strict.steps)
+    assert all(part.missing is None for part in strict.lookups)
+    assert [p.labels for p in strict.lookups] == [p.labels for p in loose.lookups]

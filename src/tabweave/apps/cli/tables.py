@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,9 +18,6 @@ from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
 
 CHANGED = 3  # exit code under --check
-Missing = Annotated[
-    str | None, typer.Option(help="Words that mean missing, such as '?,NA'.", metavar="A,B,...")
-]
 
 
 @takes_job(model=False)
@@ -67,15 +65,15 @@ def associate(
         float, typer.Option(help="Show pairs whose adjusted p-value is at most this.")
     ] = 1.0,
     most: Annotated[int, typer.Option(min=1, help="How many pairs to show.")] = 30,
-    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Say how strongly every two columns hang together, strongest first."""
     from tabweave import associations
 
     with job.opened() as job:
-        table = _read(job, job.rows(), missing, with_target=True)
-    found = associations(table).frame(level)
+        table = job.table(job.rows(), with_target=True, rules="texts")
+        found = associations(table).frame(level)
+    tell_aside(table.kinds().aside)
     if json:
         as_json({"pairs": found.to_dict("records")})
         return
@@ -106,7 +104,6 @@ def fill(
     ] = None,
     force: Force = False,
     most: Annotated[int, typer.Option(min=0, help="How many filled cells to explain.")] = 20,
-    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Fill missing cells from what their rows say, and say why."""
@@ -115,17 +112,19 @@ def fill(
     check_output(output, force)
     with job.opened() as job:
         rows = job.rows()
-        table = _read(job, rows, missing)
-        notes = Imputer(random_state=job.seed).fit(table).explain(table)
+        cells = {name: rows.columns[name] for name in job.names}
+        model = Imputer(schema=job.declared(rows), random_state=job.seed).fit(cells)
+        notes = model.explain(cells)
         if output is not None:
-            write_columns(_filled({n: rows.column(n) for n in job.names}, table, notes), output)
+            write_columns(model.transform(cells), output)
+    tell_aside({c.name: c.why for c in model.schema_.aside}, "its gaps stay")
     if json:
-        as_json({"rows": table.n_rows, "filled": [n._asdict() for n in notes]})
+        as_json({"rows": rows.n_rows, "filled": [n._asdict() for n in notes]})
         return
     for one in notes[:most]:
         say("{note}", note=str(one))
     where = f"; the rows are in [bold]{output}[/]" if output is not None else ""
-    say(f"{len(notes):,} cells of {table.n_rows:,} rows filled{where}")
+    say(f"{plural(len(notes), 'cell')} of {rows.n_rows:,} rows filled{where}")
 
 
 @takes_job(model=False)
@@ -135,7 +134,6 @@ def odd(
         float, typer.Option(help="Share of rows like the others that may be called odd.")
     ] = 0.01,
     most: Annotated[int, typer.Option(min=1, help="How many cells to show.")] = 20,
-    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Find cells that do not fit the rest of their row, oddest first."""
@@ -144,44 +142,17 @@ def odd(
     if not 0 < level < 0.5:
         raise Misuse(f"--level {level}: use a share between 0 and 0.5")
     with job.opened() as job:
-        table = _read(job, job.rows(), missing, with_target=True)
+        table = job.table(job.rows(), with_target=True, rules="texts")
         model = Oddities(level, random_state=job.seed)
         n_odd = int((model.fit_predict(table) < 0).sum())
         found = model.cells(table, most)
+    tell_aside(table.kinds().aside)
     if json:
         as_json({"rows": table.n_rows, "odd": n_odd, "cells": [c._asdict() for c in found]})
         return
     for one in found:
         say("{cell}", cell=str(one))
     say(f"{n_odd:,} of {table.n_rows:,} rows are odd at level {level:g}")
-
-
-def _read(job: Job, rows: Rows, missing: str | None, *, with_target: bool = False) -> Any:
-    """Return rows as a table, what kinds its columns are being found by looking at them."""
-    from tabweave.rows.kinds import missing_words, without_words
-
-    words = listed(missing)
-    rows = Rows({n: without_words(cells, words) for n, cells in rows.columns.items()}, rows.n_rows)
-    table = job.table(rows, with_target=with_target, rules="whole")
-    tell_aside(table)
-    if found := missing_words(table):
-        shown = ", ".join(f"{name} ({', '.join(own)})" for name, own in found.items())
-        every = sorted({word for own in found.values() for word in own})
-        note(f"taken for values: {shown}; if they mean missing, say --missing '{','.join(every)}'")
-    return table
-
-
-def _filled(columns: dict[str, list[Any]], table: Any, notes: Any) -> dict[str, list[Any]]:
-    """Return columns with their gaps filled, every filled cell written as the others are."""
-    from tabweave.rows.kinds import written
-
-    writers = {}
-    for one in notes:
-        cells = columns[one.column]
-        if one.column not in writers:
-            writers[one.column] = written(cells, table.schema[one.column])
-        cells[one.row] = writers[one.column](one.value)
-    return columns
 
 
 def drift(
@@ -219,7 +190,7 @@ def drift(
     if json:
         as_json(_as_dict(report))
     else:
-        _print_drift(report, before.n_rows, after.n_rows)
+        _print_drift(report, before, after)
     if check and (report.changed or report.changed_couplings):
         raise typer.Exit(CHANGED)
 
@@ -271,17 +242,18 @@ def _as_dict(report: Any) -> dict[str, Any]:
     }
 
 
-def _print_drift(report: Any, before: int, after: int, most: int = 10) -> None:
+def _print_drift(report: Any, before: Any, after: Any, most: int = 10) -> None:
+    dated = {c.name for c in before.schema.columns if c.kind == "datetime"}
     for title, findings in (("Columns", report.columns), ("Couplings", report.couplings[:most])):
         if findings:
-            emit(_as_table(title, findings, report))
+            emit(_as_table(title, findings, report, dated))
     say(
         "{n} of {all} columns changed from {before:,} to {after:,} rows "
         "(level {level:g}, adjusted for the number of tests).",
         n=len(report.changed),
         all=len(report.columns),
-        before=before,
-        after=after,
+        before=before.n_rows,
+        after=after.n_rows,
         level=report.level,
     )
     if report.aside:
@@ -290,7 +262,7 @@ def _print_drift(report: Any, before: int, after: int, most: int = 10) -> None:
         note(aside_line(dict(report.aside)))
 
 
-def _as_table(title: str, findings: Any, report: Any) -> Any:
+def _as_table(title: str, findings: Any, report: Any, dated: set[str]) -> Any:
     heads = ["", "what", "effect size", "p", "adjusted p", "before → after"]
     rows = [
         [
@@ -299,24 +271,38 @@ def _as_table(title: str, findings: Any, report: Any) -> Any:
             _size(f),
             f"{f.p_value:.2g}",
             f"{f.adjusted:.2g}",
-            _before_after(f),
+            _before_after(f, f.name in dated),
         ]
         for f in findings
     ]
     return show_table(heads, rows, right=heads[2:5], title=title, long=True)
 
 
+def _plain(number: float) -> str:
+    return f"{number:,.0f}" if 1e3 <= abs(number) < 1e15 else f"{number:.3g}"
+
+
+def _moment(seconds: float) -> str:
+    found = datetime.fromtimestamp(0 if isnan(seconds) else seconds, UTC)
+    return "–" if isnan(seconds) else f"{found:{'%H:%M' if seconds < 86_400 else '%Y-%m-%d'}}"
+
+
+def _days(seconds: float) -> str:
+    return f"{_plain(seconds / 86_400)} days"
+
+
 def _size(finding: Any) -> str:
     return f"{next(iter(finding.sizes), '')} {finding.size:.2f}"
 
 
-def _before_after(finding: Any) -> str:
-    """Return what moved, shares as percentages, numbers as they are."""
+def _before_after(finding: Any, dated: bool) -> str:
+    """Return what moved, shares as percentages, numbers as they are, seconds as dates and days."""
     numeric = any(what == "mean" for what, _, _ in finding.comparison) and not finding.values
     parts = []
     for what, before, after in finding.comparison:
         as_share = not numeric or what == "missing"
-        sides = (f"{x:.1%}" if as_share else f"{x:.3g}" for x in (before, after))
+        of_number = (_moment if what == "mean" else _days) if dated else _plain
+        sides = map("{:.1%}".format if as_share else of_number, (before, after))
         parts.append(f"{cell(what)} {' → '.join(sides)}")
     return ", ".join(parts)
 

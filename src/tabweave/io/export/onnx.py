@@ -150,18 +150,21 @@ class _Graph:
         cells = self._input(part.column, np.dtype(np.float64))
         if part.cycle:
             cells = self._phase(cells, part.cycle, name)
-        mean = self._scalar(part.mean, f"{name}_mean")
-        centred = self._node("Sub", [cells, mean], f"{name}_centred")
-        factor = self._scalar(part.factor, f"{name}_factor")
-        scaled = self._node("Mul", [centred, factor], f"{name}_scaled")
         axis = self._whole([1], f"{name}_axis")
-        z = points = self._node("Unsqueeze", [scaled, axis], f"{name}_points")
-        if part.curves is not None:
-            points = self._bent(z, part, name)
-        if part.missing is not None:
-            gaps = self._node("IsNaN", [z], f"{name}_gaps")
-            filled = self._scalar(part.missing, f"{name}_missing")
-            points = self._node("Where", [gaps, filled, points], f"{name}_filled")
+        x = self._node("Unsqueeze", [cells, axis], f"{name}_numbers")
+        if part.knots is None:
+            centred = self._node(
+                "Sub", [x, self._scalar(part.mean, f"{name}_mean")], f"{name}_centred"
+            )
+            points = self._node(
+                "Mul", [centred, self._scalar(part.factor, f"{name}_factor")], f"{name}_points"
+            )
+        else:
+            points = self._pieces(x, part, name)
+        gaps = self._node("IsNaN", [x], f"{name}_gaps")
+        missing = np.full(part.width, np.nan) if part.missing is None else part.missing
+        filled = self._scalar(missing, f"{name}_missing")
+        points = self._node("Where", [gaps, filled, points], f"{name}_filled")
         typed = self.helper.np_dtype_to_tensor_dtype(self.plan.dtype)
         return self._node("Cast", [points], f"{name}_vectors", to=typed)
 
@@ -173,19 +176,23 @@ class _Graph:
         past = self._node("Mul", [whole, length], f"{name}_past")
         return self._node("Sub", [cells, past], f"{name}_phase")
 
-    def _bent(self, points: str, part: Any, name: str) -> str:
-        """Return the points of standardised numbers on curves."""
-        curves, summed = part.curves, []
-        if len(part.bends):
-            bends = self._scalar(part.bends, f"{name}_bends")
-            difference = self._node("Sub", [points, bends], f"{name}_from_bends")
-            bent = self._node("Abs", [difference], f"{name}_absolute")
-            often = self._scalar(curves[:-2], f"{name}_often")
-            summed = [self._node("MatMul", [bent, often], f"{name}_summed")]
-        slope = self._scalar(curves[-2:-1], f"{name}_slope")
-        straight = self._node("MatMul", [points, slope], f"{name}_straight")
-        start = self._scalar(curves[-1], f"{name}_start")
-        return self._node("Sum", [*summed, straight, start], f"{name}_curves")
+    def _pieces(self, x: str, part: Any, name: str) -> str:
+        """Return the points of numbers on curves: what each piece adds, as far as it is walked.
+
+        Each piece counts from its first knot, so that no digit is lost however far they lie apart.
+        """
+        knots, rows = part.knots, part.rows
+        start = self._scalar(knots[:-1], f"{name}_knots")
+        length = self._scalar(np.diff(knots), f"{name}_lengths")
+        most, least = np.ones(len(knots) - 1), np.zeros(len(knots) - 1)
+        most[-1], least[0] = np.inf, -np.inf  # the outer pieces go on
+        from_start = self._node("Sub", [x, start], f"{name}_from_knots")
+        steps = self._node("Div", [from_start, length], f"{name}_steps")
+        steps = self._node("Max", [steps, self._scalar(least, f"{name}_least")], f"{name}_begun")
+        steps = self._node("Min", [steps, self._scalar(most, f"{name}_most")], f"{name}_walked")
+        adds = self._scalar(np.diff(rows, axis=0), f"{name}_adds")
+        added = self._node("MatMul", [steps, adds], f"{name}_added")
+        return self._node("Add", [added, self._scalar(rows[0], f"{name}_first")], f"{name}_curves")
 
     def _input(self, column: str, dtype: np.dtype) -> str:
         if column in ("", "vectors"):

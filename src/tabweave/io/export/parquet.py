@@ -34,12 +34,12 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     -----
     Under the key ``tabweave`` the file says how rows are combined ("concat" or "sum"), how numbers
     are scaled (``z = (x - mean) * factor``), and what the dimensions are called. A column of
-    numbers may have ``curves``: how often each dimension takes ``|z - bend|`` for each of the
-    column's ``bends``, ``z``, and 1. A missing number has z = 0, unless ``missing`` names its
-    column with other dimensions. Columns of numbers that are ``summed`` are added to the rows that
-    are; others stand beside them. ``cycles`` are columns of numbers that are not in the rows: the
-    column whose rest over so many seconds they are. Datetimes are seconds since 1970, by the clock
-    of ``zones`` if their column has one.
+    numbers may have ``knots``, and ``curves`` instead of z: the dimensions at each knot, straight
+    between two of them and beyond the outer ones. A missing number has z = 0, unless ``missing``
+    names its column with other dimensions. Columns of numbers that are ``summed`` are added to the
+    rows that are; others stand beside them. ``cycles`` are columns of numbers that are not in the
+    rows: the column whose rest over so many seconds they are. Datetimes are seconds since 1970, by
+    the clock of ``zones`` if their column has one.
 
     Examples
     --------
@@ -88,13 +88,11 @@ def _about(plan: Plan) -> dict[str, Any]:
         out["zones"] = zones
     for line in plan.lines:
         name = _named(line)
-        middle = np.zeros(1)
-        if line.curves is not None and line.bends is not None:
-            out.setdefault("bends", {})[name] = line.bends.tolist()
-            out.setdefault("curves", {})[name] = line.curves.tolist()
-            middle = np.append(np.abs(line.bends), [0, 1]) @ line.curves
-        if line.missing is not None and not np.allclose(line.missing, middle, rtol=0, atol=1e-12):
-            gap = line.missing.tolist() if line.curves is not None else float(line.missing[0])
+        if line.knots is not None and line.rows is not None:
+            out.setdefault("knots", {})[name] = line.knots.tolist()
+            out.setdefault("curves", {})[name] = line.rows.tolist()
+        if line.missing is not None and (line.rows is not None or line.missing[0] != 0):
+            gap = line.missing.tolist() if line.rows is not None else float(line.missing[0])
             out.setdefault("missing", {})[name] = gap
     sums = [part for step in plan.steps if isinstance(step, Sum) for part in step.steps]
     if summed := [_named(part) for part in sums if isinstance(part, Line)]:

@@ -5,6 +5,7 @@ A fitted embedder comes in; the steps of its blocks, under its policies, go out.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -65,7 +66,24 @@ def plan_of(embedder: Any, *, sets: bool = False) -> Plan:
                 f"column {part.column!r} holds sets, and a lookup finds one value a cell; "
                 "leave the column out, or export the tables with tabweave.export.parquet"
             )
+    _tell_spelled(plan, embedder.unknown)
     return plan
+
+
+def _tell_spelled(plan: Plan, unknown: str) -> None:
+    """Warn of columns in which a string that is not known lies where no lookup can say."""
+    spelled = [part.column for part in plan.lookups if part.unknown is None]
+    if spelled and unknown == "centroid":
+        first = spelled[0]
+        warnings.warn(
+            f"columns {', '.join(map(repr, dict.fromkeys(spelled)))} are compared by spelling: "
+            "rows with a string that fit has not seen get no vector (NULL or NaN) from an export, "
+            "where transform places them beside strings spelled alike. To have them count as "
+            "average, "
+            f"fit with schema={{{first!r}: Column({first!r}, spelling=False)}}",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _strict(step: Any) -> Any:

@@ -219,33 +219,46 @@ class _Writer:
         x = self._without_nan(self._cell(part.column))
         if self._is_computed(part):
             x = self._cell(self.computed[part.column, part.cycle])
-        mean, factor = number(part.mean, self.dialect), number(part.factor, self.dialect)
-        z = f"({x} - ({mean})) * ({factor})"
-        found = [z]
-        if part.curves is not None and part.bends is not None:
-            bends = (f"ABS({z} - ({number(bend, self.dialect)}))" for bend in part.bends)
-            parts = [*bends, z, "1"]
-            found = [
-                " + ".join(
-                    f"({number(often, self.dialect)}) * {what}"
-                    for often, what in zip(curve, parts, strict=True)
-                )
-                for curve in part.curves.T.tolist()
-            ]
+        if part.knots is None or part.rows is None:
+            mean, factor = number(part.mean, self.dialect), number(part.factor, self.dialect)
+            found = [f"({x} - ({mean})) * ({factor})"]
+        else:
+            found = [self._pieces(x, part.knots, curve) for curve in part.rows.T]
         if part.missing is None:
             return found
         filled = (number(value, self.dialect) for value in part.missing.tolist())
         return [f"COALESCE({term}, {value})" for term, value in zip(found, filled, strict=True)]
 
+    def _pieces(self, x: str, knots: np.ndarray, curve: np.ndarray) -> str:
+        """Return one coordinate of a curve: the piece that a number is in; NULL of NULL.
+
+        Each piece counts from its first knot, so that no digit is lost however far they lie apart.
+        """
+        slopes = (np.diff(curve) / np.diff(knots)).tolist()
+        start, value, slope = (
+            [f"({number(n, self.dialect)})" for n in part]
+            for part in (knots[:-1].tolist(), curve[:-1].tolist(), slopes)
+        )
+        pieces = [f"{v} + ({x} - {k}) * {s}" for k, v, s in zip(start, value, slope, strict=True)]
+        if len(pieces) == 1:
+            return pieces[0]
+        cases = [
+            f"WHEN {x} < {k} THEN {piece}" for k, piece in zip(start[1:], pieces, strict=False)
+        ]
+        return f"CASE {' '.join(cases)} ELSE {pieces[-1]} END"
+
     # -- datetimes, and numbers that are written as text -------------------------------------
 
     def _is_computed(self, part: Line) -> bool:
         column = self.plan.columns.get(part.column)
-        return column is not None and (column.kind == "datetime" or column.decimal is not None)
+        written = column is not None and (column.kind == "datetime" or column.decimal is not None)
+        return written or part.knots is not None
 
     def _computed(self, name: str, cycle: float) -> str:
         """Return the number of a cell: seconds since 1970, or what a text says."""
         column, cell = self.plan.columns[name], self._cell(name)
+        if column.kind != "datetime" and column.decimal is None:
+            return self._without_nan(cell)
         text = "TEXT" if self.dialect == "sqlite" else TYPES[self.dialect]["text"]
         words = ", ".join(sql_text(word) for word in sorted(MISSING_WORDS))
         if column.is_clock:

@@ -68,18 +68,19 @@ def coupling_distances(codes, column, s=5.0):
 
 def ties_and_trust(codes):
     """``Σ_b SU⁺_ab`` and the trust in it, by counting."""
-    tied, trusted = [], []
+    tied, trusted, most = [], [], 0.0
     for a, x in enumerate(codes):
         x, own, total, freedom = x.tolist(), 0.0, 0.0, 0
         for y in (y.tolist() for b, y in enumerate(codes) if b != a):
             mutual = entropy(x) + entropy(y) - entropy(list(zip(x, y, strict=True)))
             free = (len(set(x)) - 1) * (len(set(y)) - 1)
-            own += 2 * max(0, mutual - free / (2 * len(x))) / (entropy(x) + entropy(y))
+            shared = 2 * max(0, mutual - free / (2 * len(x))) / (entropy(x) + entropy(y))
+            own, most = own + shared, max(most, shared)
             total, freedom = total + 2 * len(x) * mutual, freedom + free
         deviations = (total - freedom) / np.sqrt(2 * freedom)
         tied.append(own)
         trusted.append(min(max((deviations - 2) / 2, 0), 1))
-    return np.array(tied), np.array(trusted) * min(max(8 * max(tied) - 1, 0), 1)
+    return np.array(tied), np.array(trusted) * min(max(8 * max(tied) - 1, 100 * most - 5, 0), 1)
 
 
 def column_weights(codes):

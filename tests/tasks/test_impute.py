@@ -266,6 +266,8 @@ def test_codes_that_are_numbers_stay_numbers():
     filled = Imputer().fit(frame).transform(frame)
     assert filled["flag"].dtype == float
     assert filled.loc[4, "flag"] == 0.0
+    array = np.column_stack([frame["flag"], np.linspace(0, 1, 60) ** 2])
+    assert Imputer().fit_transform(array).dtype == float
 
 
 def test_an_empty_column_stays_empty(holes):

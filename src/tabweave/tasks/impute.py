@@ -326,7 +326,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             return self._written(_objects(_python_cells(given)), name, rows, values)
         if self._is_dated(name):
             return _put(_stamps(table[name].values), rows, _stamps(values))
-        return _put(cells_of(table[name]), rows, values)
+        coded = getattr(getattr(given, "dtype", None), "kind", "") in ("i", "u", "f")
+        return _put(np.asarray(given) if coded else cells_of(table[name]), rows, values)
 
     def _is_written(self, name: str, cells: Any) -> bool:
         """Tell whether numbers or datetimes were given as text."""

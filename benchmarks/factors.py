@@ -1,7 +1,7 @@
 """MCA and FAMD beside prince: equality on real and drawn tables, seconds and memory at size.
 
     python benchmarks/factors.py [--rows 400000] [--columns 20] [--no-large] [--factominer folder]
-    python benchmarks/factors.py --parquet 50000000 [--folder /tmp]
+    python benchmarks/factors.py --parquet 50000000 [--folder somewhere]
 
 Each timed run has a process of its own; peak memory is that of the process above what it had before
 fitting. The table is drawn: columns of 8 values that follow 6 hidden classes. ``--parquet`` writes

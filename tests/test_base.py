@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from tabweave import Counts, OneHot, Schema, Table, Weave, base
+from tabweave import Counts, MixedEmbedder, OneHot, Schema, Table, Weave, base
 from tabweave.base import Explanation, ValueEmbedder, read_with_fitted_schema, seed_of
 from tabweave.blocks.value_tables import ValueTables
 
@@ -555,6 +555,10 @@ class TestAligned:
         np.testing.assert_allclose(after.transform(rows), before.transform(rows), atol=1e-12)
         np.testing.assert_allclose(after.pairwise_distances(rows), far, atol=1e-12)
 
+    def test_what_has_no_tables_is_not_turned(self):
+        model = MixedEmbedder().fit({"a": list("xyz"), "n": [1.5, 2.5, 3.5]})
+        assert model._learned_parts() is None
+
     def test_other_combinations_are_left(self):
         rows = {"a": list("xyz")}
         before, after = Diary(combine="sum").fit(rows), Diary().fit(rows)
@@ -571,3 +575,13 @@ class TestAligned:
                                  missing=[-m for m in after.numbers_.missing])  # fmt: skip
         after._align(before._learned_parts())
         np.testing.assert_allclose(after.transform(rows), before.transform(rows), atol=1e-9)
+
+
+def test_kinds_of_what_was_fitted_say_what_is_left_out():
+    rows = {"id": [f"u{i:03}" for i in range(60)], "same": ["x"] * 60, "g": list("abc") * 20}
+    found = Weave().fit(rows).kinds()
+    assert [(f.column, f.kept) for f in found] == [("id", False), ("same", False), ("g", True)]
+    assert found.aside["same"] == "constant" and found[2].kind == "nominal"
+    assert found[2].why
+    some = Weave().fit({"g": list("abc") * 20, "few": ["x"] * 59 + ["y"]}).kinds()
+    assert [f.kept for f in some] == [True, True]

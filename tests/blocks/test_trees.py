@@ -160,3 +160,11 @@ def test_levels_that_a_column_does_not_have_are_refused_if_asked():
         block.points(odd, "error")
     unused = Codes(np.array([0], np.uint8), ["low", "top"])
     assert block.points(unused, "error")[0, 0] == 0
+
+
+def test_a_name_of_two_nodes_is_refused_with_a_path():
+    tree = Tree.of({"Hot": ["Black", "Latte"], "Cold": ["Black"]})
+    with pytest.raises(ValueError, match=r"'Black' names 2 nodes of the tree; .* 'Hot/Black'"):
+        tree.find("Black")
+    assert tree.path(tree.find("Cold/Black")).endswith("Cold/Black")
+    assert tree.find("nowhere") is None and tree.find(5) is None

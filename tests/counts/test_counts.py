@@ -414,3 +414,37 @@ def test_matrices_are_equal_in_storage_shape_and_entries():
     assert not equal(a, sparse.csr_array(a))
     assert not equal(a, a[:1]) and not equal(sparse.csr_array(a), sparse.csr_array(a[:1]))
     assert not equal(a, a + 1) and not equal(sparse.csr_array(a), sparse.csr_array(2 * a))
+
+
+@pytest.mark.parametrize(
+    ("weight", "fits"),
+    [
+        (2**61, True),
+        (2**62, False),
+        (2.0**900, False),
+        (1e249, True),
+        (4e249, True),
+        (6e249, False),
+    ],
+)
+def test_weights_that_would_wrap_around_are_refused(weight, fits):
+    table = Table.of({"a": ["u", "v"]})
+    if fits:
+        assert Counts.of(table, sample_weight=[weight, weight]).n == 2 * weight
+    else:
+        with pytest.raises(ValueError, match=r"sample_weight adds up to .*; scale it down"):
+            Counts.of(table, sample_weight=[weight, weight])
+
+
+def test_what_weights_are_stays(tmp_path):
+    table = Table.of({"a": ["u", "v"]})
+    assert Counts.of(table, sample_weight=[True, False]).pairs.dtype == np.int64
+    assert Counts.of(table, sample_weight=np.array([2, 3], np.uint8)).pairs.dtype == np.int64
+    assert Counts.of(table, sample_weight=[0.5, 1]).pairs.dtype == np.float64
+
+
+def test_counts_come_back_from_a_file(tmp_path):
+    path = tmp_path / "counts"
+    for counts in (Counts(), Counts.of(Table.of({"a": ["u", "v"], "n": [1.5, 2.5]}), ["p", "q"])):
+        counts.save(path)
+        assert Counts.load(path) == counts and Counts.load(path).schema == counts.schema

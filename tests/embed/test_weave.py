@@ -26,8 +26,9 @@ from tabweave.blocks.numbers import affordable_bins
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
-from tabweave.embed.weave import ties
+from tabweave.embed.weave import spelled_rows, ties
 from tabweave.engines import transform
+from tabweave.rows.spelling import Spelling
 
 
 def table(seed=0, n=80, columns=4):
@@ -617,6 +618,32 @@ def test_grades_and_numbers_of_a_file_of_text_are_read_as_in_fit(tmp_path):
     transform(weave, tmp_path / "rows.csv", tmp_path / "vectors.csv")
     found = pandas.read_csv(tmp_path / "vectors.csv").to_numpy()
     np.testing.assert_allclose(found, weave.transform(frame), atol=1e-9)
+
+
+def test_weights_are_one_in_the_mean_where_a_column_has_parts():
+    """A column of dates has a trend and rings; what they weigh together is one weight."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2020-01-01") + np.arange(800) * np.timedelta64(31, "h")
+    season = np.array(list("wsuf"))[(np.arange(800) * 31 // 24 // 91) % 4]
+    rows = {"t": days, "season": season, "warm": np.where(season == "u", "yes", "no"),
+            "noise": rng.choice(list("abc"), 800)}  # fmt: skip
+    model = Weave().fit(rows)
+    assert len(model._parts()) > len(model.weights_) == 4
+    weights = np.array(list(model.weights_.values()))
+    np.testing.assert_allclose(weights.mean(), 1)
+    assert np.ptp(weights) > 0.1
+    weighed = Weave(weights={"t": 3.0}).fit(rows).weights_
+    for name, weight in model.weights_.items():
+        np.testing.assert_allclose(weighed[name], weight * (3 if name == "t" else 1))
+
+
+def test_spelled_values_lie_as_far_apart_as_mismatches_however_often_they_are_counted():
+    spelling = Spelling(("apple", "apples", "pear", "plum"))
+    f = np.array([0.4, 0.3, 0.2, 0.1])
+    rows = spelled_rows(spelling, f)
+    squares = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    np.testing.assert_allclose(f @ squares @ f, 1 - f @ f)
+    np.testing.assert_allclose(spelled_rows(spelling, 3 * f), rows)  # elements of sets
 
 
 class TestWideTables:

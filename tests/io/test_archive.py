@@ -306,3 +306,15 @@ def test_a_file_ends_with_the_seal_of_today(tmp_path):
     content = (tmp_path / "f").read_bytes()
     assert content[-80:-64] == b"tabweave sha256 "
     assert content[-64:].decode() == hashlib.sha256(content[:-64]).hexdigest()
+
+
+def test_as_much_as_is_free_may_be_unpacked():
+    def entry(packed, unpacked):
+        info = zipfile.ZipInfo("a")
+        info.compress_size, info.file_size = packed, unpacked
+        return info
+
+    over = _persist._is_over
+    assert not over([entry(0, 60), entry(0, 40)], 100) and over([entry(0, 60), entry(0, 41)], 100)
+    most = 500 * 7
+    assert not over([entry(7, most)], 100) and over([entry(7, most + 1)], 100)

@@ -152,3 +152,18 @@ def test_applications_without_text_are_not_run(monkeypatch):
 
     monkeypatch.setattr(register, "_spec", lambda name: Blind)
     assert register.module.__wrapped__("tabweave.apps.nothing") == ()
+
+
+def test_a_room_gives_its_modules_and_classes_but_nothing_private():
+    assert register.attribute("tabweave.embed", "weave") is import_module("tabweave.embed.weave")
+    assert register.attribute("tabweave.embed", "Weave") is tabweave.Weave
+    for name in ("_compat", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"'tabweave' has no attribute '{name}'"):
+            register.attribute("tabweave", name)
+
+
+def test_what_a_decorator_was_given_instead_of_a_name_is_told():
+    text = '@measure(NAME, OTHER, "me")\ndef gap(counts):\n'
+    (found,) = register._DECLARATION.findall(text)
+    with pytest.raises(TypeError, match=r"written out, got \(None, None\)"):
+        list(register._read("m", found))

@@ -904,3 +904,9 @@ def test_a_parameter_that_chose_the_paper_chooses_its_class():
 
     cls, state = tabweave.UNICORN._upgraded({"objective": "paper", "decay": 1.0})
     assert cls is published.UNICORN and "objective" not in state and state["decay"] == 1.0
+
+
+@pytest.mark.parametrize("value", [5, {"a": 1}, ["object"], "object"])
+def test_what_is_no_object_of_ours_is_not_saved(tmp_path, value):
+    with pytest.raises(TypeError, match=r"cannot save .*: give an estimator or another object of"):
+        tabweave.export.save(value, tmp_path / "m")

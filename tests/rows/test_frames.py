@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from tabweave import Column, Table
-from tabweave.rows.frames import _with_missing, categories, infer_kind, numbers, zone_info
+from tabweave.rows.frames import _with_missing, categories, encode, infer_kind, numbers, zone_info
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
@@ -100,3 +100,23 @@ def test_codes_that_are_unsigned_stay_themselves():
 def test_kinds_of_what_is_no_column_of_a_library():
     assert infer_kind([1, 2]) == "numeric"
     assert infer_kind(["a"]) == "nominal"
+
+
+def test_months_and_years_have_no_length():
+    for unit in ("Y", "M"):
+        with pytest.raises(TypeError, match="counts months or years, which have no fixed length"):
+            numbers(np.array([1], f"m8[{unit}]"))
+    assert numbers(np.array([1, "NaT"], "m8[m]"))[0] == 60
+    assert numbers(np.array(["1970-01", "NaT"], "M8[M]"))[0] == 0
+
+
+def test_integers_that_are_codes_stay_where_they_are():
+    codes = np.array([2, 0, 1, 2], np.uint8)
+    assert encode(codes)[0] is codes
+    for other in (codes.astype(np.int64), codes + 1, codes * 2, codes.astype(np.int16) - 5):
+        found, raw = encode(other)
+        assert [raw[c] for c in found] == other.tolist() and raw == sorted(set(other.tolist()))
+        assert found.dtype == np.uint8
+    wide = np.array([0, 10**15, 5, 0])
+    found, raw = encode(wide)
+    assert [raw[c] for c in found] == wide.tolist()

@@ -10,12 +10,16 @@ import pyarrow as pa
 import pytest
 
 from tabweave import Column, Schema, Table
+from tabweave.rows.kinds import FEW_ROWS
 from tabweave.rows.table import (
     canonical_codes,
     check_codes,
+    check_offsets,
     distinct_rows,
     is_constant,
     joined_column,
+    row_keys,
+    sampled_rows,
     set_aside,
     take_rows,
 )
@@ -385,3 +389,56 @@ def test_declared_categories_are_not_judged():
     assert Table.of(frame, rules="whole").schema["a"].why == "categories"
     frame["a"] = digits
     assert Table.of(frame, rules="whole").schema["a"].why != "categories"
+
+
+class TestGuards:
+    def test_levels_are_taken_from_the_column_only_if_none_are_declared(self):
+        cells = pd.Series(pd.Categorical(["b", "a"], categories=["b", "a"], ordered=True))
+        assert Table.of({"x": cells}).schema["x"].levels == ("b", "a")
+        declared = Table.of({"x": cells}, {"x": Column("x", "ordinal", levels=["a", "b"])})
+        assert declared.schema["x"].levels == ("a", "b")
+        assert Table.of({"x": cells}, {"x": "ordinal"}).schema["x"].levels == ("b", "a")
+
+    @pytest.mark.parametrize(
+        ("cells", "row"),
+        [(["u", None], 1), ([1.5, 2.5, np.nan], 2), ([["p", "q"], ["p", None]], 1)],
+    )
+    def test_gaps_are_refused_if_the_schema_says_so(self, cells, row):
+        strict = Schema({}, missing="error")
+        with pytest.raises(ValueError, match=f"column 'a': row {row} is missing; fill it"):
+            Table.of({"a": cells}, strict)
+        assert Table.of({"a": cells[:1]}, strict).n_rows == 1
+        assert Table.of({"a": cells}).n_rows == len(cells)
+
+    def test_offsets_of_a_file_are_checked(self):
+        check_offsets(np.array([0]), 0)
+        check_offsets(np.array([0, 2, 2, 5]), 5)
+        for odd in ([], [1, 5], [0, 4], [0, 3, 2, 5], [0.0, 5.0], [[0, 5]]):
+            with pytest.raises(ValueError, match="expected offsets that rise from 0 to 5"):
+                check_offsets(np.array(odd), 5)
+
+    def test_keys_of_rows_are_those_of_their_numbers(self):
+        """The mixing function of SplitMix64, whose first outputs from seed 0 are published."""
+        keys = row_keys(0, 1000)
+        assert [hex(key) for key in keys[:3]] == [
+            "0xe220a8397b1dcdaf",
+            "0x6e789e6aa1b965f4",
+            "0x6c45d188009454f",
+        ]
+        np.testing.assert_array_equal(row_keys(400, 1000), keys[400:])
+        assert len(np.unique(keys)) == 1000
+
+    def test_very_many_rows_are_sampled(self, monkeypatch):
+        monkeypatch.setattr("tabweave.rows.table.SAMPLED", 10)
+        assert sampled_rows(10) is None
+        some = sampled_rows(50)
+        assert len(some) == 10 and (np.diff(some) > 0).all()
+        keys = row_keys(0, 50)
+        assert keys[some].max() < np.delete(keys, some).min()
+
+
+@pytest.mark.parametrize(("n", "constant"), [(FEW_ROWS - 1, False), (FEW_ROWS, True)])
+def test_enough_equal_rows_are_a_constant(n, constant):
+    columns = {"a": ["x"] * n, "b": [str(i % 3) for i in range(n)]}
+    assert (Table.of(columns).kinds()[0].why == "constant") == constant
+    assert (Table.of(columns, rules="whole").schema.names == ["b"]) == constant

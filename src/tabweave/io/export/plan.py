@@ -78,7 +78,8 @@ def _tell_spelled(plan: Plan, unknown: str) -> None:
         warnings.warn(
             f"columns {', '.join(map(repr, dict.fromkeys(spelled)))} are compared by spelling: "
             "rows with a string that fit has not seen get no vector (NULL or NaN) from an export, "
-            "where transform places them beside strings spelled alike. To have them count as average, "
+            "where transform places them beside strings spelled alike. To have them count as "
+            "average, "
             f"fit with schema={{{first!r}: Column({first!r}, spelling=False)}}",
             UserWarning,
             stacklevel=4,

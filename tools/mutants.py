@@ -424,7 +424,18 @@ def in_room(files: list[str], options: argparse.Namespace) -> tuple[int, int]:
             import pytest
 
             planter = Planter(files, options, Notes.read())
-            told = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
+            told = [
+                "-q",
+                "-s",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:xdist",
+                "-p",
+                "no:faulthandler",
+                "-m",
+                "not slow",
+            ]
             code = pytest.main([*told, *tests_of(files[0])], [planter])
             os.write(write, json.dumps([planter.total, planter.killed]).encode())
         finally:

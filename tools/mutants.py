@@ -55,6 +55,7 @@ TESTS = {
            "tests/io/test_register.py", "tests/io/test_store.py"],
     "base.py": ["tests/test_base.py", "tests/test_threads.py"],
 }  # fmt: skip
+_FAILED = 3  # how a forked process ends that did not do its work
 _HANGS = 60.0  # seconds without work after which a process waits for ever
 NOTES = ROOT / "build" / "mutants.json"
 _COMPARED = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -212,7 +213,7 @@ def forked(work: Callable[[], int], timeout: float) -> int:
     """Do something in a forked process that has so many seconds of the processor."""
     child = os.fork()
     if child == 0:
-        code = 3
+        code = _FAILED
         try:
             os.setsid()
             resource.setrlimit(resource.RLIMIT_CPU, (int(timeout), int(timeout)))
@@ -386,6 +387,8 @@ class Planter:
 
             code = forked(work, self.options.timeout)
             killer = told.read()
+            if code == _FAILED:
+                raise RuntimeError(f"the error was not planted: {mutant}")
         if killer:
             mine = self.notes.killers.setdefault(mutant.file, {})
             mine[killer] = mine.get(killer, 0) + 1
@@ -424,7 +427,18 @@ def in_room(files: list[str], options: argparse.Namespace) -> tuple[int, int]:
             import pytest
 
             planter = Planter(files, options, Notes.read())
-            told = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
+            told = [
+                "-q",
+                "-s",
+                "-p",
+                "no:cacheprovider",
+                "-p",
+                "no:xdist",
+                "-p",
+                "no:faulthandler",
+                "-m",
+                "not slow",
+            ]
             code = pytest.main([*told, *tests_of(files[0])], [planter])
             os.write(write, json.dumps([planter.total, planter.killed]).encode())
         finally:

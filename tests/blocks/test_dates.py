@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tabweave import Counts, MixedEmbedder, SupervisedWeave, Table, Weave
-from tabweave.blocks.dates import CYCLES, cycle_of_clock, ring_knots
+from tabweave.blocks.dates import CYCLES, cycle_of_clock, ring, ring_knots
 
 RNG = np.random.default_rng(0)
 YEARS = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 10**8, 800), unit="s")
@@ -164,3 +164,24 @@ def test_bins_that_were_never_met_make_no_ring():
     assert cycle_of_clock(counts, "t") == [] == cycle_of_clock(counts, "absent")
     some = Counts.of(Table.of({name: [0, 3, 3]}, {name: "nominal"}))
     assert cycle_of_clock(some, "t") == [cycle]
+
+
+def test_a_ring_closes_and_two_rows_are_one_apart_on_average():
+    cycle = CYCLES[0]
+    name = cycle.name("t")
+    bins = [0, 0, 3, cycle.n_bins - 1, 5, 5, 5, cycle.n_bins - 1]
+    counts = Counts.of(Table.of({name: bins}, {name: "nominal"}))
+    at = (np.arange(cycle.n_bins) + 0.5) * cycle.seconds / cycle.n_bins
+    knots = ring_knots(counts, name, at, cycle)
+    assert len(knots.x) == len(knots.value) == cycle.n_bins + 2 and knots.missing is None
+    labels = counts.labels[0]
+    assert [labels[knots.value[i]] for i in (0, 1, -2, -1)] == [bins[3], 0, bins[3], 0]
+    assert knots.x[0] == at[-1] - cycle.seconds and knots.x[-1] == at[0] + cycle.seconds
+    assert knots.share[[0, -1]].tolist() == [0, 0]
+    rows = ring(knots, cycle)
+    np.testing.assert_allclose(rows[[0, -1]], rows[[-2, 1]], atol=1e-12)  # the same place again
+    points = rows[1:-1][bins]
+    squares = ((points[:, None] - points) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squares.mean(), 1)
+    gone = ring_knots(Counts.of(Table.of({name: [None]}, {name: "nominal"})), name, at, cycle)
+    assert ring(gone, cycle).shape == (0, 2)

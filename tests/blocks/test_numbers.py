@@ -268,3 +268,13 @@ def test_phases_have_a_mean_for_each_of_their_bins():
     assert cycles
     for name, at in cycles.items():
         assert len(at) == cycle_of(name)[1].n_bins and (np.diff(at) > 0).all()
+
+
+def test_a_column_of_numbers_that_was_not_there_before_is_turned_to_nothing():
+    rng = np.random.default_rng(0)
+    x, y, g = rng.normal(size=60), rng.random(60), rng.choice(list("abc"), 60)
+    now, before = (Weave().fit(rows).numbers_ for rows in ({"x": x, "y": y, "g": g},
+                                                           {"x": x, "g": g}))  # fmt: skip
+    pieces = now.shared_points(before)
+    assert [then.shape[1] > 0 for _, then, _ in pieces] == [True, False]
+    np.testing.assert_allclose(pieces[0][1], before.rows[0])

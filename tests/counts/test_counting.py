@@ -108,3 +108,14 @@ def test_slabs_of_rows_add_up_whatever_the_threads(monkeypatch, exact):
         assert len(slabs) == (3 if exact and n_rows >= 1 << 16 else 1)
     with pytest.raises(OverflowError, match="count them in chunks and add"):
         counting._in_threads(count, 1 << 34, exact=exact)
+
+
+def test_an_eighth_of_the_free_memory_may_be_taken(monkeypatch):
+    monkeypatch.setattr(counting, "available_memory", lambda: 8007)
+    wide = counting.WIDE + 1
+    counting.check_wide(wide, 2 * wide, 1000)
+    counting.check_wide(counting.WIDE, 2 * wide, 1001)
+    with pytest.raises(MemoryError, match="more than an eighth"):
+        counting.check_wide(wide, 2 * wide, 1001)
+    monkeypatch.setattr(counting, "available_memory", lambda: None)
+    counting.check_wide(wide, 2 * wide, 1001)

@@ -910,3 +910,11 @@ def test_a_parameter_that_chose_the_paper_chooses_its_class():
 def test_what_is_no_object_of_ours_is_not_saved(tmp_path, value):
     with pytest.raises(TypeError, match=r"cannot save .*: give an estimator or another object of"):
         tabweave.export.save(value, tmp_path / "m")
+
+
+def test_a_file_says_of_which_class_it_is(tmp_path):
+    from tabweave.io import archive
+
+    tabweave.OneHot().fit({"a": ["u", "v"]}).save(tmp_path / "m")
+    header, _ = archive.read(tmp_path / "m", "estimator")
+    assert header["class"].endswith(".OneHot")

@@ -238,3 +238,12 @@ def test_a_vocabulary_equals_no_other_thing():
     assert vocabulary == Vocabulary(("a",), (("u", "v"),))
     assert vocabulary != Vocabulary(("a",), (("u", "w"),))
     assert vocabulary != "a" and vocabulary != ("a",)
+
+
+def test_a_label_that_no_row_has_is_not_unknown():
+    from tabweave.rows.table import Codes
+
+    unseen = np.array([False, True])
+    labels_.check_seen("a", unseen, Codes(np.array([0, 0], np.uint8), ["u", "z"]))
+    with pytest.raises(ValueError, match=r"column 'a'.*'z'"):
+        labels_.check_seen("a", unseen, Codes(np.array([0, 1], np.uint8), ["u", "z"]))

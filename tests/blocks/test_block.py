@@ -200,7 +200,9 @@ def carried_out(step, table):
     z = (data.values - step.mean) * step.factor
     found = z[:, None]
     if step.rows is not None:
-        inside = np.clip(np.searchsorted(step.knots, data.values, "right") - 1, 0, len(step.knots) - 2)
+        inside = np.clip(
+            np.searchsorted(step.knots, data.values, "right") - 1, 0, len(step.knots) - 2
+        )
         slopes = np.diff(step.rows, axis=0) / np.diff(step.knots)[:, None]
         found = step.rows[inside] + (data.values - step.knots[inside])[:, None] * slopes[inside]
     return np.where(np.isnan(z)[:, None], step.missing, found)

@@ -673,7 +673,9 @@ class TestWideTables:
             Weave().partial_fit(X).partial_fit(X).counts_.value_counts,
             2 * model.counts_.value_counts,
         )
-        with pytest.raises(ValueError, match="at most 2,048 columns with n_clusters or n_components"):
+        with pytest.raises(
+            ValueError, match="at most 2,048 columns with n_clusters or n_components"
+        ):
             Weave(n_components=3).fit(X)
 
     def test_wide_tables_with_a_target(self):

@@ -212,3 +212,17 @@ def test_odd_tables():
     assert len(wide.categories("id")) == 200
     with pytest.raises(ValueError, match="engine"):
         Imputer("guess").fit({"a": ["x"]})
+
+
+def test_a_column_without_cells_stays_empty_and_large_numbers_do_not_overflow():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"city": rng.choice(["Rome", "Oslo"], 60), "big": rng.normal(size=60) * 1e200}
+    )
+    rows["same"] = rows["big"] / 1e200
+    rows.loc[3, ["big", "same"]] = np.nan
+    rows["none"], rows["nan"] = None, np.nan
+    filled = Imputer(random_state=0).fit(rows).transform(rows)
+    assert filled[["city", "big", "same"]].notna().all(axis=None)
+    assert filled[["none", "nan"]].isna().all(axis=None)
+    np.testing.assert_allclose(filled["big"], filled["same"] * 1e200, rtol=1e-6)

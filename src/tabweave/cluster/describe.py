@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
-from tabweave.rows.table import Codes, Numbers, Sets, Table
+from tabweave.rows.table import Codes, Datetimes, Numbers, Sets, Table
 
 FIELDS = ("cluster", "size", "column", "value", "here", "overall", "z")
 
@@ -31,7 +31,8 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     -------
     DataFrame
         ``cluster``, its ``size``, a ``column`` and a ``value``; the share of rows that have the
-        value ``here`` and ``overall``, or for numbers (``value`` "mean") the two means; and ``z``,
+        value ``here`` and ``overall``, or for numbers (``value`` "mean") the two means, of dates as
+        text; and ``z``,
         how many standard deviations ``here`` is away from chance.
 
     Examples
@@ -46,7 +47,7 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     2        0    age   mean  28.0    41.75
     """
     pandas = require("pandas", "frames")
-    table = Table.of(X, numbers="numeric")
+    table = Table.of(X, rules="all")  # numbers and dates in text are numbers
     labels = np.asarray(labels)
     if labels.shape != (table.n_rows,):
         raise ValueError(f"expected {table.n_rows} labels, one a row, got shape {labels.shape}")
@@ -56,6 +57,8 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     for column, data in table:
         of_column = _of_numbers if isinstance(data, Numbers) else _of_values
         for k, value, here, overall, z in of_column(data, owner, sizes):
+            if isinstance(data, Datetimes):
+                here, overall = data.text(here), data.text(overall)
             if abs(z) >= min_z:
                 lines[k].append((names[k], int(sizes[k]), column.name, value, here, overall, z))
     kept = [line for own in lines for line in sorted(own, key=_telling)[:n_values]]

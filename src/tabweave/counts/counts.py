@@ -257,7 +257,10 @@ class Counts(OfVocabulary):
     def _moments(self) -> dict[str, tuple[int | float, float, float]]:
         """The moments of all numeric columns; exact, they take a while."""
         names = [c.name for c in self.schema.numeric] if self.schema else []
-        return {name: moments_in(cast(np.ndarray, self.exact_moments)[i]) for i, name in enumerate(names)}
+        return {
+            name: moments_in(cast(np.ndarray, self.exact_moments)[i])
+            for i, name in enumerate(names)
+        }
 
     def select(self, columns: Iterable[str]) -> Counts:
         """Return the counts of some columns, in the order given."""
@@ -552,6 +555,6 @@ def mean_and_variance(digits: np.ndarray) -> tuple[float, float]:
 
 def _rounded(number: Fraction) -> float:
     try:
-        return float(number)
-    except OverflowError:  # a variance may exceed float64
+        return float(number) or (5e-324 if number else 0.0)  # a variance may be below float64,
+    except OverflowError:  # or exceed it
         return float("inf")

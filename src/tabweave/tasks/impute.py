@@ -445,6 +445,7 @@ class RowModel:
     reference_z: np.ndarray
     observed: np.ndarray
     engines: dict[str, tuple[str, ...]]
+    dated: tuple[str, ...] = ()  # the numbers that are datetimes
 
     @classmethod
     def of(
@@ -478,6 +479,7 @@ class RowModel:
             names, numbers, sets, numbering, labels, pairs, both, moments, value_z,
             _seen(table, numbering, labels), [], n_neighbors, tuple(wanted),
             empty.astype(np.int32), empty, empty.astype(bool), {},
+            tuple(c.name for c in table.schema.numeric if c.kind == "datetime"),
         )  # fmt: skip
         if "mixture" in wanted:
             model = replace(model, subspaces=model._mixture(table, seed))
@@ -506,7 +508,7 @@ class RowModel:
     def scale(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of each number."""
         mean, n = self.moments.means()
-        deviation = np.sqrt(np.diagonal(self.moments.centred()) / np.maximum(n, 1))
+        deviation = self.moments.deviations(np.maximum(n, 1))
         return mean, np.where(deviation > 0, deviation, 1.0)
 
     @cached_property
@@ -632,7 +634,7 @@ class RowModel:
                 rows = np.flatnonzero(np.isnan(cells.elements[name][:, :1]).any(axis=1))
             else:
                 rows = np.flatnonzero(cells.codes[a] < 0)
-            if not len(rows):
+            if not len(rows) or not self.sizes[a]:  # where all is missing, nothing can be said
                 continue
             share = np.tile(self.share[self.spans[a]], (len(rows), 1))
             proba = mixed.get(name, share)
@@ -693,7 +695,7 @@ class RowModel:
             out[:n_values, n_values:] = self.value_z / rows / deviation * self.unit[:, None]
             out[n_values:, :n_values] = out[:n_values, n_values:].T
             n = np.maximum(self.moments.products[2], 1)
-            out[n_values:, n_values:] = self.moments.centred() / n / np.outer(deviation, deviation)
+            out[n_values:, n_values:] = self.moments.centred(1 / deviation) / n
         return out
 
     @cached_property
@@ -949,6 +951,9 @@ class RowModel:
             return self.labels[name][code]
         own = self.seen[name][code]
         low, high = f"{own.min():.4g}", f"{own.max():.4g}"
+        if name in self.dated:
+            dates = Datetimes(np.concatenate(self.seen[name]))
+            low, high = str(dates.text(own.min())), str(dates.text(own.max()))
         return low if low == high else f"{low}…{high}"
 
 

@@ -71,7 +71,8 @@ def _found(job: Job) -> int:
     from tabweave.apps.report.clusters import how_many
     from tabweave.apps.report.reading import read
 
-    return how_many(read(job.table(job.rows(), with_target=True), job.target).features(), job.seed)
+    table = job.table(job.rows(), with_target=True, rules="all")
+    return how_many(read(table, job.target).features(), job.seed)
 
 
 def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:
@@ -94,7 +95,7 @@ def _described(job: Job, rows: Rows, labels: Any, n_clusters: int) -> list[dict[
     from tabweave.apps.report.reading import read
 
     target = job.target
-    values = read(job.table(rows, with_target=True), target).values()
+    values = read(job.table(rows, with_target=True, rules="all"), target).values()
     found = describe_clusters(values, labels, n_clusters, target)
     return [{"cluster": k, **about} for k, about in enumerate(found)]
 

@@ -395,12 +395,18 @@ def _counted(embedder: Any) -> bool:
 def _warn(table: Any) -> None:
     """Say which columns are set aside, or tell rows apart without telling what they are."""
     from tabweave.apps.report.reading import read
+
+    tell_aside(table)
+    for name, why in read(table, None).left_out.items():
+        _warn_of(name, why)
+
+
+def tell_aside(table: Any) -> None:
+    """Say which columns are set aside."""
     from tabweave.rows.kinds import aside_line
 
     if line := aside_line(table.kinds().aside):
         note(f"{line}; keep one by --kind COLUMN=nominal")
-    for name, why in read(table, None).left_out.items():
-        _warn_of(name, why)
 
 
 def _warn_of(name: str, why: str) -> None:

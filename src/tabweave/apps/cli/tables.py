@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import typer
 
 from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, note
 from tabweave.apps.cli.files import check_output, is_stdout, located, write_columns
-from tabweave.apps.cli.job import Job, Rows, listed, takes_job
+from tabweave.apps.cli.job import Job, Rows, listed, takes_job, tell_aside
 from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
@@ -70,7 +71,9 @@ def associate(
     from tabweave import associations
 
     with job.opened() as job:
-        found = associations(job.table(job.rows(), with_target=True)).frame(level)
+        table = job.table(job.rows(), with_target=True, rules="whole")
+        tell_aside(table)
+        found = associations(table).frame(level)
     if json:
         as_json({"pairs": found.to_dict("records")})
         return
@@ -108,11 +111,16 @@ def fill(
 
     check_output(output, force)
     with job.opened() as job:
-        table = job.table(job.rows())
+        rows = job.rows()
+        whole, read = job.table(rows), job.table(rows, rules="whole")
+        tell_aside(read)  # identifiers say nothing of other cells
+        table = _as_written(whole, read)
         model = Imputer(random_state=job.seed).fit(table)
         notes = model.explain(table)
         if output is not None:
-            write_columns(model.transform(_as_columns(table)), output)
+            filled, gaps = model.transform(_as_columns(table)), {note.column for note in notes}
+            cells = {n: filled[n] if n in gaps else rows.columns[n] for n in whole.schema.names}
+            write_columns(cells, output)
     if json:
         as_json({"rows": table.n_rows, "filled": [n._asdict() for n in notes]})
         return
@@ -137,7 +145,8 @@ def odd(
     if not 0 < level < 0.5:
         raise Misuse(f"--level {level}: use a share between 0 and 0.5")
     with job.opened() as job:
-        table = job.table(job.rows(), with_target=True)
+        table = job.table(job.rows(), with_target=True, rules="whole")
+        tell_aside(table)
         model = Oddities(level, random_state=job.seed)
         n_odd = int((model.fit_predict(table) < 0).sum())
         found = model.cells(table, most)
@@ -147,6 +156,25 @@ def odd(
     for one in found:
         say("{cell}", cell=str(one))
     say(f"{n_odd:,} of {table.n_rows:,} rows are odd at level {level:g}")
+
+
+def _as_written(whole: Any, read: Any) -> Any:
+    """Return the columns that rules kept, as they were written; but for datetimes, as read."""
+    from tabweave.rows.table import Datetimes, Numbers
+
+    out = whole.select(read.schema.names)
+    dated = [
+        isinstance(data, Datetimes) and isinstance(whole[column.name], Numbers)
+        for column, data in read
+    ]
+    columns, parts = (
+        tuple(r if d else w for d, r, w in zip(dated, of_read, of_whole, strict=True))
+        for of_read, of_whole in (
+            (read.schema.columns, out.schema.columns),
+            (read.columns, out.columns),
+        )
+    )
+    return replace(out, schema=replace(out.schema, columns=columns), columns=parts)
 
 
 def _as_columns(table: Any) -> dict[str, Any]:
@@ -191,7 +219,7 @@ def drift(
     if json:
         as_json(_as_dict(report))
     else:
-        _print_drift(report, before.n_rows, after.n_rows)
+        _print_drift(report, before, after)
     if check and (report.changed or report.changed_couplings):
         raise typer.Exit(CHANGED)
 
@@ -243,17 +271,17 @@ def _as_dict(report: Any) -> dict[str, Any]:
     }
 
 
-def _print_drift(report: Any, before: int, after: int, most: int = 10) -> None:
+def _print_drift(report: Any, before: Any, after: Any, most: int = 10) -> None:
     for title, findings in (("Columns", report.columns), ("Couplings", report.couplings[:most])):
         if findings:
-            emit(_as_table(title, findings, report))
+            emit(_as_table(title, findings, report, before))
     say(
         "{n} of {all} columns changed from {before:,} to {after:,} rows "
         "(level {level:g}, adjusted for the number of tests).",
         n=len(report.changed),
         all=len(report.columns),
-        before=before,
-        after=after,
+        before=before.n_rows,
+        after=after.n_rows,
         level=report.level,
     )
     if report.aside:
@@ -262,7 +290,7 @@ def _print_drift(report: Any, before: int, after: int, most: int = 10) -> None:
         note(aside_line(dict(report.aside)))
 
 
-def _as_table(title: str, findings: Any, report: Any) -> Any:
+def _as_table(title: str, findings: Any, report: Any, table: Any) -> Any:
     heads = ["", "what", "effect size", "p", "adjusted p", "before → after"]
     rows = [
         [
@@ -271,7 +299,7 @@ def _as_table(title: str, findings: Any, report: Any) -> Any:
             _size(f),
             f"{f.p_value:.2g}",
             f"{f.adjusted:.2g}",
-            _before_after(f),
+            _before_after(f, table),
         ]
         for f in findings
     ]
@@ -282,13 +310,22 @@ def _size(finding: Any) -> str:
     return f"{next(iter(finding.sizes), '')} {finding.size:.2f}"
 
 
-def _before_after(finding: Any) -> str:
-    """Return what moved, shares as percentages, numbers as they are."""
+def _before_after(finding: Any, table: Any) -> str:
+    """Return what moved: shares as percentages, dates as dates, other numbers as they are."""
     numeric = any(what == "mean" for what, _, _ in finding.comparison) and not finding.values
+    dates = (
+        table[finding.name] if numeric and table.schema[finding.name].kind == "datetime" else None
+    )
     parts = []
     for what, before, after in finding.comparison:
-        as_share = not numeric or what == "missing"
-        sides = (f"{x:.1%}" if as_share else f"{x:.3g}" for x in (before, after))
+        if not numeric or what == "missing":
+            sides = [f"{x:.1%}" for x in (before, after)]
+        elif dates is None or isnan(before) or isnan(after):
+            sides = [f"{x:.3g}" for x in (before, after)]
+        elif what == "mean":
+            sides = [dates.text(float(x)) for x in (before, after)]
+        else:
+            sides = [f"{x / 86_400:.3g} days" for x in (before, after)]
         parts.append(f"{cell(what)} {' → '.join(sides)}")
     return ", ".join(parts)
 

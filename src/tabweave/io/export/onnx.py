@@ -153,7 +153,9 @@ class _Graph:
         axis = self._whole([1], f"{name}_axis")
         x = self._node("Unsqueeze", [cells, axis], f"{name}_numbers")
         if part.knots is None:
-            centred = self._node("Sub", [x, self._scalar(part.mean, f"{name}_mean")], f"{name}_centred")
+            centred = self._node(
+                "Sub", [x, self._scalar(part.mean, f"{name}_mean")], f"{name}_centred"
+            )
             points = self._node(
                 "Mul", [centred, self._scalar(part.factor, f"{name}_factor")], f"{name}_points"
             )

@@ -242,7 +242,9 @@ class _Writer:
         pieces = [f"{v} + ({x} - {k}) * {s}" for k, v, s in zip(start, value, slope, strict=True)]
         if len(pieces) == 1:
             return pieces[0]
-        cases = [f"WHEN {x} < {k} THEN {piece}" for k, piece in zip(start[1:], pieces, strict=False)]
+        cases = [
+            f"WHEN {x} < {k} THEN {piece}" for k, piece in zip(start[1:], pieces, strict=False)
+        ]
         return f"CASE {' '.join(cases)} ELSE {pieces[-1]} END"
 
     # -- datetimes, and numbers that are written as text -------------------------------------

@@ -36,10 +36,10 @@ def parquet(embedder: Any, path: str | PathLike[str]) -> None:
     are scaled (``z = (x - mean) * factor``), and what the dimensions are called. A column of
     numbers may have ``knots``, and ``curves`` instead of z: the dimensions at each knot, straight
     between two of them and beyond the outer ones. A missing number has z = 0, unless ``missing``
-    names its column with other dimensions. Columns of numbers that are ``summed`` are added to the rows that
-    are; others stand beside them. ``cycles`` are columns of numbers that are not in the rows: the
-    column whose rest over so many seconds they are. Datetimes are seconds since 1970, by the clock
-    of ``zones`` if their column has one.
+    names its column with other dimensions. Columns of numbers that are ``summed`` are added to the
+    rows that are; others stand beside them. ``cycles`` are columns of numbers that are not in the
+    rows: the column whose rest over so many seconds they are. Datetimes are seconds since 1970, by
+    the clock of ``zones`` if their column has one.
 
     Examples
     --------

@@ -1,9 +1,13 @@
 """MCA and FAMD beside prince: equality on real and drawn tables, seconds and memory at size.
 
-    python benchmarks/factors.py [--rows 400000] [--columns 20] [--no-large]
+    python benchmarks/factors.py [--rows 400000] [--columns 20] [--no-large] [--factominer folder]
+    python benchmarks/factors.py --parquet 50000000 [--folder /tmp]
 
 Each timed run has a process of its own; peak memory is that of the process above what it had before
-fitting. The table is drawn: columns of 8 values that follow 6 hidden classes.
+fitting. The table is drawn: columns of 8 values that follow 6 hidden classes. ``--parquet`` writes
+files (a million rows, again and again, each time beginning elsewhere), fits them and counts them,
+and deletes them; peak memory is then all that the process ever had. ``--factominer`` is a folder
+with tea.rda and wine.rda of that R package (pyreadr reads them).
 """
 
 from __future__ import annotations
@@ -13,8 +17,10 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -39,7 +45,26 @@ def apart(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(np.abs(np.asarray(a)) - np.abs(np.asarray(b))).max())
 
 
-def equality() -> None:
+def factominer(folder: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return FactoMineR's tea and wine, categories as text."""
+    import pyreadr
+
+    found = []
+    for name in ("tea", "wine"):
+        frame = pyreadr.read_r(str(Path(folder, f"{name}.rda")))[name]
+        kinds = {c: float if frame[c].dtype.kind in "if" else str for c in frame}
+        found.append(frame.astype(kinds).reset_index(drop=True))
+    return found[0], found[1]
+
+
+def famd(prince, FAMD, frame: pd.DataFrame) -> tuple[float, float]:
+    theirs = prince.FAMD(n_components=3, engine="scipy").fit(frame)
+    ours = FAMD(3).fit(frame)
+    values = np.abs(theirs.eigenvalues_ - ours.eigenvalues_).max()
+    return values, apart(theirs.row_coordinates(frame).to_numpy(), ours.transform(frame))
+
+
+def equality(folder: str | None) -> None:
     import prince
 
     from tabweave import CA, FAMD, MCA
@@ -51,12 +76,20 @@ def equality() -> None:
     print("FactoMineR's poison: eigenvalues", MCA(11).fit(active).eigenvalues_.round(8).tolist())
     for name, frame in (("drawn 2,000 × 12, MCA", drawn(2000, 12)),):
         rows.append((name, *mca(prince, MCA, frame)))
-    mixed = drawn(2000, 6, 5)
-    theirs = prince.FAMD(n_components=3, engine="scipy").fit(mixed)
-    ours = FAMD(3).fit(mixed)
-    values = np.abs(theirs.eigenvalues_ - ours.eigenvalues_).max()
-    coordinates = apart(theirs.row_coordinates(mixed).to_numpy(), ours.transform(mixed))
-    rows.append(("drawn 2,000 × 11, FAMD", values, coordinates))
+    rows.append(("drawn 2,000 × 11, FAMD", *famd(prince, FAMD, drawn(2000, 6, 5))))
+    if folder:
+        tea, wine = factominer(folder)
+        rows.append(
+            ("tea (FactoMineR), MCA of columns 1 to 18", *mca(prince, MCA, tea.iloc[:, :18]))
+        )
+        some = tea[["Tea", "How", "how", "sugar", "where", "lunch"]]
+        rows.append(("tea, MCA of six columns", *mca(prince, MCA, some)))
+        rows.append(("wine (FactoMineR), FAMD of all 31 columns", *famd(prince, FAMD, wine)))
+        some = wine.iloc[:, [0, 1, 15, 21, 28, 27, 29, 30]]
+        rows.append(("wine, FAMD of eight columns", *famd(prince, FAMD, some)))
+        for name, model in (("tea", MCA(5).fit(tea.iloc[:, :18])), ("wine", FAMD(5).fit(some))):
+            share = (100 * model.explained_inertia_ratio_).round(3).tolist()
+            print(f"{name}: eigenvalues {model.eigenvalues_.round(5).tolist()}, % {share}")
     table = pd.crosstab(poison["Sick"], poison["Age"])
     theirs = prince.CA(1, engine="scipy").fit(table)
     ours = CA(1).fit(table)
@@ -106,18 +139,81 @@ def one(what: str, rows: int, columns: int) -> None:
     print(json.dumps({"seconds": seconds, "cpu": used, "gigabytes": (peak - before) / 2**20}))
 
 
+def write(path: Path, n: int, columns: int, numbers: int) -> None:
+    """Write a drawn table as Parquet, a million rows at a time; numbers have two decimals."""
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    size = min(n, 1_000_000)
+    frame = drawn(size, columns, numbers).round(2)
+    names = [c for c in frame if c.startswith("c")]
+    frame[names] = frame[names].astype("category")
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with ParquetWriter(path, table.schema) as file:
+        for i, start in enumerate(range(0, n, size)):
+            at = i * 7919 % size
+            part = pa.concat_tables([table.slice(at), table.slice(0, at)])
+            file.write_table(part.slice(0, min(size, n - start)))
+
+
+def one_file(what: str, path: str) -> None:
+    """Count or fit a file, in this process."""
+    import tabweave
+
+    kind, who = what.split("-")
+    start, used = time.perf_counter(), time.process_time()
+    if who == "count":
+        found = tabweave.count(path).n
+    else:
+        found = getattr(tabweave, kind)(2).fit(path).eigenvalues_.tolist()
+    seconds, used = time.perf_counter() - start, time.process_time() - used
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"seconds": seconds, "cpu": used, "gigabytes": peak, "found": found}))
+
+
+def files(rows: int, columns: int, folder: str) -> None:
+    """Print what fits of Parquet files take beside counting them."""
+    print(f"\n| {rows:,} × {columns} in Parquet | seconds | of processors | peak GB |")
+    print("|---|---|---|---|", flush=True)
+    for kind in ("MCA", "FAMD"):
+        path = Path(folder, f"{kind}.parquet")
+        categories = columns if kind == "MCA" else columns // 2
+        write(path, rows, categories, columns - categories)
+        both: dict[str, dict] = {}
+        for who in ("count", "fit"):
+            command = [sys.executable, __file__, "--one", f"{kind}-{who}", "--file", str(path)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            found = both[who] = json.loads(done.stdout.splitlines()[-1])
+            name = f"counting what {kind} reads" if who == "count" else kind
+            cells = f"{found['seconds']:.1f} | {found['cpu']:.1f} | {found['gigabytes']:.2f}"
+            print(f"| {name} | {cells} |", flush=True)
+        path.unlink()
+        ratio = both["fit"]["cpu"] / both["count"]["cpu"]
+        print(f"| {kind} over counting | | {ratio:.2f} × | |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--one")
+    parser.add_argument("--file", help="what --one reads")
+    parser.add_argument("--parquet", type=int, help="only fit files of so many rows")
+    parser.add_argument("--folder", default=tempfile.gettempdir())
+    parser.add_argument("--factominer", help="a folder with tea.rda and wine.rda")
     parser.add_argument("--no-large", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    if given.parquet:
+        files(given.parquet, given.columns, given.folder)
+        return
+    if given.file:
+        one_file(given.one, given.file)
+        return
     if given.one:
         one(given.one, given.rows, given.columns)
         return
-    equality()
+    equality(given.factominer)
     if given.no_large:
         return
     print(f"\n| fit of {given.rows:,} × {given.columns} | seconds | of processors | peak GB |")

@@ -1,15 +1,17 @@
 """How long a report takes and how large it is: 50,000 rows, 14 categorical and 6 numeric columns.
 
 Run ``python benchmarks/report_speed.py``. Then flights with dates, tail numbers and an identifier,
-50,000 × 23, beside skrub's TableReport and ydata-profiling where they are installed: processor time
-and size, each in an interpreter of its own. The table goes in as a frame and comes out as a file,
-in a fresh interpreter, so that loading, compiling and writing count. The same for what a page must
-not do: the browser, if there is one, opens it without network and says what it asked for.
+50,000 × 23, beside skrub's TableReport and ydata-profiling: processor time, that of loading
+included, and size, each in an interpreter of its own. ``--peers PYTHON`` names one that has the
+peers, which do not agree with each newest package. The table goes in as a frame and comes out as a
+file, in a fresh interpreter, so that loading, compiling and writing count. The same for what a page
+must not do: the browser, if there is one, opens it without network and says what it asked for.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -77,6 +79,7 @@ def peer(which: str, folder: Path) -> None:
 
     frame = pandas.read_parquet(folder / "flights.parquet")
     path = folder / f"{which}.html"
+    name = which.replace("-", "_")
     start, cpu = time.perf_counter(), time.process_time()
     if which == "tabweave":
         from tabweave.apps.report import report
@@ -85,21 +88,23 @@ def peer(which: str, folder: Path) -> None:
     elif which == "skrub":
         from skrub import TableReport
 
-        TableReport(frame, verbose=0, max_association_columns=30).write_html(path)
+        TableReport(frame, verbose=0).write_html(path)  # with plots and associations: 23 columns
     else:
         from ydata_profiling import ProfileReport
 
         ProfileReport(frame, progress_bar=False).to_file(path)
     spent = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - start}
-    print(json.dumps(spent | {"megabytes": path.stat().st_size / 1e6}))
+    versions = f"{sys.modules[name].__version__}, pandas {pandas.__version__}"
+    print(json.dumps(spent | {"megabytes": path.stat().st_size / 1e6, "version": versions}))
 
 
-def beside_peers(folder: Path, out: Report) -> None:
+def beside_peers(folder: Path, peers: str, out: Report) -> None:
     """Compare reports of the same flights."""
     flights_table(50_000).to_parquet(folder / "flights.parquet")
     found = {}
     for which in ("tabweave", "skrub", "ydata-profiling"):
-        command = [sys.executable, __file__, "--peer", which, str(folder)]
+        python = sys.executable if which == "tabweave" else peers
+        command = [python, __file__, "--peer", which, str(folder)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=True)
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
@@ -108,8 +113,8 @@ def beside_peers(folder: Path, out: Report) -> None:
             continue
         found[which] = own = json.loads(done.stdout.splitlines()[-1])
         out.line(
-            f"- {which}: {own['cpu']:.1f} s of processor time, {own['wall']:.1f} s, "
-            f"{own['megabytes']:.2f} MB"
+            f"- {which} {own['version']}: {own['cpu']:.1f} s of processor time, "
+            f"{own['wall']:.1f} s, {own['megabytes']:.2f} MB"
         )
     if "tabweave" in found:
         ours = found.pop("tabweave")
@@ -154,7 +159,8 @@ def requests(path: Path) -> list[str] | None:
 def main() -> None:
     import pandas
 
-    out = Report("The report", COMMAND)
+    given = " --peers PYTHON" if "--peers" in sys.argv else ""
+    out = Report("The report", COMMAND + given)
     out.section("50,000 rows × 20 columns (14 categorical with up to 400 values, 6 numeric)")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -173,11 +179,13 @@ def main() -> None:
     else:
         out.at_most("requests and console messages while a browser shows it", len(asked), 0)
     out.section("50,000 flights × 23 columns (dates, tail numbers, an identifier, gaps)")
+    peers = sys.argv[sys.argv.index("--peers") + 1] if "--peers" in sys.argv else sys.executable
     with tempfile.TemporaryDirectory() as name:
-        beside_peers(Path(name), out)
+        beside_peers(Path(name), peers, out)
     out.line(
         "\nThe first call loads what is compiled from the cache beside the package, if there is "
-        "one. Times are those of a machine that may have had other work."
+        "one. Times are those of a machine that may have had other work: a load average of "
+        f"{os.getloadavg()[0]:.0f} on {os.cpu_count()} cores."
     )
     out.finish("report.md")
 

@@ -212,8 +212,7 @@ def marks(n: int = 100_000) -> None:
     out.line(f"- frames a second, by requestAnimationFrame: {rate:.0f}")
     out.at_most("milliseconds a frame", 1000 / rate, 1000 / 30)
     out.line(f"- milliseconds a frame if all marks are drawn anew for it: {redrawn:.0f}")
-    load = f"{os.getloadavg()[0]:.0f}"
-    out.line(f"\nOn a machine of two cores with other work beside: a load average of {load}.")
+    out.line(f"\n{_other_work()}")
     out.finish("studio-marks.md")
 
 
@@ -236,8 +235,13 @@ def main() -> None:
             finally:
                 driver.quit()
                 server.terminate()
-    out.line("\nTimes are those of a machine of two cores that may have had other work.")
+    out.line(f"\n{_other_work()}")
     out.finish("studio.md")
+
+
+def _other_work() -> str:
+    load = os.getloadavg()[0]
+    return f"On a machine of {os.cpu_count()} cores with a load average of {load:.0f} at the end."
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The template of every embedder, seen through OneHot and a subclass that keeps a diary."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from tabweave import Counts, OneHot, Schema, Table
-from tabweave.base import ValueEmbedder
+from tabweave import Counts, MixedEmbedder, OneHot, Schema, Table, Weave, base
+from tabweave.base import Explanation, ValueEmbedder, read_with_fitted_schema, seed_of
 from tabweave.blocks.value_tables import ValueTables
 
 ROWS = pd.DataFrame(
@@ -442,3 +443,145 @@ def test_unknown_values_are_counted_where_learning_goes_on():
 def test_elements_of_sets_are_counted():
     model = OneHot(schema={"tags": "set"}).fit({"tags": [{"a"}, {"a", "b"}, set()]})
     assert model.unknown_counts({"tags": [{"a", "z"}, {"z"}, set()]}) == {"tags": {"z": 2}}
+
+
+class TestOddCalls:
+    def test_tables_of_other_columns(self):
+        embedder = OneHot().fit(Table.of({"a": list("xy"), "b": list("pq")}))
+        for names in ("abc", "ba"):
+            table = Table.of({name: ["x"] for name in names})
+            with pytest.raises(ValueError, match=r"has columns \['[ab]'.*, not \['a', 'b'\]"):
+                embedder.transform(table)
+            with pytest.raises(ValueError, match=r"expected columns \['a', 'b'\], got"):
+                read_with_fitted_schema(embedder, table)
+
+    def test_a_policy_changed_after_fit_is_checked(self):
+        embedder = OneHot().fit(ROWS)
+        embedder.unknown = "guess"
+        with pytest.raises(ValueError, match="expected unknown to be 'centroid' or 'error', got"):
+            embedder.transform(ROWS)
+
+    def test_the_policy_holds_for_both_sides(self):
+        embedder = OneHot(unknown="error").fit(ROWS)
+        assert embedder.pairwise_distances(ROWS).shape == (4, 4)
+        odd = ROWS.assign(color="green")
+        with pytest.raises(ValueError, match="green"):
+            embedder.pairwise_distances(ROWS, odd)
+
+    def test_a_flag_is_no_number(self):
+        with pytest.raises(ValueError, match="must be"):
+            Weave(n_components=True).fit(ROWS)
+
+    def test_seeds_of_everything_that_draws(self):
+        assert seed_of(3) == seed_of(3) == seed_of(np.random.RandomState(3))
+        drawn = seed_of(np.random.default_rng(3))
+        assert drawn == seed_of(np.random.default_rng(3)) != seed_of(np.random.default_rng(4))
+        assert 0 <= drawn < 2**31 - 1 and isinstance(drawn, int)
+
+    def test_rows_that_are_no_rows(self):
+        embedder = OneHot().fit({"a": list("xy"), "b": list("pq")})
+        with pytest.raises(TypeError, match="5 is no row; give a dict"):
+            embedder.explain(5, ["x", "p"])
+
+    def test_what_a_page_says(self, monkeypatch):
+        monkeypatch.setenv("TABWEAVE_DOCS", "https://docs.example")
+        embedder = OneHot().fit({"a": list("xy"), "b": list("pq")})
+        assert embedder._title() == "OneHot" and embedder._column_weights() == {}
+        assert embedder._get_doc_link() == "https://docs.example/api/tabweave.OneHot.html"
+        embedder.weights_ = {"a": 1.0, "b": 0.5}
+        assert embedder._column_weights() == {"a": 1.0, "b": 0.5}
+        embedder.weights_ = np.ones(2)
+        assert embedder._column_weights() == {}
+
+    def test_a_child_process_has_locks_of_its_own(self):
+        model = OneHot().fit(ROWS)
+        before = base.lock_of(model)
+        assert base.lock_of(model) is before
+        base._after_fork()
+        assert base.lock_of(model) is not before
+
+
+class TestSources:
+    @pytest.fixture
+    def path(self, tmp_path):
+        ROWS[["color", "size"]].to_csv(tmp_path / "rows.csv", index=False)
+        return tmp_path / "rows.csv"
+
+    def test_rows_of_a_file_are_added(self, path):
+        twice = OneHot().fit(path).partial_fit(path)
+        assert twice.counts_ == OneHot().fit(pd.read_csv(path)).counts_.scaled(1) + (
+            OneHot().fit(path).counts_
+        )
+        assert twice.counts_.n == 8
+
+    def test_weights_are_of_rows_in_memory(self, path):
+        with pytest.raises(ValueError, match="sample_weight is for rows in memory; read"):
+            OneHot().fit(path, sample_weight=[1] * 4)
+
+    def test_classes_are_kept_where_they_are_used(self, path):
+        assert OneHot().fit(path, "size").counts_.classes is None
+        assert Supervised().fit(path, "size").counts_.classes == ("L", "M", "S")
+
+
+class TestNotebooks:
+    def test_an_explanation_is_sorted_and_shaded(self):
+        page = Explanation({"a": 1.0, "b": 3.0, "c": -1.0})._repr_html_()
+        assert "What the columns add to the distance: 3<" in page
+        assert page.index(">b<") < page.index(">a<") < page.index(">c<")
+        for share in ("60%", "20%", "-20%"):
+            assert f">{share}<" in page
+        assert "#2d5f8f 60%" in page and "#2d5f8f 0%" in page
+        assert "NaN" not in Explanation({"a": 0.0})._repr_html_()
+
+    def test_distances_of_values_are_shaded_up_to_thirty(self):
+        few = OneHot().fit({"a": list("xyz")}).value_distances("a")._repr_html_()
+        assert few.count("#2d5f8f 100%") == 6 and few.count("#2d5f8f 0%") == 3
+        assert "the first" not in few
+        many = OneHot().fit({"a": [f"v{i:02}" for i in range(31)]}).value_distances("a")
+        page = many._repr_html_()
+        assert "of a, the first 30; dark is far" in page and "v29" in page and "v30" not in page
+
+
+class TestAligned:
+    """Vectors of a later fit are turned to those of an earlier one, and distances stay."""
+
+    @pytest.mark.parametrize("combine", ["concat", "sum"])
+    def test_turned(self, combine):
+        rows = {"a": list("xyzxyz"), "b": list("ppqqrr")}
+        before, after = (Diary(combine=combine).fit(rows) for _ in range(2))
+        far = after.pairwise_distances(rows)
+        after.tables_ = replace(after.tables_, tables=[-t for t in after.tables_.tables])
+        after._align(before._learned_parts())
+        np.testing.assert_allclose(after.transform(rows), before.transform(rows), atol=1e-12)
+        np.testing.assert_allclose(after.pairwise_distances(rows), far, atol=1e-12)
+
+    def test_what_has_no_tables_is_not_turned(self):
+        model = MixedEmbedder().fit({"a": list("xyz"), "n": [1.5, 2.5, 3.5]})
+        assert model._learned_parts() is None
+
+    def test_other_combinations_are_left(self):
+        rows = {"a": list("xyz")}
+        before, after = Diary(combine="sum").fit(rows), Diary().fit(rows)
+        before.learn(), after.learn()
+        tables = after.tables_
+        after._align(before._learned_parts())
+        assert after.tables_ is tables
+
+    def test_curves_are_turned_too(self):
+        rng = np.random.default_rng(0)
+        rows = {"a": rng.choice(list("xyz"), 80), "n": rng.normal(size=80), "m": rng.random(80)}
+        before, after = (Weave().fit(rows) for _ in range(2))
+        after.numbers_ = replace(after.numbers_, rows=[-r for r in after.numbers_.rows],
+                                 missing=[-m for m in after.numbers_.missing])  # fmt: skip
+        after._align(before._learned_parts())
+        np.testing.assert_allclose(after.transform(rows), before.transform(rows), atol=1e-9)
+
+
+def test_kinds_of_what_was_fitted_say_what_is_left_out():
+    rows = {"id": [f"u{i:03}" for i in range(60)], "same": ["x"] * 60, "g": list("abc") * 20}
+    found = Weave().fit(rows).kinds()
+    assert [(f.column, f.kept) for f in found] == [("id", False), ("same", False), ("g", True)]
+    assert found.aside["same"] == "constant" and found[2].kind == "nominal"
+    assert found[2].why
+    some = Weave().fit({"g": list("abc") * 20, "few": ["x"] * 59 + ["y"]}).kinds()
+    assert [f.kept for f in some] == [True, True]

@@ -105,14 +105,24 @@ def test_what_once_broke_a_promise(path):
 
 @pytest.mark.parametrize("door", ["tables", "files", "text", "requests"])
 def test_a_few_throws_at_every_door(door):
-    import random
-
     for package in ("pandas", "polars", "pyarrow", "fastapi", "httpx"):
         pytest.importorskip(package)
-    make, check = tool("fuzz").DOORS[door]
-    rng = random.Random(0)
-    for _ in range(10):
-        check(make(rng))
+    throw, last = tool("fuzz").thrower(door, most=10)
+    throw(0)
+    assert last[0]
+
+
+def test_what_breaks_a_promise_is_made_small(monkeypatch):
+    tools = tool("fuzz")
+
+    def check(data):
+        assert "whole" not in json.loads(data)["c0"]
+
+    monkeypatch.setitem(tools.DOORS, "tables", (tools.tables, check))
+    throw, last = tools.thrower("tables", most=50)
+    with pytest.raises(AssertionError):
+        throw(0)
+    assert json.loads(last[0]) == {"c0": {"whole": [0]}}
 
 
 def test_survivors_that_are_explained_are_still_there():

@@ -71,7 +71,7 @@ def _after_fork() -> None:
     _locks.clear()
 
 
-if hasattr(os, "register_at_fork"):
+if hasattr(os, "register_at_fork"):  # pragma: no branch (Windows never forks)
     os.register_at_fork(after_in_child=_after_fork)
 
 
@@ -544,9 +544,13 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             The two rows.
         """
         left, right = (self._read_asked(_one_row(row)) for row in (a, b))
-        shares = self._learned_blocks().shares(left, right, unknown=self._policy())
+        shares = self._shares(left, right)
         order = [name for name in self.schema_.names if name in shares]
         return Explanation({n: shares[n].item() for n in dict.fromkeys([*order, *shares])})
+
+    def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
+        """Return each column's share in the distance of row i to row i of another table."""
+        return self._learned_blocks().shares(left, right, unknown=self._policy())
 
     def value_distances(self, column: str) -> Any:
         """Return the distances between the values of a column, as a labelled pandas frame."""

@@ -6,6 +6,13 @@ from pathlib import Path
 import pytest
 
 SERIOUS = ("serious", "critical")
+UNITS = """
+const { map } = document.querySelector('.map');
+const far = (list) => { let b = 1; for (let i = 1; i < list.length; i++)
+  if (Math.abs(list[i] - list[0]) > Math.abs(list[b] - list[0])) b = i; return b; };
+return [map.xs, map.ys].map((list, a) => { const i = far(list);
+  return Math.abs(map.pixel(i)[a] - map.pixel(0)[a]) / Math.abs(list[i] - list[0]); });
+"""
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +41,9 @@ def axe():
         ]
 
     return find
+
+
+@pytest.fixture(scope="session")
+def unit_lengths():
+    """Return how many pixels of a map one unit is, across and up."""
+    return lambda driver: driver.execute_script(UNITS)

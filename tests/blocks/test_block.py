@@ -1,5 +1,7 @@
 """What every block promises, whatever it is made of: the laws of the Block interface."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -24,6 +26,9 @@ from tabweave.blocks.block import (
     added,
     cdist_squared,
     label_column,
+    sum_writer,
+    summed_differences,
+    wider,
 )
 from tabweave.embed.coupled_numeric import CoupledNumeric
 from tabweave.rows.table import Codes, take_rows
@@ -302,3 +307,40 @@ def test_blocks_of_other_widths_are_not_summed():
 
 def test_shares_of_a_column_with_several_blocks_add_up():
     assert added([{"a": 1.0, "b": 2.0}, {"b": 3.0, "c": 4.0}]) == {"a": 1.0, "b": 5.0, "c": 4.0}
+
+
+def test_rows_without_coordinates_are_at_no_distance():
+    assert summed_differences(np.zeros((2, 0)), np.zeros((3, 0)), 1).tolist() == [[0] * 3] * 2
+    x, y = np.array([[1.0, 2.0]]), np.array([[3.0, -1.0]])
+    assert summed_differences(x, y, 1).tolist() == [[5]]
+    assert summed_differences(x, y, 2).tolist() == [[13]]
+
+
+def test_labels_are_asked_of_blocks_of_values_only():
+    model = MixedEmbedder().fit({"n": np.arange(30) + 0.5})
+    with pytest.raises(TypeError, match="expected a block of values, got"):
+        model.blocks_.points(Codes(np.zeros(1, np.uint8), ["u"]))
+
+
+def test_coordinates_are_filled_up_with_zeros():
+    rows = np.ones((2, 3))
+    assert wider(rows, 5).tolist() == [[1, 1, 1, 0, 0]] * 2
+    assert wider(rows, 3).tolist() == rows.tolist()
+    assert wider(np.ones(2), 3).tolist() == [1, 1, 0]
+    assert wider(np.ones((2, 1, 1)), 2).tolist() == [[[1, 0]]] * 2
+
+
+@pytest.mark.parametrize("parts", [[slice(0, 7)], [slice(0, 1), slice(1, 5), slice(5, 7)]])
+def test_sums_are_the_same_in_slices(parts):
+    rng = np.random.default_rng(0)
+    table = Table.of({"a": list("uvwuvwu"), "s": [["p"], [], ["p", "q"], ["q"], [], ["r"], ["p"]]})
+    points = [rng.normal(size=(len(data.labels) + 1, 2)) for _, data in table]
+    sets = table["s"]
+    wanted = points[0][table["a"].codes].copy()
+    for row, (a, b) in enumerate(pairwise(sets.starts)):
+        wanted[row] += points[1][sets.codes[a:b]].mean(axis=0) if b > a else points[1][-1]
+    out = np.full((7, 2), np.nan)
+    write = sum_writer([data for _, data in table], points, np.dtype(float))
+    for part in parts:
+        write(part, out[part])
+    np.testing.assert_allclose(out, wanted)

@@ -8,7 +8,8 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tabweave import MixedEmbedder, SupervisedWeave, Table, Weave
+from tabweave import Counts, MixedEmbedder, SupervisedWeave, Table, Weave
+from tabweave.blocks.dates import CYCLES, cycle_of_clock, ring_knots
 
 RNG = np.random.default_rng(0)
 YEARS = pd.Timestamp("2020-01-01") + pd.to_timedelta(RNG.integers(0, 10**8, 800), unit="s")
@@ -152,3 +153,14 @@ class TestTimesOfDay:
     def test_shown_as_times(self):
         data = Table.of({"t": self.times}, rules="whole")["t"]
         assert [data.text(x) for x in (30_600.0, 5.0, np.nan)] == ["08:30", "00:00:05", None]
+
+
+def test_bins_that_were_never_met_make_no_ring():
+    cycle = CYCLES[0]
+    name = cycle.name("t")
+    counts = Counts.of(Table.of({name: [None, None], "b": ["x", "y"]}, {name: "nominal"}))
+    knots = ring_knots(counts, name, np.zeros(cycle.n_bins), cycle)
+    assert len(knots.x) == len(knots.value) == len(knots.share) == 0 and knots.missing == 0
+    assert cycle_of_clock(counts, "t") == [] == cycle_of_clock(counts, "absent")
+    some = Counts.of(Table.of({name: [0, 3, 3]}, {name: "nominal"}))
+    assert cycle_of_clock(some, "t") == [cycle]

@@ -2,17 +2,21 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 from sklearn.metrics import mutual_info_score
+from sklearn.preprocessing import FunctionTransformer
 
-from tabweave import HELIC, Counts, MixedEmbedder, Schema, Table, Weave
+from tabweave import HELIC, Column, Counts, MixedEmbedder, Schema, Table, Weave
+from tabweave.blocks.dates import cycle_of
 from tabweave.blocks.numbers import (
     BINNED,
     KNOTS,
     RUNGS,
     WIDTH,
     Curves,
+    Numbering,
     along,
     bin_knots,
     curves,
+    moments_of,
     quantile_edges,
 )
 from tabweave.embed.mixed import class_weights
@@ -201,3 +205,66 @@ def test_bins_of_weighted_rows_are_those_of_repeated_ones():
         np.testing.assert_allclose(knots, bin_knots(repeated, edges), atol=1e-12)
     fraction = quantile_edges(x, 4, weight / 7)
     np.testing.assert_allclose(fraction, quantile_edges(repeated, 4), atol=0.1)
+
+
+def test_no_numbers_have_no_edges():
+    gone = np.full(3, np.nan)
+    assert (
+        quantile_edges(gone, 4).tolist() == [] and bin_knots(gone, np.zeros(0)).tolist() == [0] * 3
+    )
+    assert quantile_edges(np.arange(4.0), 2, np.zeros(4)).tolist() == []
+
+
+def test_moments_of_grades_are_those_of_their_ranks():
+    levels = {"grade": ("low", "mid", "high")}
+    schema = {"grade": Column("grade", "ordinal", levels=levels["grade"])}
+    cells = ["low", "high", "high", None, "mid", "high"]
+    counts = Counts.of(Table.of({"grade": cells, "n": np.arange(6.0)}, schema))
+    ranks = np.array([0, 2, 2, 1, 2])
+    assert moments_of(counts, "grade", levels) == pytest.approx((5, ranks.mean(), ranks.var()))
+    assert moments_of(counts, "n", levels) == pytest.approx((6, 2.5, np.arange(6).var()))
+    empty = Counts.of(Table.of({"grade": [None, None]}, schema))
+    assert moments_of(empty, "grade", levels) == (0, 0, 0)
+
+
+def test_a_variance_beyond_float_leaves_the_ranks():
+    from tabweave.blocks import numbers as of_numbers
+
+    knots = of_numbers.Knots(np.array([0.0, 1.0, 5.0]), np.arange(3), np.full(3, 1 / 3), None)
+    plain = of_numbers.ladder(knots, 2.0, np.inf)
+    np.testing.assert_array_equal(plain, of_numbers.ladder(knots, 2.0, 0.0))
+    assert not np.allclose(plain, of_numbers.ladder(knots, 2.0, 14 / 3))
+
+
+def test_a_transformer_without_names_gives_numbers():
+    rows = {"x": np.arange(30) / 7, "y": np.arange(30) % 5 + 0.25}
+    model = MixedEmbedder(numeric=FunctionTransformer()).fit(rows)
+    assert model.get_feature_names_out().tolist() == ["numeric0", "numeric1"]
+
+
+def test_a_bin_without_numbers_has_its_middle_for_a_mean():
+    knots = bin_knots(np.array([0.0, 1.0, 9.0, 11.0]), np.array([2.0, 8.0]))
+    assert knots.tolist() == [0, 0.5, 5, 10, 11]
+    weighted = bin_knots(np.array([0.0, 1.0, 9.0]), np.array([2.0]), np.array([1.0, 3.0, 0.5]))
+    assert weighted.tolist() == [0, 0.75, 9, 9]
+
+
+def test_a_ladder_needs_two_knots_that_differ():
+    from tabweave.blocks import numbers as of_numbers
+
+    one = of_numbers.Knots(np.array([3.0]), np.arange(1), np.ones(1), None)
+    assert of_numbers.ladder(one, 3.0, 1.0).tolist() == [[0]]
+    gone = of_numbers.Knots(np.zeros(0), np.arange(0), np.zeros(0), None)
+    assert of_numbers.ladder(gone, 0.0, 0.0).shape == (0, 1)
+    two = of_numbers.Knots(np.array([3.0, 4.0]), np.arange(2), np.full(2, 0.5), None)
+    found = of_numbers.ladder(two, 3.5, 0.25)
+    assert found[1, 0] > found[0, 0]
+
+
+def test_phases_have_a_mean_for_each_of_their_bins():
+    days = np.datetime64("2020-01-01") + np.arange(800) * np.timedelta64(31, "h")
+    table = Table.of({"t": days}, {"t": "datetime"})
+    cycles = Numbering.of(table, 4).cycles
+    assert cycles
+    for name, at in cycles.items():
+        assert len(at) == cycle_of(name)[1].n_bins and (np.diff(at) > 0).all()

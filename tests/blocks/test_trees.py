@@ -4,7 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from tabweave import Column, Table
+from tabweave.blocks.trees import LevelBlock
 from tabweave.embed.hierarchy import Tree
+from tabweave.rows.table import Codes
 
 DRINKS = {"Coffee": ["Latte", "Black coffee"], "Tea": {"Oolong": 0.5, "Black tea": None}}
 
@@ -132,3 +135,36 @@ def test_deep_trees_need_no_recursion():
     tree = Tree.of([(i + 1, i) for i in range(3000)])
     assert tree.newick().startswith("((((")
     assert tree.distance(0, 3000) == 3000
+
+
+def test_a_tree_says_how_large_it_is():
+    assert repr(Tree.of({"x": ["a", "b"], "y": ["c"]})) == "Tree(6 nodes, 3 leaves)"
+
+
+def test_a_single_leaf_with_a_weight_hangs_from_the_root():
+    assert len(Tree.of({"a": 0.5})) == 2
+    assert Tree.of({"root": ["a", "b"]}).leaves == Tree.of({"root": {"a": None, "b": None}}).leaves
+
+
+def test_levels_that_a_column_does_not_have_are_refused_if_asked():
+    block = LevelBlock(("low", "mid", "high"), np.array([0.4]), column="grade")
+    schema = {"grade": Column("grade", "ordinal", levels=("low", "mid", "high", "top"))}
+    column = Table.of({"grade": ["low", "high", None]}, schema)["grade"]
+    points = dict(
+        zip([*column.labels, "unknown"], block.points(column, "error")[:, 0], strict=True)
+    )
+    assert points["low"] == 0 and points["high"] == 1 and points[None] == points["unknown"] == 0.4
+    odd = Table.of({"grade": ["low", "top"]}, schema)["grade"]
+    assert block.points(odd)[:, 0].tolist()[-1] == 0.4
+    with pytest.raises(ValueError, match="column 'grade': value 'top' is not in its tree"):
+        block.points(odd, "error")
+    unused = Codes(np.array([0], np.uint8), ["low", "top"])
+    assert block.points(unused, "error")[0, 0] == 0
+
+
+def test_a_name_of_two_nodes_is_refused_with_a_path():
+    tree = Tree.of({"Hot": ["Black", "Latte"], "Cold": ["Black"]})
+    with pytest.raises(ValueError, match=r"'Black' names 2 nodes of the tree; .* 'Hot/Black'"):
+        tree.find("Black")
+    assert tree.path(tree.find("Cold/Black")).endswith("Cold/Black")
+    assert tree.find("nowhere") is None and tree.find(5) is None

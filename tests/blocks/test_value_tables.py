@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from tabweave import Counts, Table, ValueTables
+from tabweave import Counts, Table, ValueMetric, ValueTables
 from tabweave.blocks import value_tables as tables
 from tabweave.blocks.value_tables import code_words, compacted, gram_factor
 from tabweave.counts.couplings import Factors
@@ -382,3 +382,58 @@ class TestOwn:
         wrong = replace(made, own={"a": replace(made.own["a"], squares=np.ones(3))})
         with pytest.raises(ValueError, match="column 'a': expected"):
             wrong._check_loaded()
+
+
+# -- what columns say of labels, and of unknown ones ---------------------------------------------
+
+
+def test_unknown_labels_are_refused_if_asked():
+    table = Table.of({"a": list("uvwu")})
+    column, block = table["a"], ValueMetric("hamming").fit(table).blocks_
+    assert block.locate(column, "error").tolist() == [0, 1, 2]
+    odd = Table.of({"a": ["u", "z"]})["a"]
+    assert block.locate(odd).tolist() == [0, 3]
+    with pytest.raises(ValueError, match="'z'"):
+        block.locate(odd, "error")
+
+
+def test_shares_under_a_power_of_your_own_are_those_of_the_vectors():
+    metric = ValueMetric("of").fit({"a": list("uvwu"), "b": list("xyxx")})
+    rows = Table.of({"a": list("uv"), "b": list("xy")})
+    others = take_rows(rows, np.array([1, 0]))
+    found = metric.blocks_.shares(rows, others, power=2)
+    vectors = metric.blocks_.vectors()
+    wanted = vectors.shares(rows, others, power=2)
+    assert found.keys() == wanted.keys() == {"a", "b"}
+    for name in found:
+        np.testing.assert_array_equal(found[name], wanted[name])
+    total = sum(found.values())
+    np.testing.assert_allclose(total, np.diag(vectors.distances(rows, others)) ** 2)
+
+
+def test_values_of_a_column_that_was_not_there_before_are_turned_to_nothing():
+    now = Counts.of(Table.of({"a": list("uvw"), "b": list("xyz")}))
+    before = Counts.of(Table.of({"a": list("uvx")}))
+    new, old = (ValueTables.from_grams([np.eye(3)] * len(c.names), c) for c in (now, before))
+    pieces = new.shared_points(old, now)
+    assert [then.shape[1] for _, then, _ in pieces] == [old.tables[0].shape[1], 0]
+    assert [weight.tolist() for *_, weight in pieces] == [[1, 1, 0], [1, 1, 1]]
+
+
+def test_code_words_are_turned_apart_from_what_values_share():
+    """What a value has of its own is turned by itself, and only to words of the same width."""
+    counts = Counts.of(Table.of({"a": [f"v{i:02}" for i in range(6)]}))
+    rng = np.random.default_rng(0)
+    features = [Factors(rng.normal(size=(6, 2)), np.full(6, 2.0))]
+    now, then = (ValueTables.from_features(features, counts) for _ in range(2))
+    width = now.own["a"].width
+    shared, words = now.shared_points(then, counts)
+    assert shared[0].shape[1] + words[0].shape[1] == now.tables[0].shape[1]
+    assert words[0].shape[1] == words[1].shape[1] == width
+    np.testing.assert_array_equal(np.hstack([shared[0], words[0]]), now.tables[0][:-1])
+    back = now.turned([lambda rows: -rows, lambda rows: 2 * rows])
+    cut = now.tables[0].shape[1] - width
+    np.testing.assert_array_equal(back.tables[0][:, :cut], -now.tables[0][:, :cut])
+    np.testing.assert_array_equal(back.tables[0][:, cut:], 2 * now.tables[0][:, cut:])
+    plain = ValueTables.from_features([features[0].common], counts)
+    assert now.shared_points(plain, counts)[1][1].shape[1] == 0

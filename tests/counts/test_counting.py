@@ -1,5 +1,7 @@
 """Counting: the same matrix by every way to count it, and none that would not fit."""
 
+import io
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -61,3 +63,48 @@ def test_columns_are_packed_into_few_groups_that_fit():
     assert sorted(column for group in groups for column in group) == list(range(20))
     joint = [np.prod([sizes[c] for c in group]) for group in groups]
     assert max(joint) <= 256 and len(groups) == 10 < len(counting.group_columns(sizes))
+
+
+# -- memory and threads --------------------------------------------------------------------------
+
+
+def test_free_memory_is_asked_of_the_system(monkeypatch, tmp_path):
+    found = counting.available_memory()
+    assert found is None or found > 1 << 20
+    facts = tmp_path / "meminfo"
+    facts.write_text("MemTotal: 9 kB\nMemAvailable: 7 kB\n")
+    monkeypatch.setattr(counting, "open", lambda *_, **__: open(facts), raising=False)
+    assert counting.available_memory() == 7 * 1024
+
+    def absent(*_, **__):
+        raise FileNotFoundError
+
+    for opened in (lambda *_, **__: io.StringIO("MemTotal: 9 kB\n"), absent):
+        monkeypatch.setattr(counting, "open", opened, raising=False)
+        monkeypatch.setattr(
+            counting.os, "sysconf", {"SC_PAGE_SIZE": 4, "SC_AVPHYS_PAGES": 5}.__getitem__
+        )
+        assert counting.available_memory() == 20
+
+    def unknown(name):
+        raise ValueError(name)
+
+    monkeypatch.setattr(counting.os, "sysconf", unknown)
+    assert counting.available_memory() is None
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_slabs_of_rows_add_up_whatever_the_threads(monkeypatch, exact):
+    monkeypatch.setattr(counting, "n_threads", lambda: 3)
+    for n_rows in (5, 1 << 16, (1 << 16) + 1):
+        slabs = []
+
+        def count(rows, slabs=slabs):
+            slabs.append(rows)
+            return np.array([sum(rows), len(rows)])
+
+        total = counting._in_threads(count, n_rows, exact=exact)
+        assert total.tolist() == [n_rows * (n_rows - 1) // 2, n_rows]
+        assert len(slabs) == (3 if exact and n_rows >= 1 << 16 else 1)
+    with pytest.raises(OverflowError, match="count them in chunks and add"):
+        counting._in_threads(count, 1 << 34, exact=exact)

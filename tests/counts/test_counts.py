@@ -1,7 +1,9 @@
 """Counts against counting by hand, from every library."""
 
 import math
+from dataclasses import replace
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,6 +16,9 @@ from scipy import sparse
 
 from tabweave import Column, Counts, Schema, Table
 from tabweave.counts import counting as _counting
+from tabweave.counts.counts import append
+from tabweave.counts.merging import equal
+from tabweave.rows.table import take_rows
 
 NAMES = ("a", "b", "s")
 cell = st.sampled_from(["u", "v", "w", 1, True, None, 2.5])
@@ -309,3 +314,137 @@ class TestForgetting:
             Counts.of({"s": [[]]}) - Counts.of({"s": [[], []]})
         with pytest.raises(ValueError, match="from none"):
             Counts() - COUNTS
+
+
+class TestScaled:
+    COUNTS = Counts.of(Table.of({"a": ["u", "v", "u"], "b": ["x", "y", "y"]}), ["p", "q", "q"])
+
+    @pytest.mark.parametrize("factor", [-1, -0.1, math.nan, math.inf])
+    def test_factors_that_are_none(self, factor):
+        with pytest.raises(ValueError, match=f"factor={factor} must be a number >= 0"):
+            self.COUNTS.scaled(factor)
+
+    def test_nothing_is_left_of_nothing(self):
+        assert self.COUNTS.scaled(0) == Counts()
+        assert self.COUNTS.scaled(1) is self.COUNTS
+        assert Counts().scaled(0.5) == Counts()
+
+    def test_values_that_fade_are_dropped(self):
+        old = Counts.of(Table.of({"a": ["gone"] * 2, "b": ["x"] * 2}), ["p", "q"]).scaled(1e-10)
+        both = (self.COUNTS + old).scaled(0.5)
+        assert both.labels == (("u", "v"), ("x", "y"))
+        half = self.COUNTS.scaled(0.5)
+        np.testing.assert_allclose(both.pairs, half.pairs, atol=1e-9)
+        np.testing.assert_allclose(both.class_pairs, half.class_pairs, atol=1e-9)
+        assert both.class_pairs.shape == (4, 2)
+
+
+class TestAppended:
+    """A window of rows is counted into what was there: the same as adding counts."""
+
+    ROWS: ClassVar = {"a": ["u", "v", "u", "w"], "b": ["x", "y", "y", "x"]}
+
+    def both(self, before, after, schema=None, **how):
+        old = Table.of(before, schema)
+        new = Table.of(after, old.schema)
+        start = Counts.of(old, how.pop("old_y", None))
+        found = append(start, new, **how)
+        assert found == start + Counts.of(new, **how)
+        return found
+
+    def test_plain_rows(self):
+        found = self.both(self.ROWS, {"a": ["u", "z"], "b": ["x", "x"]})
+        assert found.labels == (("u", "v", "w", "z"), ("x", "y"))
+        assert found.n == 6
+        known = self.both(self.ROWS, {"a": ["v", "w"], "b": ["y", "y"]})
+        assert known.labels == (("u", "v", "w"), ("x", "y"))
+
+    def test_one_row_and_none(self):
+        assert self.both(self.ROWS, {"a": ["u"], "b": ["y"]}).n == 5
+        empty = append(Counts.of(Table.of(self.ROWS)), take_rows(Table.of(self.ROWS), np.arange(0)))
+        assert empty == Counts.of(Table.of(self.ROWS))
+
+    def test_a_label_that_no_row_has_is_not_added(self):
+        new = take_rows(Table.of({"a": ["z", "u"], "b": ["x", "y"]}), np.array([1]))
+        found = append(Counts.of(Table.of(self.ROWS)), new)
+        assert found.labels == (("u", "v", "w"), ("x", "y")) and found.n == 5
+
+    def test_what_goes_the_general_way(self):
+        more = {"a": ["u", "z"], "b": ["x", "x"]}
+        self.both(self.ROWS, more, sample_weight=[2, 3])
+        self.both(self.ROWS, more, old_y=list("pqpq"), y=["p", "q"])
+        numbers = {**self.ROWS, "n": [1.0, 2.0, 3.0, 4.0]}
+        assert self.both(numbers, {**more, "n": [5.0, 6.0]}).moments("n")[0] == 6
+        sets = {**self.ROWS, "s": [["p"], [], ["q", "p"], ["q"]]}
+        self.both(sets, {**more, "s": [["p", "r"], []]})
+        assert append(Counts(), Table.of(self.ROWS)) == Counts.of(Table.of(self.ROWS))
+
+    def test_levels(self):
+        schema = {"a": Column("a", "ordinal", levels=("u", "v", "w")), "b": "nominal"}
+        self.both({"a": ["u", "u"], "b": ["x", "y"]}, {"a": ["w", "v"], "b": ["x", "z"]}, schema)
+
+    def test_grown_too_large_for_a_dense_matrix(self, monkeypatch):
+        monkeypatch.setattr("tabweave.counts.merging.DENSE_VALUES", 6)
+        monkeypatch.setattr(_counting, "DENSE_VALUES", 6, raising=False)
+        found = self.both(self.ROWS, {"a": ["s", "t"], "b": ["x", "z"]})
+        assert found.n == 6 and sparse.issparse(found.pairs)
+
+
+def test_a_page_lists_the_most_frequent_values():
+    cells = ["u"] * 5 + ["v"] * 9 + [None] * 3 + list("abcd")
+    page = Counts.of(Table.of({"a": cells, "b": ["x"] * 21}))._repr_html_()
+    assert "Counts of 21 rows" in page
+    assert ">v 9, u 5, missing 3, a 1, b 1, …<" in page and ">x 21<" in page
+    assert ">7<" in page and ">1<" in page
+
+
+def test_counts_that_do_not_fit_are_refused():
+    counts = Counts.of(Table.of({"a": ["u", "v"]}), ["p", "q"])
+    Counts()._check_loaded()
+    counts._check_loaded()
+    with pytest.raises(ValueError, match="the class counts do not fit 2 values"):
+        replace(counts, class_pairs=counts.class_pairs[:1])._check_loaded()
+    with pytest.raises(ValueError, match="the pair counts do not fit 2 values"):
+        replace(counts, pairs=counts.pairs[:1])._check_loaded()
+
+
+def test_matrices_are_equal_in_storage_shape_and_entries():
+    a = np.array([[1, 0], [0, 2]])
+    assert equal(a, a.copy()) and equal(sparse.csr_array(a), sparse.csr_array(a))
+    assert not equal(a, sparse.csr_array(a))
+    assert not equal(a, a[:1]) and not equal(sparse.csr_array(a), sparse.csr_array(a[:1]))
+    assert not equal(a, a + 1) and not equal(sparse.csr_array(a), sparse.csr_array(2 * a))
+
+
+@pytest.mark.parametrize(
+    ("weight", "fits"),
+    [
+        (2**61, True),
+        (2**62, False),
+        (2.0**900, False),
+        (1e249, True),
+        (4e249, True),
+        (6e249, False),
+    ],
+)
+def test_weights_that_would_wrap_around_are_refused(weight, fits):
+    table = Table.of({"a": ["u", "v"]})
+    if fits:
+        assert Counts.of(table, sample_weight=[weight, weight]).n == 2 * weight
+    else:
+        with pytest.raises(ValueError, match=r"sample_weight adds up to .*; scale it down"):
+            Counts.of(table, sample_weight=[weight, weight])
+
+
+def test_what_weights_are_stays(tmp_path):
+    table = Table.of({"a": ["u", "v"]})
+    assert Counts.of(table, sample_weight=[True, False]).pairs.dtype == np.int64
+    assert Counts.of(table, sample_weight=np.array([2, 3], np.uint8)).pairs.dtype == np.int64
+    assert Counts.of(table, sample_weight=[0.5, 1]).pairs.dtype == np.float64
+
+
+def test_counts_come_back_from_a_file(tmp_path):
+    path = tmp_path / "counts"
+    for counts in (Counts(), Counts.of(Table.of({"a": ["u", "v"], "n": [1.5, 2.5]}), ["p", "q"])):
+        counts.save(path)
+        assert Counts.load(path) == counts and Counts.load(path).schema == counts.schema

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -280,3 +281,32 @@ def test_sets_count_incidences():
 
 def test_shares_of_an_empty_row_are_zero():
     assert np.array_equal(shares(np.array([[0, 0], [1, 3]])), [[0, 0], [0.25, 0.75]])
+
+
+def test_polynomials_of_points():
+    inner, left, right = np.array([[2.0, 0.0]]), np.array([[4.0]]), np.array([[4.0, 0.0]])
+    assert couplings.polynomial(inner, left, right, degree=3).tolist() == [[8, 0]]
+    assert couplings.bounded_polynomial(inner, left, right, degree=2).tolist() == [[0.25, 0]]
+
+
+def test_tables_of_all_pairs_that_are_too_large_are_refused():
+    counts = Counts.of(Table.of({"few": list("ab"), "many": list("xy")}))
+    couplings.check_table_size(counts, "DILCA", largest=8)
+    with pytest.raises(ValueError, match="column 'few' has 2 values, and DILCA needs a table"):
+        couplings.check_table_size(counts, "DILCA", largest=7)
+
+
+def test_blocks_are_scaled_whatever_their_storage():
+    block, scale = np.array([[1.0, 0.0], [2.0, 3.0]]), np.array([2.0, 5.0])
+    wanted = [[2, 0], [4, 15]]
+    assert couplings._scaled(block, scale).tolist() == wanted
+    assert couplings._scaled(sparse.csr_array(block), scale).toarray().tolist() == wanted
+
+
+def test_a_column_alone_has_no_couplings_but_its_frequencies():
+    kernels = {"linear": partial(couplings.polynomial, degree=1)}
+    rows = {"a": list("uuvw"), "b": list("xyyy")}
+    for names, n_blocks in ((["a"], 1), (["a", "b"], 3)):
+        counts = Counts.of(Table.of({name: rows[name] for name in names}))
+        found = list(couplings.column_blocks(counts, 0, np.arange(3), kernels, 5.0))
+        assert len(found) == n_blocks and all(inertia > 0 for _, inertia in found)

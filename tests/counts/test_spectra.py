@@ -7,7 +7,9 @@ import pytest
 from scipy import sparse
 
 from tabweave import Counts, OneHot, Table
+from tabweave.counts import spectra
 from tabweave.counts.spectra import (
+    CrossMoments,
     centred_product,
     fix_signs,
     leading_axes,
@@ -161,3 +163,104 @@ def test_signs_are_fixed_by_the_largest_entry():
     np.testing.assert_array_equal(fix_signs(axes), axes * [-1, 1, 1, 1])
     np.testing.assert_array_equal(fix_signs(-axes), axes * [-1, 1, 0, 1])
     assert fix_signs(np.zeros((0, 2))).shape == (0, 2)
+
+
+class TestCrossMoments:
+    """Sums over pairs of columns, against pandas."""
+
+    def frame(self, n=200, seed=0):
+        pd = pytest.importorskip("pandas")
+        rng = np.random.default_rng(seed)
+        frame = pd.DataFrame(
+            rng.normal(size=(n, 3)) * [1, 1e6, 1e-6] + [0, 1e7, 5], columns=list("xyz")
+        )
+        frame["x"] += frame["z"] * 1e6
+        frame[rng.random((n, 3)) < 0.1] = np.nan
+        frame["g"] = rng.choice(list("uvw"), n)
+        return frame
+
+    def test_correlations_and_means(self):
+        frame = self.frame()
+        moments = CrossMoments.of(Table.of(frame))
+        wanted = frame[list("xyz")].corr()
+        np.testing.assert_allclose(moments.correlations(), wanted, atol=1e-9)
+        values = list(moments.vocabulary.labels[0])  # as they come
+        means = frame.groupby("g")[list("xyz")].mean().loc[values]
+        np.testing.assert_allclose(moments.value_means(), means, rtol=1e-12)
+        centred = frame[list("xyz")] - frame[list("xyz")].mean()
+        sums = centred.groupby(frame["g"]).sum().loc[values]
+        scale = frame[list("xyz")].std().to_numpy()
+        np.testing.assert_allclose(moments.value_sums() / scale, sums / scale, atol=1e-8)
+
+    def test_parts_add_up_and_come_off(self):
+        frame = self.frame()
+        whole = CrossMoments.of(Table.of(frame))
+        parts = [
+            CrossMoments.of(Table.of(part, Table.of(frame).schema), like=whole)
+            for part in (frame[:70], frame[70:])
+        ]
+        both = parts[0] + parts[1]
+        np.testing.assert_allclose(both.products, whole.products)
+        index = whole.vocabulary.reindex(both.vocabulary)
+        np.testing.assert_allclose(both.by_value[:, index], whole.by_value)
+        left = both - parts[1]
+        np.testing.assert_allclose(left.products, parts[0].products, atol=1e-9)
+        index = parts[0].vocabulary.reindex(left.vocabulary)
+        np.testing.assert_allclose(left.by_value[:, index], parts[0].by_value, atol=1e-9)
+
+    def test_numbers_that_do_not_vary_have_no_correlation(self):
+        moments = CrossMoments.of(Table.of({"x": [1.0, 1.0, 1.0], "y": [1.0, 2.0, 3.0]}))
+        found = moments.correlations()
+        assert found[1, 1] == 1 and np.isnan(found[[0, 0, 1], [0, 1, 0]]).all()
+        gone = CrossMoments.of(Table.of({"x": [np.nan] * 2, "y": [1.0, 2.0]}, {"x": "numeric"}))
+        assert np.isnan(gone.correlations()[0]).all()
+
+    def test_numbers_at_the_ends_of_float(self):
+        rows = {"x": [-1.7e308, 1.7e308, 0.0], "y": [-1.0, 1.0, 0.0]}
+        found = CrossMoments.of(Table.of(rows)).correlations()
+        np.testing.assert_allclose(found, 1, atol=1e-12)
+
+    def test_no_numbers(self):
+        moments = CrossMoments.of(Table.of({"g": ["u", "v"]}))
+        assert moments.correlations().shape == (0, 0) and moments.value_means().shape == (2, 0)
+
+
+@pytest.mark.parametrize("gaps", [(), (1,), (0, 2), (0, 1, 2)])
+def test_cross_moments_are_sums_over_the_rows_that_have_both(gaps, monkeypatch):
+    monkeypatch.setattr(spectra, "_ROWS", 64)  # several blocks, some of them without a gap
+    rng = np.random.default_rng(len(gaps))
+    x = rng.normal(size=(200, 3)) * [1, 1e3, 1e-3] + [0, 5, -2]
+    for j in gaps:
+        x[70:190, j] = np.where(rng.random(120) < 0.3, np.nan, x[70:190, j])
+    job = rng.choice(["cook", "clerk", "judge"], 200)
+    found = CrossMoments.of(Table.of({"job": job, "a": x[:, 0], "b": x[:, 1], "c": x[:, 2]}))
+    here = ~np.isnan(x)
+    z = np.where(here, (x - found.origin) / found.unit, 0)
+    for i in range(3):
+        for j in range(3):
+            both = here[:, i] & here[:, j]
+            a, b = z[both, i], z[both, j]
+            slow = [a @ b, a.sum(), both.sum(), a @ a]
+            np.testing.assert_allclose(found.products[:, i, j], slow, rtol=1e-12, atol=1e-12)
+    values = found.vocabulary.labels[0]
+    slow = [
+        [np.where(job[:, None] == v, part, 0).sum(axis=0) for v in values] for part in (z, here)
+    ]
+    np.testing.assert_allclose(found.by_value, slow, rtol=1e-12, atol=1e-12)
+
+
+def test_cross_moments_add_up_however_their_numbers_are_measured():
+    rng = np.random.default_rng(5)
+    x = np.where(rng.random((60, 2)) < 0.2, np.nan, rng.normal(size=(60, 2)) * [1, 1e4] + [7, -3e4])
+    x[30:] *= 40  # the second part has another middle and another scale
+    rows = [
+        {"job": list("abc" * 10), "a": part[:, 0], "b": part[:, 1]} for part in (x[:30], x[30:])
+    ]
+    first, second = (CrossMoments.of(Table.of(part)) for part in rows)
+    assert not np.array_equal(first.unit, second.unit)
+    whole = CrossMoments.of(Table.of({"job": list("abc" * 20), "a": x[:, 0], "b": x[:, 1]}), first)
+    total = first + second
+    np.testing.assert_allclose(total.products, whole.products, rtol=1e-10)
+    np.testing.assert_allclose(total.by_value, whole.by_value, rtol=1e-10)
+    back = total - first
+    np.testing.assert_allclose(back.centred(), second.centred(), rtol=1e-8)

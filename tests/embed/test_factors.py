@@ -1,8 +1,11 @@
 """MCA, CA, FAMD and MFA against singular values of the whole table, and published figures."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import tabweave
 from tabweave import CA, FAMD, MCA, MFA, Counts
@@ -170,6 +173,33 @@ def test_ca_gives_the_published_figures():
     same(model.supplementary(SMOKERS, SMOKERS[:, :1])[0], g[0])
 
 
+def test_mca_gives_the_figures_that_factominer_prints():
+    """Six questions of FactoMineR's tea [Lê, Josse and Husson 2008], as its summary shows them."""
+    tea = pd.read_csv(Path(__file__).parents[1] / "fixtures" / "tea.csv")
+    times, tea = tea["n"], tea.drop(columns="n")
+    model = MCA(11).fit(tea, sample_weight=times)
+    variance = "0.279 0.261 0.219 0.189 0.177 0.156 0.144 0.141 0.117 0.087 0.062"
+    assert [f"{v:.3f}" for v in model.eigenvalues_] == variance.split()
+    share = "15.238 14.232 11.964 10.333 9.667 8.519 7.841 7.705 6.392 4.724 3.385"
+    assert [f"{100 * v:.3f}" for v in model.explained_inertia_ratio_] == share.split()
+    first = [
+        ["black", "alone", "tea bag", "sugar", "chain store", "Not.lunch"],
+        ["black", "milk", "tea bag", "No.sugar", "chain store", "Not.lunch"],
+        ["Earl Grey", "alone", "tea bag", "No.sugar", "chain store", "Not.lunch"],
+        ["Earl Grey", "alone", "tea bag", "sugar", "chain store", "Not.lunch"],
+    ]
+    rows = pd.DataFrame(first, columns=tea.columns)
+    printed = [[0.298, 0.328, 0.327], [0.237, 0.136, 0.695]]  # axes point either way
+    printed += [[0.369, 0.300, 0.202], [0.530, 0.318, 0.211]]
+    np.testing.assert_allclose(np.abs(model.transform(rows))[:, :3], printed, atol=5.1e-4)
+    contributions = [[0.106, 0.137], [0.067, 0.024], [0.162, 0.115], [0.335, 0.129]]
+    np.testing.assert_allclose(
+        100 * model.row_contributions(rows)[:, :2], contributions, atol=5.1e-4
+    )
+    cosines = [[0.086, 0.105], [0.036, 0.012], [0.231, 0.153], [0.460, 0.166]]
+    np.testing.assert_allclose(model.row_cosines(rows)[:, :2], cosines, atol=5.1e-4)
+
+
 def test_ca_of_counts_is_that_of_their_table(rows):
     counts = Counts.of(rows[["c0", "c4"]])
     found = CA(2).fit_counts(counts)
@@ -215,6 +245,37 @@ def test_files_and_sql(model, rows, mixed, tmp_path):
             base.execute(script.tables)
             found = base.execute(f"SELECT * FROM ({script.select}) ORDER BY index").fetchall()
         np.testing.assert_allclose(np.array(found)[:, 1:], model.transform(frame), atol=1e-9)
+
+
+@pytest.mark.parametrize("where", ["parquet", "csv", "stream", "dask"])
+@pytest.mark.parametrize("model", [MCA(2), FAMD(2), MFA()])
+def test_a_source_is_read_in_batches(model, where, rows, mixed, tmp_path, monkeypatch):
+    arrow = pytest.importorskip("pyarrow")
+    frame = rows if isinstance(model, MCA) else mixed
+    expected = clone(model).fit(frame)
+    batches = arrow.Table.from_pandas(frame, preserve_index=False).to_batches(max_chunksize=60)
+    if where == "parquet":
+        for i, batch in enumerate(batches):
+            pytest.importorskip("pyarrow.parquet").write_table(
+                arrow.Table.from_batches([batch]), tmp_path / f"{i}.parquet"
+            )
+        source = str(tmp_path / "*.parquet")
+    elif where == "csv":
+        source = tmp_path / "rows.csv"
+        frame.to_csv(source, index=False)
+    elif where == "stream":
+        source = arrow.RecordBatchReader.from_batches(batches[0].schema, batches)
+    else:
+        source = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    monkeypatch.setattr("tabweave.base.read", None)  # nothing reads all rows into memory
+    model = clone(model).fit(source)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(model.transform(frame), expected.transform(frame), atol=1e-9)
+    assert model.schema_ == expected.schema_
+    if where == "parquet":  # and once more: all rows twice
+        np.testing.assert_allclose(
+            model.partial_fit(source).learn().eigenvalues_, expected.eigenvalues_, rtol=1e-9
+        )
 
 
 def test_sets_are_refused():

@@ -26,7 +26,9 @@ from tabweave.blocks.numbers import affordable_bins
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
+from tabweave.embed.weave import spelled_rows, ties
 from tabweave.engines import transform
+from tabweave.rows.spelling import Spelling
 
 
 def table(seed=0, n=80, columns=4):
@@ -77,7 +79,7 @@ def ties_and_trust(codes):
         deviations = (total - freedom) / np.sqrt(2 * freedom)
         tied.append(own)
         trusted.append(min(max((deviations - 2) / 2, 0), 1))
-    return np.array(tied), np.array(trusted)
+    return np.array(tied), np.array(trusted) * min(max(8 * max(tied) - 1, 0), 1)
 
 
 def column_weights(codes):
@@ -326,6 +328,19 @@ def test_the_class_column_of_a_source_is_left_out(tmp_path):
     pandas.DataFrame({**X, "y": list("pq") * 25}).to_csv(tmp_path / "rows.csv", index=False)
     weave = Weave().fit(tmp_path / "rows.csv", "y")
     assert weave.schema_.names == list(X) and weave.counts_.classes is None
+
+
+def test_weak_dependence_leaves_the_ties_of_one_hot():
+    """Boards of noughts and crosses depend on each other beyond chance, by a hundredth each."""
+    rng = np.random.default_rng(0)
+    marks = np.array(list("xxxxxoooo"))
+    boards = np.array([rng.permutation(marks) for _ in range(600)])
+    tied, trusted = ties(Counts.of(Table.of(boards)))
+    assert tied.max() < 0.125
+    assert (trusted == 0).all()
+    mismatches = (boards[:, None] != boards).sum(axis=2)
+    ours = Weave().fit(boards).pairwise_distances(boards) ** 2
+    np.testing.assert_allclose(ours, mismatches, atol=1e-9)
 
 
 def test_a_full_grid_has_the_distances_of_one_hot():
@@ -603,6 +618,32 @@ def test_grades_and_numbers_of_a_file_of_text_are_read_as_in_fit(tmp_path):
     transform(weave, tmp_path / "rows.csv", tmp_path / "vectors.csv")
     found = pandas.read_csv(tmp_path / "vectors.csv").to_numpy()
     np.testing.assert_allclose(found, weave.transform(frame), atol=1e-9)
+
+
+def test_weights_are_one_in_the_mean_where_a_column_has_parts():
+    """A column of dates has a trend and rings; what they weigh together is one weight."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2020-01-01") + np.arange(800) * np.timedelta64(31, "h")
+    season = np.array(list("wsuf"))[(np.arange(800) * 31 // 24 // 91) % 4]
+    rows = {"t": days, "season": season, "warm": np.where(season == "u", "yes", "no"),
+            "noise": rng.choice(list("abc"), 800)}  # fmt: skip
+    model = Weave().fit(rows)
+    assert len(model._parts()) > len(model.weights_) == 4
+    weights = np.array(list(model.weights_.values()))
+    np.testing.assert_allclose(weights.mean(), 1)
+    assert np.ptp(weights) > 0.1
+    weighed = Weave(weights={"t": 3.0}).fit(rows).weights_
+    for name, weight in model.weights_.items():
+        np.testing.assert_allclose(weighed[name], weight * (3 if name == "t" else 1))
+
+
+def test_spelled_values_lie_as_far_apart_as_mismatches_however_often_they_are_counted():
+    spelling = Spelling(("apple", "apples", "pear", "plum"))
+    f = np.array([0.4, 0.3, 0.2, 0.1])
+    rows = spelled_rows(spelling, f)
+    squares = ((rows[:, None] - rows) ** 2).sum(axis=2)
+    np.testing.assert_allclose(f @ squares @ f, 1 - f @ f)
+    np.testing.assert_allclose(spelled_rows(spelling, 3 * f), rows)  # elements of sets
 
 
 class TestWideTables:

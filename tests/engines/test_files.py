@@ -35,6 +35,18 @@ def test_two_csv_columns_of_one_name_are_refused(tmp_path, names):
         count(path)
 
 
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_json_keys_equal_but_for_case_are_refused(tmp_path, suffix):
+    """DuckDB calls the second C_1, and finds no cell of that name."""
+    lines = ['{"c": "x", "b": 1}', '{"C": "y", "b": 2}']
+    text = f"[{','.join(lines)}]" if suffix == "json" else "\n".join(lines)
+    path = write(tmp_path / f"twice.{suffix}", text)
+    with pytest.raises(ValueError, match="are named 'C' and 'c', which are one name to DuckDB"):
+        count(path)
+    write(path, text.replace('"C"', '"C_1"'))
+    assert read(path).to_pylist()[1] == {"c": None, "b": 2, "C_1": "y"}
+
+
 @pytest.mark.parametrize("content", [b"caf\xe9,b\nx,1\n", b"a,b\ncaf\xe9,1\n", b"\xff\xfea\0"])
 def test_a_csv_that_is_no_utf8_is_named(tmp_path, content):
     (tmp_path / "latin.csv").write_bytes(content)

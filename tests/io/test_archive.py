@@ -297,3 +297,24 @@ def test_an_error_of_the_disk_names_the_file_if_it_is_there(tmp_path, monkeypatc
         _persist.read(tmp_path / "model", "estimator")
     with pytest.raises(FileNotFoundError):
         _persist.read(tmp_path / "absent", "estimator")
+
+
+def test_a_file_ends_with_the_seal_of_today(tmp_path):
+    import hashlib
+
+    _persist.write(tmp_path / "f", "thing", {}, {"a": np.arange(3)})
+    content = (tmp_path / "f").read_bytes()
+    assert content[-80:-64] == b"tabweave sha256 "
+    assert content[-64:].decode() == hashlib.sha256(content[:-64]).hexdigest()
+
+
+def test_as_much_as_is_free_may_be_unpacked():
+    def entry(packed, unpacked):
+        info = zipfile.ZipInfo("a")
+        info.compress_size, info.file_size = packed, unpacked
+        return info
+
+    over = _persist._is_over
+    assert not over([entry(0, 60), entry(0, 40)], 100) and over([entry(0, 60), entry(0, 41)], 100)
+    most = 500 * 7
+    assert not over([entry(7, most)], 100) and over([entry(7, most + 1)], 100)

@@ -128,3 +128,51 @@ def test_what_is_shared_as_models_share_comes_back_shared():
     tree = encoder.encode([[labels, i] for i in range(2000)], "")
     back = codec.Decoder(encoder.arrays, lambda name: None).decode(tree)
     assert back[0][0] == labels and all(pair[0] is back[0][0] for pair in back)
+
+
+def encoded(value):
+    return codec.Encoder(lambda _: None).encode(value, "x")
+
+
+def test_what_no_file_holds_is_named():
+    import datetime as dt
+    from zoneinfo import ZoneInfo
+
+    with pytest.raises(TypeError, match=r"cannot save x: .* has a zone; convert it to UTC"):
+        encoded(dt.datetime(2020, 1, 1, tzinfo=ZoneInfo("Europe/Rome")))
+    assert encoded(dt.datetime(2020, 1, 1, tzinfo=dt.UTC))
+    with pytest.raises(TypeError, match="cannot save x: an array of"):
+        encoded(np.zeros(2, [("a", "i4"), ("b", "O")]))
+    with pytest.raises(TypeError, match="cannot save x: an array of"):
+        encoded(np.zeros(2, "V3"))
+
+
+def test_faiss_indexes_come_back():
+    faiss = pytest.importorskip("faiss")
+    index = faiss.IndexFlatL2(2)
+    index.add(np.eye(2, dtype="float32"))
+    encoder = codec.Encoder(lambda _: None)
+    tree = encoder.encode(index, "x")
+    back = codec.Decoder(encoder.arrays, lambda _: None).decode(tree)
+    assert back.ntotal == 2 and back.search(np.eye(2, dtype="float32"), 1)[1].tolist() == [[0], [1]]
+
+
+def test_keys_that_hold_the_same_parts_again_and_again_are_refused(monkeypatch):
+    monkeypatch.setattr(codec, "_MOST_KEY", 3)
+    encoder = codec.Encoder(lambda _: None)
+    small, large = encoder.encode({(1, 2): 0}, "x"), encoder.encode({(1, 2, 3, 4): 0}, "x")
+    assert codec.Decoder({}, lambda _: None).decode(small) == {(1, 2): 0}
+    with pytest.raises(ValueError, match="a key holds the same parts again and again"):
+        codec.Decoder({}, lambda _: None).decode(large)
+
+
+def test_neighbours_without_a_tree_need_none():
+    from sklearn.neighbors import NearestNeighbors
+
+    rows = np.arange(8.0).reshape(4, 2)
+    for how, has_tree in (("brute", False), ("kd_tree", True), ("ball_tree", True)):
+        model = NearestNeighbors(algorithm=how).fit(rows)
+        model._tree = None
+        codec._regrow(model)
+        assert (model._tree is not None) == has_tree
+        assert model.kneighbors(rows, 1)[1].ravel().tolist() == [0, 1, 2, 3]

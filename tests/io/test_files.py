@@ -125,3 +125,32 @@ def test_a_first_line_that_csv_cannot_read_is_named(tmp_path):
 def test_a_path_is_no_pattern_to_sql(tmp_path):
     path = tmp_path / "it's [1]*.csv"
     assert sql_path(path).endswith("/it''s [[]1][*].csv'")
+
+
+def test_a_block_that_fails_before_it_writes_says_so_itself(tmp_path):
+    with pytest.raises(KeyError, match="mine"), replacing(tmp_path / "f"):
+        raise KeyError("mine")
+    assert not list(tmp_path.iterdir())
+
+
+def test_leftovers_are_kept_until_they_are_older(tmp_path, monkeypatch):
+    part = tmp_path / "f.0.part"
+    part.write_text("")
+    written = part.stat().st_mtime
+    monkeypatch.setattr("tabweave.io.files.time.time", lambda: written + 60)
+    remove_leftovers(tmp_path / "f", older_than=60)
+    assert part.exists()
+    remove_leftovers(tmp_path / "f", older_than=59)
+    assert not part.exists()
+    part.write_text("")
+    remove_leftovers(tmp_path / "f")
+    assert not part.exists()
+
+
+def test_a_name_of_several_lines_is_read_to_its_end_or_refused(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('"a\nb\nc",d\n1,2\n')
+    assert csv_header(path, longest=100) == (["a\nb\nc", "d"], ",")
+    for longest in (4, 5, 6, 9):
+        with pytest.raises(ValueError, match=f"the first line is longer than {longest} characters"):
+            csv_header(path, longest=longest)

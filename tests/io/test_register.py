@@ -6,6 +6,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -136,3 +137,33 @@ def test_without_text_modules_are_imported():
     )
     expected = [*tabweave.__all__, *list_measures(), "Tree"]
     assert run(blind, SOURCE.parent) == expected
+
+
+def test_one_name_for_two_is_noticed_when_names_are_listed(forgotten):
+    mine = register.Declared("embedder", "mine", "Mine", ("weave", "another"))
+    register._RUN[mine.home] = object(), mine
+    with pytest.raises(ValueError, match="expected one embedder named 'weave', got two"):
+        EMBEDDERS.declared()
+
+
+def test_applications_without_text_are_not_run(monkeypatch):
+    class Blind:
+        loader = SimpleNamespace(get_source=lambda name: None)
+
+    monkeypatch.setattr(register, "_spec", lambda name: Blind)
+    assert register.module.__wrapped__("tabweave.apps.nothing") == ()
+
+
+def test_a_room_gives_its_modules_and_classes_but_nothing_private():
+    assert register.attribute("tabweave.embed", "weave") is import_module("tabweave.embed.weave")
+    assert register.attribute("tabweave.embed", "Weave") is tabweave.Weave
+    for name in ("_compat", "__wrapped__"):
+        with pytest.raises(AttributeError, match=f"'tabweave' has no attribute '{name}'"):
+            register.attribute("tabweave", name)
+
+
+def test_what_a_decorator_was_given_instead_of_a_name_is_told():
+    text = '@measure(NAME, OTHER, "me")\ndef gap(counts):\n'
+    (found,) = register._DECLARATION.findall(text)
+    with pytest.raises(TypeError, match=r"written out, got \(None, None\)"):
+        list(register._read("m", found))

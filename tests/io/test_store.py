@@ -845,3 +845,68 @@ def test_a_forged_sparse_matrix_is_refused(tmp_path, monkeypatch, part):
     _persist.write(path, _store.KIND, header, arrays | {name: indices})
     with pytest.raises(ValueError, match=r"sparse\.tabweave is damaged"):
         tabweave.load(path)
+
+
+# -- what no fitted estimator looks like ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("tables_", 5, "tables_ is a int"),
+        ("schema_", "a", "schema_ is a str"),
+        ("counts_", 5, "counts_ is a int"),
+        ("n_features_in_", 7, "1 columns where 7 were fitted"),
+    ],
+)
+def test_parts_of_another_type_are_refused(tmp_path, name, value, why):
+    model = tabweave.OneHot().fit({"a": ["u", "v"]})
+    setattr(model, name, value)
+    model.save(tmp_path / "m")
+    with pytest.raises(ValueError, match=f"m is damaged: {why}"):
+        tabweave.load(tmp_path / "m")
+
+
+def test_a_package_that_a_model_needs_is_named(tmp_path, monkeypatch):
+    from tabweave.io import store
+
+    tabweave.OneHot().fit({"a": ["u", "v"]}).save(tmp_path / "m")
+
+    def absent(name):
+        raise ImportError("install tabweave[boost]")
+
+    monkeypatch.setattr(store, "_found", absent)
+    with pytest.raises(ImportError, match=r"install tabweave\[boost\]"):
+        tabweave.load(tmp_path / "m")
+
+
+def test_a_class_of_your_own_is_not_saved(tmp_path):
+    from tabweave.embed.register import embedder
+    from tabweave.io import register
+
+    before = dict(register._RUN)
+    try:
+
+        @embedder("mine", "a first try", "me")
+        class Mine(tabweave.OneHot):
+            """Nothing new."""
+
+        with pytest.raises(TypeError, match="cannot save"):
+            Mine().fit({"a": ["u", "v"]}).save(tmp_path / "m")
+    finally:
+        register._RUN.clear()
+        register._RUN.update(before)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_parameter_that_chose_the_paper_chooses_its_class():
+    from tabweave import published
+
+    cls, state = tabweave.UNICORN._upgraded({"objective": "paper", "decay": 1.0})
+    assert cls is published.UNICORN and "objective" not in state and state["decay"] == 1.0
+
+
+@pytest.mark.parametrize("value", [5, {"a": 1}, ["object"], "object"])
+def test_what_is_no_object_of_ours_is_not_saved(tmp_path, value):
+    with pytest.raises(TypeError, match=r"cannot save .*: give an estimator or another object of"):
+        tabweave.export.save(value, tmp_path / "m")

@@ -326,3 +326,13 @@ def test_codes_of_value_tables_fit_jia():
     tables = ValueTables.from_features([np.eye(n) for n in counts.sizes], counts)
     c = tables.codes(table(rows))
     assert np.allclose(jia(counts, c, c), jia(counts, codes(counts, rows), codes(counts, rows)))
+
+
+def test_the_weight_of_rows_does_not_change_how_columns_predict_each_other():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 3, 40)
+    columns = {"a": a.astype(str), "b": ((a + rng.integers(0, 2, 40)) % 3).astype(str)}
+    counts = Counts.of(Table.of(columns))
+    found = mutual_prediction(counts)
+    assert 0 < found[0, 1] == found[1, 0] < 1 and found[0, 0] == found[1, 1] == 0
+    np.testing.assert_allclose(mutual_prediction(counts.scaled(1e-4)), found)

@@ -8,7 +8,15 @@ from scipy import sparse
 
 from tabweave import Counts, Table
 from tabweave.measures.context import ahmad, dilca, le_ho
-from tabweave.measures.coupled import ckml, ckml_inter, ckml_intra, cos, cos_inter, cos_intra
+from tabweave.measures.coupled import (
+    ckml,
+    ckml_inter,
+    ckml_intra,
+    column_weights,
+    cos,
+    cos_inter,
+    cos_intra,
+)
 from tabweave.measures.register import MEASURES
 from tabweave.published import CKML
 
@@ -102,3 +110,33 @@ def test_row_order_does_not_matter(function):
 @pytest.mark.parametrize("rows", [[["a"], ["b"]], [["a", "x"]], [["a", "x"], ["a", "y"]]])
 def test_degenerate_tables(function, rows):
     assert all(np.isfinite(d).all() for d in function(counted(rows)))
+
+
+def chance_to_differ(*columns):
+    """Return the share of pairs of rows that differ in any of the columns, pair by pair."""
+    rows = list(zip(*columns, strict=True))
+    pairs = [(i, j) for i in range(len(rows)) for j in range(len(rows)) if i != j]
+    return sum(rows[i] != rows[j] for i, j in pairs) / len(pairs)
+
+
+def test_weights_of_columns_are_the_chances_that_two_rows_differ():
+    columns = {"a": list("uuvvwu"), "b": list("xyxyyy"), "c": list("pppppq")}
+    alpha = np.array([[0, 0.75, 0.25], [1, 0, 0], [0.5, 0.5, 0]])
+    own = np.array([chance_to_differ(column) for column in columns.values()])
+    both = np.array([
+        sum(alpha[i, j] * chance_to_differ(left, right) for j, right in enumerate(columns.values()))
+        for i, left in enumerate(columns.values())
+    ])  # fmt: skip
+    wanted = np.maximum(own / own.sum(), both / both.sum())
+    found = column_weights(Counts.of(Table.of(columns)), alpha)
+    np.testing.assert_allclose(found, wanted / wanted.sum())
+
+
+@pytest.mark.parametrize("rows", [{"a": ["u"], "b": ["x"]}, {"a": ["u", "u"], "b": ["x", "x"]}])
+def test_columns_that_never_differ_weigh_the_same(rows):
+    assert column_weights(Counts.of(Table.of(rows)), np.zeros((2, 2))).tolist() == [0.5, 0.5]
+
+
+def test_two_rows_that_differ_do_so_always():
+    found = column_weights(Counts.of(Table.of({"a": ["u", "v"], "b": ["x", "x"]})), np.eye(2) * 0)
+    assert found.tolist() == [1, 0]

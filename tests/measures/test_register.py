@@ -134,3 +134,11 @@ def test_an_unknown_name_lists_the_known(name):
     with pytest.raises(ValueError, match=r"expected a measure, one of ahmad, .*, got ") as refusal:
         find(name)
     assert ("did you mean 'hamming'?" in str(refusal.value)) == (name == "hamingg")
+
+
+def test_a_name_nobody_knows_is_answered_with_the_nearest():
+    with pytest.raises(ValueError, match=r"\(did you mean 'hamming'\?\)"):
+        find("haming")
+    with pytest.raises(ValueError) as error:
+        find("zzzzzz")
+    assert "did you mean" not in str(error.value)

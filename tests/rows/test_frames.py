@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import Table, Weave
-from tabweave.rows.frames import categories
+from tabweave import Column, Table, Weave
+from tabweave.rows.frames import _with_missing, categories, encode, infer_kind, numbers, zone_info
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
@@ -59,3 +59,85 @@ def test_periods_are_dates():
     assert kinds == {"month": "datetime", "pay": "numeric"}
     stamps = months.assign(month=months["month"].dt.to_timestamp())
     np.testing.assert_array_equal(Weave().fit_transform(months), Weave().fit_transform(stamps))
+
+
+# -- odd columns, each by itself ------------------------------------------------------------------
+
+
+def test_time_zones_by_name_and_by_offset():
+    import datetime as dt
+
+    assert zone_info("+01:30").utcoffset(None) == dt.timedelta(hours=1.5)
+    assert zone_info("-05:00").utcoffset(None) == dt.timedelta(hours=-5)
+    assert str(zone_info("Europe/Rome")) == "Europe/Rome"
+    for odd in ("Nowhere/Town", "../etc", ""):
+        with pytest.raises(ValueError, match="expected the name of a time zone, got"):
+            zone_info(odd)
+
+
+def test_datetimes_of_arrow_in_pandas_are_those_of_pandas():
+    pa = pytest.importorskip("pyarrow")
+    moments = pd.Series(pd.to_datetime(["2020-03-29 00:30", None, "2020-03-29 01:30"], utc=True))
+    kind = pd.ArrowDtype(pa.timestamp("us", "Europe/Rome"))
+    there = moments.dt.tz_convert("Europe/Rome")
+    found = Table.of({"t": there.astype(kind)}, {"t": "datetime"})
+    wanted = Table.of({"t": there}, {"t": "datetime"})
+    np.testing.assert_array_equal(found["t"].values, wanted["t"].values)
+    assert found.schema["t"].zone == wanted.schema["t"].zone == "Europe/Rome"
+
+
+def test_cells_that_are_no_dates_are_named():
+    with pytest.raises((TypeError, ValueError), match="column 't'"):
+        Table.of({"t": ["2020-01-01", 5]}, {"t": "datetime"})
+    assert np.isnan(Table.of({"t": [None, None]}, {"t": "datetime"})["t"].values).all()
+
+
+def test_empty_text_among_numbers_may_be_missing():
+    cells = np.array(["1.5", "", 2], object)
+    np.testing.assert_array_equal(numbers(cells[[0, 2]].astype(float)), [1.5, 2])
+    np.testing.assert_array_equal(numbers(np.array([1.5, "", 2], object), empty_is_missing=True),
+                                  [1.5, np.nan, 2])  # fmt: skip
+    with pytest.raises((TypeError, ValueError)):
+        numbers(np.array([1.5, "", 2], object))
+
+
+def test_no_rows_of_numbers_as_text():
+    frame = pd.DataFrame({"a": ["1,5", "2,25"]})
+    schema = Table.of(frame, {"a": Column("a", "numeric", format=",")}).schema
+    assert Table.of(frame.iloc[:0], schema)["a"].values.tolist() == []
+    assert Table.of(frame, schema)["a"].values.tolist() == [1.5, 2.25]
+
+
+def test_codes_that_are_unsigned_stay_themselves():
+    codes = np.array([1, 0], np.uint8)
+    assert _with_missing(codes, ["a", "b"])[0] is codes
+    signed = np.array([1, 0], np.int8)
+    found = _with_missing(signed, ["a", "b"])[0]
+    assert found.dtype == np.uint8 and np.shares_memory(found, signed)
+    found, raw = _with_missing(np.array([1, -1], np.int8), ["a", "b"])
+    assert found.tolist() == [1, 2] and raw == ["a", "b", None]
+
+
+def test_kinds_of_what_is_no_column_of_a_library():
+    assert infer_kind([1, 2]) == "numeric"
+    assert infer_kind(["a"]) == "nominal"
+
+
+def test_months_and_years_have_no_length():
+    for unit in ("Y", "M"):
+        with pytest.raises(TypeError, match="counts months or years, which have no fixed length"):
+            numbers(np.array([1], f"m8[{unit}]"))
+    assert numbers(np.array([1, "NaT"], "m8[m]"))[0] == 60
+    assert numbers(np.array(["1970-01", "NaT"], "M8[M]"))[0] == 0
+
+
+def test_integers_that_are_codes_stay_where_they_are():
+    codes = np.array([2, 0, 1, 2], np.uint8)
+    assert encode(codes)[0] is codes
+    for other in (codes.astype(np.int64), codes + 1, codes * 2, codes.astype(np.int16) - 5):
+        found, raw = encode(other)
+        assert [raw[c] for c in found] == other.tolist() and raw == sorted(set(other.tolist()))
+        assert found.dtype == np.uint8
+    wide = np.array([0, 10**15, 5, 0])
+    found, raw = encode(wide)
+    assert [raw[c] for c in found] == wide.tolist()

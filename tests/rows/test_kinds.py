@@ -24,7 +24,19 @@ from tabweave import (
     export,
     load,
 )
-from tabweave.rows.kinds import date_order, is_iso, number_of, numbers_written, parse_date
+from tabweave.rows.kinds import (
+    Finding,
+    Kinds,
+    _look_like_codes,
+    _year,
+    date_order,
+    is_iso,
+    judge,
+    number_of,
+    numbers_written,
+    parse_clock,
+    parse_date,
+)
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -427,3 +439,48 @@ def test_declared_schemas_are_not_asked():
     assert Table.of(rows).schema["day"].kind == "nominal"  # types alone
     complete = Schema((Column("day"),), complete=True)
     assert Table.of(rows, complete, rules="whole")["day"].labels == ["2024-01-01", "2024-01-02"]
+
+
+def test_kinds_are_printed_as_a_table():
+    found = Kinds([Finding("a", "nominal", "digits that are codes"),
+                   Finding("number", "numeric", "constant", False)])  # fmt: skip
+    assert repr(found).splitlines() == [
+        "column  kind     kept  why",
+        "a       nominal  yes   digits that are codes",
+        "number  numeric  no    constant",
+    ]
+    assert found.aside == {"number": "constant"}
+
+
+@pytest.mark.parametrize(("low", "high", "years"), [(1500, 2100, True), (1499, 2100, False),
+                                                    (1500, 2101, False)])  # fmt: skip
+def test_whole_numbers_that_may_be_years(low, high, years):
+    values = np.array([low, high, *np.arange(1600, 1680)], float)
+    found = judge("n", Table.of({"n": values})["n"], len(values), "whole")
+    assert (found is not None and found.why == "years, or numbers like them") == years
+
+
+def test_codes_are_far_apart_and_equally_long():
+    looks = _look_like_codes
+    assert looks(np.array([200.0, 301, 404]), 30)
+    assert not looks(np.array([200.0, 301, 404]), 29)
+    assert not looks(np.array([99.0, 301, 404]), 30)
+    assert not looks(np.array([200.0, 301]), 30)
+    assert not looks(np.array([200.0, 205, 410]), 30)
+    assert not looks(np.array([200.0, 301, 1404]), 30)
+    assert looks(np.array([101.0, 105, 113]), 30) and not looks(np.array([101.0, 105, 112]), 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("08:30", 30600), (" 23:59:59,5 ", 86399.5), ("00:00:01", 1), ("NA", None), (None, None)],
+)
+def test_times_of_day_are_seconds(text, seconds):
+    found = parse_clock(text)
+    assert np.isnan(found) if seconds is None else found == seconds
+
+
+@pytest.mark.parametrize(("text", "year"), [("69", 1969), ("68", 2068), ("00", 2000), ("99", 1999),
+                                            ("099", 99), ("2016", 2016)])  # fmt: skip
+def test_years_of_two_digits_are_those_of_posix(text, year):
+    assert _year(text) == year

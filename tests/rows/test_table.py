@@ -10,6 +10,19 @@ import pyarrow as pa
 import pytest
 
 from tabweave import Column, Schema, Table
+from tabweave.rows.kinds import FEW_ROWS
+from tabweave.rows.table import (
+    canonical_codes,
+    check_codes,
+    check_offsets,
+    distinct_rows,
+    is_constant,
+    joined_column,
+    row_keys,
+    sampled_rows,
+    set_aside,
+    take_rows,
+)
 
 
 def cells(column):
@@ -226,3 +239,206 @@ def test_float16_is_read_without_a_warning():
     assert table["x0"].labels == [1.5, 3, None]
     whole = Table.of(np.array([[60000], [3]], np.float16), numbers="nominal")
     assert whole["x0"].labels == [3, 60000]
+
+
+class TestShown:
+    def test_datetimes_as_dates_times_or_both(self):
+        def shown(cells):
+            table = Table.of({"t": np.array(cells, "M8[s]")}, {"t": "datetime"})
+            return [table["t"].text(seconds) for seconds in table["t"].values]
+
+        assert shown(["2020-01-02", "NaT", "2021-05-06"]) == ["2020-01-02", None, "2021-05-06"]
+        both = shown(["2020-01-02T03:04:05", "2021-05-06"])
+        assert both == ["2020-01-02 03:04:05", "2021-05-06 00:00:00"]
+
+    def test_a_page_shows_six_rows_of_every_kind(self):
+        columns = {
+            "word": ["<b>", None] * 4,
+            "number": [1.5, None] * 4,
+            "day": np.array(["2020-01-02", "NaT"] * 4, "M8[s]"),
+            "tags": [["p", "q"], []] * 4,
+        }
+        page = Table.of(columns, {"day": "datetime"})._repr_html_()
+        assert page.count("<tr") == 1 + 1 + 6  # names, kinds, rows
+        assert "8 rows, 4 columns" in page and "shown" not in page
+        for cell in ("&lt;b&gt;", "1.5", "2020-01-02", "p, q"):
+            assert page.count(f">{cell}<") == 3, cell
+        assert page.count(">–<") == 3 * 3
+        wide = Table.of({f"c{i}": ["a"] for i in range(21)})._repr_html_()
+        assert "1 rows, 21 columns, 20 of them shown" in wide and "c19" in wide
+        assert "c20" not in wide
+
+    def test_a_schema_lists_kinds_and_levels(self):
+        schema = Schema({"size": Column("size", "ordinal", levels=["S", "L"]), "n": "numeric"})
+        page = schema._repr_html_()
+        assert "2 columns" in page and ">S, L<" in page and ">numeric<" in page
+
+
+class TestKindsSetAside:
+    def test_constants_and_identifiers_stand_where_they_stood(self):
+        n = 60
+        columns = {"same": ["x"] * n, "group": list("abc") * (n // 3), "n": [1.5, 2.5] * (n // 2)}
+        table = Table.of(columns, rules="whole")
+        assert table.schema.names == ["group", "n"]
+        assert [found.column for found in table.kinds()] == ["same", "group", "n"]
+        assert table.kinds().aside == {"same": "constant"}
+        again = Table.of([list(row) for row in zip(*columns.values(), strict=True)], table.schema)
+        np.testing.assert_array_equal(again["group"].codes, table["group"].codes)
+        fewer = Table.of([[g, x] for g, x in zip(*list(columns.values())[1:], strict=True)],
+                         table.schema)  # fmt: skip
+        np.testing.assert_array_equal(fewer["n"].values, table["n"].values)
+
+    def test_few_equal_rows_are_no_constant(self):
+        assert Table.of({"a": ["x"] * 3, "b": list("uvw")}, rules="whole").schema.names == [
+            "a",
+            "b",
+        ]
+
+    @pytest.mark.parametrize(
+        ("cells", "constant"),
+        [
+            ([1.0, 1.0], True),
+            ([1.0, 2.0], False),
+            ([np.nan, np.nan], True),
+            ([1.0, np.nan], False),
+            (["u", "u"], True),
+            (["u", "v"], False),
+            ([["p"], ["p"]], True),
+            ([["p"], []], False),
+            ([["p"], ["q"]], False),
+        ],
+    )
+    def test_what_is_constant(self, cells, constant):
+        assert is_constant(Table.of({"a": cells})["a"]) is constant
+
+    def test_all_columns_are_kept_where_all_are_asked_for(self):
+        table = Table.of({"id": [f"u{i:04}" for i in range(80)], "b": list("xy") * 40}, rules="all")
+        assert table.schema.names == ["id", "b"] and not table.schema.aside
+
+    def test_nothing_is_set_aside_if_nothing_else_is_left(self):
+        table = Table.of({"a": ["u", "v"], "b": ["x", "y"]})
+        assert set_aside(table, [], "odd") is table
+        assert set_aside(table, ["a", "b"], "odd") is table
+        kept = set_aside(set_aside(Table.of({"a": ["u"], "b": ["x"], "c": ["z"]}), ["b"], "odd"),
+                         ["a"], "odd")  # fmt: skip
+        assert kept.schema.names == ["c"]
+        assert [(c.name, c.why, c.position) for c in kept.schema.aside] == [
+            ("a", "odd", 0),
+            ("b", "odd", 1),
+        ]
+
+
+class TestRowsOfTables:
+    TABLE = Table.of({"a": ["u", "v", "u"], "n": [2.0, np.nan, 1.0], "s": [["q", "p"], [], ["p"]]})
+
+    def test_ranks_follow_the_order_of_values(self):
+        ranks = [codes.tolist() for codes in canonical_codes(self.TABLE)]
+        assert ranks == [[0, 1, 0], [1, 2, 0], [2, 0, 1]]
+
+    def test_rows_are_taken(self):
+        some = take_rows(self.TABLE, np.array([2, 0, 0]))
+        assert some.n_rows == 3
+        assert cells(some["a"]) == ["u", "u", "u"]
+        assert some["n"].values.tolist() == [1, 2, 2]
+        assert sets(some["s"]) == [{"p"}, {"p", "q"}, {"p", "q"}]
+
+    def test_columns_are_joined(self):
+        more = Table.of({"a": ["w", "u"], "n": [5.0, 6.0], "s": [["r"], ["q", "r"]]})
+        joined = {c.name: joined_column(old, more[c.name]) for c, old in self.TABLE}
+        assert cells(joined["a"]) == ["u", "v", "u", "w", "u"]
+        np.testing.assert_array_equal(joined["n"].values, [2, np.nan, 1, 5, 6])
+        assert sets(joined["s"]) == [{"p", "q"}, set(), {"p"}, {"r"}, {"q", "r"}]
+
+    @pytest.mark.parametrize("n_columns", [1, 3, 9])
+    def test_distinct_rows_however_wide(self, n_columns):
+        """Nine columns of 200 values have more rows than an integer of 64 bits can number."""
+        rng = np.random.default_rng(0)
+        rows = rng.integers(0, 200, (50, n_columns))[rng.integers(0, 50, 300)]
+        rows[0] = 199
+        first, inverse = distinct_rows(list(rows.T))
+        wanted, first_wanted, inverse_wanted = np.unique(
+            rows, axis=0, return_index=True, return_inverse=True
+        )
+        assert first.tolist() == first_wanted.tolist() and len(wanted) == len(first)
+        assert inverse.tolist() == inverse_wanted.ravel().tolist()
+        assert [a.tolist() for a in distinct_rows([np.zeros(0, np.int64)])] == [[], []]
+
+    def test_codes_of_a_file_are_checked(self):
+        check_codes(np.array([0, 1], np.uint8), 2)
+        check_codes(np.zeros(0, np.uint8), 0)
+        with pytest.raises(
+            ValueError, match=r"expected a column of unsigned codes, got \(2,\) int64"
+        ):
+            check_codes(np.array([0, 1]), 2)
+        with pytest.raises(ValueError, match="expected a column of unsigned codes"):
+            check_codes(np.zeros((1, 1), np.uint8), 2)
+        with pytest.raises(ValueError, match="expected codes of"):
+            check_codes(np.array([0, 2], np.uint8), 2)
+
+
+def test_levels_that_are_no_labels_name_their_column():
+    odd = pd.Series(pd.Categorical([1j], categories=[1j], ordered=True))
+    with pytest.raises(TypeError, match="column 'a': "):
+        Table.of({"a": odd})
+
+
+def test_declared_categories_are_not_judged():
+    """Digits are taken for numbers or codes by rules, unless the frame says what they are."""
+    digits = pd.Series([str(i % 40) for i in range(200)])
+    frame = pd.DataFrame({"a": digits.astype("category"), "g": list("uv") * 100})
+    assert Table.of(frame, rules="whole").schema["a"].why == "categories"
+    frame["a"] = digits
+    assert Table.of(frame, rules="whole").schema["a"].why != "categories"
+
+
+class TestGuards:
+    def test_levels_are_taken_from_the_column_only_if_none_are_declared(self):
+        cells = pd.Series(pd.Categorical(["b", "a"], categories=["b", "a"], ordered=True))
+        assert Table.of({"x": cells}).schema["x"].levels == ("b", "a")
+        declared = Table.of({"x": cells}, {"x": Column("x", "ordinal", levels=["a", "b"])})
+        assert declared.schema["x"].levels == ("a", "b")
+        assert Table.of({"x": cells}, {"x": "ordinal"}).schema["x"].levels == ("b", "a")
+
+    @pytest.mark.parametrize(
+        ("cells", "row"),
+        [(["u", None], 1), ([1.5, 2.5, np.nan], 2), ([["p", "q"], ["p", None]], 1)],
+    )
+    def test_gaps_are_refused_if_the_schema_says_so(self, cells, row):
+        strict = Schema({}, missing="error")
+        with pytest.raises(ValueError, match=f"column 'a': row {row} is missing; fill it"):
+            Table.of({"a": cells}, strict)
+        assert Table.of({"a": cells[:1]}, strict).n_rows == 1
+        assert Table.of({"a": cells}).n_rows == len(cells)
+
+    def test_offsets_of_a_file_are_checked(self):
+        check_offsets(np.array([0]), 0)
+        check_offsets(np.array([0, 2, 2, 5]), 5)
+        for odd in ([], [1, 5], [0, 4], [0, 3, 2, 5], [0.0, 5.0], [[0, 5]]):
+            with pytest.raises(ValueError, match="expected offsets that rise from 0 to 5"):
+                check_offsets(np.array(odd), 5)
+
+    def test_keys_of_rows_are_those_of_their_numbers(self):
+        """The mixing function of SplitMix64, whose first outputs from seed 0 are published."""
+        keys = row_keys(0, 1000)
+        assert [hex(key) for key in keys[:3]] == [
+            "0xe220a8397b1dcdaf",
+            "0x6e789e6aa1b965f4",
+            "0x6c45d188009454f",
+        ]
+        np.testing.assert_array_equal(row_keys(400, 1000), keys[400:])
+        assert len(np.unique(keys)) == 1000
+
+    def test_very_many_rows_are_sampled(self, monkeypatch):
+        monkeypatch.setattr("tabweave.rows.table.SAMPLED", 10)
+        assert sampled_rows(10) is None
+        some = sampled_rows(50)
+        assert len(some) == 10 and (np.diff(some) > 0).all()
+        keys = row_keys(0, 50)
+        assert keys[some].max() < np.delete(keys, some).min()
+
+
+@pytest.mark.parametrize(("n", "constant"), [(FEW_ROWS - 1, False), (FEW_ROWS, True)])
+def test_enough_equal_rows_are_a_constant(n, constant):
+    columns = {"a": ["x"] * n, "b": [str(i % 3) for i in range(n)]}
+    assert (Table.of(columns).kinds()[0].why == "constant") == constant
+    assert (Table.of(columns, rules="whole").schema.names == ["b"]) == constant

@@ -231,3 +231,10 @@ def test_sets_whose_elements_all_fall_into_one_bucket():
     assert folded.starts.tolist() == [0, 1, 1, 2, 3]
     empty = Table.of({"tags": [[], []]}, {"tags": "set"})
     assert labels_.fold(empty, {"tags": 1})["tags"].starts.tolist() == [0, 0, 0]
+
+
+def test_a_vocabulary_equals_no_other_thing():
+    vocabulary = Vocabulary(("a",), (("u", "v"),))
+    assert vocabulary == Vocabulary(("a",), (("u", "v"),))
+    assert vocabulary != Vocabulary(("a",), (("u", "w"),))
+    assert vocabulary != "a" and vocabulary != ("a",)

@@ -164,3 +164,16 @@ def test_odd_tables():
         associations({"a": ["x"]}, missing="guess")
     with pytest.raises(ValueError, match="n_bins of at least 2"):
         associations({"a": ["x"]}, n_bins=1)
+
+
+def test_text_that_holds_numbers_and_identifiers():
+    rng = np.random.default_rng(0)
+    team = rng.choice(["red", "blue"], 200)
+    pay = np.where(team == "red", 1500.0, 900.0) + rng.normal(0, 100, 200)
+    rows = {"id": [f"E{i}" for i in range(200)], "team": team, "pay": [f"${x:,.2f}" for x in pay]}
+    found = associations(rows)
+    assert found.kinds == {"team": "category", "pay": "number"}
+    assert list(found.aside) == ["id"] and "id" in repr(found)
+    assert found.frame().loc[0, "correlation_ratio"] > 0.8
+    kept = associations(rows, schema={"id": "nominal"})
+    assert kept.names == ["id", "team", "pay"]

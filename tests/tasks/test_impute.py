@@ -208,7 +208,8 @@ def test_datetimes_are_filled(zone):
 def test_odd_tables():
     one = Imputer().fit({"a": ["x", None, "x", "y"]})
     assert one.transform({"a": [None, "y"]})["a"].tolist() == ["x", "y"]
-    wide = Imputer().fit({"id": list(map(str, range(300))), "b": ["p", "q"] * 150})
+    rows = {"id": list(map(str, range(300))), "b": ["p", "q"] * 150}
+    wide = Imputer(schema={"id": "nominal"}).fit(rows)
     assert len(wide.categories("id")) == 200
     with pytest.raises(ValueError, match="engine"):
         Imputer("guess").fit({"a": ["x"]})
@@ -226,3 +227,56 @@ def test_a_column_without_cells_stays_empty_and_large_numbers_do_not_overflow():
     assert filled[["city", "big", "same"]].notna().all(axis=None)
     assert filled[["none", "nan"]].isna().all(axis=None)
     np.testing.assert_allclose(filled["big"], filled["same"] * 1e200, rtol=1e-6)
+
+
+def written(n=60):
+    """Rows as people type them: an identifier, money, percents, dates and gaps, all of it text."""
+    rng = np.random.default_rng(3)
+    team = rng.choice(["red", "blue"], n)
+    pay = np.where(team == "red", 1500.0, 900.0) + rng.integers(0, 50, n)
+    frame = pd.DataFrame(
+        {
+            "id": [f"E{i:04d}" for i in range(n)],
+            "team": team,
+            "pay": [f"${x:,.2f}" for x in pay],
+            "rate": [f"{x:.1f} %".replace(".", ",") for x in pay / 100],
+            "since": [f"2020-{1 + int(x) % 12:02d}-03" for x in pay],
+        }
+    ).astype(object)
+    frame.loc[0, ["id", "pay"]] = None
+    frame.loc[1, ["rate", "since"]] = None
+    return frame, pay
+
+
+@pytest.mark.parametrize("make", ["pandas", "mapping", "polars", "array"])
+def test_text_is_filled_as_it_is_written(make):
+    frame, pay = written()
+    lists = {name: frame[name].tolist() for name in frame}
+    polars = pytest.importorskip("polars")
+    X = {
+        "pandas": frame,
+        "mapping": lists,
+        "polars": polars.DataFrame(lists),
+        "array": frame.to_numpy(object),
+    }[make]
+    filled = Imputer().fit(X).transform(X)
+    if make == "array":
+        filled = pd.DataFrame(filled, columns=frame.columns)
+    found = {name: list(filled[name]) for name in frame}
+    assert pd.isna(found["id"][0])  # nobody can know it
+    assert found["pay"][0].startswith("$1,5" if frame["team"][0] == "red" else "$9")
+    assert found["pay"][0][-3] == "."
+    assert found["rate"][1].endswith(" %") and "," in found["rate"][1]
+    assert abs(float(found["rate"][1].rstrip(" %").replace(",", ".")) - pay[1] / 100) < 1
+    assert len(found["since"][1]) == 10 and found["since"][1].startswith("20")
+    for name in frame:
+        kept = frame[name].notna()
+        assert [v for v, k in zip(found[name], kept, strict=True) if k] == list(frame[name][kept])
+
+
+def test_codes_that_are_numbers_stay_numbers():
+    frame = pd.DataFrame({"flag": [0.0, 1.0] * 30, "kind": ["a", "b"] * 30})
+    frame.loc[4, "flag"] = np.nan
+    filled = Imputer().fit(frame).transform(frame)
+    assert filled["flag"].dtype == float
+    assert filled.loc[4, "flag"] == 0.0

@@ -107,10 +107,24 @@ def test_streams(model):
 def test_blocks_of_rows_and_files_change_nothing(model, monkeypatch, tmp_path):
     new = drawn(50, 7)
     whole = judge(model._model, Table.of(new))
-    monkeypatch.setattr("tabweave.tasks.oddities._ROWS", 7)
+    monkeypatch.setattr("tabweave.tasks.oddities._NUMBERS", 7 * len(model._model.share))
     for one, other in zip(whole, judge(model._model, Table.of(new)), strict=True):
         np.testing.assert_allclose(one, other)
     model.save(tmp_path / "model")
     loaded = tabweave.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.score_samples(new), model.score_samples(new))
     assert loaded.cells(new) == model.cells(new)
+
+
+def test_dates_and_money_are_shown_as_they_are_read():
+    rng = np.random.default_rng(0)
+    month = rng.integers(1, 13, 400)
+    pay = 1000.0 * month + rng.normal(0, 50, 400) + 12_000
+    rows = {"id": [f"E{i}" for i in range(400)], "pay": [f"${x:,.0f}" for x in pay]}
+    rows["since"] = [f"2020-{m:02d}-{d:02d}" for m, d in zip(month, month, strict=True)]
+    rows["since"][7] = "2020-12-12" if month[7] < 6 else "2020-01-01"
+    model = Oddities().fit(rows)
+    first = model.cells(rows, 1)[0]
+    assert first.row == 7 and "id" not in model.schema_.names
+    shown = str(first)
+    assert "e+" not in shown and "2020-" in shown

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tabweave._compat import njit
+from tabweave.counts.counting import compiled
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown
 
@@ -407,17 +409,15 @@ def value_writer(column: Codes | Sets, points: np.ndarray, dtype: np.dtype) -> W
 
     ``points`` are those of the column's labels, and the point of an empty set last.
     """
-    from tabweave.blocks import kernels
-
     typed = np.ascontiguousarray(points, dtype)
 
     def write(some: slice, out: np.ndarray) -> None:
         if isinstance(column, Codes):
-            kernels.put_rows(column.codes[some], typed, out)
+            put_rows(column.codes[some], typed, out)
             return
         out[:] = 0
         edges = column.starts[some.start : some.stop + 1]
-        kernels.add_means(edges, column.codes, typed[:-1], typed[-1], out)
+        add_means(edges, column.codes, typed[:-1], typed[-1], out)
 
     return write
 
@@ -438,20 +438,59 @@ def sum_writer(
     columns: Sequence[Codes | Sets], points: Sequence[np.ndarray], dtype: np.dtype
 ) -> Writer:
     """Return what adds up the points of the cells of several columns."""
-    from tabweave.blocks import kernels
-
     typed = [np.ascontiguousarray(own, dtype) for own in points]
 
     def write(some: slice, out: np.ndarray) -> None:
         out[:] = 0
         for column, own in zip(columns, typed, strict=True):
             if isinstance(column, Codes):
-                kernels.add_rows(column.codes[some], own, out)
+                add_rows(column.codes[some], own, out)
             else:
                 edges = column.starts[some.start : some.stop + 1]
-                kernels.add_means(edges, column.codes, own[:-1], own[-1], out)
+                add_means(edges, column.codes, own[:-1], own[-1], out)
 
     return write
+
+
+def _put_rows_plain(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    out[:] = table[codes]
+
+
+@njit(nogil=True, cache=True, plain=_put_rows_plain)
+def put_rows(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """Set ``out[i] = table[codes[i]]``."""
+    for i in range(len(codes)):
+        code = codes[i]
+        for j in range(table.shape[1]):
+            out[i, j] = table[code, j]
+
+
+def _add_rows_plain(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    out += table[codes]
+
+
+@njit(nogil=True, cache=True, plain=_add_rows_plain)
+def add_rows(codes: np.ndarray, table: np.ndarray, out: np.ndarray) -> None:
+    """Add ``table[codes[i]]`` to ``out[i]``."""
+    for i in range(len(codes)):
+        code = codes[i]
+        for j in range(table.shape[1]):
+            out[i, j] += table[code, j]
+
+
+@compiled
+def add_means(
+    starts: np.ndarray, codes: np.ndarray, table: np.ndarray, empty: np.ndarray, out: np.ndarray
+) -> None:
+    """Add the mean of each set's rows to ``out[i]``; ``empty`` stands for the empty set."""
+    for i in range(len(starts) - 1):
+        size = starts[i + 1] - starts[i]
+        if size == 0:
+            for j in range(len(empty)):
+                out[i, j] += empty[j]
+        for k in range(starts[i], starts[i + 1]):
+            for j in range(table.shape[1]):
+                out[i, j] += table[codes[k], j] / size
 
 
 def _checked_type(dtype: Any) -> np.dtype:

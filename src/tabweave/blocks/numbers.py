@@ -9,6 +9,7 @@ outliers do not rule.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from tabweave._compat import njit
 from tabweave.blocks.block import (
     Block,
     Line,
@@ -217,8 +219,6 @@ class Absolute(Standard):
         return replace(super()._of(chosen), height=self.height[chosen])
 
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
-        from tabweave.blocks.kernels import put_curves
-
         put_curves(values, self.mean[j], self.factor[j], KNOTS[0], self._curves(j), out)
 
     def _curves(self, j: int) -> np.ndarray:
@@ -305,8 +305,6 @@ class Curves(NumberColumns):
         return replace(self, **fields, cycles=[self._cycle(j) for j in chosen])
 
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
-        from tabweave.blocks.kernels import put_pieces
-
         if self._cycle(j):
             values = np.mod(values, self._cycle(j))
         put_pieces(values, self.knots[j], self.rows[j], self.missing[j], out)
@@ -822,8 +820,77 @@ def curves() -> np.ndarray:
 
 def along(rows: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Return the points of curves, straight between the knots and beyond the outer ones."""
-    from tabweave.blocks.kernels import put_curves
-
     out = np.empty((len(z), rows.shape[1]))
     put_curves(z, 0.0, 1.0, KNOTS[0], rows, out)
     return out
+
+
+def _put_curves_plain(
+    values: np.ndarray, mean: float, factor: float, lowest: float, rows: np.ndarray, out: np.ndarray
+) -> None:
+    z = (values - mean) * factor
+    z[np.isnan(z)] = 0.0
+    cell = np.minimum(np.maximum(np.floor(z - lowest), 0.0), len(rows) - 2.0).astype(np.int64)
+    step = (z - lowest - cell)[:, None]
+    out[:] = rows[cell] + step * (rows[cell + 1] - rows[cell])
+
+
+@njit(nogil=True, cache=True, plain=_put_curves_plain)
+def put_curves(
+    values: np.ndarray,
+    mean: float,
+    factor: float,
+    lowest: float,
+    rows: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Set ``out[i]`` to the point of ``(values[i] - mean) * factor`` on curves; NaN is 0.
+
+    ``rows`` are the points at whole numbers from ``lowest`` up; beyond them the last piece goes on.
+    """
+    last = len(rows) - 2.0
+    for i in range(len(values)):
+        z = (values[i] - mean) * factor
+        if math.isnan(z):
+            z = 0.0
+        cell = int(min(max(math.floor(z - lowest), 0.0), last))
+        step = z - lowest - cell
+        for d in range(rows.shape[1]):
+            out[i, d] = rows[cell, d] + step * (rows[cell + 1, d] - rows[cell, d])
+
+
+def _put_pieces_plain(
+    values: np.ndarray, knots: np.ndarray, rows: np.ndarray, missing: np.ndarray, out: np.ndarray
+) -> None:
+    low = np.maximum(np.searchsorted(knots[:-1], values, "right") - 1, 0)
+    low = np.minimum(low, len(knots) - 2)  # NaN is sorted last
+    step = ((values - knots[low]) / (knots[low + 1] - knots[low]))[:, None]
+    out[:] = rows[low] + step * (rows[low + 1] - rows[low])
+    out[np.isnan(values)] = missing
+
+
+@njit(nogil=True, cache=True, plain=_put_pieces_plain)
+def put_pieces(
+    values: np.ndarray, knots: np.ndarray, rows: np.ndarray, missing: np.ndarray, out: np.ndarray
+) -> None:
+    """Set ``out[i]`` to the point of ``values[i]`` on curves that are straight between knots.
+
+    ``rows`` are the points at the knots; beyond them the outer pieces go on. NaN is ``missing``.
+    """
+    last = len(knots) - 2
+    for i in range(len(values)):
+        x = values[i]
+        if math.isnan(x):
+            for d in range(rows.shape[1]):
+                out[i, d] = missing[d]
+            continue
+        low, high = 0, last
+        while low < high:
+            middle = (low + high + 1) // 2
+            if knots[middle] <= x:
+                low = middle
+            else:
+                high = middle - 1
+        step = (x - knots[low]) / (knots[low + 1] - knots[low])
+        for d in range(rows.shape[1]):
+            out[i, d] = rows[low, d] + step * (rows[low + 1, d] - rows[low, d])

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -25,12 +26,15 @@ from tabweave.blocks.block import (
     Sum,
     Turn,
     Writer,
+    blocks_of_rows,
     cdist_squared,
+    in_threads,
     inner_products,
     row_writer,
     sum_writer,
     value_writer,
 )
+from tabweave.counts.counting import compiled, group_columns
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import N_COMMON, WIDEST, Factors
 from tabweave.io.register import storable
@@ -613,6 +617,7 @@ class Dissimilarities(Block):
 
 
 _LOOKUP_VALUES = 1024
+_LOOKUP_ROWS = 1 << 12
 
 
 def value_index(vocabulary: Vocabulary, column: Codes | Sets, unknown: Unknown) -> np.ndarray:
@@ -628,10 +633,83 @@ def lookup_sum(
     left: Sequence[np.ndarray], right: Sequence[np.ndarray], tables: Sequence[np.ndarray]
 ) -> np.ndarray:
     """Return the matrix with entries ``sum_a tables[a][left[a][i], right[a][j]]``."""
-    from tabweave.blocks.kernels import sum_of_lookups
-
     out = np.empty((len(left[0]), len(right[0])))
     return sum_of_lookups(left, right, [np.asarray(t, np.float64) for t in tables], out)
+
+
+@compiled
+def _sum_lookups(
+    left: np.ndarray,
+    right: np.ndarray,
+    starts: np.ndarray,
+    widths: np.ndarray,
+    tables: np.ndarray,
+    joint: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Add up, for each pair of rows, one table entry per group of columns."""
+    n_groups = len(widths)
+    lookup = np.empty(joint.max(), tables.dtype)
+    for i in range(left.shape[1]):
+        row = out[i]
+        row[:] = 0
+        for g in range(n_groups):
+            # The entries that this left row can meet, over all joint codes of the group.
+            width = widths[g]
+            size = 1
+            lookup[0] = 0
+            for c in range(len(width)):
+                if width[c] == 0:
+                    break
+                base = starts[g, c] + left[g * width.shape[0] + c, i] * width[c]
+                for a in range(size - 1, -1, -1):
+                    start = lookup[a]
+                    for b in range(width[c]):
+                        lookup[a * width[c] + b] = start + tables[base + b]
+                size *= width[c]
+            codes = right[g]
+            for k in range(len(codes)):
+                row[k] += lookup[codes[k]]
+
+
+def sum_of_lookups(
+    left: Sequence[np.ndarray],
+    right: Sequence[np.ndarray],
+    tables: Sequence[np.ndarray],
+    out: np.ndarray,
+) -> np.ndarray:
+    """Set ``out[i, j]`` to the sum over columns a of ``tables[a][left[a][i], right[a][j]]``.
+
+    Columns with few values are joined on the right side, so that one load serves several of them.
+    The order of adding depends on the tables only, never on rows, blocks or threads.
+    """
+    sizes = [table.shape[1] for table in tables]
+    groups = group_columns(sizes)
+    longest = max(map(len, groups))
+    widths = np.zeros((len(groups), longest), np.int64)
+    starts = np.zeros((len(groups), longest), np.int64)
+    flat = np.concatenate([np.ascontiguousarray(t).ravel() for t in tables])
+    begin = np.concatenate([[0], np.cumsum([t.size for t in tables])])
+    n_left, n_right = out.shape
+    index = np.zeros((len(groups) * longest, n_left), np.uint32)
+    joined = np.zeros((len(groups), n_right), np.uint32)
+    for g, group in enumerate(groups):
+        for c, column in enumerate(group):
+            widths[g, c], starts[g, c] = sizes[column], begin[column]
+            index[g * longest + c] = left[column]
+            joined[g] = joined[g] * np.uint32(sizes[column]) + right[column]
+    joint = np.where(widths > 0, widths, 1).prod(axis=1)
+
+    def work(block: tuple[slice, slice]) -> None:
+        rows, columns = block
+        part = np.ascontiguousarray(joined[:, columns])
+        _sum_lookups(index[:, rows], part, starts, widths, flat, joint, out[rows, columns])
+
+    # Enough right rows at a time to repay building the joint tables, few enough for the cache.
+    in_threads(
+        work, list(product(blocks_of_rows(n_left, 256), blocks_of_rows(n_right, _LOOKUP_ROWS)))
+    )
+    return out
 
 
 def squared_with_own(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     Parameters
     ----------
     X : frame, array, mapping of columns, list of dicts or Table
-        The rows, any kind of column.
+        The rows, any kind of column, read by the rules of :mod:`tabweave.rows.kinds`.
     labels : array-like of shape (n_rows,)
         The cluster of each row, whoever found it.
     n_values : int, default=8
@@ -31,9 +31,9 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     -------
     DataFrame
         ``cluster``, its ``size``, a ``column`` and a ``value``; the share of rows that have the
-        value ``here`` and ``overall``, or for numbers (``value`` "mean") the two means, of dates as
-        text; and ``z``,
-        how many standard deviations ``here`` is away from chance.
+        value ``here`` and ``overall``, or for numbers (``value`` "mean") the two means, for
+        datetimes the shares that are later than the median; and ``z``, how many standard
+        deviations ``here`` is away from chance.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     2        0    age   mean  28.0    41.75
     """
     pandas = require("pandas", "frames")
-    table = Table.of(X, rules="all")  # numbers and dates in text are numbers
+    table = Table.of(X, numbers="numeric", rules="texts")
     labels = np.asarray(labels)
     if labels.shape != (table.n_rows,):
         raise ValueError(f"expected {table.n_rows} labels, one a row, got shape {labels.shape}")
@@ -56,9 +56,9 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     lines: list[list[tuple[Any, ...]]] = [[] for _ in names]
     for column, data in table:
         of_column = _of_numbers if isinstance(data, Numbers) else _of_values
+        if isinstance(data, Datetimes):
+            data, of_column = _halves(data), _of_values
         for k, value, here, overall, z in of_column(data, owner, sizes):
-            if isinstance(data, Datetimes):
-                here, overall = data.text(here), data.text(overall)
             if abs(z) >= min_z:
                 lines[k].append((names[k], int(sizes[k]), column.name, value, here, overall, z))
     kept = [line for own in lines for line in sorted(own, key=_telling)[:n_values]]
@@ -90,6 +90,16 @@ def value_counts_by_cluster(data: Codes | Sets, owner: np.ndarray, n_clusters: i
     width = len(data.labels)
     flat = np.bincount(owner * width + data.codes, minlength=n_clusters * width)
     return np.asarray(flat.reshape(n_clusters, width))
+
+
+def _halves(data: Datetimes) -> Codes:
+    """Return datetimes as later than their median, or not."""
+    if np.isnan(data.values).all():
+        return Codes(np.zeros(len(data.values), np.uint8), [None])
+    middle = float(np.nanquantile(data.values, 0.5, method="lower"))
+    when = data.text(middle)
+    code = np.where(np.isnan(data.values), 2, data.values > middle).astype(np.uint8)
+    return Codes(code, [f"up to {when}", f"after {when}", None])
 
 
 def _of_numbers(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:

@@ -476,13 +476,13 @@ def small_pairs(
             table = histogram.reshape(joint[g], joint[h])
             table = table.astype(np.int64 if weight is None else weight.dtype, copy=False)
             margins |= {g: table.sum(axis=1), h: table.sum(axis=0)}
-            yield values[g], values[h], _by_value(_by_value(table, widths[g]).T, widths[h]).T
+            yield values[g], values[h], marginals(marginals(table, widths[g]).T, widths[h]).T
     for g, margin in margins.items():
-        together = _by_value(np.diag(margin), widths[g])
-        yield values[g], values[g], _by_value(together.T, widths[g]).T
+        together = marginals(np.diag(margin), widths[g])
+        yield values[g], values[g], marginals(together.T, widths[g]).T
 
 
-def _by_value(table: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+def marginals(table: np.ndarray, widths: Sequence[int]) -> np.ndarray:
     """Sum the rows, which are the joint codes of a group, to one a value of each of its columns."""
     before, parts = 1, [np.zeros((0, table.shape[1]), table.dtype)]
     for width in widths:
@@ -549,12 +549,12 @@ def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: boo
     workers = n_threads() if exact and n_rows >= 1 << 16 else 1
     edges = [n_rows * i // workers for i in range(workers + 1)]
     slabs = [range(a, b) for a, b in pairwise(edges)]
+    if any(len(s) >= 1 << 32 for s in slabs):
+        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
     if workers == 1:
         return count(slabs[0])
     with ThreadPoolExecutor(workers) as pool:
         total, *others = pool.map(count, slabs)
-    if any(len(s) >= 1 << 32 for s in slabs):
-        raise OverflowError("more than 2**32 rows in one slab; count them in chunks and add")
     for other in others:
         total += other
     return total
@@ -588,71 +588,83 @@ def add_pairs(places: np.ndarray, pairs: np.ndarray) -> None:
 
 
 # -- Compiled loop behind the exact moments of :mod:`tabweave.counts.counts`
+#
+# A float is ``± mantissa 2**exponent``, 53 bits whose place is read from its own bits. Shifted, it
+# covers three digits of 32 bits, its square five.
 
 _LOWEST = -2272
+_ONE = -_LOWEST // 32  # the digit of 1
+_DIGIT = 0xFFFFFFFF
+_MANTISSA = (1 << 52) - 1
+_BIASED = 0x7FF  # the exponent's bits; all of them are set in NaN
+_UNIT = 1075  # what is taken from an exponent's bits, the mantissa being whole
 _HALF = 27  # bits of a mantissa's lower half
 
 
-@compiled
-def _add(digits: np.ndarray, part: int, exponent: int, sign: int, weight: Any) -> None:
-    """Add ``sign * weight * part * 2**exponent``; part has at most 54 bits."""
-    position = exponent - _LOWEST
-    k, shift = position // 32, position % 32
-    low = part & 0xFFFFFFFF
-    high = part >> 32
-    low <<= shift
-    high <<= shift
-    digits[k] += sign * weight * (low & 0xFFFFFFFF)
-    digits[k + 1] += sign * weight * ((low >> 32) + (high & 0xFFFFFFFF))
-    digits[k + 2] += sign * weight * (high >> 32)
+def _square_plain(mantissa: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the digits of a square: the upper half of the mantissa is worth ``2**27``."""
+    low, high = mantissa & ((1 << _HALF) - 1), mantissa >> _HALF
+    a, b, c = low * low, low * high, high * high  # of worth 1, 2**28 and 2**54
+    first = (a & _DIGIT) + ((b & 0xF) << 28)
+    second = (first >> 32) + (a >> 32) + ((b >> 4) & _DIGIT) + ((c & 0x3FF) << 22)
+    third = (second >> 32) + (b >> 36) + ((c >> 10) & _DIGIT)
+    return first & _DIGIT, second & _DIGIT, third & _DIGIT, (third >> 32) + (c >> 42)
+
+
+_square = compiled(_square_plain)
 
 
 def _accumulate_plain(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
-    present = ~np.isnan(values)
-    x = values[present]
-    w = weights[present] if len(weights) else np.ones(len(x), out.dtype)
-    _add_plain(out[0], np.ones(len(x), np.int64), np.zeros(len(x), np.int64), w)
-    fraction, power = np.frexp(np.abs(x))
-    mantissa = (fraction * 9007199254740992.0).astype(np.int64)
-    power = power.astype(np.int64) - 53
-    kept = mantissa != 0
-    mantissa, power, w = mantissa[kept], power[kept], w[kept]
-    _add_plain(out[1], mantissa, power, np.where(x[kept] > 0, 1, -1) * w)
-    low, high = mantissa & ((1 << _HALF) - 1), mantissa >> _HALF
-    parts = np.stack([low * low, low * high, high * high], axis=1)
-    powers = 2 * power[:, None] + np.array([0, _HALF + 1, 2 * _HALF])
-    _add_plain(out[2], parts.reshape(-1), powers.reshape(-1), np.repeat(w, 3))
+    bits = values.view(np.int64)
+    present = (bits >> 52) & _BIASED != _BIASED
+    bits = bits[present]
+    w = weights[present] if len(weights) else np.ones(len(bits), out.dtype)
+    np.add.at(out[0], np.full(len(bits), _ONE), w)
+    exponent, mantissa = (bits >> 52) & _BIASED, bits & _MANTISSA
+    mantissa = np.where(exponent > 0, mantissa | (1 << 52), mantissa)
+    exponent = np.maximum(exponent, 1) - _UNIT
+    sum_digits = [mantissa & _DIGIT, mantissa >> 32]
+    _add_plain(out[1], sum_digits, exponent, np.where(bits < 0, -1, 1) * w)
+    _add_plain(out[2], _square_plain(mantissa), 2 * exponent, w)
 
 
 def _add_plain(
-    digits: np.ndarray, part: np.ndarray, exponent: np.ndarray, weight: np.ndarray
+    out: np.ndarray, digits: Sequence[np.ndarray], exponent: np.ndarray, weight: np.ndarray
 ) -> None:
-    """Add ``weight * part * 2**exponent`` of each, one after the other."""
+    """Add ``weight * digits * 2**exponent`` of each, one after the other."""
     k, shift = np.divmod(exponent - _LOWEST, 32)
-    low, high = (part & 0xFFFFFFFF) << shift, (part >> 32) << shift
-    pieces = [low & 0xFFFFFFFF, (low >> 32) + (high & 0xFFFFFFFF), high >> 32]
+    none = np.zeros_like(shift)
+    moved = [none, *(digit << shift for digit in digits), none]
+    pieces = [(low >> 32) + (high & _DIGIT) for low, high in pairwise(moved)]
     added = weight[:, None] * np.stack(pieces, axis=1)
-    np.add.at(digits, (k[:, None] + np.arange(3)).reshape(-1), added.reshape(-1))
+    np.add.at(out, (k[:, None] + np.arange(len(pieces))).reshape(-1), added.reshape(-1))
 
 
 @njit(nogil=True, cache=True, plain=_accumulate_plain)
 def accumulate(values: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
     """Add count, sum and sum of squares of the values that are not NaN into three digit rows."""
     one = np.ones(1, out.dtype)[0]
-    for i in range(len(values)):
-        x = values[i]
-        if math.isnan(x):
+    bits = values.view(np.int64)
+    for i in range(len(bits)):
+        exponent, mantissa = (bits[i] >> 52) & _BIASED, bits[i] & _MANTISSA
+        if exponent == _BIASED:
             continue
         w = weights[i] if len(weights) else one
-        _add(out[0], np.int64(1), 0, 1, w)
-        fraction, exponent = math.frexp(abs(x))
-        mantissa = np.int64(fraction * 9007199254740992.0)  # 2**53: exact
-        if mantissa == 0:
-            continue
-        exponent -= 53
-        _add(out[1], mantissa, exponent, 1 if x > 0 else -1, w)
-        low = mantissa & ((1 << _HALF) - 1)
-        high = mantissa >> _HALF
-        _add(out[2], low * low, 2 * exponent, 1, w)
-        _add(out[2], low * high, 2 * exponent + _HALF + 1, 1, w)
-        _add(out[2], high * high, 2 * exponent + 2 * _HALF, 1, w)
+        out[0, _ONE] += w
+        if exponent:
+            mantissa |= 1 << 52
+        exponent = max(exponent, 1) - _UNIT
+        k, shift = (exponent - _LOWEST) >> 5, (exponent - _LOWEST) & 31
+        a, b = (mantissa & _DIGIT) << shift, (mantissa >> 32) << shift
+        signed = -w if bits[i] < 0 else w
+        out[1, k] += signed * (a & _DIGIT)
+        out[1, k + 1] += signed * ((a >> 32) + (b & _DIGIT))
+        out[1, k + 2] += signed * (b >> 32)
+        k, shift = (2 * exponent - _LOWEST) >> 5, (2 * exponent - _LOWEST) & 31
+        a, b, c, d = _square(mantissa)
+        a, b, c, d = a << shift, b << shift, c << shift, d << shift
+        out[2, k] += w * (a & _DIGIT)
+        out[2, k + 1] += w * ((a >> 32) + (b & _DIGIT))
+        out[2, k + 2] += w * ((b >> 32) + (c & _DIGIT))
+        out[2, k + 3] += w * ((c >> 32) + (d & _DIGIT))
+        out[2, k + 4] += w * (d >> 32)

@@ -503,6 +503,7 @@ def _add_rows(values: np.ndarray, weight: np.ndarray | None, block: int) -> np.n
     from tabweave.counts.counting import accumulate
 
     out = np.zeros((3, DIGITS), np.int64 if weight is None else weight.dtype)
+    values = np.ascontiguousarray(values, np.float64)  # its bits are read
     for start in range(0, len(values), block):
         rows = slice(start, start + block)
         part = None if weight is None else weight[rows]

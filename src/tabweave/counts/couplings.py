@@ -30,6 +30,7 @@ DEGREES = (1, 2, 3)
 MAX_LANDMARKS = 512
 WIDEST = 128  # coordinates of a column, however many values it has
 N_COMMON = 64  # of them those that values share, if they do not fit otherwise
+_SHARED = 1 << 22  # pairs of values of which Gaussians share what they begin with
 _ROWS = 1 << 13  # values worked on at a time
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
@@ -315,12 +316,19 @@ def _scaled(block: Any, scale: np.ndarray) -> Any:
 @storable
 def gaussian(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, width: float) -> Any:
     """Return ``exp(-|x - y|² / 2σ²)`` from x·y, |x|² and |y|², elementwise."""
+    near = gaussian_exponent(inner, left, right)
+    near *= 1 / width**2
+    return np.exp(near, out=near)
+
+
+def gaussian_exponent(inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return ``-|x - y|² / 2``, which a Gaussian divides by σ²."""
     apart = np.multiply(inner, -2)  # in place from here: with many values this is where time goes
     apart += left
     apart += right
     np.maximum(apart, 0, out=apart)
-    apart *= -0.5 / (width * width)
-    return np.exp(apart, out=apart)
+    apart *= -0.5
+    return apart
 
 
 @storable
@@ -383,8 +391,16 @@ def kernel_blocks(
     """Yield every kernel of every space of a column."""
     for space, points in spaces.items():
         norms, inner = points.norms(), points.inner(marks)
+        near: np.ndarray | None = None
         for name, kernel in kernels.items():
-            gram = kernel(inner, norms[:, None], norms[None, marks])
+            few = inner.size <= _SHARED
+            if few and isinstance(kernel, partial) and kernel.func is gaussian:
+                if near is None:  # what Gaussians of all widths begin with
+                    near = gaussian_exponent(inner, norms[:, None], norms[None, marks])
+                gram = near * (1 / kernel.keywords["width"] ** 2)
+                np.exp(gram, out=gram)
+            else:
+                gram = kernel(inner, norms[:, None], norms[None, marks])
             yield KernelBlock(space, name, gram, kernel(norms, norms, norms))
 
 

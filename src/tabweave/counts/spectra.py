@@ -17,6 +17,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from tabweave._compat import njit
+from tabweave.counts.counting import marginals, pack_columns
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Numbers, Table
@@ -156,18 +157,14 @@ class CrossMoments:
         valued = [(c.name, data) for c, data in table if isinstance(data, Codes)]
         words = Vocabulary(tuple(n for n, _ in valued), tuple(tuple(d.labels) for _, d in valued))
         origin, unit = _measure(numbers) if like is None else (like.origin, like.unit)
-        products = np.zeros((4, len(named), len(named)))
-        by_value = np.zeros((2, words.n_values, len(named)))
+        p = len(named)
+        products, by_value = np.zeros((4, p, p)), np.zeros((2, words.n_values, p))
         for start in range(0, table.n_rows if numbers else 0, _ROWS):
             rows = slice(start, start + _ROWS)
-            x = np.stack([values[rows] for values in numbers], axis=1)
-            here = ~np.isnan(x)
-            x = np.where(here, (x - origin) / unit, 0.0)
-            here = here.astype(float)
-            products += np.stack([x.T @ x, x.T @ here, here.T @ here, (x * x).T @ here])
-            for a, (_, data) in enumerate(valued):
-                span = slice(*words.offsets[a : a + 2])
-                _add_by_value(data.codes[rows], x, here, by_value[:, span])
+            features, present = _features([values[rows] for values in numbers], origin, unit)
+            products += _products(features, present)
+            sums = _sums_by_value([data.codes[rows] for _, data in valued], words, features)
+            by_value += np.stack([sums[:, :p], sums[:, present]])
         return cls(words, named, origin, unit, products, by_value)
 
     def __add__(self, other: CrossMoments) -> CrossMoments:
@@ -177,12 +174,32 @@ class CrossMoments:
         return self._with(other, -1)
 
     def _with(self, other: CrossMoments, sign: int) -> CrossMoments:
+        other = other.measured(self.origin, self.unit)
         words = self.vocabulary.union(other.vocabulary)
         by_value = np.zeros((2, words.n_values, len(self.names)))
         by_value[:, self.vocabulary.reindex(words)] += self.by_value
         by_value[:, other.vocabulary.reindex(words)] += sign * other.by_value
         products = self.products + sign * other.products
         return replace(self, vocabulary=words, products=products, by_value=by_value)
+
+    def measured(self, origin: np.ndarray, unit: np.ndarray) -> CrossMoments:
+        """Return the same sums of numbers that are measured otherwise."""
+        if np.array_equal(origin, self.origin) and np.array_equal(unit, self.unit):
+            return self
+        a, b = self.unit / unit, (self.origin - origin) / unit  # x becomes a x + b
+        product, total, n, square = self.products
+        crossed = total * np.outer(a, b)
+        products = [
+            product * np.outer(a, a) + crossed + crossed.T + n * np.outer(b, b),
+            total * a[:, None] + n * b[:, None],
+            n,
+            square * a[:, None] ** 2 + 2 * total * (a * b)[:, None] + n * b[:, None] ** 2,
+        ]
+        sums, times = self.by_value
+        by_value = np.stack([sums * a + times * b, times])
+        return replace(
+            self, origin=origin, unit=unit, products=np.stack(products), by_value=by_value
+        )
 
     def means(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean of each column's numbers, and how many there are."""
@@ -229,13 +246,16 @@ class CrossMoments:
 
 
 _ROWS = 1 << 16  # rows at a time: sums do not depend on how many threads there are
+_JOINT = 256  # values of columns that are added up in one pass
 
 
 def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Return a middle and a scale of each column: whole powers of two, which lose no digit."""
     origin, unit = np.zeros(len(numbers)), np.ones(len(numbers))
     for j, values in enumerate(numbers):
-        present = values[~np.isnan(values)][:_ROWS]
+        present = values[:_ROWS]
+        if np.isnan(present).any():
+            present = values[~np.isnan(values)][:_ROWS]
         if len(present):
             high, low = present.max(), present.min()
             if high / 4 - low / 4 > 2.0**1021:  # differences would not fit into a float
@@ -247,17 +267,62 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return origin, unit
 
 
-def _add_by_value_plain(
-    codes: np.ndarray, x: np.ndarray, here: np.ndarray, out: np.ndarray
-) -> None:
-    np.add.at(out[0], codes, x)
-    np.add.at(out[1], codes, here)
+def _features(
+    numbers: Sequence[np.ndarray], origin: np.ndarray, unit: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers (0 in a gap) and which are present, and where that stands for each.
+
+    Most columns have no gaps: one column of ones speaks for all of those.
+    """
+    n, p = len(numbers[0]), len(numbers)
+    gappy = np.flatnonzero([np.isnan(values).any() for values in numbers])
+    features, present = np.ones((n, p + 1 + len(gappy))), np.full(p, p)
+    for j, values in enumerate(numbers):
+        features[:, j] = (values - origin[j]) / unit[j]  # each column is read in its own order
+    for k, j in enumerate(gappy, p + 1):
+        missing = np.isnan(numbers[j])
+        features[missing, j] = 0.0
+        features[:, k], present[j] = ~missing, k
+    return features, present
+
+
+def _products(features: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Return the four products of :class:`CrossMoments` of some rows."""
+    p = len(present)
+    gram = features.T @ features
+    if (present == p).all():
+        squares = np.repeat(np.diagonal(gram)[:p, None], p, axis=1)
+    else:
+        squares = (features[:, :p] ** 2).T @ features[:, present]
+    return np.stack([gram[:p, :p], gram[:p, present], gram[np.ix_(present, present)], squares])
+
+
+def _sums_by_value(
+    codes: Sequence[np.ndarray], words: Vocabulary, features: np.ndarray
+) -> np.ndarray:
+    """Return the sums of features over the rows of each value; small columns share a pass."""
+    sizes = np.diff(words.offsets).tolist()
+    out = np.zeros((words.n_values, features.shape[1]))
+    for group in pack_columns(sizes, _JOINT):
+        widths = [sizes[a] for a in group]
+        sums = np.zeros((int(np.prod(widths)), features.shape[1]))
+        joint = codes[group[0]]
+        for a in group[1:]:
+            joint = joint.astype(np.uint8) * np.uint8(sizes[a]) + codes[a].astype(np.uint8)
+        _add_by_value(joint, features, sums)
+        index = [np.arange(*words.offsets[a : a + 2]) for a in group]
+        out[np.concatenate(index)] = marginals(sums, widths)
+    return out
+
+
+def _add_by_value_plain(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+    np.add.at(out, codes, x)
 
 
 @njit(nogil=True, cache=True, plain=_add_by_value_plain)
-def _add_by_value(codes: np.ndarray, x: np.ndarray, here: np.ndarray, out: np.ndarray) -> None:
-    """Add numbers, and how many there are, over the rows of each value."""
+def _add_by_value(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+    """Add up the rows of each value."""
     for i in range(len(codes)):
+        v = codes[i]
         for j in range(x.shape[1]):
-            out[0, codes[i], j] += x[i, j]
-            out[1, codes[i], j] += here[i, j]
+            out[v, j] += x[i, j]

@@ -30,7 +30,9 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.counts.spectra import CrossMoments, fix_signs
 from tabweave.embed.register import embedder
+from tabweave.engines import count_with, is_source
 from tabweave.io.register import storable
+from tabweave.rows.frames import in_memory
 from tabweave.rows.table import Codes, Numbers, Schema, Table
 from tabweave.rows.vocabulary import Label
 
@@ -313,21 +315,39 @@ class FAMD(Factorial, Embedder):
     numbers_: Curves | None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from rows; ``y`` is ignored, a source is read into memory."""
+        """Learn from rows, or from any source of :func:`tabweave.count`; ``y`` is ignored.
+
+        A source is read once, in batches, and never kept.
+        """
         self.__dict__.pop("counts_", None)
         return self.partial_fit(X).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Add rows to what was seen so far; nothing is learned yet."""
+        """Add rows, or those of a source, to what was seen so far; nothing is learned yet."""
         self._validate_params()
-        if "counts_" not in vars(self):
-            table = self._read(X, Schema.of(self.schema))
-            require_rows(table)
-            self.moments_ = CrossMoments.of(table)
-            return self._start(Counts.of(table), table.schema)
-        table = self._read_fitted(X)
-        self.moments_ = self.moments_ + CrossMoments.of(table, self.moments_)
-        return self._hold(self.counts_ + Counts.of(table))
+        first = "counts_" not in vars(self)
+        counts, moments, schema = self._seen(X) if first else self._seen(X, self.counts_)
+        if first:
+            self.moments_ = moments
+            return self._start(counts, schema)
+        self.moments_ = self.moments_ + moments
+        return self._hold(self.counts_ + counts)
+
+    def _seen(
+        self, X: Any, known: Counts | None = None
+    ) -> tuple[Counts, CrossMoments, Schema | None]:
+        """Return counts and moments of rows, wherever they are, and the schema of the first."""
+        if not in_memory(X) and is_source(X):
+            schema = Schema.of(self.schema) if known is None else self.schema_
+            fitted = Counts() if known is None else known.select(schema.names)
+            counts, moments = count_with(X, schema, fitted, CrossMoments.of)
+            return counts, moments, None
+        if known is not None:
+            table = self._read_fitted(X)
+            return Counts.of(table), CrossMoments.of(table, self.moments_), None
+        table = self._read(X, Schema.of(self.schema))
+        require_rows(table)
+        return Counts.of(table), CrossMoments.of(table), table.schema
 
     def forget(self, X: Any) -> Self:
         """Take rows away, as if they had never been counted."""

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import _check_feature_names
 
-from tabweave.base import Embedder, ValueEmbedder, _one_row, remember_names, require_rows
+from tabweave.base import Embedder, ValueEmbedder, remember_names, require_rows
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
@@ -222,24 +222,16 @@ class ValueMetric(ValueEmbedder):
             return self.measure_.function(self.counts_, codes, others)
         return one_minus(*(lookup_sum(codes, others, half) for half in self._ratio_lookups()))
 
-    def explain(self, a: Any, b: Any) -> dict[str, float]:
-        """Explain the distance of two rows: each column's share in it.
-
-        Parameters
-        ----------
-        a, b : dict, sequence or one-row frame
-            The two rows.
-        """
+    def _shares(self, left: Table, right: Table) -> dict[str, np.ndarray]:
         if self.learn().measure_.form != "ratio":
-            return super().explain(a, b)
-        left, right = (self._codes(self._read_fitted(_one_row(row))) for row in (a, b))
-        pairs = [(v.item(), w.item()) for v, w in zip(left, right, strict=True)]
+            return super()._shares(left, right)
+        pairs = list(zip(self._codes(left), self._codes(right), strict=True))
         above, below = (
             np.array([table[pair] for table, pair in zip(half, pairs, strict=True)])
             for half in self._ratio_lookups()
         )
-        shares = (below - above) / max(below.sum(), np.finfo(float).tiny)
-        return dict(zip(self.counts_.names, shares.tolist(), strict=True))
+        shares = (below - above) / np.maximum(below.sum(axis=0), np.finfo(float).tiny)
+        return dict(zip(self.counts_.names, shares, strict=True))
 
     def value_distances(self, column: str) -> Any:
         """Return the dissimilarities of the values of a column, as a labelled pandas frame."""

@@ -48,6 +48,7 @@ N_BINS = 16
 MOST_COUPLED = 2048  # columns, of which all pairs are counted
 _SPELLED = 0.5  # share of spelling in the mismatch of a column of many strings
 _LEAST = 0.1  # √ΣSU⁺ of a column that depends on no other
+_WEAK = 1 / 8  # ΣSU⁺ of the most dependent column, up to which no column is trusted
 
 
 @embedder(
@@ -108,7 +109,8 @@ class Weave(ValueEmbedder):
     separate axis, as far from the others as they are from each other. The weights ``w_a`` are
     ``max(√(t_a s_a), 0.1)^¼``, ``s_a = Σ_b SU⁺_ab`` with SU⁺ bias-corrected symmetric uncertainty,
     numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
-    else 1 (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
+    or if no column depends on others by more than ``s = 1/8``, else 1 (see :func:`ties`), so that a
+    grid of all combinations is embedded as one-hot does.
 
     A column of more than 129 values takes 128 dimensions: 64 in which rows differ most, and 64 for
     a code word of what each value has of its own. Distances, index and explanations are exact in
@@ -474,7 +476,9 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     Of independent columns, ``2n Σ_b MI_ab`` is near ``Σ_b (V_a - 1)(V_b - 1)``, with twice that as
     its variance. Trust is 0 up to two standard deviations above it, and 1 from four on: where
     columns do not depend on each other, as in a grid of all combinations, conditional
-    probabilities differ by chance alone, and a mismatch is all there is to know.
+    probabilities differ by chance alone, and a mismatch is all there is to know. So it is where the
+    dependence is real but weak: where no column has ``s_a`` above 1/8 trust is 0, and whole where
+    one has 1/4 or more.
     """
     if len(counts.names) < 2 or not is_coupled(counts):
         return np.zeros(len(counts.names)), np.zeros(len(counts.names))
@@ -487,7 +491,8 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     freedom[own] = 0
     expected = freedom.sum(axis=1)
     above = 2 * counts.n * mutual.sum(axis=1) - expected
-    return tied, np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
+    trust = np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
+    return tied, trust * np.clip(tied.max() / _WEAK - 1, 0, 1)
 
 
 def is_coupled(counts: Counts) -> bool:

@@ -5,7 +5,7 @@ memory and lie in many places. Every engine gives the same counts, bit for bit, 
 data.
 """
 
-from tabweave.engines.counting import count, count_for, estimate
+from tabweave.engines.counting import count, count_for, count_with, estimate
 from tabweave.engines.opening import (
     batches,
     fitted_columns,
@@ -34,6 +34,7 @@ __all__ = [
     "batches",
     "count",
     "count_for",
+    "count_with",
     "estimate",
     "family",
     "fitted_columns",

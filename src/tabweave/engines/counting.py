@@ -10,7 +10,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import chain
+from operator import add
 from typing import Any, Literal
 
 import numpy as np
@@ -161,18 +163,44 @@ def count_for(
     is learned from these holds for all: a file that is sorted gives what the same rows in memory
     give. What can be read once only is known by its first rows.
     """
-    opened, _ = open_fitted(source, fitted, [y] if y else [])
-    columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
-    reading, names = reading_of(opened, columns, y, schema, numbers, rules)
-    reading = replace(reading, buckets=fitted.vocabulary.buckets)
+    opened, reading, names = _as_fitted(source, y, schema, fitted, numbers, rules)
     reading = replace(reading, expand=expand)
     if expand is not None and fitted.schema is None:
         counts = _count_unseen(opened, reading, names)
     else:
         counts = opened.run(CountRows(reading, opened.n_rows), names)
+    return _some(counts, opened)
+
+
+def count_with(
+    source: Any, schema: Schema, fitted: Counts, of: Callable[..., Any]
+) -> tuple[Counts, Any]:
+    """Count a source as an embedder of numbers reads it, and add up what else it needs, in one go.
+
+    ``of(table, total)`` gives what a batch adds, ``total`` being what was added up before it, None
+    at first; two of them add by ``+``.
+    """
+    opened, reading, names = _as_fitted(source, None, schema, fitted, "numeric", None)
+    work = CountWith(CountRows(reading, opened.n_rows), of)
+    counts, total = opened.run(work, names)
+    return _some(counts, opened), total
+
+
+def _as_fitted(
+    source: Any, y: str | None, schema: Schema, fitted: Counts, numbers: str, rules: Rules | None
+) -> tuple[Source, Reading, list[str]]:
+    """Open a source and say how it is read: columns and buckets are those of fit, if there are."""
+    opened, _ = open_fitted(source, fitted, [y] if y else [])
+    columns = None if fitted.schema is None or not fitted.schema.named else fitted.schema.names
+    reading, names = reading_of(opened, columns, y, schema, numbers, rules)
+    return opened, replace(reading, buckets=fitted.vocabulary.buckets), names
+
+
+def _some(counts: Counts, source: Source) -> Counts:
+    """Return counts, which must be of at least one row."""
     if counts.schema is None:
         raise ValueError(
-            f"{opened.name}: Found array with 0 sample(s) while a minimum of 1 is required."
+            f"{source.name}: Found array with 0 sample(s) while a minimum of 1 is required."
         )
     return counts
 
@@ -389,7 +417,7 @@ class CountRows:
 
     def __call__(self, batches: Iterable[Any]) -> Counts:
         """Return the counts of all batches."""
-        return self.of_tables(self._tables(batches))
+        return self.of_tables(self.tables(batches))
 
     def of_tables(self, tables: Iterable[tuple[Table, Any]]) -> Counts:
         """Return the counts of tables, and their classes."""
@@ -403,7 +431,7 @@ class CountRows:
             sums.append((level, counts))
         return self.merge([counts for _, counts in sums])
 
-    def _tables(self, batches: Iterable[Any]) -> Iterator[tuple[Table, Any]]:
+    def tables(self, batches: Iterable[Any]) -> Iterator[tuple[Table, Any]]:
         """Yield the batches that have rows as tables, with the schema of the first."""
         schema: Schema | None = None
         for batch in batches:
@@ -437,6 +465,33 @@ class CountRows:
         for part in reversed(parts):
             total = part + total
         return total
+
+
+@dataclass(frozen=True)
+class CountWith:
+    """Count the rows of some batches, and add up what else is made of each."""
+
+    counting: CountRows
+    of: Callable[..., Any]
+
+    def __call__(self, batches: Iterable[Any]) -> tuple[Counts, Any]:
+        """Return the counts of all batches, and the other sum; None if there are no rows."""
+        total = None
+
+        def seen() -> Iterator[tuple[Table, Any]]:
+            nonlocal total
+            for table, y in self.counting.tables(batches):
+                more = self.of(table, total)
+                total = more if total is None else total + more
+                yield table, y
+
+        return self.counting.of_tables(seen()), total
+
+    @staticmethod
+    def merge(parts: Sequence[tuple[Counts, Any]]) -> tuple[Counts, Any]:
+        """Add counts, and the other sums."""
+        sums = [total for _, total in parts if total is not None]
+        return CountRows.merge([counts for counts, _ in parts]), reduce(add, sums) if sums else None
 
 
 def _enough(table: Table) -> int:

@@ -127,7 +127,7 @@ class JsonSource(Source):
         connection = connect()
         guess = f"read_json({sql_path(path)}, sample_size=-1, hive_partitioning=false)"
         found = describe(connection, f"SELECT * FROM {guess}")
-        names = _distinct_names(path, list(found))
+        names = _distinct_names(path, _keys(path, connection, list(found)))
         kinds = {n: _json_type(kind) for n, kind in zip(names, found.values(), strict=True)}
         source = cls(path, connection, kinds)
         return source.retyped(dict.fromkeys(source._rounded(), "JSON"))
@@ -313,6 +313,24 @@ def row_batches(result: Any, batch_rows: int) -> Iterator[dict[str, list[Any]]]:
 
 def _replaced(found: Mapping[str, str], types: Mapping[str, str]) -> dict[str, str]:
     return {name: types.get(name, kind) for name, kind in found.items()}
+
+
+_NUMBERED = re.compile(r"(.*)_\d+", re.DOTALL)
+
+
+def _keys(path: Path, connection: Any, names: list[str]) -> list[str]:
+    """Return the names of columns, or the keys of a JSON file if two are equal but for case.
+
+    Of those DuckDB numbers all but one, and then finds nothing under the name with the number.
+    """
+    folded = {name.casefold() for name in names}
+    found = (_NUMBERED.fullmatch(name) for name in names)
+    if not any(match is not None and match[1].casefold() in folded for match in found):
+        return names
+    objects = f"read_json_objects({sql_path(path)}, hive_partitioning=false)"
+    query = f"SELECT DISTINCT unnest(json_keys(json)) FROM {objects}"
+    keys = sorted(key for (key,) in connection.cursor().execute(query).fetchall())
+    return keys if len({key.lower() for key in keys}) < len(keys) else names
 
 
 def _distinct_names(path: Path, names: Sequence[str]) -> list[str]:

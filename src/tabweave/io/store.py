@@ -30,7 +30,7 @@ _FORMER = {
     "tabweave.embed.helic.pairs": "embed.helic",
     "tabweave.embed.mixed": "blocks.numbers embed.mixed",
     "tabweave.embed.nonbend.model": "embed.nonbend.gibbs",
-    "tabweave.published.ckml": "published.measures",
+    "tabweave.published.measures": "published.ckml published.value_metric",
     "tabweave.sources.coca.coca": "sources.coca",
     "tabweave.sources.coca.views": "sources.coca",
     "weft._absolute": "blocks.numbers",
@@ -207,13 +207,13 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
         if decoder.unused:
             raise ValueError(f"it has {len(decoder.unused)} arrays too many")
         _check(value)
+        written, here = header["sklearn"], _sklearn_version()
     except ImportError:
         raise  # an optional package that the model needs: it says which
     except Outdated as error:
         raise ValueError(f"{path}: {error}") from None
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
-    written, here = header["sklearn"], _sklearn_version()
     if written != here and any(name.startswith("sklearn.") for name in used):
         warnings.warn(
             f"{path} holds parts of scikit-learn {written}, read by {here}: check its results",

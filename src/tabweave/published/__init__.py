@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "CKML": "measures",
+    "CKML": "ckml",
     "UNICORN": "unicorn",
     "UNTIE": "untie",
     "CoCA": "coca",
@@ -17,7 +17,7 @@ _HOMES = {
     "HELIC": "helic",
     "HeMap": "hemap",
     "NonBEND": "nonbend",
-    "ValueMetric": "measures",
+    "ValueMetric": "value_metric",
 }
 __all__ = [
     "CKML",

@@ -35,8 +35,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
-# stream; "all" sets nothing aside.
-Rules = Literal["whole", "sample", "first", "all"]
+# stream; "texts" sets only text aside, "all" nothing.
+Rules = Literal["whole", "sample", "first", "texts", "all"]
 FEW_ROWS = 20  # tables with fewer have neither identifiers nor codes
 _FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeats
 _MANY_ROWS = 10_000  # that are as good as all
@@ -79,7 +79,6 @@ _WRITTEN = {
     for mark, digits in _NUMBER.items()
 }
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
-_DIGIT = re.compile(rf"^{_SIGN}(?:{_UNIT}\s?{_SIGN})?[.,]?\d")  # how numbers begin
 
 
 class Finding(NamedTuple):
@@ -234,7 +233,9 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     with exactly three digits behind it separates thousands if it is a comma, or the text is money;
     otherwise a point is a decimal one.
     """
-    if not _may_all(labels, _DIGIT):
+    few = present_texts(labels[:20])
+    patterns = [pattern for marked in _WRITTEN.values() for pattern in marked.values()]
+    if few and not any(all(map(pattern.fullmatch, few)) for pattern in patterns):
         return None
     texts = present_texts(labels)
     if not texts or has_leading_zeros(texts[:1000]):
@@ -332,7 +333,9 @@ _TOKENS = re.compile(r"\d+|[a-z]+")
 
 def date_order(labels: Sequence[str]) -> str | None:
     """Return the one order of day, month and year in which texts are dates; None if in doubt."""
-    texts = [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+    if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
+        return None
+    texts = present_texts(labels)
     if not texts or not all(map(_DATE.fullmatch, texts)):
         return None
     fits = [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]

@@ -146,11 +146,11 @@ class Table:
             name: other columns are ignored, a missing one is an error.
         numbers : {"numeric", "nominal"}
             What an undeclared column of numbers or datetimes is.
-        rules : {"whole", "sample", "first", "all"}, optional
+        rules : {"whole", "sample", "first", "texts", "all"}, optional
             Whether to look at the values of undeclared columns, too, and to set identifiers aside:
             :mod:`tabweave.rows.kinds` has the rules, :meth:`kinds` says what they found. "first"
             are the first rows of a stream, from which less follows, "sample" some of ``n_rows``
-            rows; "all" sets nothing aside.
+            rows; "texts" sets only text aside, "all" nothing.
         n_rows : int, optional
             How many rows there are in all.
         """
@@ -286,7 +286,7 @@ def _ruled(
     for position, (column, data) in enumerate(table):
         asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
         verdict = judge(column.name, _only(data, some), n_rows, rules) if asks else None
-        if verdict is not None and verdict.aside and rules == "all":
+        if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
             column = replace(column, origin=(column.why, True, None))
@@ -315,6 +315,11 @@ def _ruled(
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _stays(verdict: Verdict, rules: Rules) -> bool:
+    """Tell whether a column that tells rows apart is kept: numbers of rows may tell of time."""
+    return rules == "all" or (rules == "texts" and verdict.kind == "numeric")
 
 
 def _only(data: Any, rows: np.ndarray | None) -> Any:

@@ -9,7 +9,7 @@ adjusted for the number of pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from scipy.interpolate import PchipInterpolator
-from scipy.special import ndtr
+from scipy.special import chdtrc, fdtrc, ndtr, stdtr
 
 from tabweave._compat import require
 from tabweave.blocks.numbers import BINNED, Numbering
@@ -62,12 +62,15 @@ class Associations:
         The pairs, in the order of the columns.
     values : dict of str to ndarray
         Each measure of each pair; NaN where it does not apply.
+    aside : dict of str to str
+        The columns that were set aside, and why.
     """
 
     names: list[str]
     kinds: dict[str, str]
     pairs: list[tuple[str, str]]
     values: dict[str, np.ndarray]
+    aside: dict[str, str] = field(default_factory=dict)
 
     def frame(self, level: float = 1.0) -> Any:
         """Return the pairs as a pandas frame, strongest first.
@@ -105,7 +108,8 @@ class Associations:
         return len(self.pairs)
 
     def __repr__(self) -> str:
-        return f"Associations({len(self.names)} columns, {len(self.pairs)} pairs)"
+        aside = f"; set aside: {', '.join(self.aside)}" if self.aside else ""
+        return f"Associations({len(self.names)} columns, {len(self.pairs)} pairs{aside})"
 
 
 def associations(
@@ -118,7 +122,8 @@ def associations(
     X : frame, array, mapping of columns, list of dicts, Table or Counts
         The rows; of counts the categorical columns.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
+        What the columns are; the others are read by the rules of :mod:`tabweave.rows.kinds`.
+        Identifiers are set aside: they go with everything.
     n_bins : int, default=10
         Quantile bins in which numbers are compared with categories, and by ``strength``.
     missing : {"value", "drop"}, default="value"
@@ -159,23 +164,32 @@ def associations(
         raise ValueError(f"expected missing to be 'value' or 'drop', got {missing!r}")
     if n_bins < 2:
         raise ValueError(f"expected n_bins of at least 2, got {n_bins}")
-    table = None if isinstance(X, Counts) else _read(X, schema)
-    counts = X if table is None else Counts.of(_binned(table, n_bins))
+    rows = X if isinstance(X, Counts) else _read(X, schema)
+    return measured(rows, n_bins, drop=missing == "drop")
+
+
+def measured(
+    rows: Table | Counts, n_bins: int = 10, *, drop: bool = False, without: Sequence[str] = ()
+) -> Associations:
+    """Return the associations of rows that were read; ``phi_k``, the slowest, can be left out."""
+    table = None if isinstance(rows, Counts) else rows
+    counts = rows if isinstance(rows, Counts) else Counts.of(_binned(rows, n_bins))
     if counts.schema is None:
         raise ValueError("expected rows, got none")
     names = counts.names if table is None else table.schema.names
     kinds = {name: _kind(counts, name) for name in names}
     pairs = list(combinations(names, 2))
     values = {measure: np.full(len(pairs), np.nan) for measure in MEASURES}
-    _count_measures(counts, pairs, kinds, missing == "drop", values)
+    _count_measures(counts, pairs, kinds, drop, values, "phi_k" not in without)
     if table is not None:
         _number_measures(table, pairs, kinds, values)
     values["adjusted_p_value"] = false_discovery(values["p_value"])
-    return Associations(list(names), kinds, pairs, values)
+    aside = {} if table is None else {c.name: c.why for c in table.schema.aside}
+    return Associations(list(names), kinds, pairs, values, aside)
 
 
 def _read(X: Any, schema: Any) -> Table:
-    table = Table.of(X, Schema.of(schema), numbers="numeric")
+    table = Table.of(X, Schema.of(schema), numbers="numeric", rules="texts")
     if not table.n_rows:
         raise ValueError("expected rows, got none")
     return table
@@ -205,6 +219,7 @@ def _count_measures(
     kinds: dict[str, str],
     drop: bool,
     values: dict[str, np.ndarray],
+    with_phi: bool,
 ) -> None:
     """Fill in what the table of two columns says."""
     where = {name: name + BINNED if kind == "number" else name for name, kind in kinds.items()}
@@ -212,7 +227,7 @@ def _count_measures(
         block = counts.block(where[a], where[b])
         if drop:
             block = _without_gaps(counts, where[a], where[b], block)
-        for measure, value in of_block(block).items():
+        for measure, value in of_block(block, with_phi).items():
             values[measure][p] = value
         if "set" in (kinds[a], kinds[b]):  # elements of one row are no independent rows
             values["p_value"][p] = np.nan
@@ -228,7 +243,7 @@ def _without_gaps(counts: Counts, a: str, b: str, block: np.ndarray) -> np.ndarr
     return block[kept[0]][:, kept[1]]
 
 
-def of_block(block: np.ndarray) -> dict[str, float]:
+def of_block(block: np.ndarray, with_phi: bool = True) -> dict[str, float]:
     """Return the measures of one contingency table."""
     n = float(block.sum())
     block = block[block.sum(axis=1) > 0][:, block.sum(axis=0) > 0].astype(float)
@@ -249,9 +264,9 @@ def of_block(block: np.ndarray) -> dict[str, float]:
         "symmetric_uncertainty": 2 * mutual / (h_rows + h_columns),
         "theils_u": mutual / h_rows,
         "theils_u_reversed": mutual / h_columns,
-        "phi_k": phi_k(chi2, n, r, k),
+        "phi_k": phi_k(chi2, n, r, k) if with_phi else np.nan,
         "statistic": chi2,
-        "p_value": float(stats.chi2.sf(chi2, freedom)),
+        "p_value": float(chdtrc(freedom, chi2)),
     }
 
 
@@ -288,12 +303,18 @@ def phi_k(chi2: float, n: float, r: int, k: int) -> float:
     largest = n * (min(r, k) - 1)
     if chi2 <= noise or largest <= noise:
         return 0.0
-    rho, per_row = normal_chi2(min(r, k), max(r, k))
-    share = min((chi2 - noise) / (largest - noise), 1.0) * per_row[-1]
-    return float(PchipInterpolator(np.sqrt(per_row), rho)(np.sqrt(share)))
+    correlation, most = _correlation_of(min(r, k), max(r, k))
+    share = min((chi2 - noise) / (largest - noise), 1.0) * most
+    return float(correlation(np.sqrt(share)))
 
 
 @lru_cache(maxsize=4096)
+def _correlation_of(r: int, k: int) -> tuple[PchipInterpolator, float]:
+    """Return the correlation as a curve over √(χ²/n), and the largest χ²/n on it."""
+    rho, per_row = normal_chi2(r, k)
+    return PchipInterpolator(np.sqrt(per_row), rho), float(per_row[-1])
+
+
 def normal_chi2(r: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return correlations, and χ²/n of normal numbers so correlated in r × k even bins."""
     rho = np.sin(np.linspace(0, np.pi / 2, _STEPS + 1))
@@ -388,7 +409,7 @@ def correlation_ratio(
     if rest <= 0 or share >= 1:
         return float(np.sqrt(share)), np.inf, 0.0 if rest > 0 else np.nan
     f = share / (size - 1) / ((1 - share) / rest)
-    return float(np.sqrt(share)), f, float(stats.f.sf(f, size - 1, rest))
+    return float(np.sqrt(share)), f, float(fdtrc(size - 1, rest, f))
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:
@@ -429,7 +450,7 @@ def _t_test(rho: float, n: int) -> tuple[float, float]:
     if abs(rho) >= 1:
         return float(np.copysign(np.inf, rho)), 0.0
     t = rho * np.sqrt((n - 2) / (1 - rho**2))
-    return float(t), float(2 * stats.t.sf(abs(t), n - 2))
+    return float(t), float(2 * stdtr(n - 2, -abs(t)))
 
 
 def false_discovery(p_values: np.ndarray) -> np.ndarray:

@@ -8,7 +8,8 @@ takes the mean of what they say. Each filled cell has a probability and a reason
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -36,6 +37,8 @@ from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.nonbend import VI
 from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
 from tabweave.io.register import storable
+from tabweave.rows.frames import columns_of
+from tabweave.rows.kinds import present_texts
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -57,9 +60,11 @@ _SMOOTHING = 5.0  # pseudo-counts of the marginal in p(value | other value)
 _LEAST = 3e-4  # symmetric uncertainty of a column that says nothing
 _SHARPNESS = 4.0  # votes fall as exp(-4 d / d_k)
 _REFERENCE = 4096  # rows at most among which neighbours are looked for
-_FLOOR = 1e-3  # probability of what an engine rules out
+FLOOR = 1e-3  # probability of what an engine rules out
 _FITS = 4  # of the mixture
 _QUERIES = 1 << 14  # rows that are filled at a time
+_LOOKED_AT = 1000  # cells of text that show how a column is written
+_PARTS = re.compile(r"(\D*?)([\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
 
 
 @storable
@@ -82,7 +87,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     max_rows : int, default=20000
         Rows that are learned from, drawn at random if there are more.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
+        What the columns are; the others are read by the rules of :mod:`tabweave.rows.kinds`.
+        Identifiers are set aside: their gaps stay.
     random_state : int, RandomState or None, default=0
         Seed of the mixture, and of which rows are learned from.
 
@@ -150,7 +156,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, gaps and all; ``y`` is ignored."""
         self._validate_params()
-        table = Table.of(X, Schema.of(self.schema), numbers="numeric")
+        table = Table.of(X, Schema.of(self.schema), numbers="numeric", rules="texts")
         require_rows(table)
         remember_names(self, table.schema)
         self.schema_ = table.schema
@@ -286,37 +292,66 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def _returned(self, X: Any, filled: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Any:
         """Return X with its gaps filled: ``filled`` has rows and values of each column."""
-        names = self.schema_.names
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             out = X.copy()
             for name, (rows, values) in filled.items():
                 at = out.columns.get_loc(self._given_name(X, name))
-                if self._is_dated(name):
+                cells = X.iloc[:, at]
+                if self._is_written(name, cells):
+                    out.isetitem(at, self._written(cells.to_numpy(object), name, rows, values))
+                elif self._is_dated(name):
                     clock = self.schema_[name].kind == "datetime"
-                    out.isetitem(at, _dated(X.iloc[:, at], rows, values, clock))
+                    out.isetitem(at, _dated(cells, rows, values, clock))
                 else:
-                    out.isetitem(at, _put(X.iloc[:, at].to_numpy(), rows, values))
+                    out.isetitem(at, _put(cells.to_numpy(), rows, values))
             return out
         table = self._read(X)
-        columns = {name: self._column(table, name, filled.get(name)) for name in names}
+        given = {} if isinstance(X, Table) else self._given(X)
+        columns = {
+            name: self._column(table, name, filled.get(name), given.get(name))
+            for name in (self.schema_.given if given else self.schema_.names)
+        }
         if hasattr(X, "columns") and hasattr(X, "with_columns"):  # polars
             polars = require("polars", "frames")
             return polars.DataFrame({name: cells.tolist() for name, cells in columns.items()})
         if isinstance(X, Mapping):
             return columns
-        numeric = all(column.kind == "numeric" for column in self.schema_.columns)
-        out = np.empty((table.n_rows, len(names)), float if numeric else object)
-        for j, name in enumerate(names):
-            out[:, j] = columns[name]
+        numeric = all(cells.dtype.kind in "iuf" for cells in columns.values())
+        out = np.empty((table.n_rows, len(columns)), float if numeric else object)
+        for j, cells in enumerate(columns.values()):
+            out[:, j] = cells
         return out
 
-    def _column(self, table: Table, name: str, filled: Any) -> np.ndarray:
-        cells = cells_of(table[name])
-        if filled is None:
-            return cells
-        rows, values = filled
+    def _given(self, X: Any) -> dict[str, Any]:
+        """Return the cells of the columns as they were given, those set aside among them."""
+        names, cells, _ = columns_of(X)
+        return dict(zip(names or self.schema_.given, cells, strict=True))
+
+    def _column(self, table: Table, name: str, filled: Any, given: Any) -> np.ndarray:
+        if name not in self.schema_.names:  # set aside
+            return np.asarray(given)
+        rows, values = (np.zeros(0, np.intp), np.zeros(0)) if filled is None else filled
+        if given is not None and self._is_written(name, given):
+            return self._written(_objects(_python_cells(given)), name, rows, values)
         if self._is_dated(name):
-            cells, values = _stamps(table[name].values), _stamps(values)
+            return _put(_stamps(table[name].values), rows, _stamps(values))
+        return _put(cells_of(table[name]), rows, values)
+
+    def _is_written(self, name: str, cells: Any) -> bool:
+        """Tell whether numbers or datetimes were given as text."""
+        if self.schema_[name].kind not in ("numeric", "datetime"):
+            return False
+        return any(isinstance(cell, str) for cell in _python_cells(cells[:_LOOKED_AT]))
+
+    def _written(self, cells: np.ndarray, name: str, rows: Any, values: Any) -> np.ndarray:
+        """Return a column of text with some cells replaced, written as the others are."""
+        column = self.schema_[name]
+        if column.kind == "datetime":
+            known = Datetimes(np.concatenate(self._model.seen[name]))
+            values = [known.text(value) for value in values]
+        else:
+            some = [cell for cell in cells[:_LOOKED_AT] if isinstance(cell, str)]
+            values = written_like(present_texts(some), values, column.decimal or ".")
         return _put(cells, rows, values)
 
     def _is_dated(self, name: str) -> bool:
@@ -350,14 +385,17 @@ class Note(NamedTuple):
     reasons: tuple[tuple[str, Any, int, int], ...]
 
     def __str__(self) -> str:
-        because = "; ".join(f"{c}={_shown(v)}: {m} of {n} rows" for c, v, m, n in self.reasons)
-        text = f"row {self.row}: {self.column}={_shown(self.value)} ({self.probability:.0%}"
+        because = "; ".join(f"{c}={shown(v)}: {m} of {n} rows" for c, v, m, n in self.reasons)
+        text = f"row {self.row}: {self.column}={shown(self.value)} ({self.probability:.0%}"
         text = text.replace("%", " %") + ")"
         return f"{text}, because {because}" if because else f"{text}, as in most rows"
 
 
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def shown(value: Any) -> str:
+    """Return a cell as people read it."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
+    return str(value)
 
 
 # -- a model of rows ------------------------------------------------------------------------------
@@ -445,7 +483,7 @@ class RowModel:
     reference_z: np.ndarray
     observed: np.ndarray
     engines: dict[str, tuple[str, ...]]
-    dated: tuple[str, ...] = ()  # the numbers that are datetimes
+    dated: tuple[str, ...] = ()  # the columns of numbers that are seconds since 1970
 
     @classmethod
     def of(
@@ -479,7 +517,7 @@ class RowModel:
             names, numbers, sets, numbering, labels, pairs, both, moments, value_z,
             _seen(table, numbering, labels), [], n_neighbors, tuple(wanted),
             empty.astype(np.int32), empty, empty.astype(bool), {},
-            tuple(c.name for c in table.schema.numeric if c.kind == "datetime"),
+            tuple(column.name for column, data in table if isinstance(data, Datetimes)),
         )  # fmt: skip
         if "mixture" in wanted:
             model = replace(model, subspaces=model._mixture(table, seed))
@@ -748,7 +786,7 @@ class RowModel:
         proba = share + total[:, :size] / np.where(unit > 0, unit, 1)
         if name in self.sets:
             return np.clip(proba, 0, 1), None
-        proba = np.maximum(proba, _FLOOR)
+        proba = np.maximum(proba, FLOOR)
         proba = proba / proba.sum(axis=1, keepdims=True)
         return proba, total[:, size] if name in self.numbers else None
 
@@ -925,6 +963,8 @@ class RowModel:
         for i, row in enumerate(guess.rows.tolist()):
             reasons = self.reasons(cells, i, a, int(best[i]))
             value = values[i].item() if isinstance(values[i], np.generic) else values[i]
+            if isinstance(table[name], Datetimes):
+                value = Datetimes(np.concatenate(self.seen[name])).text(value)
             yield Note(row, name, value, float(guess.proba[i, best[i]]), tuple(reasons))
 
     def reasons(
@@ -950,10 +990,8 @@ class RowModel:
         if name not in self.numbers:
             return self.labels[name][code]
         own = self.seen[name][code]
-        low, high = f"{own.min():.4g}", f"{own.max():.4g}"
-        if name in self.dated:
-            dates = Datetimes(np.concatenate(self.seen[name]))
-            low, high = str(dates.text(own.min())), str(dates.text(own.max()))
+        show = Datetimes(own).text if name in self.dated else shown
+        low, high = show(float(own.min())), show(float(own.max()))
         return low if low == high else f"{low}…{high}"
 
 
@@ -1115,8 +1153,34 @@ def _put(cells: np.ndarray, rows: Any, values: Any) -> np.ndarray:
 
 
 def _is_float(cells: np.ndarray, values: Any) -> bool:
-    numeric = getattr(cells, "dtype", np.dtype(object)).kind in "iuf"
-    return numeric and (not len(values) or np.asarray(values).dtype.kind == "f")
+    """Tell whether a column holds numbers, and so does what fills it: measured, or codes."""
+    numeric = cells.dtype.kind in "iuf"
+    return numeric and np.asarray(list(values) or [0.0]).dtype.kind in "iuf"
+
+
+def _python_cells(cells: Any) -> list[Any]:
+    """Return the cells of a column of any make as Python has them."""
+    for name in ("to_pylist", "tolist", "to_list"):
+        if hasattr(cells, name):
+            return list(getattr(cells, name)())
+    return list(cells)
+
+
+def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) -> list[str]:
+    """Return numbers as other texts of their column write them: unit, thousands, decimals.
+
+    >>> written_like(["$1,250.00", "$80.50"], [1234.567], ".")
+    ['$1,234.57']
+    >>> written_like(["7,5 %"], [12.25], ",")
+    ['12,2 %']
+    """
+    parts = [_PARTS.fullmatch(text) for text in texts]
+    before, _, after = next((p.groups() for p in parts if p), ("", "", ""))
+    numbers = [p.group(2) for p in parts if p]
+    places = max((len(n.partition(decimal)[2]) for n in numbers), default=0)
+    comma = "," if any(("." if decimal == "," else ",") in n for n in numbers) else ""
+    marks = str.maketrans(",.", ".,") if decimal == "," else {}
+    return [f"{before}{f'{value:{comma}.{places}f}'.translate(marks)}{after}" for value in values]
 
 
 def cells_of(data: Any) -> np.ndarray:

@@ -8,11 +8,12 @@ surprising among rows that took no part in learning, so that alarms are as rare 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import csr_array
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,11 +27,11 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table, joined_column, take_rows
-from tabweave.tasks.impute import Cells, RowModel
+from tabweave.rows.table import Datetimes, Schema, Table, joined_column, take_rows
+from tabweave.tasks.impute import FLOOR, Cells, RowModel, shown
 
 _FOLDS = 4  # parts of the rows that p-values come from
-_ROWS = 1 << 14  # rows judged at a time
+_NUMBERS = 1 << 21  # held at a time while rows are judged
 _RARE = 1e-6  # probability of a value that was never seen
 
 
@@ -50,7 +51,8 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     max_rows : int, default=20000
         Rows that are learned from, drawn at random if there are more; of a stream, the latest.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
+        What the columns are; the others are read by the rules of :mod:`tabweave.rows.kinds`.
+        Identifiers are set aside.
     random_state : int, RandomState or None, default=0
         Seed of the mixture, and of which rows are learned from.
 
@@ -113,7 +115,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, odd ones among them; ``y`` is ignored."""
         self._validate_params()
-        table = Table.of(X, Schema.of(self.schema), numbers="numeric")
+        table = Table.of(X, Schema.of(self.schema), numbers="numeric", rules="texts")
         require_rows(table)
         self.schema_ = table.schema
         remember_names(self, table.schema)
@@ -275,8 +277,7 @@ class Oddity(NamedTuple):
     against: tuple[str, Any, int, int] | None
 
     def __str__(self) -> str:
-        value = f"{self.value:.6g}" if isinstance(self.value, float) else self.value
-        text = f"row {self.row}: {self.column}={value}"
+        text = f"row {self.row}: {self.column}={shown(self.value)}"
         if self.against is None:
             return f"{text}: not seen before (p = {self.p_value:.2g})"
         column, other, both, n = self.against
@@ -288,9 +289,10 @@ class Oddity(NamedTuple):
 
 def judge(model: RowModel, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """Return the surprise of each cell, and the score of each row, the larger the odder."""
+    step = max(1, _NUMBERS // max(len(model.share), 1))
     parts = [
-        _judge(model, model.cells(take_rows(table, np.arange(a, min(a + _ROWS, table.n_rows)))))
-        for a in range(0, table.n_rows, _ROWS)
+        _judge(model, model.cells(take_rows(table, np.arange(a, min(a + step, table.n_rows)))))
+        for a in range(0, table.n_rows, step)
     ]
     empty = np.zeros((0, len(model.names))), np.zeros(0)
     surprise, score = (np.concatenate(own) for own in zip(empty, *parts, strict=True))
@@ -330,10 +332,8 @@ def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:
     found: list[list[np.ndarray]] = [[] for _ in model.names]
     singles = [a for a, name in enumerate(model.names) if name not in model.sets]
     if "counts" in model.wanted:
-        guesses = model._first(cells)
-        codes, z = cells.codes, np.nan_to_num(cells.z)
-        for a in singles:
-            found[a].append(model._regressed(model.names[a], rows, cells, guesses, codes, z)[0])
+        for a, proba in zip(singles, regressions(model, cells, singles), strict=True):
+            found[a].append(proba)
     for weights, logs in model.subspaces:
         joint = model._log_joint(cells, rows, weights, logs)
         for a in singles:
@@ -345,10 +345,48 @@ def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:
     return [_mean(own, len(model.subspaces)) for own in found]
 
 
+def regressions(model: RowModel, cells: Cells, columns: Sequence[int]) -> Iterator[np.ndarray]:
+    """Yield what the regression says of some columns, given the other cells of each row.
+
+    All columns at once: a row is the sum of as many lines of one matrix as it has cells, a gap
+    being a line, too: that of the shares, unless the mixture guesses better.
+    """
+    n_values, n_rows = len(model.share), cells.codes.shape[1]
+    beta = np.hstack([model.coefficients[model.names[a]] for a in columns])
+    total = np.nan_to_num(cells.z).T @ beta[n_values:]
+    single = [b for b, name in enumerate(model.names) if name not in model.sets]
+    lines = np.zeros((n_values + len(single), beta.shape[1]))
+    lines[:n_values] = model.unit[:, None] * beta[:n_values]
+    for name in model.sets:
+        span = model.spans[model.names.index(name)]
+        total += np.nan_to_num(cells.elements[name] - model.share[span]) @ lines[span]
+    for i, b in enumerate(single):
+        own, share = lines[model.spans[b]], model.share[model.spans[b]]
+        own -= share @ own
+        if not model.subspaces:
+            lines[n_values + i] = share @ own
+    starts = np.array([model.spans[b].start for b in single])
+    gaps = np.arange(n_values, len(lines))
+    met = np.where(cells.codes[single].T >= 0, cells.codes[single].T + starts, gaps)
+    ends = np.arange(n_rows + 1) * len(single)
+    total += csr_array((np.ones(met.size), met.ravel(), ends), (n_rows, len(lines))) @ lines
+    for name, guess in (model._first(cells) if model.subspaces else {}).items():
+        if name not in model.sets:
+            total[guess.rows] += guess.proba @ lines[model.spans[model.names.index(name)]]
+    widths = [model.coefficients[model.names[a]].shape[1] for a in columns]
+    for a, own in zip(columns, np.split(total, np.cumsum(widths)[:-1], axis=1), strict=True):
+        share, unit = model.share[model.spans[a]], model.unit[model.spans[a]]
+        proba = share + own[:, : len(share)] / np.where(unit > 0, unit, 1)
+        np.maximum(proba, FLOOR, out=proba)
+        yield proba / proba.sum(axis=1, keepdims=True)
+
+
 def _mean(found: Sequence[np.ndarray], n_fits: int) -> np.ndarray | None:
     """Return the mean of regression and mixture, the mixture being the mean of its fits."""
     if not found:
         return None
+    if len(found) == 1:
+        return found[0]
     if len(found) == n_fits or not n_fits:
         return np.mean(found, axis=0)
     return (found[0] + np.mean(found[1:], axis=0)) / 2
@@ -386,4 +424,6 @@ def _p_values(sorted_scores: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 def _value(table: Table, name: str, row: int) -> Any:
     data = table[name]
+    if isinstance(data, Datetimes):
+        return data.text(data.values[row])
     return float(data.values[row]) if hasattr(data, "values") else data.labels[data.codes[row]]

@@ -37,7 +37,7 @@ def test_associate(folder):
 @pytest.mark.parametrize("form", ["csv", "parquet", "jsonl", "arrow"])
 def test_fill(folder, form):
     done = here("fill", "cities.csv", "-o", f"filled.{form}", "--force", cwd=folder)
-    assert done.code == 0 and "row 3: country=" in done.out and "1 cells of 200 rows" in done.out
+    assert done.code == 0 and "row 3: country=" in done.out and "1 cell of 200 rows" in done.out
     read = {
         "csv": pd.read_csv,
         "parquet": pd.read_parquet,

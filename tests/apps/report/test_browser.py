@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -241,27 +243,42 @@ def test_fits_a_phone(browser, width):
     assert browser.execute_script("return document.documentElement.scrollWidth") == width
 
 
-def test_follows_the_dark_mode(browser):
-    def back():
-        return browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+def test_no_word_is_cut_on_a_phone(driver, tmp_path):
+    """Names break where their parts meet, and nowhere else, unless no line would hold a part."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 200)
+    names = ["customer_segment", "delivery_country", "returned", "quantity_ordered"]
+    data = {n: np.array(["household", "business", "public_sector"])[kind] for n in names}
+    report(data | {"noise": rng.choice(list("ab"), 200)}, tmp_path / "names.html")
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    opened(driver, tmp_path / "names.html")
+    cut = driver.execute_script(
+        "const lines = (b) => new Set([...b.getClientRects()].map((r) => Math.round(r.top))).size;"
+        "const parts = (b) => b.textContent.split(/\\s|(?<=_)/).length;"
+        "return [...document.querySelectorAll('bdi:not(.long)')].filter((b) => lines(b) > parts(b))"
+        ".map((b) => b.textContent)"
+    )
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert cut == []
 
-    light = back()
+
+def test_follows_the_dark_mode(browser):
+    def seen():
+        return browser.execute_script(
+            "return [getComputedStyle(document.body).backgroundColor,"
+            " document.querySelector('.legend .glyph').toDataURL()]"
+        )
+
+    light = seen()
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia",
         {"features": [{"name": "prefers-color-scheme", "value": "dark"}]},
     )
-    assert back() != light
+    WebDriverWait(browser, 20).until(lambda _: not set(seen()) & set(light))
 
 
 # -- the map -------------------------------------------------------------------------------------
-
-UNITS = """
-const { map } = document.querySelector('.map');
-const far = (list) => { let b = 1; for (let i = 1; i < list.length; i++)
-  if (Math.abs(list[i] - list[0]) > Math.abs(list[b] - list[0])) b = i; return b; };
-return [map.xs, map.ys].map((list, a) => { const i = far(list);
-  return Math.abs(map.pixel(i)[a] - map.pixel(0)[a]) / Math.abs(list[i] - list[0]); });
-"""
 
 
 def opened(driver, path):
@@ -275,7 +292,7 @@ def titanic_page(path, **options):
     report(titanic().frame(), path, target=titanic().y, **options)
 
 
-def test_one_unit_is_as_long_across_as_it_is_up(browser):
+def test_one_unit_is_as_long_across_as_it_is_up(browser, unit_lengths):
     for width in (1280, 500):
         browser.execute_cdp_cmd(
             "Emulation.setDeviceMetricsOverride",
@@ -284,8 +301,20 @@ def test_one_unit_is_as_long_across_as_it_is_up(browser):
         WebDriverWait(browser, 20).until(
             lambda b, w=width: b.execute_script("return innerWidth") == w
         )
-        across, up = browser.execute_script(UNITS)
+        across, up = unit_lengths(browser)
         assert across == pytest.approx(up, rel=0.01)
+
+
+def test_one_unit_is_one_unit_on_the_page_of_the_command_line(driver, tmp_path, unit_lengths):
+    pytest.importorskip("typer", reason="the command line is the extra tabweave[cli]")
+    from tabweave.datasets import titanic
+
+    titanic().frame().to_csv(tmp_path / "titanic.csv", index=False)
+    asked = ["map", str(tmp_path / "titanic.csv"), "-o", str(tmp_path / "map.html")]
+    subprocess.run([sys.executable, "-m", "tabweave.apps.cli", *asked], check=True)
+    opened(driver, tmp_path / "map.html")
+    across, up = unit_lengths(driver)
+    assert across == pytest.approx(up, rel=0.01)
 
 
 def test_marks_are_where_the_units_say(browser):
@@ -331,13 +360,13 @@ def test_search_filters_and_goes_to_what_it_finds(driver, tmp_path):
     assert "crew" in [cell.text for cell in cells]
 
 
-def test_the_view_zooms_and_fits_again(browser):
+def test_the_view_zooms_and_fits_again(browser, unit_lengths):
     canvas = browser.find_element(By.CSS_SELECTOR, ".map canvas")
     unit = "return document.querySelector('.map').map.view.unit"
     before = browser.execute_script(unit)
     canvas.send_keys("+")
     assert browser.execute_script(unit) > 1.3 * before
-    across, up = browser.execute_script(UNITS)
+    across, up = unit_lengths(browser)
     assert across == pytest.approx(up, rel=0.01)
     canvas.send_keys("0")
     assert browser.execute_script(unit) == before
@@ -374,7 +403,7 @@ def test_a_hundred_thousand_marks_are_drawn(driver, tmp_path):
 
 def test_many_columns_fold_search_and_sort(driver, tmp_path):
     rng = np.random.default_rng(0)
-    rows = {f"c{i}": rng.integers(0, 2 + i % 5, 80).astype(float) for i in range(60)}
+    rows = {f"c{i}": rng.integers(0, 2 + i % 5, 80).astype(float) for i in range(200)}
     report(rows, tmp_path / "wide.html")
     opened(driver, tmp_path / "wide.html")
     shown = (
@@ -382,11 +411,11 @@ def test_many_columns_fold_search_and_sort(driver, tmp_path):
         ".filter((row) => !row.hidden).length"
     )
     assert driver.execute_script(shown) == 25
-    assert len(driver.find_elements(By.CSS_SELECTOR, "#couplings .heat tbody tr")) == 60
+    assert len(driver.find_elements(By.CSS_SELECTOR, "#couplings .heat tbody tr")) == 80
     field = driver.find_element(By.CSS_SELECTOR, "#columns .find")
-    field.send_keys("c59")
+    field.send_keys("c159")
     assert driver.execute_script(shown) == 1
-    field.send_keys(Keys.BACKSPACE * 3)
+    field.send_keys(Keys.BACKSPACE * 4)
     head = driver.find_elements(By.CSS_SELECTOR, "#columns .sort")[3]
     head.send_keys(Keys.ENTER)
     first = driver.find_element(By.CSS_SELECTOR, "#columns tbody tr td:nth-child(4)")

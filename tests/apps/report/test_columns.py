@@ -96,6 +96,18 @@ def strength(x, y):
     return 2 * max(mutual_info_score(x, y) - chance, 0) / (entropy(x) + entropy(y))
 
 
+def test_bars_show_the_numbers_that_are_not_far_out():
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(50, 10, 400)
+    numbers[7] = 999_999
+    z = describe({"z": numbers, "a": rng.choice(list("xy"), 400)})["columns"][0]
+    others = np.delete(numbers, 7)
+    assert z["beyond"] == 1 and sum(z["bars"]) == 399
+    assert z["drawn"] == pytest.approx([others.min(), others.max()], rel=1e-5)
+    assert z["bars"] == np.histogram(others, len(z["bars"]))[0].tolist()
+    assert z["summary"]["max"] == 999_999
+
+
 def test_strengths_are_the_definition():
     bins = np.digitize(ROWS["n"], np.quantile(ROWS["n"], [0.2, 0.4, 0.6, 0.8])).astype(str)
     own = ROWS | {"n": bins}

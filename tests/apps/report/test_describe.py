@@ -175,3 +175,20 @@ def test_large_tables_are_drawn_in_part():
     assert len(out["map"]["rows"]) <= 3000 < out["map"]["of"]
     assert sum(group["size"] for group in out["clusters"]["groups"]) == 20_000
     assert Counts.of(rows).n == out["rows"]
+
+
+def test_associations_say_how_many_rows_they_are_of(mixed, monkeypatch):
+    from tabweave import associations
+    from tabweave.rows.table import take_rows
+
+    rows = mixed(300)
+    whole = describe(rows)["associations"]
+    assert whole["of"] == 300
+    strongest = associations(rows).frame().iloc[0]
+    assert whole["pairs"][0]["strength"] == pytest.approx(strongest["strength"], rel=1e-3)
+    monkeypatch.setattr("tabweave.apps.report.notes._COMPARED", 100)
+    some = describe(rows)["associations"]
+    part = take_rows(Table.of(rows), np.linspace(0, 299, 100).astype(int))
+    assert some["of"] == 100
+    strongest = associations(part).frame().iloc[0]
+    assert some["pairs"][0]["strength"] == pytest.approx(strongest["strength"], rel=1e-3)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from tabweave.apps.report import describe
+from tabweave.apps.report.columns import near_and_far
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -28,6 +29,8 @@ def test_an_ordinary_table_has_none():
         ("missing", [None, "u", "v", "u"] * (N // 4)),
         ("missing", [np.nan, 1.5, 2.5, 0.25] * (N // 4)),
         ("codes", RNG.integers(0, 3, N)),
+        ("far", np.append(RNG.normal(size=N - 1), 1e6)),
+        ("far", np.append(RNG.normal(size=N - 1), -999)),
         ("rare", [f"w{i}" for i in RNG.integers(0, 80, N)]),
         ("disguised", RNG.choice(["u", "v", "?"], N)),
         ("spelling", RNG.choice(["Red", "red ", "blue"], N)),
@@ -39,6 +42,16 @@ def test_each_kind_is_noticed(code, cells):
     wanted = {("twins", "a")} if code == "twins" else {(code, "z")}
     assert wanted <= found
     assert all(column == "z" for _, column in found - wanted)
+
+
+def test_what_is_far_out_is_named_and_long_tails_are_not():
+    rows = PLAIN | {"z": np.append(np.linspace(1, 9, N - 1), 999_999)}
+    text = next(n["text"] for n in describe(rows)["warnings"] if n["code"] == "far")
+    assert text == "holds 999999, far above all others, which are at most 9; a typing error?"
+    for tail in (RNG.lognormal(0, 2, N), RNG.exponential(size=N), RNG.pareto(1.5, N)):
+        near, under, over = near_and_far(tail)
+        assert len(near) + len(over) == N and not len(under)
+        assert not len(over) or over.min() > 3 * near.max()
 
 
 def test_identifiers_are_left_out_and_said_so():

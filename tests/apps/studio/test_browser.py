@@ -6,6 +6,7 @@
 import csv
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -187,7 +188,7 @@ def test_two_rows_are_explained_by_mouse(browser):
     assert heads == ["column", f"row {rows[0]}", f"row {rows[1]}", "share"]
     shares = browser.find_elements(By.CSS_SELECTOR, "#why-body tbody td:last-child")
     assert abs(sum(float(s.text.split()[0]) for s in shares) - 100) < 4  # rounded
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#near-body tbody tr")) == 8
+    wait_for(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#near-body tbody tr")) == 8)
     shoot(browser, "explain")
     browser.find_element(By.CSS_SELECTOR, "#near-body .link").click()
     wait_for(lambda: one(browser, "#row-1").get_attribute("value") == rows[1])
@@ -230,6 +231,7 @@ def test_downloads(browser):
         name = driver_file = browser.downloads / f"customers-onehot-{kind}"
         button.click()
         wait_for(lambda path=driver_file: path.exists() and path.stat().st_size)
+        wait_for(lambda file=name.name: text(browser, "#take .says").startswith(f"{file} is ready"))
         kinds[kind] = name
     assert set(kinds) == {
         "vectors.csv", "vectors.parquet", "model.tabweave", "model.sql", "model.onnx",
@@ -252,6 +254,7 @@ def test_work_can_be_cancelled(browser, tmp_path):
     one(browser, "#run").click()
     wait_for(lambda: any("%" in t.text for t in browser.find_elements(By.CSS_SELECTOR, ".task")))
     wait_for(lambda: float(one(browser, ".task progress").get_attribute("value")) > 0)
+    assert re.search(r"nonbend: .+, \d+ %, \d+ s", text(browser, ".task"))
     shoot(browser, "cancel")
     one(browser, ".task button").click()
     wait_for(lambda: text(browser, "#status") == "Cancelled.", 20)
@@ -358,6 +361,23 @@ def test_all_is_in_sight_on_a_laptop(browser):
         box = one(browser, part).rect
         assert box["y"] + box["height"] <= 720, part
     shoot(browser, "laptop")
+
+
+@pytest.mark.slow
+def test_a_unit_is_a_unit_and_rows_that_coincide_can_be_reached(browser, unit_lengths):
+    offered = browser.find_elements(By.CSS_SELECTOR, "#tables *")
+    next(b for b in offered if b.text == "titanic").click()
+    wait_until_ready(browser)
+    across, up = unit_lengths(browser)
+    assert across == pytest.approx(up, rel=0.01)
+    rows = browser.execute_script("return document.querySelector('.map').map.m.rows")
+    seen = set()
+    for _ in rows:
+        one(browser, ".map canvas").send_keys(Keys.PAGE_DOWN)
+        seen.add(browser.execute_script(
+            "const { map } = document.querySelector('.map'); return map.m.rows[map.cursor]"
+        ))  # fmt: skip
+    assert len(rows) == 24 and seen == set(rows)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """What must not get in: strangers, other pages, paths that lead out, files that are no tables."""
 
+import contextlib
 import gzip
 import os
 import pickle
@@ -8,8 +9,10 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from tabweave.apps.studio import app as _app
 from tabweave.apps.studio import files as _files
 from tabweave.apps.studio.app import _is_own, listening
 from tabweave.apps.studio.jobs import Apart
+from tabweave.apps.studio.studio import Studio
 
 ROUTES = [
     ("GET", "/"),
@@ -465,6 +469,9 @@ def test_half_open_connections_do_not_keep_others_out(knocking):
         assert set(answers) == {b"HTTP/1.1 200 OK"}
         for half in halves:
             half.setblocking(False)
+        end = time.monotonic() + 60
+        while sum(map(_is_ended, halves)) < 1100 - 400 and time.monotonic() < end:
+            assert ask(knocking) == b"HTTP/1.1 200 OK"  # who comes next sends the oldest away
         assert sum(map(_is_ended, halves)) >= 1100 - 400
     finally:
         for half in halves:
@@ -479,3 +486,61 @@ def _is_ended(connection):
         return False
     except OSError:
         return True
+
+
+def test_a_burst_of_connections_does_not_hang_up_on_those_whose_request_is_not_read_yet(knocking):
+    """Hundreds that are let in at once come before the server reads what the first has sent."""
+    request = b"GET /api/files HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    request += b"X-Tabweave-Token: the-token\r\n\r\n"
+    with contextlib.ExitStack() as open_ones:
+        first = open_ones.enter_context(socket.create_connection(("127.0.0.1", knocking), 60))
+        for _ in range(500):
+            open_ones.enter_context(socket.create_connection(("127.0.0.1", knocking), 60))
+        first.sendall(request)
+        assert first.recv(100).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_slow_answers_leave_threads_for_short_ones(knocking, folder, monkeypatch):
+    go_on = threading.Event()
+
+    def slow(self, path, name, *_):
+        assert go_on.wait(60)
+        return {"source": "x", "name": name}
+
+    monkeypatch.setattr(Studio, "let_in", slow)
+    (folder / "slow.csv").write_text("a\nx\n")
+    body = b'{"path": "slow.csv"}'
+    head = b"POST /api/open HTTP/1.1\r\nContent-Type: application/json\r\n"
+    head += b"Content-Length: %d\r\n" % len(body)
+    with ThreadPoolExecutor(60) as pool:
+        opened = [pool.submit(ask, knocking, head, body) for _ in range(60)]
+        try:
+            assert ask(knocking) == b"HTTP/1.1 200 OK"
+            assert not any(answer.done() for answer in opened)
+        finally:
+            go_on.set()
+        assert {answer.result() for answer in opened} == {b"HTTP/1.1 200 OK"}
+
+
+def test_the_first_rows_of_a_file_are_read_once_for_all_who_open_it(folder, monkeypatch):
+    calls = []
+
+    def call(work, path):
+        calls.append(path)
+        if path.read_text().startswith("bad"):
+            raise ValueError("bad")
+        return {"columns": []}
+
+    monkeypatch.setattr("tabweave.apps.studio.studio._apart", SimpleNamespace(call=call))
+    studio, path = Studio(folder, 1000), folder / "once.csv"
+    try:
+        path.write_text("a\nx\n")
+        keys = {studio.let_in(path, "once.csv")["source"] for _ in range(3)}
+        assert len(keys) == 3 and len(calls) == 1
+        path.write_text("bad\nxy\n")
+        for n in (2, 3):  # what failed is tried again
+            with pytest.raises(ValueError, match=r"'once\.csv' cannot be opened: bad"):
+                studio.let_in(path, "once.csv")
+            assert len(calls) == n
+    finally:
+        studio.close()

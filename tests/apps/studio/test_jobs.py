@@ -300,6 +300,39 @@ def test_another_file_under_the_same_name_has_its_own_columns(client_of, tmp_pat
     assert answer.status_code == 400 and "cannot be opened" in answer.text
 
 
+# -- tables as they come -------------------------------------------------------------------------
+
+
+def test_dates_in_text_are_dates_and_identifiers_are_no_difference(
+    client_of, tmp_path, monkeypatch, capsys
+):
+    rng = np.random.default_rng(0)
+    with (tmp_path / "orders.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["order", "at", "plan", "spend"])
+        for i in range(90):
+            day = np.datetime64("2024-01-01T08:30") + np.timedelta64(int(rng.integers(0, 300)), "D")
+            at = "" if i % 20 == 3 else str(day).replace("T", " ")
+            plan = rng.choice(["basic", "plus"])
+            writer.writerow([f"O-{i:05d}", at, plan, round(float(rng.normal(9, 2)), 2)])
+    client = client_of(tmp_path)
+    job = ended(client, start(client, "auto", None, "orders.csv").json())
+    assert job["error"] == ""
+    columns = client.get(f"/api/jobs/{job['job']}/result").json()["columns"]
+    assert [c["kind"] for c in columns] == ["nominal", "datetime", "nominal", "numeric"]
+    assert columns[0]["role"] == "left out"
+    near = client.get(f"/api/jobs/{job['job']}/near", params={"row": 5}).json()["near"]
+    said = client.get(f"/api/jobs/{job['job']}/explain", params={"a": 5, "b": near[0]["row"]})
+    shares = {c["column"]: c["adds"] for c in said.json()["columns"]}
+    assert near[0]["differs"] == [n for n, share in shares.items() if share > 0]  # most first
+    question = {"jobs": job["job"], "a": 5, "b": near[0]["row"]}
+    program = client.get("/api/program", params=question).json()["program"]
+    (tmp_path / "program.py").write_text(program)
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("program.py")
+    assert eval(capsys.readouterr().out) == pytest.approx(shares)
+
+
 # -- choices of columns --------------------------------------------------------------------------
 
 

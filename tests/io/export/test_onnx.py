@@ -1,5 +1,6 @@
 """ONNX, run: the runtime gives the vectors of ``transform``."""
 
+import importlib
 import json
 
 import numpy as np
@@ -229,3 +230,21 @@ def test_file(tmp_path):
     assert (tmp_path / "m.onnx").read_bytes() == before
     assert exported.producer_name == "tabweave"
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_tables_larger_than_a_file_may_be_are_refused(monkeypatch):
+    module = importlib.import_module("tabweave.io.export.onnx")
+    monkeypatch.setattr(module, "_MOST_BYTES", 31)
+    model = OneHot().fit({"a": ["u", "v"]})
+    with pytest.raises(ValueError, match=r"the tables take .* bytes, an ONNX file at most 31"):
+        tabweave.export.onnx(model)
+
+
+def test_numbers_without_a_bend_and_numbers_that_must_be_there():
+    two = {"pay": [1.5, 2.5] * 20}
+    agrees(MixedEmbedder().fit(two), {"pay": [1.5, 2.5, 2.0, 9.0]})
+    many = {"pay": [i / 3 for i in range(40)]}
+    strict = MixedEmbedder(schema=Schema({}, missing="error")).fit(many)
+    agrees(strict, {"pay": [0.0, 1.7, 50.0]})
+    found = run(tabweave.export.onnx(strict), {"pay": [np.nan]})
+    assert np.isnan(found).all()

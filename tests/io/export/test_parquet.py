@@ -7,7 +7,19 @@ import numpy as np
 import pytest
 
 import tabweave
-from tabweave import Column, MixedEmbedder, OneHot, Schema, SupervisedWeave, ValueMetric, Weave
+from tabweave import (
+    UNTIE,
+    Column,
+    MixedEmbedder,
+    OneHot,
+    Schema,
+    SupervisedWeave,
+    ValueMetric,
+    Weave,
+)
+from tabweave.blocks.block import Sum
+from tabweave.io.export.parquet import _about
+from tabweave.io.export.plan import plan_of
 
 
 def read(path):
@@ -177,3 +189,21 @@ def test_hierarchies(tmp_path, hierarchy):
     valued = {name: cells for name, cells in rows.items() if name != "age"}
     found = np.column_stack([by_hand(tmp_path / "t.parquet", valued), ages])
     np.testing.assert_allclose(found, model.transform(rows), atol=1e-12)
+
+
+def test_zones_of_datetimes_are_told(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    moments = pandas.date_range("2020-01-01", periods=60, freq="37h", tz="Europe/Rome")
+    model = Weave().fit(pandas.DataFrame({"t": moments, "g": list("abc") * 20}))
+    tabweave.export.parquet(model, tmp_path / "m.parquet")
+    assert _about(plan_of(model))["zones"] == {"t": "Europe/Rome"}
+
+
+def test_missing_values_may_be_refused_in_sums_too():
+    rows = {"a": list("uvwuvw"), "b": list("xyxyxx")}
+    schema = Schema({}, missing="error")
+    strict = plan_of(UNTIE(n_clusters=2, schema=schema).fit(rows))
+    loose = plan_of(UNTIE(n_clusters=2).fit(rows))
+    assert any(isinstance(step, Sum) for step in strict.steps)
+    assert all(part.missing is None for part in strict.lookups)
+    assert [p.labels for p in strict.lookups] == [p.labels for p in loose.lookups]

@@ -1,6 +1,8 @@
 """SQL, run: DuckDB, SQLite and PostgreSQL give the vectors of ``transform``."""
 
+import contextlib
 import datetime as dt
+import math
 import sqlite3
 import string
 
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 import tabweave
 from tabweave import (
+    Column,
     CoupledNumeric,
     DistanceHierarchy,
     MixedEmbedder,
@@ -21,6 +24,14 @@ from tabweave import (
     Weave,
 )
 from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.io.export.sql import (
+    _bigquery_seconds,
+    _postgres_seconds,
+    is_float,
+    kind_of,
+    literal,
+)
+from tabweave.rows.frames import OWN_CLOCK
 
 KEY = "row number"
 
@@ -460,3 +471,100 @@ def test_values_in_a_bucket_are_where_transform_puts_them(run):
     hashed = Weave().fit_counts(tabweave.count(rows, max_values={"a": 4}, other="hash"))
     with pytest.raises(ValueError, match="hashed buckets"):
         tabweave.export.sql(hashed)
+
+
+# -- literals, by the systems themselves ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        ("a\0b", "text"),
+        ("\0", "text"),
+        ("it's", "text"),
+        (2**62 + 1, "integer"),
+        (-3, "integer"),
+        (0.1, "number"),
+        (-1e-300, "number"),
+        (math.inf, "number"),
+        (True, "boolean"),
+        (False, "boolean"),
+        (b"\x00'", "bytes"),
+    ],
+)
+def test_a_literal_is_read_back_as_the_label(dialect, label, kind):
+    text = literal(label, kind, dialect, "a")
+    connect = sqlite3.connect if dialect == "sqlite" else duckdb.connect
+    with contextlib.closing(connect(":memory:")) as connection:
+        (found,) = connection.execute(f"SELECT {text}").fetchone()
+    assert found == label
+
+
+@pytest.mark.parametrize(
+    ("label", "kind", "why"),
+    [
+        (5, "text", "give types={column: ...} as the values are"),
+        ("5", "number", "the model was fitted on other values"),
+        (True, "number", "the model was fitted on other values"),
+        (1, "boolean", "the model was fitted on other values"),
+        (2**63, "integer", "whole numbers have 64 bits"),
+        (1.0, "integer", "whole numbers have 64 bits"),
+        ("x", "date", "Invalid isoformat"),
+        (5, "bytes", "has no attribute 'hex'"),
+    ],
+)
+def test_labels_of_another_kind_are_named(label, kind, why):
+    with pytest.raises(ValueError, match=f"column 'a': expected a {kind}, got") as error:
+        literal(label, kind, "duckdb", "a")
+    assert why in str(error.value)
+
+
+def test_no_postgres_text_holds_a_zero_character():
+    with pytest.raises(ValueError, match="postgres keeps no text with a zero character"):
+        literal("a\0", "text", "postgres", "a")
+
+
+def test_what_kind_of_column_holds_labels():
+    assert kind_of([], "a", "duckdb") == "text"
+    assert kind_of([1, 2.5], "a", "duckdb") == "number"
+    assert kind_of([1, 2**60], "a", "duckdb") == "integer"
+    assert kind_of(["2020-01-01T00:00:00"], "a", "duckdb") == "timestamp"
+    assert kind_of(["2020-01-01T00:00:00Z"], "a", "duckdb") == "timestamptz"
+    both = ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00"]
+    assert kind_of(both, "a", "duckdb") == "text"
+    assert kind_of(["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+00:00"], "a", "duckdb") == "text"
+    assert kind_of(["2020-01-01T00:00:00"], "a", "sqlite") == "text"
+    assert kind_of(["a", 1], "a", "sqlite") == "any"
+    with pytest.raises(ValueError, match=r"several types \(int, str\), and a column of duckdb has"):
+        kind_of(["a", 1], "a", "duckdb")
+
+
+def test_whole_numbers_that_float_holds():
+    assert is_float(2**80) and is_float(-3)
+    assert not is_float(2**53 + 1) and not is_float(10**400)
+
+
+def test_two_labels_that_a_kind_makes_one_are_refused():
+    model = OneHot().fit({"a": ["2020-01-01T00:00:00Z", "2020-01-01T00:00:00+00:00"]})
+    with pytest.raises(ValueError, match="column 'a': as timestamptz two of its values are one"):
+        tabweave.export.sql(model, dialect="duckdb", types={"a": "timestamptz"})
+
+
+@pytest.mark.parametrize(
+    ("dialect", "zone", "part"),
+    [
+        ("postgres", None, 'CAST("t" AS TIMESTAMP)'),
+        ("postgres", "UTC", "AT TIME ZONE 'UTC'"),
+        ("postgres", OWN_CLOCK, "from '"),
+        ("bigquery", None, "CAST(`t` AS DATETIME)"),
+        ("bigquery", "UTC", "DATETIME(CAST(`t` AS TIMESTAMP), 'UTC')"),
+        ("bigquery", OWN_CLOCK, "REGEXP_EXTRACT(CAST(`t` AS STRING), r'"),
+    ],
+)
+def test_datetimes_are_seconds_in_every_dialect(dialect, zone, part):
+    column = Column("t", "datetime", format=zone)
+    assert column.zone == zone
+    seconds = {"postgres": _postgres_seconds, "bigquery": _bigquery_seconds}[dialect]
+    text = seconds('"t"' if dialect == "postgres" else "`t`", column)
+    assert part in text and "([T" not in text

@@ -398,17 +398,17 @@ def _warn(table: Any) -> None:
     """Say which columns are set aside, or tell rows apart without telling what they are."""
     from tabweave.apps.report.reading import read
 
-    tell_aside(table)
+    tell_aside(table.kinds().aside)
     for name, why in read(table, None).left_out.items():
         _warn_of(name, why)
 
 
-def tell_aside(table: Any) -> None:
-    """Say which columns are set aside."""
+def tell_aside(aside: dict[str, str], *more: str) -> None:
+    """Say which columns take no part, and how to have them."""
     from tabweave.rows.kinds import aside_line
 
-    if line := aside_line(table.kinds().aside):
-        note(f"{line}; keep one by --kind COLUMN=nominal")
+    if aside:
+        note("; ".join([aside_line(aside), *more, "keep one by --kind COLUMN=nominal"]))
 
 
 def _warn_of(name: str, why: str) -> None:

@@ -214,15 +214,19 @@ def _print_blocks(
         head += f"{near['nearer']:.1%} of the pairs are nearer"
         cells = [[n, query[n], _differing(values[n], True), f"{share.get(n, 0.0):.0%}",
                   bar(share.get(n, 0.0))] for n in apart[:_COLUMNS]]  # fmt: skip
-        emit(
-            show_table(["column", "asked", "here", "share", ""], cells, right=["share"], title=head)
-        )
+        say("\n[bold]{head}[/]", head=head)
+        if cells:
+            emit(show_table(["column", "asked", "here", "share", ""], cells, right=["share"]))
         rest = len(apart) - len(cells)
         same = sum(n in query for n in own) - len(apart)
         words = [f"{plural(rest, 'more column')} differ{'s' if rest == 1 else ''}"] * (rest > 0)
         words += [f"{plural(same, 'column')} {'is' if same == 1 else 'are'} the same"] * (same > 0)
         if words:
             say("{words}.", words=", ".join(words))
+        beside = [f"{n}={show_cell(values[n])}" for n in own if n not in query]
+        if beside:
+            more = ", …" if len(beside) > _COLUMNS else ""
+            say("Its other cells: {cells}{more}", cells=", ".join(beside[:_COLUMNS]), more=more)
 
 
 @takes_job()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
@@ -72,8 +72,8 @@ def associate(
 
     with job.opened() as job:
         table = job.table(job.rows(), with_target=True, rules="whole")
-        tell_aside(table)
         found = associations(table).frame(level)
+    tell_aside(table.kinds().aside)
     if json:
         as_json({"pairs": found.to_dict("records")})
         return
@@ -112,22 +112,20 @@ def fill(
     check_output(output, force)
     with job.opened() as job:
         rows = job.rows()
-        whole, read = job.table(rows), job.table(rows, rules="whole")
-        tell_aside(read)  # identifiers say nothing of other cells
-        table = _as_written(whole, read)
-        model = Imputer(random_state=job.seed).fit(table)
-        notes = model.explain(table)
+        cells = {name: rows.columns[name] for name in job.names}
+        model = Imputer(schema=job.declared(rows), random_state=job.seed).fit(cells)
+        notes = model.explain(cells)
         if output is not None:
-            filled, gaps = model.transform(_as_columns(table)), {note.column for note in notes}
-            cells = {n: filled[n] if n in gaps else rows.columns[n] for n in whole.schema.names}
-            write_columns(cells, output)
+            filled, gaps = model.transform(cells), {note.column for note in notes}
+            write_columns({n: filled[n] if n in gaps else c for n, c in cells.items()}, output)
+    tell_aside({c.name: c.why for c in model.schema_.aside}, "its gaps stay")
     if json:
-        as_json({"rows": table.n_rows, "filled": [n._asdict() for n in notes]})
+        as_json({"rows": rows.n_rows, "filled": [n._asdict() for n in notes]})
         return
     for one in notes[:most]:
         say("{note}", note=str(one))
     where = f"; the rows are in [bold]{output}[/]" if output is not None else ""
-    say(f"{len(notes):,} cells of {table.n_rows:,} rows filled{where}")
+    say(f"{plural(len(notes), 'cell')} of {rows.n_rows:,} rows filled{where}")
 
 
 @takes_job(model=False)
@@ -145,43 +143,17 @@ def odd(
     if not 0 < level < 0.5:
         raise Misuse(f"--level {level}: use a share between 0 and 0.5")
     with job.opened() as job:
-        table = job.table(job.rows(), with_target=True, rules="whole")
-        tell_aside(table)
+        table = job.table(job.rows(), with_target=True, rules="texts")
         model = Oddities(level, random_state=job.seed)
         n_odd = int((model.fit_predict(table) < 0).sum())
         found = model.cells(table, most)
+    tell_aside(table.kinds().aside)
     if json:
         as_json({"rows": table.n_rows, "odd": n_odd, "cells": [c._asdict() for c in found]})
         return
     for one in found:
         say("{cell}", cell=str(one))
     say(f"{n_odd:,} of {table.n_rows:,} rows are odd at level {level:g}")
-
-
-def _as_written(whole: Any, read: Any) -> Any:
-    """Return the columns that rules kept, as they were written; but for datetimes, as read."""
-    from tabweave.rows.table import Datetimes, Numbers
-
-    out = whole.select(read.schema.names)
-    dated = [
-        isinstance(data, Datetimes) and isinstance(whole[column.name], Numbers)
-        for column, data in read
-    ]
-    columns, parts = (
-        tuple(r if d else w for d, r, w in zip(dated, of_read, of_whole, strict=True))
-        for of_read, of_whole in (
-            (read.schema.columns, out.schema.columns),
-            (read.columns, out.columns),
-        )
-    )
-    return replace(out, schema=replace(out.schema, columns=columns), columns=parts)
-
-
-def _as_columns(table: Any) -> dict[str, Any]:
-    """Return the columns of a table as people write them."""
-    from tabweave.tasks.impute import cells_of
-
-    return {column.name: cells_of(data) for column, data in table}
 
 
 def drift(
@@ -272,9 +244,10 @@ def _as_dict(report: Any) -> dict[str, Any]:
 
 
 def _print_drift(report: Any, before: Any, after: Any, most: int = 10) -> None:
+    dated = {c.name for c in before.schema.columns if c.kind == "datetime"}
     for title, findings in (("Columns", report.columns), ("Couplings", report.couplings[:most])):
         if findings:
-            emit(_as_table(title, findings, report, before))
+            emit(_as_table(title, findings, report, dated))
     say(
         "{n} of {all} columns changed from {before:,} to {after:,} rows "
         "(level {level:g}, adjusted for the number of tests).",
@@ -290,7 +263,7 @@ def _print_drift(report: Any, before: Any, after: Any, most: int = 10) -> None:
         note(aside_line(dict(report.aside)))
 
 
-def _as_table(title: str, findings: Any, report: Any, table: Any) -> Any:
+def _as_table(title: str, findings: Any, report: Any, dated: set[str]) -> Any:
     heads = ["", "what", "effect size", "p", "adjusted p", "before → after"]
     rows = [
         [
@@ -299,33 +272,38 @@ def _as_table(title: str, findings: Any, report: Any, table: Any) -> Any:
             _size(f),
             f"{f.p_value:.2g}",
             f"{f.adjusted:.2g}",
-            _before_after(f, table),
+            _before_after(f, f.name in dated),
         ]
         for f in findings
     ]
     return show_table(heads, rows, right=heads[2:5], title=title, long=True)
 
 
+def _plain(number: float) -> str:
+    return f"{number:,.0f}" if 1e3 <= abs(number) < 1e15 else f"{number:.3g}"
+
+
+def _moment(seconds: float) -> str:
+    found = datetime.fromtimestamp(0 if isnan(seconds) else seconds, UTC)
+    return "–" if isnan(seconds) else f"{found:{'%H:%M' if seconds < 86_400 else '%Y-%m-%d'}}"
+
+
+def _days(seconds: float) -> str:
+    return f"{_plain(seconds / 86_400)} days"
+
+
 def _size(finding: Any) -> str:
     return f"{next(iter(finding.sizes), '')} {finding.size:.2f}"
 
 
-def _before_after(finding: Any, table: Any) -> str:
-    """Return what moved: shares as percentages, dates as dates, other numbers as they are."""
+def _before_after(finding: Any, dated: bool) -> str:
+    """Return what moved, shares as percentages, numbers as they are, seconds as dates and days."""
     numeric = any(what == "mean" for what, _, _ in finding.comparison) and not finding.values
-    dates = (
-        table[finding.name] if numeric and table.schema[finding.name].kind == "datetime" else None
-    )
     parts = []
     for what, before, after in finding.comparison:
-        if not numeric or what == "missing":
-            sides = [f"{x:.1%}" for x in (before, after)]
-        elif dates is None or isnan(before) or isnan(after):
-            sides = [f"{x:.3g}" for x in (before, after)]
-        elif what == "mean":
-            sides = [dates.text(float(x)) for x in (before, after)]
-        else:
-            sides = [f"{x / 86_400:.3g} days" for x in (before, after)]
+        as_share = not numeric or what == "missing"
+        of_number = (_moment if what == "mean" else _days) if dated else _plain
+        sides = map("{:.1%}".format if as_share else of_number, (before, after))
         parts.append(f"{cell(what)} {' → '.join(sides)}")
     return ", ".join(parts)
 

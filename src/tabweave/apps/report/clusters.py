@@ -114,23 +114,23 @@ def _frequent(
     column: str, data: Codes | Sets, counts: np.ndarray, k: int, sizes: np.ndarray
 ) -> list[dict[str, Any]]:
     """Return the values of a column that a cluster has, with their shares here and everywhere."""
-    overall, n, size = counts.sum(axis=0), sizes.sum(), sizes[k]
-    out = []
-    for i in np.argsort(-counts[k], kind="stable")[:50]:
-        if counts[k, i]:
-            share, everywhere = counts[k, i] / size, overall[i] / n
-            # Standard deviations above what a random part of the rows of this size would have.
-            chance = np.sqrt(size * everywhere * (1 - everywhere) * (1 - size / n))
-            above = (counts[k, i] - size * everywhere) / chance if chance > 0 else 0.0
-            out.append(
-                {
-                    "column": column,
-                    "value": shown(data.labels[i]),
-                    "count": int(counts[k, i]),
-                    "share": rounded(share),
-                    "overall": rounded(everywhere),
-                    "lift": rounded(share / everywhere),
-                    "above": rounded(above, 3),
-                }
-            )
-    return out
+    n, size = sizes.sum(), sizes[k]
+    first = np.argsort(-counts[k], kind="stable")[:50]
+    first = first[counts[k, first] > 0]
+    count, everywhere = counts[k, first], counts[:, first].sum(axis=0) / n
+    share = count / size
+    # Standard deviations above what a random part of the rows of this size would have.
+    chance = np.sqrt(size * everywhere * (1 - everywhere) * (1 - size / n))
+    above = np.where(chance > 0, (count - size * everywhere) / np.where(chance > 0, chance, 1), 0)
+    figures = {
+        "count": count.tolist(),
+        "share": rounded(share),
+        "overall": rounded(everywhere),
+        "lift": rounded(share / everywhere),
+        "above": rounded(above, 3),
+    }
+    rows = (dict(zip(figures, own, strict=True)) for own in zip(*figures.values(), strict=True))
+    return [
+        {"column": column, "value": shown(data.labels[i])} | own
+        for i, own in zip(first.tolist(), rows, strict=True)
+    ]

@@ -33,7 +33,10 @@ def describe_columns(reading: Reading) -> list[dict[str, Any]]:
         entry = {"name": column.name, "kind": column.kind, "role": role}
         if column.name in reading.left_out:
             entry |= {"role": "left out", "why": reading.left_out[column.name]}
-        look = _numbers(data) if isinstance(data, Numbers) else _values(data)
+        if isinstance(data, Numbers):
+            look = _numbers(data, reading.codes[column.name])
+        else:
+            look = _values(data)
         out.append(entry | look)
     return out
 
@@ -70,11 +73,12 @@ def _values(data: Codes | Sets) -> dict[str, Any]:
     }
 
 
-def _numbers(data: Numbers) -> dict[str, Any]:
-    present = data.values[~np.isnan(data.values)]
+def _numbers(data: Numbers, codes: np.ndarray) -> dict[str, Any]:
+    missing = missing_rows(data)
+    present = data.values[~np.isnan(data.values)] if missing else data.values
     out: dict[str, Any] = {
-        "missing": missing_rows(data),
-        "distinct": len(np.unique(present)),
+        "missing": missing,
+        "distinct": int(codes.max(initial=-1)) + 1 - bool(missing),
     }
     if not len(present):
         return out
@@ -85,10 +89,39 @@ def _numbers(data: Numbers) -> dict[str, Any]:
     shown_as = list(map(data.text, figures[:-1])) if isinstance(data, Datetimes) else None
     out["summary"] = dict(zip(names, shown_as or rounded(figures, 6), strict=shown_as is None))
     if np.isfinite(span) and span > 0:
-        out["whole"] = bool(span < MOST_WHOLE and (present == np.floor(present)).all())
-        bars = np.arange(present.min(), present.max() + 2) - 0.5 if out["whole"] else N_BARS
-        out["bars"] = np.histogram(present, bars)[0].tolist()
+        drawn, *_ = near_and_far(present)
+        if len(drawn) < len(present):
+            ends = [drawn.min(), drawn.max()]
+            shown_as = list(map(data.text, ends)) if isinstance(data, Datetimes) else None
+            out["drawn"] = shown_as or rounded(ends, 6)
+            out["beyond"] = len(present) - len(drawn)
+        span = np.ptp(drawn)
+        out["whole"] = bool(span < MOST_WHOLE and (drawn == np.floor(drawn)).all())
+        bars = np.arange(drawn.min(), drawn.max() + 2) - 0.5 if out["whole"] else N_BARS
+        out["bars"] = np.histogram(drawn, bars)[0].tolist()
     return out
+
+
+def near_and_far(present: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return numbers without those far out, and these: the ones below, and the ones above.
+
+    Few are far out, one in a thousand at most, behind a gap wider than twice all others together.
+    """
+    n, none = len(present), np.zeros(0)
+    most = max(1, n // 1000)
+    if n < 20:
+        return present, none, none
+    ends = np.partition(present, [most, n - 1 - most])
+    low, high = np.sort(ends[: most + 1]), np.sort(ends[n - 1 - most :])
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers may span all of float64
+        gap = 2 * (high[0] - low[-1])
+        below, above = (np.flatnonzero(np.diff(own) > gap) for own in (low, high))
+    if not gap > 0 or not (len(below) or len(above)):
+        return present, none, none
+    under = low[: below[-1] + 1] if len(below) else none
+    over = high[above[0] + 1 :] if len(above) else none
+    kept = (present > under.max(initial=-np.inf)) & (present < over.min(initial=np.inf))
+    return present[kept], under, over
 
 
 def describe_rows(reading: Reading, most_columns: int = 40) -> dict[str, Any]:

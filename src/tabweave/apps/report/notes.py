@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tabweave.apps.report.columns import by_frequency, missing_rows, value_counts
+from tabweave.apps.report.columns import by_frequency, missing_rows, near_and_far, value_counts
 from tabweave.apps.report.html import percent, quoted, rounded, shown, written
 from tabweave.apps.report.reading import Reading, as_values, select
 from tabweave.counts.counts import Counts
@@ -19,7 +19,6 @@ from tabweave.rows.table import (
     Schema,
     Sets,
     Table,
-    canonical_codes,
     distinct_rows,
     take_rows,
 )
@@ -28,10 +27,11 @@ if TYPE_CHECKING:
     from tabweave.tasks.oddities import Oddities
 
 DISGUISES = {"?", "??", "-", "--", ".", "na", "n/a", "nan", "null", "none", "nil", "unknown",
-             "missing", "not available", "#n/a", "-9", "-99", "-999", "-9999"}  # fmt: skip
+             "missing", "not available", "#n/a", "-9", "-99", "-999", "-9999", ""}  # fmt: skip
 _DETERMINED = 0.9  # share of the target's entropy that one column may explain without a warning
 _FINE = 32  # bins of a number when it is compared with the target
 _SAME = 0.99
+_CODES = 6  # whole numbers of so few values may be codes
 
 Note = dict[str, Any]
 
@@ -70,18 +70,33 @@ def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
     if column.kind == "datetime":
         return
     if isinstance(data, Numbers):
-        yield from _of_numbers(column, data, name == reading.target)
+        many = reading.codes[name].max(initial=0) > _CODES  # gaps are one more
+        if not many:
+            yield from _of_few(column, data, name == reading.target)
+        yield from _of_far(column, data)
     else:
         yield from _of_values(column, data, n, name in reading.left_out)
 
 
-def _of_numbers(column: Column, data: Numbers, is_target: bool) -> Iterator[Note]:
+def _of_few(column: Column, data: Numbers, is_target: bool) -> Iterator[Note]:
     present = np.unique(data.values[~np.isnan(data.values)])
     if len(present) == 1:
         yield _note("warning", "constant", column.name, f"is {present[0]:g} in every row")
-    elif len(present) <= 6 and (present == np.floor(present)).all() and not is_target:
+    elif len(present) <= _CODES and (present == np.floor(present)).all() and not is_target:
         text = f"is read as numbers, but has {len(present)} values only; declare it nominal if "
         yield _note("note", "codes", column.name, text + "they are codes")
+
+
+def _of_far(column: Column, data: Numbers) -> Iterator[Note]:
+    near, under, over = near_and_far(data.values[~np.isnan(data.values)])
+    for far, text in ((under, "below all others, which are at least"),
+                      (over, "above all others, which are at most")):  # fmt: skip
+        if len(far):
+            bound = near.min() if far is under else near.max()
+            shown_as = ", ".join(written(value) for value in far[:3])
+            more = f" and {len(far) - 3} more" if len(far) > 3 else ""
+            text = f"holds {shown_as}{more}, far {text} {written(bound)}; a typing error?"
+            yield _note("note", "far", column.name, text)
 
 
 def _of_values(column: Column, data: Codes | Sets, n: int, left_out: bool) -> Iterator[Note]:
@@ -93,8 +108,10 @@ def _of_values(column: Column, data: Codes | Sets, n: int, left_out: bool) -> It
     if not left_out and rare > 20 and rare > 0.5 * len(first):
         text = f"{rare:,} of its {len(first):,} values occur fewer than five times; group them"
         yield _note("note", "rare", name, text)
-    for label, i in zip(texts, first, strict=True):
-        if isinstance(label, str) and label.strip().lower() in DISGUISES | {""}:
+    if left_out:  # of identifiers, only what occurs again can mean anything
+        texts = texts[: int((counts[first] > 1).sum())]
+    for label, i in zip(texts, first, strict=False):
+        if isinstance(label, str) and label.strip().lower() in DISGUISES:
             text = f"{quoted(label)} ({int(counts[i]):,} rows) looks like a missing value"
             yield _note("note", "disguised", name, text + " written as text")
     yield from _of_spelling(name, [label for label in texts if isinstance(label, str)])
@@ -116,7 +133,7 @@ def _of_spelling(name: str, labels: list[str]) -> Iterator[Note]:
 
 def _of_rows(reading: Reading) -> Iterator[Note]:
     table = reading.table
-    distinct = len(distinct_rows(canonical_codes(table))[0])
+    distinct = len(distinct_rows(list(reading.codes.values()))[0])
     again = table.n_rows - distinct
     if again:
         sizes = [_n_values(data) for _, data in table]
@@ -184,8 +201,7 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
     """Note rows that agree in everything but the target: no model can separate them."""
     if not reading.kept:
         return
-    codes = canonical_codes(select(reading.table, reading.kept))
-    first, group = distinct_rows(codes)
+    first, group = distinct_rows([reading.codes[name] for name in reading.kept])
     width = len(classes.labels)
     keys, count = np.unique(group * width + classes.codes, return_counts=True)
     most = np.zeros(len(first), int)
@@ -200,27 +216,31 @@ def _conflicts(reading: Reading, target: str, classes: Codes) -> Iterator[Note]:
 # -- associations and oddities --------------------------------------------------------------------
 
 _PAIRS = 30  # associations on a page
+_COMPARED = 20_000  # rows that they are found from
 _ODD = 15  # cells on a page
 _LEARNED = 2_000  # rows that oddities are learned from
 _JUDGED = 20_000  # rows that are looked at
 _COLOURS = 8  # of unordered groups on the map
 
 
-def describe_associations(reading: Reading) -> list[dict[str, Any]]:
-    """Return the strongest pairs of columns, with their tests."""
-    from tabweave.tasks.associations import associations
+def describe_associations(reading: Reading) -> dict[str, Any] | None:
+    """Return the strongest pairs of columns, with their tests; None if there are no two columns."""
+    from tabweave.tasks.associations import measured
 
     names = reading.kept + ([reading.target] if reading.target else [])
     if len(names) < 2:
-        return []
-    found = associations(select(reading.table, names))
+        return None
+    table = select(reading.table, names)
+    if table.n_rows > _COMPARED:
+        table = take_rows(table, np.linspace(0, table.n_rows - 1, _COMPARED).astype(int))
+    found = measured(table, without=("phi_k",))
     order = np.argsort(-found.values["strength"], kind="stable")[:_PAIRS]
     other = np.where(
         np.isnan(found.values["spearman"]),
         found.values["correlation_ratio"],
         found.values["spearman"],
     )
-    return [
+    pairs = [
         {
             "a": found.pairs[i][0],
             "b": found.pairs[i][1],
@@ -230,6 +250,7 @@ def describe_associations(reading: Reading) -> list[dict[str, Any]]:
         }
         for i in order.tolist()
     ]
+    return {"of": table.n_rows, "pairs": pairs}
 
 
 def learn_oddities(reading: Reading, random_state: int) -> Oddities | None:

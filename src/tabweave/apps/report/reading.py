@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,13 @@ class Reading:
     def kept(self) -> list[str]:
         """The columns that the embedding sees."""
         return [n for n in self.table.schema.names if n not in self.left_out and n != self.target]
+
+    @cached_property
+    def codes(self) -> dict[str, np.ndarray]:
+        """Each column's cells as codes in the order of values: equal cells have equal codes."""
+        from tabweave.rows.table import canonical_codes
+
+        return dict(zip(self.table.schema.names, canonical_codes(self.table), strict=True))
 
     def features(self) -> Table:
         """Return the columns that the embedding sees."""

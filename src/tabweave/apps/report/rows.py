@@ -14,7 +14,7 @@ import numpy as np
 
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
-from tabweave.apps.report.reading import Reading, as_values, select, take
+from tabweave.apps.report.reading import Reading, as_values, take
 from tabweave.counts.spectra import fix_signs
 from tabweave.rows.table import (
     Codes,
@@ -22,7 +22,6 @@ from tabweave.rows.table import (
     Numbers,
     Sets,
     Table,
-    canonical_codes,
     distinct_rows,
 )
 from tabweave.rows.vocabulary import Label
@@ -53,8 +52,7 @@ class Rows:
         As many as that are on the map, or up to ``most_shown``.
         """
         names = reading.kept + ([reading.target] if reading.target else [])
-        codes = canonical_codes(select(reading.table, names))
-        first, of_row = distinct_rows(codes)
+        first, of_row = distinct_rows([reading.codes[name] for name in names])
         at_most = int(np.clip(_CELLS // min(len(names), most_columns), 500, MOST_DRAWN))
         drawn = shown = np.arange(len(first))
         if len(first) > at_most:
@@ -143,8 +141,8 @@ def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] |
     start = some[:, :2] / max(float(some[:, 0].std()), 1e-12) * 1e-4
     seed = int(np.random.default_rng(random_state).integers(1 << 31))
     layout = TSNE(
-        perplexity=perplexity, early_exaggeration_iter=125, n_iter=250, neighbors="exact",
-        negative_gradient_method="bh", theta=0.8, initialization=start, n_jobs=1, random_state=seed,
+        perplexity=perplexity, early_exaggeration_iter=50, n_iter=100, neighbors="exact",
+        negative_gradient_method="bh", theta=0.9, initialization=start, n_jobs=1, random_state=seed,
     ).fit(some)  # fmt: skip
     laid = np.array(layout)
     return {
@@ -254,6 +252,7 @@ def describe_neighbors(
 ) -> list[dict[str, Any]]:
     """Return the cells of each chosen row and of its neighbours, with each column's share."""
     names = reading.kept
+    shares = _shares(model, rows, [row for row, _ in chosen], found)
     out = []
     for i, (row, why) in enumerate(chosen):
         near = []
@@ -261,13 +260,14 @@ def describe_neighbors(
             if not np.isfinite(distance):
                 continue
             other = int(rows.first[number])
+            parts = next(shares)
             near.append(
                 {
                     "row": other,
                     "copies": int(rows.copies[number]),
                     "distance": rounded(distance),
                     "cells": [cell(reading.table[name], other) for name in names],
-                    "shares": _shares(model, rows, row, other, names),
+                    "shares": rounded([parts.get(name, 0.0) for name in names], 3),
                     "target": _target(reading, other),
                 }
             )
@@ -288,8 +288,12 @@ def _target(reading: Reading, row: int) -> str | None:
     return cell(reading.table[reading.target], row) if reading.target else None
 
 
-def _shares(model: Any, rows: Rows, a: int, b: int, names: list[str]) -> list[float]:
-    """Return each column's share in the distance of two rows; they add up to 1."""
-    parts = model.explain(*(take(rows.table, np.array([row])) for row in (a, b)))
-    total = sum(parts.values()) or 1.0
-    return [rounded(parts.get(name, 0.0) / total, 3) for name in names]
+def _shares(model: Any, rows: Rows, asked: list[int], found: Nearest) -> Iterator[dict[str, float]]:
+    """Yield each column's share in the distance of each neighbour; they add up to 1."""
+    i, j = np.nonzero(np.isfinite(found.distances))
+    pairs = np.array(asked)[i], rows.first[found.rows[i, j]]
+    parts = model._shares(*(model._read_asked(take(rows.table, own)) for own in pairs))
+    total = sum(parts.values())
+    total = np.where(total == 0, 1.0, total)
+    for k in range(len(i)):
+        yield {name: float(own[k] / total[k]) for name, own in parts.items()}

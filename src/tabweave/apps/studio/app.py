@@ -35,6 +35,7 @@ _SHARED = ("base.js", "map.js", "clusters.js")
 _OWN = ("studio.js", "open.js", "compare.js", "take.js")
 _PATIENCE = 10.0  # seconds for a request to arrive, and between the parts of a body
 _WAITING = 400  # connections that have not asked anything yet
+_GRACE = 1.0  # seconds in which a new one may ask before it is one too many
 _HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
@@ -198,6 +199,7 @@ def _tables(app: Any, studio: Studio) -> None:
         return {"folder": studio.root.name, "files": listed(studio.root)}
 
     @app.post("/api/open")
+    @studio.slow
     def opened(
         path: str | None = Body(None),
         table: str | None = Body(None),
@@ -219,6 +221,7 @@ def _tables(app: Any, studio: Studio) -> None:
     app.post("/api/upload")(upload)
 
     @app.post("/api/jobs")
+    @studio.slow
     def start(
         source: str = Body(),
         method: str = Body("auto"),
@@ -263,6 +266,7 @@ def _jobs(app: Any, studio: Studio) -> None:
         return {"program": program_of(shown, rows)}
 
     @app.get("/api/jobs/{name}/download/{kind}")
+    @studio.slow
     def download(name: str, kind: str) -> Any:
         content = made(studio.finished(name), kind)
         media = DOWNLOADS[kind]
@@ -322,12 +326,13 @@ def impatient() -> Any:
 
     A request must arrive within seconds, and a body must not pause for longer. Of connections that
     have not asked anything yet the oldest go when there are too many, before the system refuses to
-    open any.
+    open any; but not those of the last second, whose request may be on its way or not read yet,
+    unless the system would refuse.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     waiting: dict[Any, None] = {}
-    most = min(_WAITING, _open_files() // 2)
+    most, limit = min(_WAITING, _open_files() // 2), 3 * _open_files() // 4
 
     class Impatient(H11Protocol):
         def connection_made(self, transport: Any) -> None:
@@ -336,6 +341,8 @@ def impatient() -> Any:
             waiting[self] = None
             while len(waiting) > most:
                 oldest = next(iter(waiting))
+                if self._since - oldest._since < _GRACE and len(waiting) <= limit:
+                    break
                 del waiting[oldest]
                 oldest.transport.abort()
             self._watch = self.loop.call_later(_PATIENCE, self._look)

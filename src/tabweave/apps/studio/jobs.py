@@ -308,7 +308,8 @@ def read(path: str, question: Question) -> Any:
     kinds = dict(question.kinds)
     if learns_from_classes(question.method) and question.target:
         kinds[question.target] = "nominal"
-    reading = read_rows(Table.of(engines.read(path), kinds or None), question.target)
+    table = Table.of(engines.read(path), kinds or None, rules="all")
+    reading = read_rows(table, question.target)
     unknown = {*question.left_out, *question.kept} - set(reading.table.schema.names)
     if unknown:
         raise KeyError(f"expected columns of the table, got {sorted(unknown)}")

@@ -18,7 +18,7 @@ from tabweave.apps.studio.files import Source
 from tabweave.apps.studio.jobs import Job, Question, read
 from tabweave.embed.mixed import MixedEmbedder
 from tabweave.io.files import replacing
-from tabweave.rows.table import Codes, Numbers, take_rows
+from tabweave.rows.table import Codes, Datetimes, Numbers, take_rows
 from tabweave.search.index import SimilarityIndex
 
 DOWNLOADS = {
@@ -132,7 +132,7 @@ def row_of(reading: Any, row: int) -> dict[str, str | None]:
 
 def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     """Return the rows nearest to one, copies of it among them."""
-    reading, _ = opened(job)
+    reading, model = opened(job)
     n_rows = reading.table.n_rows
     check_row(row, n_rows)
     index = _index(job.source, job.question.rows, str(job.folder))
@@ -140,14 +140,19 @@ def near(job: Job, row: int, k: int = 8) -> dict[str, Any]:
     # Copies come first in the order of rows, so the row itself may be beyond the first k.
     rows, distances = index.query(asked, min(k + 1, n_rows))
     found = [(int(i), float(d)) for i, d in zip(rows[0], distances[0], strict=True) if i != row]
-    return {
-        "row": row,
-        "cells": row_of(reading, row),
-        "near": [
-            {"row": i, "distance": distance, "cells": row_of(reading, i)}
-            for i, distance in found[:k]
-        ],
-    }
+    found = found[:k]
+    sides = np.full(len(found), row), np.array([i for i, _ in found], dtype=int)
+    shares = model._shares(
+        *(model._read_asked(take_rows(reading.features(), own)) for own in sides)
+    )
+    cells = row_of(reading, row)
+    out: dict[str, Any] = {"row": row, "cells": cells, "near": []}
+    for j, (i, distance) in enumerate(found):
+        other = row_of(reading, i)
+        most_first = sorted((-share[j], name) for name, share in shares.items())
+        differs = [name for _, name in most_first if other.get(name) != cells.get(name)]
+        out["near"].append({"row": i, "distance": distance, "cells": other, "differs": differs})
+    return out
 
 
 def check_row(row: int, n: int) -> None:
@@ -259,7 +264,7 @@ def program(
         f"from tabweave import {', '.join(sorted(used, key=_import_order))}",
         "from tabweave.apps.report import describe, page",
         "",
-        f"table = Table.of(engines.read({name!r}){given})",
+        f"table = Table.of(engines.read({name!r}){given}, rules='all')",
         *_list_of("columns", reading.kept),
         "rows = table.select(columns)",
     ]
@@ -318,7 +323,9 @@ def _row_lines(name: str, reading: Any, row: int) -> list[str]:
 def _cell(data: Any, row: int) -> Any:
     if isinstance(data, Numbers):
         value = float(data.values[row])
-        return None if value != value else value
+        if value != value:
+            return None
+        return data.text(value) if isinstance(data, Datetimes) else value
     if isinstance(data, Codes):
         return data.labels[data.codes[row]]
     return [data.labels[c] for c in data.codes[data.starts[row] : data.starts[row + 1]]]

@@ -7,6 +7,9 @@ import itertools
 import secrets
 import shutil
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ N_PREVIEW = 6
 BUILT_IN = {"titanic": "survived", "car": "rating", "nursery": "advice", "krkopt": "moves",
             "tictactoe": "x wins"}  # fmt: skip
 _UPLOADS = 4  # times the limit, all uploads together
+_SLOW = 8  # answers at a time that may take long: other threads are left for short ones
 _apart = Apart()  # for the first rows of all studios of a process
 
 
@@ -44,13 +48,32 @@ class Studio:
         self.sources: dict[str, Source] = {}
         self._copies: dict[tuple[Any, ...], tuple[Path, str]] = {}
         self._copying = threading.Lock()
+        self._previews: dict[tuple[Any, ...], Future[dict[str, Any]]] = {}
         self._opened: dict[str, dict[str, Any]] = {}  # columns and first rows of each
         self._taken = 0
+        self._slow: Any = None
 
     def close(self) -> None:
         """End all jobs, and leave nothing behind."""
         self.jobs.close()
         self._holding.end()
+
+    async def patiently(self, work: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Do what may take long in one of few threads; the others wait for short answers."""
+        from anyio import CapacityLimiter, to_thread
+
+        if self._slow is None:
+            self._slow = CapacityLimiter(_SLOW)
+        return await to_thread.run_sync(partial(work, *args, **named), limiter=self._slow)
+
+    def slow(self, answer: Callable[..., Any]) -> Callable[..., Any]:
+        """Mark an answer that may take long."""
+
+        @wraps(answer)
+        async def patient(**named: Any) -> Any:
+            return await self.patiently(answer, **named)
+
+        return patient
 
     def let_in(
         self, path: Path, name: str, encoding: str | None = None, key: str | None = None
@@ -60,7 +83,7 @@ class Studio:
         try:
             own, seen = self._own_copy(path, encoding)
             check(own)
-            found = _apart.call(first_rows, own)
+            found = self._first_rows(own)
         except Exception as error:
             self._drop(own, path)
             text = str(error).replace(str(own), name).replace(str(path), name).strip()
@@ -70,6 +93,18 @@ class Studio:
         self.sources[key] = Source(own, name, path, stamp, encoding)
         self._opened[key] = found | {"source": key, "name": name, "encoding": seen}
         return self._opened[key]
+
+    def _first_rows(self, path: Path) -> dict[str, Any]:
+        """Return the first rows of a file as it is now, read once for all who open it."""
+        key, mine = (path, stamp_of(path)), Future[dict[str, Any]]()
+        found = self._previews.setdefault(key, mine)
+        if found is mine:
+            try:
+                mine.set_result(_apart.call(first_rows, path))
+            except BaseException as error:
+                del self._previews[key]
+                mine.set_exception(error)
+        return found.result()
 
     def again(self, key: str, encoding: str | None = None) -> dict[str, Any]:
         """Return a table that was let in as its file is now, read in another encoding if asked."""
@@ -114,8 +149,6 @@ class Studio:
 
     async def take(self, request: Any, name: str) -> dict[str, Any]:
         """Write an upload to a separate file, and stop when it gets too large."""
-        from fastapi.concurrency import run_in_threadpool
-
         name = (Path(name.replace("\\", "/")).name or "upload")[-200:]
         suffix = suffix_of(name) + (".gz" if name.lower().endswith(".gz") else "")
         length = request.headers.get("content-length", "")
@@ -128,7 +161,7 @@ class Studio:
         path = folder / f"table{suffix}"
         try:
             await self._receive(request, path)
-            return await run_in_threadpool(self.let_in, path, name)
+            return await self.patiently(self.let_in, path, name)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

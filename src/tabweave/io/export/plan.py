@@ -74,11 +74,12 @@ def _tell_spelled(plan: Plan, unknown: str) -> None:
     """Warn of columns in which a string that is not known lies where no lookup can say."""
     spelled = [part.column for part in plan.lookups if part.unknown is None]
     if spelled and unknown == "centroid":
-        first, named = spelled[0], ", ".join(map(repr, dict.fromkeys(spelled)))
+        first = spelled[0]
         warnings.warn(
-            f"columns {named} are compared by spelling: rows with a string that fit has not "
-            "seen get no vector (NULL or NaN) from an export, where transform places them beside "
-            "strings spelled alike. To have them count as average, "
+            f"columns {', '.join(map(repr, dict.fromkeys(spelled)))} are compared by spelling: "
+            "rows with a string that fit has not seen get no vector (NULL or NaN) from an export, "
+            "where transform places them beside strings spelled alike. To have them count as "
+            "average, "
             f"fit with schema={{{first!r}: Column({first!r}, spelling=False)}}",
             UserWarning,
             stacklevel=4,

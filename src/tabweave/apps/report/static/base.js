@@ -49,8 +49,14 @@ tabweave.percent = (x) => {
 tabweave.plural = (n, one, many) => `${tabweave.whole(n)} ${n === 1 ? one : many || one + "s"}`;
 tabweave.letter = (i) => String.fromCharCode(65 + i);
 tabweave.text = (value) => (value === null ? "missing" : value);
-tabweave.value = (value) =>
-  value === null ? tabweave.el("span", { class: "missing" }, "missing") : tabweave.el("bdi", {}, value);
+/* A value as text, whatever it holds. Names break where their parts meet; a word is cut only where
+   no line would hold it. */
+tabweave.value = (value) => {
+  if (value === null) return tabweave.el("span", { class: "missing" }, "missing");
+  const parts = String(value).split(/(?<=[_/\\.,;:|-])(?=[^\s\d])/);
+  const long = parts.some((part) => /\S{25}/.test(part));
+  return tabweave.el("bdi", { class: long ? "long" : null }, parts.map((part, i) => (i ? [tabweave.el("wbr"), part] : part)));
+};
 
 /* -- parts ----------------------------------------------------------------------------------- */
 

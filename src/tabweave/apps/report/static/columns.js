@@ -116,10 +116,12 @@ tabweave.distribution = (column) => {
     tabweave.el("span", { class: "word" }, tabweave.el("span", { class: "quiet" }, name), " ", show(x, name === "mean" ? 4 : 6)));
   if (!column.bars) return tabweave.el("div", { class: "holds" }, tabweave.el("div", { class: "words" }, words));
   const top = Math.max(...column.bars);
-  const step = (s.max - s.min) / column.bars.length;
+  const [from, to] = column.drawn || [s.min, s.max];
+  const step = (to - from) / column.bars.length;
+  if (column.beyond) words.push(tabweave.el("span", { class: "word quiet" }, `not drawn: ${tabweave.plural(column.beyond, "row")} far out`));
   const bars = column.bars.map((count, i) => {
     const height = count ? Math.max(1, (26 * count) / top) : 0;
-    const range = typeof s.min === "string" ? `${s.min} to ${s.max}, part ${i + 1} of ${column.bars.length}` : column.whole ? tabweave.number(s.min + i, 6) : `${tabweave.number(s.min + i * step)} to ${tabweave.number(s.min + (i + 1) * step)}`;
+    const range = typeof from === "string" ? `${from} to ${to}, part ${i + 1} of ${column.bars.length}` : column.whole ? tabweave.number(from + i, 6) : `${tabweave.number(from + i * step)} to ${tabweave.number(from + (i + 1) * step)}`;
     return tabweave.svg("rect", { x: i * 10 + 1, y: 27 - height, width: 8, height }, tabweave.svg("title", {}, `${range}: ${tabweave.plural(count, "row")}`));
   });
   return tabweave.el("div", { class: "holds" },

@@ -46,6 +46,8 @@ tabweave.circle = (stage, width, c, target) => {
   const high = 2 * radius + (spokes ? 2 * margin : 72);
   const [cx, cy] = [width / 2, high / 2];
   const letters = Math.max(6, Math.floor((margin - 18) / 6.8));
+  const room = (p, name) => ({ start: width - name.x, end: name.x, middle: 2 * Math.min(name.x, width - name.x) })[name["text-anchor"]];
+  const fit = (p, name) => (spokes ? letters : Math.max(letters, Math.min(30, Math.floor((room(p, name) - 6) / 7))));
   const place = new Map(c.nodes.map((node, i) => {
     const angle = (2 * Math.PI * (i + 0.5)) / c.nodes.length - Math.PI / 2;
     return [node.name, { angle, x: cx + radius * Math.cos(angle), y: cy + radius * Math.sin(angle) }];
@@ -80,7 +82,7 @@ tabweave.circle = (stage, width, c, target) => {
     node.name === target
       ? tabweave.svg("rect", { x: p.x - 6, y: p.y - 6, width: 12, height: 12, transform: `rotate(45 ${p.x} ${p.y})` })
       : tabweave.svg("circle", { cx: p.x, cy: p.y, r: 5.5 }),
-    tabweave.svg("text", { "dominant-baseline": "central", ...name }, tabweave.shorten(node.name, letters)));
+    tabweave.svg("text", { "dominant-baseline": "central", ...name }, tabweave.shorten(node.name, fit(p, name))));
   });
   stage.replaceChildren(tabweave.svg("svg", {
     viewBox: `0 0 ${width} ${high}`, width, height: high, class: "circle", role: "group",

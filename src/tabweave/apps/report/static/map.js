@@ -50,9 +50,9 @@ tabweave.moreColours = (m) => [
 tabweave.clusterNames = (d) => d.clusters.groups.map((_, i) => `cluster ${tabweave.letter(i)}`);
 
 /* A cluster by the values it has more of, for its name on the map. */
-tabweave.clusterTitle = (d, i) => {
+tabweave.clusterTitle = (d, i, letters) => {
   const top = d.clusters.groups[i].values.slice(0, 2).map((v) => `${v.column} ${tabweave.text(v.value)}`);
-  return tabweave.shorten([tabweave.letter(i), ...(top.length ? [top.join(", ")] : [])].join(": "), 44);
+  return tabweave.shorten([tabweave.letter(i), ...(top.length ? [top.join(", ")] : [])].join(": "), letters);
 };
 
 /* What rows are told apart by: the seven most frequent values, or five ranges of a number. */
@@ -171,6 +171,7 @@ tabweave.Map = class {
     this.listen();
     this.lay();
     requestAnimationFrame(() => { this.refresh(); tabweave.onLook(this.stage, () => this.resize()); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drawLegend());
   }
 
   build() {
@@ -303,7 +304,7 @@ tabweave.Map = class {
     if (counts.get(-1)) entries.push([-1, this.groups.rest]);
     if (counts.get(-2)) entries.push([-2, tabweave.value(null)]);
     this.legend.replaceChildren(...entries.map(([group, name]) => {
-      const button = tabweave.el("button", { type: "button", "aria-pressed": "false" },
+      const button = tabweave.el("button", { type: "button", "aria-pressed": String(this.lit.has(group)) },
         tabweave.glyph(group, ordered), tabweave.el("span", {}, name), tabweave.el("span", { class: "quiet" }, tabweave.whole(counts.get(group))));
       button.addEventListener("click", () => {
         if (!this.lit.delete(group)) this.lit.add(group);
@@ -542,7 +543,7 @@ tabweave.Map = class {
       if (!this.middles[k]) continue;
       const [mx, my] = this.middles[k];
       const { cx, cy, unit } = this.view;
-      const text = tabweave.clusterTitle(this.d, k);
+      const text = tabweave.clusterTitle(this.d, k, Math.max(20, Math.min(44, Math.floor(this.width / 15))));
       context.font = `700 12px ${tabweave.colour("--sans")}`;
       const half = context.measureText(text).width / 2 + 4;
       const x = Math.min(Math.max(this.width / 2 + (mx - cx) * unit, half), Math.max(half, this.width - half));

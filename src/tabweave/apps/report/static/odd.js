@@ -3,17 +3,20 @@
 tabweave.sections.push({
   id: "associations", title: "Associations, tested",
   draw: (d) => {
-    const pairs = d.associations || [];
+    const pairs = d.associations ? d.associations.pairs : [];
     if (!pairs.length) return [tabweave.el("p", { class: "empty" }, "There are no two columns to compare.")];
     const intro = tabweave.el("p", {},
       "Strength is Cramér's V less what chance brings, numbers in bins. η is how far a category explains a number, " +
-      "ρ Spearman's correlation of two numbers. P-values are adjusted for the number of pairs.");
+      "ρ Spearman's correlation of two numbers. P-values are adjusted for the number of pairs." +
+      (d.associations.of < d.rows ? ` ${tabweave.whole(d.associations.of)} of ${tabweave.whole(d.rows)} rows were compared.` : ""));
     const heads = [{ name: "column" }, { name: "with" }, { name: "strength", number: true },
       { name: "η or ρ", number: true }, { name: "adjusted p", number: true }];
     const figure = (x) => (x === null ? "–" : x.toFixed(3));
     const line = (p) => [tabweave.value(p.a), tabweave.value(p.b), [figure(p.strength), tabweave.bar(p.strength)],
       figure(p.other), p.p === null ? "–" : p.p < 0.001 ? "< 0.001" : p.p.toFixed(3)];
-    return [intro, tabweave.table("Associations, strongest first", heads, pairs.map(line), { classes: "pairs" })];
+    const table = (part, caption) => tabweave.table(caption, heads, part.map(line), { classes: "pairs" });
+    return [intro, table(pairs.slice(0, 10), "The strongest associations"),
+      pairs.length > 10 ? tabweave.more(`The ${pairs.length} strongest listed`, () => table(pairs, "Associations, strongest first")) : null];
   },
 });
 

@@ -82,7 +82,7 @@ tabweave.heatmap = (column) => {
 /* A shaded table of pairs; written out where there is room. */
 tabweave.heat = (caption, names, values, most, title, write) => {
   const written = write && names.length <= 9;
-  const short = (name) => tabweave.shorten(name, 14);
+  const short = (name) => tabweave.shorten(name, written ? 20 : 14);
   const head = tabweave.el("tr", {}, tabweave.el("td", {}), names.map((name) =>
     tabweave.el("th", { scope: "col", title: name }, tabweave.el("span", {}, short(name)))));
   const rows = names.map((name, i) => tabweave.el("tr", {},

@@ -285,9 +285,8 @@ studio.fillNear = async (still) => {
 };
 
 studio.nearTable = (found, others) => {
-  const names = Object.keys(found.cells);
   const differ = (other) => {
-    const apart = names.filter((name) => other.cells[name] !== found.cells[name]);
+    const apart = other.differs; // what keeps them apart most comes first
     if (!apart.length) return tabweave.el("span", { class: "quiet" }, "the same in every column");
     return [apart.slice(0, 4).map((name, i) => [i ? "; " : "", tabweave.el("span", { class: "quiet" }, tabweave.value(name), " "), tabweave.value(other.cells[name])]),
       apart.length > 4 ? `; and ${apart.length - 4} more` : ""];
@@ -297,7 +296,7 @@ studio.nearTable = (found, others) => {
       [tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${other.row}: see why it is apart from row ${found.row}`,
         onclick: () => { studio.picked = [found.row, other.row]; studio.picks(); } }, tabweave.whole(other.row)),
       others && others.has(other.row) ? tabweave.el("span", { class: "tag" }, "both") : null],
-      tabweave.number(other.distance), tabweave.el("span", { title: names.filter((name) => other.cells[name] !== found.cells[name]).map((name) => `${name} ${tabweave.text(other.cells[name])}`).join("; ") }, differ(other))]), { classes: "tight nearest" });
+      tabweave.number(other.distance), tabweave.el("span", { title: other.differs.map((name) => `${name} ${tabweave.text(other.cells[name])}`).join("; ") }, differ(other))]), { classes: "tight nearest" });
 };
 
 /* -- why ------------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ studio.opened = (table, again, origin) => {
   tabweave.fill(byId("encoding"), studio.facts.encodings.map((name) => tabweave.el("option", { value: name, selected: name === table.encoding }, name)));
   const heads = table.columns.slice(0, 40).map((name) => ({ name }));
   tabweave.fill(byId("preview"), tabweave.el("summary", {}, "First rows"),
-    tabweave.table(`First rows of ${table.name}`, heads, table.preview.map((row) => row.map(tabweave.value))));
+    tabweave.table(`First rows of ${table.name}`, heads, table.preview.map((row) => row.map(tabweave.value)), { classes: "cells" }));
   byId("preview").hidden = false;
   byId("preview").open = true;
   studio.say(`${table.name} is open.`);

@@ -33,7 +33,6 @@ SIZES = {
     "gene expression": (100, 2000),
     "genes, all": (60, 20000),
     "word counts": (1000, 1500),
-    "categories": (500, 10000),
 }
 ROWS = 800
 
@@ -43,8 +42,6 @@ def drawn(name: str) -> pd.DataFrame:
     rng, (n, d) = np.random.default_rng(0), SIZES[name]
     if name == "word counts":
         values = rng.poisson(rng.gamma(0.3, 0.5, (n, d)))
-    elif name == "categories":
-        values = np.array(["low", "mid", "high"])[rng.integers(0, 3, (n, d))]
     else:
         values = rng.normal(size=(n, 8)) @ rng.normal(size=(8, d)) + rng.normal(size=(n, d))
     return pd.DataFrame(values, columns=[f"c{i}" for i in range(d)])

@@ -33,7 +33,6 @@ SIZES = {
     "gene expression": (100, 2000),
     "genes, all": (60, 20000),
     "word counts": (1000, 1500),
-    "categories": (500, 10000),
 }
 ROWS = 800
 
@@ -43,8 +42,6 @@ def drawn(name: str) -> pd.DataFrame:
     rng, (n, d) = np.random.default_rng(0), SIZES[name]
     if name == "word counts":
         values = rng.poisson(rng.gamma(0.3, 0.5, (n, d)))
-    elif name == "categories":
-        values = np.array(["low", "mid", "high"])[rng.integers(0, 3, (n, d))]
     else:
         values = rng.normal(size=(n, 8)) @ rng.normal(size=(8, d)) + rng.normal(size=(n, d))
     return pd.DataFrame(values, columns=[f"c{i}" for i in range(d)])
@@ -85,8 +82,9 @@ def real() -> dict[str, tuple[pd.DataFrame, np.ndarray]]:
     for part, name in ((parts[0], "mfeat_fac"), (parts[4], "mfeat_pix")):
         out[name] = (part.drop(columns="class"), part["class"].to_numpy())
     for name in ("cora_content", "citeseer_content"):
-        words = pd.read_csv(folder / f"{name}.csv.gz")
-        out[name] = (words.iloc[:, 1:-1], words.iloc[:, -1].to_numpy())
+        papers = pd.read_csv(folder / f"{name}.csv.gz").sample(ROWS, random_state=0)
+        words = papers["words"].astype(str).str.get_dummies(" ")
+        out[name] = (words.loc[:, words.any()], papers["class"].to_numpy())
     for name, load in (("digits", load_digits), ("breast_cancer", load_breast_cancer)):
         bunch = load(as_frame=True)
         out[name] = (bunch.data, bunch.target.to_numpy())

@@ -92,3 +92,10 @@ def test_a_variance_beyond_float64_is_infinite():
 def test_unknown_column():
     with pytest.raises(KeyError, match=r"expected a numeric column, .* got 'z'"):
         Counts.of({"x": [1.0]}).moments("z")
+
+
+def test_a_variance_below_float64_is_not_none():
+    """Or a column of tiny numbers would be set aside as constant."""
+    tiny = {"x": [1e-300, 2e-300, 3e-300]}
+    assert 0 < Counts.of(tiny).moments("x")[2] < 1e-300
+    assert Counts.of({"x": [2e-300] * 3}).moments("x")[2] == 0

@@ -285,3 +285,12 @@ def test_sets_are_refused():
 
 def test_a_table_of_one_row_has_no_axis():
     assert MCA().fit([["a", "b"]]).transform([["a", "b"]]).shape == (1, 0)
+
+
+def test_large_numbers_do_not_overflow():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"job": rng.choice(["cook", "judge"], 50), "pay": rng.normal(size=50)})
+    huge = rows.assign(pay=rows["pay"] * 2.0**700)
+    np.testing.assert_allclose(
+        np.abs(FAMD().fit_transform(huge)), np.abs(FAMD().fit_transform(rows)), atol=1e-9
+    )

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import Column, Table
+from tabweave import Column, Table, Weave
 from tabweave.rows.frames import _with_missing, categories, encode, infer_kind, numbers, zone_info
 
 
@@ -38,6 +38,27 @@ def test_codes_have_at_most_four_bytes_whatever_numbered_them():
     for source in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
         for column, data in Table.of(source):
             assert data.codes.dtype.kind == "u" and data.codes.itemsize <= 4, column.name
+
+
+def test_names_of_several_levels_are_joined():
+    frame = pd.DataFrame({"k": [0, 0, 1], "x": [1.0, 2.0, 4.0], "c": ["u", "v", "u"]})
+    grouped = frame.groupby("k").agg({"x": ["mean", "max"], "c": ["first"]}).reset_index()
+    assert Table.of(grouped).schema.names == ["k", "x.mean", "x.max", "c.first"]
+    model = Weave().fit(grouped)
+    assert list(model.feature_names_in_) == ["k", "x.mean", "x.max", "c.first"]
+    assert model.transform(grouped).shape[0] == 2
+    twice = pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", "b.c"), ("a.b", "c")]))
+    with pytest.raises(ValueError, match=r"column 'a.b.c' appears twice"):
+        Table.of(twice)
+
+
+def test_periods_are_dates():
+    months = pd.DataFrame({"month": pd.period_range("2020-01", periods=40, freq="M")})
+    months["pay"] = np.arange(40) ** 0.5
+    kinds = {finding.column: finding.kind for finding in Weave().fit(months).kinds()}
+    assert kinds == {"month": "datetime", "pay": "numeric"}
+    stamps = months.assign(month=months["month"].dt.to_timestamp())
+    np.testing.assert_array_equal(Weave().fit_transform(months), Weave().fit_transform(stamps))
 
 
 # -- odd columns, each by itself ------------------------------------------------------------------

@@ -215,6 +215,20 @@ def test_odd_tables():
         Imputer("guess").fit({"a": ["x"]})
 
 
+def test_a_column_without_cells_stays_empty_and_large_numbers_do_not_overflow():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"city": rng.choice(["Rome", "Oslo"], 60), "big": rng.normal(size=60) * 1e200}
+    )
+    rows["same"] = rows["big"] / 1e200
+    rows.loc[3, ["big", "same"]] = np.nan
+    rows["none"], rows["nan"] = None, np.nan
+    filled = Imputer(random_state=0).fit(rows).transform(rows)
+    assert filled[["city", "big", "same"]].notna().all(axis=None)
+    assert filled[["none", "nan"]].isna().all(axis=None)
+    np.testing.assert_allclose(filled["big"], filled["same"] * 1e200, rtol=1e-6)
+
+
 def written(n=60):
     """Rows as people type them: an identifier, money, percents, dates and gaps, all of it text."""
     rng = np.random.default_rng(3)

@@ -63,7 +63,7 @@ def count_alone(
     offsets = np.concatenate([[0], np.cumsum([len(column.labels) for column in columns])])
     blocks = [_diagonal(column, weight) for column in columns]
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
-    size, side = int(offsets[-1]), None
+    size = int(offsets[-1])
     out = sparse.block_diag(blocks, format="csr").astype(dtype)
     if with_last:
         classes = _indicator(columns[-1], weight)

@@ -556,6 +556,6 @@ def mean_and_variance(digits: np.ndarray) -> tuple[float, float]:
 
 def _rounded(number: Fraction) -> float:
     try:
-        return float(number)
-    except OverflowError:  # a variance may exceed float64
+        return float(number) or (5e-324 if number else 0.0)  # a variance may be below float64,
+    except OverflowError:  # or exceed it
         return float("inf")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -206,12 +207,21 @@ class CrossMoments:
         total = np.diagonal(self.products[1])
         return self.origin + self.unit * total / np.where(n > 0, n, 1), n
 
-    def centred(self) -> np.ndarray:
-        """Return ``Σ (x - x̄)(y - ȳ)`` over the rows that have both numbers."""
+    def centred(self, factor: Any = 1.0) -> np.ndarray:
+        """Return ``Σ (x - x̄)(y - ȳ)`` over the rows that have both numbers, each times its factor.
+
+        The squares of large numbers may exceed a float; in deviations they do not.
+        """
         product, total, n, _ = self.products
         mean = np.diagonal(total) / np.where(np.diagonal(n) > 0, np.diagonal(n), 1)
         out = product - total * mean - (total * mean).T + np.outer(mean, mean) * n
-        return out * np.outer(self.unit, self.unit)
+        unit = self.unit * factor
+        return out * np.outer(unit, unit)
+
+    def deviations(self, n: Any) -> np.ndarray:
+        """Return ``√(Σ (x - x̄)² / n)`` of each column."""
+        squares = np.diagonal(self.centred(1 / self.unit))
+        return self.unit * np.sqrt(np.maximum(squares, 0) / n)
 
     def correlations(self) -> np.ndarray:
         """Return Pearson's correlation of every two columns, over the rows that have both."""

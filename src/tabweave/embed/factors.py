@@ -820,7 +820,7 @@ def greenacre_total(squares: float, n_columns: int, n_values: int) -> float:
 
 def standard(moments: CrossMoments, n: float) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and deviation of numbers over n rows, missing ones taken as the mean."""
-    return moments.means()[0], np.sqrt(np.maximum(np.diagonal(moments.centred()), 0) / n)
+    return moments.means()[0], moments.deviations(n)
 
 
 def _beside(matrix: Any, counts: Counts, moments: CrossMoments) -> Any:
@@ -829,7 +829,7 @@ def _beside(matrix: Any, counts: Counts, moments: CrossMoments) -> Any:
     per = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0)
     sums = moments.value_sums()[counts.vocabulary.reindex(moments.vocabulary)]
     across = sums * per / (counts.n * np.sqrt(counts.value_counts / counts.n))[:, None]
-    own = moments.centred() * np.outer(per, per) / counts.n
+    own = moments.centred(per) / counts.n
     if sparse.issparse(matrix):
         return sparse.csr_array(sparse.block_array([[matrix, across], [across.T, own]]))
     return np.block([[matrix, across], [across.T, own]])

@@ -185,9 +185,14 @@ def _decoded(batch: Any, columns: Sequence[str], raw: Sequence[str]) -> dict[str
     """Return a batch as lists, the text of some columns decoded, each text once."""
     cells = {n: c if isinstance(c := batch[n], list) else c.to_pylist() for n in columns}
     for name in raw:
-        values = {text: None if text is None else json.loads(text) for text in set(cells[name])}
+        values = {text: None if text is None else _loaded(text) for text in set(cells[name])}
         cells[name] = [values[text] for text in cells[name]]
     return cells
+
+
+def _loaded(text: str) -> Any:
+    """Return what a text of JSON says; NaN, which Python writes and JSON does not know, is null."""
+    return json.loads(text, parse_constant=lambda name: None if name == "NaN" else float(name))
 
 
 class DuckSource(Source):

@@ -53,9 +53,17 @@ def open_files(
     return files[0] if len(files) == 1 else FilesSource(files, columns)
 
 
+_SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+
+
 def open_file(path: Path, engine: str = "auto") -> Source:
     """Return one file as a source."""
     kind = _format(path)
+    if path.suffix.lower() in _SHEETS:
+        raise ValueError(
+            f"{path}: expected a file of text, Parquet or Arrow, got a workbook; save the sheet as "
+            f"CSV, or read it by pandas.read_excel({path.name!r}) and pass the frame"
+        )
     if kind is None:
         raise ValueError(
             f"{path}: its name does not say what it is; tabweave reads files that end in "

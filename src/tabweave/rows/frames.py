@@ -207,7 +207,11 @@ def _has_frame(X: Any) -> bool:
 
 
 def _names(names: list[Any]) -> list[str] | None:
-    """Keep text names; drop others, as scikit-learn does; refuse a mixture."""
+    """Keep text names, join those of several levels; drop others, as scikit-learn does.
+
+    A mixture is refused.
+    """
+    names = [_joined_name(name) if isinstance(name, tuple) else name for name in names]
     text = [isinstance(name, str) for name in names]
     if all(text):
         return names
@@ -218,6 +222,11 @@ def _names(names: list[Any]) -> list[str] | None:
             f"column {odd!r} is {type(odd).__name__}; use X.columns = X.columns.astype(str)"
         )
     return None
+
+
+def _joined_name(levels: tuple[Any, ...]) -> str:
+    """Return ``upper.lower`` of the name of a column below others, as of fields of records."""
+    return ".".join(str(level) for level in levels if level != "")
 
 
 def _listed(cells: Any, name: Any) -> Any:
@@ -309,12 +318,19 @@ def holds_datetimes(column: Any) -> bool:
 
     if isinstance(column, np.ndarray) and column.dtype != object:
         return bool(column.dtype.kind == "M")
+    if _is_period(column):
+        return True
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
         return bool(series.dtype in (nw.Datetime, nw.Date))
     types = set(map(type, objects(column).tolist())) - {type(None)}
     dates = {t for t in types if issubclass(t, _DATETIMES) and t.__name__ not in _GAPS}
     return bool(dates) and all(t.__name__ in _GAPS for t in types - dates)
+
+
+def _is_period(column: Any) -> bool:
+    """Tell whether a column of pandas holds months, quarters or other spans of time."""
+    return str(getattr(column, "dtype", "")).startswith("period[")
 
 
 def holds_clock_times(column: Any) -> bool:
@@ -656,6 +672,8 @@ def datetimes(
     it, and those without a zone are taken for its clock. Times of day are seconds since midnight.
     ``order`` is that of dates in text.
     """
+    if _is_period(column):
+        column = column.dt.to_timestamp()
     if holds_clock_times(column):
         _check_clock(zone, first)
         return numbers(column), CLOCK

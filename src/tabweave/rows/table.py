@@ -277,10 +277,11 @@ def is_constant(data: Codes | Numbers | Sets) -> bool:
 
 
 def _ruled(
-    table: Table, by_name: Mapping[str, Any], asked: Iterable[str], rules: Rules, n_rows: int
+    table: Table, by_name: Mapping[str, Any], undeclared: Sequence[str], rules: Rules, n_rows: int
 ) -> Table:
     """Return a table whose columns are what the rules say, identifiers set aside."""
-    kept, parts, aside, asked = [], [], [], frozenset(asked)
+    kept, parts, aside = [], [], []
+    asked = frozenset(undeclared)
     some = sampled_rows(table.n_rows)
     for position, (column, data) in enumerate(table):
         asks = column.name in asked and not _is_plain(column, data, by_name[column.name])

@@ -538,7 +538,7 @@ class RowModel:
     def scale(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of each number."""
         mean, n = self.moments.means()
-        deviation = np.sqrt(np.diagonal(self.moments.centred()) / np.maximum(n, 1))
+        deviation = self.moments.deviations(np.maximum(n, 1))
         return mean, np.where(deviation > 0, deviation, 1.0)
 
     @cached_property
@@ -725,7 +725,7 @@ class RowModel:
             out[:n_values, n_values:] = self.value_z / rows / deviation * self.unit[:, None]
             out[n_values:, :n_values] = out[:n_values, n_values:].T
             n = np.maximum(self.moments.products[2], 1)
-            out[n_values:, n_values:] = self.moments.centred() / n / np.outer(deviation, deviation)
+            out[n_values:, n_values:] = self.moments.centred(1 / deviation) / n
         return out
 
     @cached_property

@@ -65,3 +65,64 @@ def test_clusters_are_as_many_as_in_the_report(folder):
     assert len(asked["clusters"]) == 3
     for wrong in ("1", "many"):
         assert here("cluster", "cities.csv", "-k", wrong, cwd=folder).code == 2
+
+
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory):
+    """Rows as a shop writes them: keys, decimal commas, dates; and typed, with time zones."""
+    pytest.importorskip("pyarrow", reason="the files are written with pyarrow")
+    rng = np.random.default_rng(0)
+    price = rng.lognormal(3, 1, 120)
+    rows = pd.DataFrame({"key": range(501, 621), "price": price.round(2)})
+    rows["tax"] = (price / 5 + rng.normal(size=120) / 9).round(2)
+    rows["day"] = pd.date_range("2024-01-01", periods=120)
+    rows["city"] = np.where(price > 20, "Rome", "Oslo")
+    rows.loc[[5, 50], "city"] = None
+    out = tmp_path_factory.mktemp("orders")
+    rows.assign(day=rows.day.dt.tz_localize("UTC")).to_parquet(out / "orders.parquet")
+    rows["day"] = rows.day.dt.strftime("%d.%m.%Y")
+    rows.to_csv(out / "orders.csv", sep=";", decimal=",", index=False)
+    return out
+
+
+def test_numbers_with_decimal_commas_are_numbers(orders):
+    done = here("associate", "orders.csv", "--json", cwd=orders)
+    first = json.loads(done.out)["pairs"][0]
+    assert {first["left"], first["right"]} == {"price", "tax"} and first["spearman"] > 0.9
+    assert "set aside: key" in done.err
+    found = json.loads(here("cluster", "orders.csv", "-k", "2", "--json", cwd=orders).out)
+    said = [v for c in found["clusters"] for v in c["values"] if v["column"] == "price"]
+    assert any(" to " in v["value"] for v in said)  # a range of numbers, not one text
+
+
+def test_fill_leaves_other_columns_as_they_are(orders):
+    done = here("fill", "orders.parquet", "-o", "filled.parquet", "--force", cwd=orders)
+    assert "2 cells of 120 rows" in done.out and "key=" not in done.out
+    before, after = (pd.read_parquet(orders / f"{n}.parquet") for n in ("orders", "filled"))
+    pd.testing.assert_frame_equal(
+        before.drop(columns="city"), after.drop(columns="city"), check_dtype=False
+    )
+    assert str(after["key"].dtype) == "int64" and "UTC" in str(after["day"].dtype)
+    assert after["city"].notna().all()
+    here("fill", "orders.csv", "-o", "filled.csv", "--force", cwd=orders)
+    head = (orders / "filled.csv").read_text().splitlines()[1]
+    assert head.startswith("501,") and "01.01.2024" in head
+
+
+def test_drift_and_oddities_of_dates_are_said_as_dates(orders):
+    shown = here("drift", "orders.parquet", "orders.parquet", cwd=orders).out
+    assert "2024-02-29" in shown and "days" in shown and "e+09" not in shown
+    assert "e+09" not in here("odd", "orders.parquet", "--level", "0.4", cwd=orders).out
+
+
+def test_workbooks_are_refused_with_what_to_do(tmp_path):
+    (tmp_path / "book.xlsx").write_bytes(b"PK")
+    done = here("embed", "book.xlsx", "-o", "v.csv", cwd=tmp_path)
+    assert done.code == 1
+    assert "got a workbook; save the sheet as CSV, or read it by pandas.read_excel" in done.err
+
+
+def test_json_that_holds_nan(tmp_path):
+    (tmp_path / "rows.json").write_text('[{"a": "x"}, {"a": NaN}, {"a": "y"}, {"a": "x"}]')
+    done = here("embed", "rows.json", "-o", "v.csv", cwd=tmp_path)
+    assert done.code == 0 and "4 rows × 1 column" in done.out

@@ -145,6 +145,10 @@ def export(
     keep: Annotated[
         str | None, typer.Option(metavar="A,B,...", help="Of SQL: columns to pass through.")
     ] = None,
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="COLUMN=TYPE", help="Of SQL: day=date, for instance."),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a saved model in a form that runs without tabweave."""
@@ -156,7 +160,7 @@ def export(
 
     embedder = load_model(model)
     if kind == "sql":
-        text = forms.sql(embedder, dialect, table=table, keep=listed(keep))
+        text = forms.sql(embedder, dialect, table=table, keep=listed(keep), types=_types(types))
         if is_stdout(output):
             typer.echo(text, nl=False)
             return
@@ -167,6 +171,15 @@ def export(
         else:
             (forms.onnx if kind == "onnx" else forms.parquet)(embedder, part)
     say("{model} as {kind} in [bold]{output}[/]", model=str(model), kind=kind, output=str(output))
+
+
+def _types(given: list[str] | None) -> dict[str, str]:
+    """Return what columns are in a database."""
+    pairs = [text.rpartition("=") for text in given or ()]
+    for text, (name, *_) in zip(given or (), pairs, strict=True):
+        if not name:
+            raise Misuse(f"--type {text!r}: write COLUMN=TYPE, e.g. day=date")
+    return {name: kind for name, _, kind in pairs}
 
 
 def _kind(sql: bool, onnx: bool, parquet: bool, output: Path | None) -> str:

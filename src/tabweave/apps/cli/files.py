@@ -144,7 +144,8 @@ def write_columns(columns: Any, output: Path | None) -> None:
     """Write columns in memory to a file, in the format that its name says."""
     arrow = require("pyarrow", "files")
     kind = output_format(output, None)
-    rows = arrow.table({name: list(cells) for name, cells in columns.items()})
+    typed = (arrow.Array, arrow.ChunkedArray)
+    rows = arrow.table({n: c if isinstance(c, typed) else list(c) for n, c in columns.items()})
     with _target(output) as path, tempfile.TemporaryDirectory(prefix="tabweave-") as folder:
         if kind == "arrow":
             require("pyarrow.feather", "files").write_feather(rows, path, "uncompressed")

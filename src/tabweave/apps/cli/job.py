@@ -135,6 +135,8 @@ class Job:
             seed=self.seed,
         )
         embedder.fit(table, classes)
+        if line := getattr(embedder, "_coupling_line", str)():
+            note(line)
         mapped = keep_map and hasattr(embedder, "map_")
         return Learned(FittedMap(embedder) if mapped else embedder, rows, table)
 

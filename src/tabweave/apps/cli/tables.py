@@ -71,7 +71,7 @@ def associate(
     from tabweave import associations
 
     with job.opened() as job:
-        table = job.table(job.rows(), with_target=True, rules="texts")
+        table = job.table(job.rows(), with_target=True, rules="whole")
         found = associations(table).frame(level)
     tell_aside(table.kinds().aside)
     if json:
@@ -116,7 +116,8 @@ def fill(
         model = Imputer(schema=job.declared(rows), random_state=job.seed).fit(cells)
         notes = model.explain(cells)
         if output is not None:
-            write_columns(model.transform(cells), output)
+            filled, gaps = model.transform(cells), {note.column for note in notes}
+            write_columns({n: filled[n] if n in gaps else c for n, c in cells.items()}, output)
     tell_aside({c.name: c.why for c in model.schema_.aside}, "its gaps stay")
     if json:
         as_json({"rows": rows.n_rows, "filled": [n._asdict() for n in notes]})

@@ -195,7 +195,7 @@ SHAPES = {
     "integer keys": ({3: ["u"], 1: ["v"]}, yes(x0=["u"], x1=["v"])),
     "none as name": ({None: ["u"]}, yes(x0=["u"])),
     "nan as name": (pd.DataFrame([["u"]], columns=[NAN]), yes(x0=["u"])),
-    "tuples as names": (MULTI, yes(x0=["u"], x1=["v"])),
+    "tuples as names": (MULTI, yes(**{"a.b": ["u"], "a.c": ["v"]})),
     "empty text as name": ({"": ["u"]}, yes(**{"": ["u"]})),
     "records with gaps": ([{"a": "u"}, {"b": "v"}], yes(a=["u", None], b=[None, "v"])),
     "ordered dict": (collections.OrderedDict(b=["u"], a=["v"]), yes(b=["u"], a=["v"])),

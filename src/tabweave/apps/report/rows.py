@@ -130,11 +130,11 @@ def near_layout(points: np.ndarray, random_state: Any) -> tuple[dict[str, Any] |
     t-SNE lays out up to `MOST_NEAR` of the points; each other one is set amid the nearest of them.
     """
     if len(points) < 30 or points.shape[1] < 2:
-        return None, f"{NEAR_NAME} need 30 distinct rows and two axes"
+        return None, "Neighbourhoods (t-SNE) need 30 distinct rows and two axes"
     try:
         from openTSNE import TSNE
     except ImportError:  # an extra, and no reason to fail: the page does without, and says so
-        return None, f"{NEAR_NAME} need tabweave[map]"
+        return None, "Neighbourhoods (t-SNE) need tabweave[map]"
     every = max(1, -(-len(points) // MOST_NEAR))
     some = points[::every]
     perplexity = min(30, (len(some) - 1) // 3)

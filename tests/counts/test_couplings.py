@@ -310,3 +310,13 @@ def test_a_column_alone_has_no_couplings_but_its_frequencies():
         counts = Counts.of(Table.of({name: rows[name] for name in names}))
         found = list(couplings.column_blocks(counts, 0, np.arange(3), kernels, 5.0))
         assert len(found) == n_blocks and all(inertia > 0 for _, inertia in found)
+
+
+def test_sums_are_the_same_a_value_at_a_time(monkeypatch):
+    rows = {"a": list("xyzx"), "b": list("uvuu")}
+    counts = Counts.of(Table.of(rows)) - Counts.of(Table.of({"a": ["z"], "b": ["u"]}))
+    expected = couplings.block_sums(counts, np.square), couplings.marginal_counts(counts)
+    monkeypatch.setattr(couplings, "_CELLS", 1)
+    np.testing.assert_array_equal(couplings.block_sums(counts, np.square), expected[0])
+    np.testing.assert_array_equal(couplings.marginal_counts(counts), expected[1])
+    assert (counts.value_counts > 0).all()

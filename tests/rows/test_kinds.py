@@ -484,3 +484,7 @@ def test_times_of_day_are_seconds(text, seconds):
                                             ("099", 99), ("2016", 2016)])  # fmt: skip
 def test_years_of_two_digits_are_those_of_posix(text, year):
     assert _year(text) == year
+
+
+def test_text_that_begins_with_digits_is_no_number():
+    assert numbers_written(["1x", "2y"]) is None

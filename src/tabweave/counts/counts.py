@@ -453,9 +453,7 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
     """Return the values of both, in order; None where only the general way will do."""
     simple = counts.classes is None and isinstance(counts.pairs, np.ndarray)
     if not simple or counts.schema is None or counts.schema != table.schema:
-        return None
-    if not counts.schema.coupled:
-        return None
+        return None  # what is not coupled has no dense matrix either
     if len(table.columns) > len(counts.vocabulary):
         return None
     labels = []

@@ -98,13 +98,15 @@ def marginal_counts(counts: Counts) -> np.ndarray:
 
 
 def _cells(counts: Counts) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield the non-zero pair counts, and of which values they are, some rows at a time."""
+    """Yield the non-zero pair counts, and of which values they are, some rows at a time.
+
+    Every value has been counted, so no part is empty.
+    """
     n_values = counts.pairs.shape[0]
     step = max(1, _CELLS // max(n_values, 1))
     for start in range(0, n_values, step):
         cells = sparse.coo_array(counts.pairs[start : start + step])
-        if cells.nnz:
-            yield cells.coords[0] + start, cells.coords[1], cells.data
+        yield cells.coords[0] + start, cells.coords[1], cells.data
 
 
 def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import pytest
 
 import tabweave
 from tabweave import Imputer, Table
-from tabweave.tasks.impute import ENGINES, RowModel, _uncertainty
+from tabweave.tasks.row_model import ENGINES, RowModel, _uncertainty
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -189,7 +189,7 @@ def test_files_and_new_values(holes, tmp_path):
 
 def test_blocks_of_rows_change_nothing(holes, monkeypatch):
     whole = Imputer().fit(holes).transform(holes)
-    monkeypatch.setattr("tabweave.tasks.impute._QUERIES", 37)
+    monkeypatch.setattr("tabweave.tasks.row_model._QUERIES", 37)
     pd.testing.assert_frame_equal(Imputer().fit(holes).transform(holes), whole)
 
 

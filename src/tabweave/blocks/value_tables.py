@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tabweave._compat import eigh
 from tabweave.blocks.block import (
     Block,
     Blocks,
@@ -815,7 +816,7 @@ def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
         return np.zeros((0, 0)), 0.0
     centred = gram - gram.mean(axis=0)
     centred = centred - centred.mean(axis=1, keepdims=True)
-    values, vectors = np.linalg.eigh((centred + centred.T) / 2)
+    values, vectors = eigh(centred)
     noise = len(values) * np.finfo(float).eps * np.abs(values).max()
     keep = values > noise
     keep[: max(0, keep.sum() - (len(values) - 1))] = False

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from tabweave._compat import eigh
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
@@ -453,11 +454,10 @@ def summed_kernels(
 def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
     if len(marks) == len(gram):
-        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        values, vectors = eigh(gram)
         keep = values > len(values) * np.finfo(float).eps * max(values[-1], 0)
         return vectors[:, keep] * np.sqrt(values[keep])
-    core = gram[marks]
-    values, vectors = np.linalg.eigh((core + core.T) / 2)
+    values, vectors = eigh(gram[marks])
     keep = values > 1e-10 * values[-1]
     return gram @ (vectors[:, keep] / np.sqrt(values[keep]))
 
@@ -531,7 +531,7 @@ class Factors:
         for part in parts:  # with many values a copy of them all would be the largest array
             some = self.common[part] - centre
             scatter += (some * share[part, None]).T @ some
-        axes = fix_signs(np.linalg.eigh(scatter)[1][:, ::-1][:, :N_COMMON])
+        axes = fix_signs(eigh(scatter)[1][:, ::-1][:, :N_COMMON])
         leading, own = np.zeros((len(share), N_COMMON)), self.own.copy()
         for part in parts:
             some = self.common[part] - centre

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
-from threadpoolctl import threadpool_limits
 
+from tabweave._compat import one_blas_thread
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
     check_no_sets,
@@ -218,7 +218,7 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
         total[start : start + step] = _pair_weights(lookups, theirs[start : start + step]).sum(
             (1, 2)
         )
-    with threadpool_limits(1, "blas"):  # many small products: threads would only wait
+    with one_blas_thread():  # many small products
         for start in range(0, len(ours), step):
             for i, pairs in enumerate(_pair_weights(lookups, ours[start : start + step]), start):
                 same = (theirs == ours[i]).astype(float)

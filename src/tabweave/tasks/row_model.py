@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tabweave._compat import eigh, one_blas_thread
 from tabweave.base import (
     remember_names,
     require_rows,
@@ -316,7 +317,7 @@ class RowModel:
     @cached_property
     def precision(self) -> np.ndarray:
         """The inverse covariance of all features, with a ridge: values, then numbers."""
-        values, vectors = np.linalg.eigh(self._covariance())
+        values, vectors = eigh(self._covariance())
         ridge = _RIDGE + _NOISE * len(values) / max(np.diagonal(self.both).max(initial=0), 1)
         return (vectors / (np.maximum(values, 0) + ridge)) @ vectors.T
 
@@ -347,13 +348,13 @@ class RowModel:
     @cached_property
     def coefficients(self) -> dict[str, np.ndarray]:
         """What each feature adds to the features of a column, per column; 0 for its own."""
-        out = {}
+        out, m = {}, self.precision
         for a, name in enumerate(self.names):
             own = np.arange(self.spans[a].start, self.spans[a].stop)
             if name in self.numbers:
                 own = np.append(own, len(self.share) + self.numbers.index(name))
-            m = self.precision
-            found = -np.linalg.solve(m[np.ix_(own, own)], m[own]).T if len(own) else m[:, own]
+            with one_blas_thread():
+                found = -np.linalg.solve(m[np.ix_(own, own)], m[own]).T if len(own) else m[:, own]
             found[own] = 0
             out[name] = found
         return out

@@ -148,13 +148,13 @@ def test_the_regression_is_ridge_on_whole_rows(whole):
 def test_neighbours_are_those_of_the_tables(holes):
     model = Imputer("neighbors", n_neighbors=7).fit(holes)._model
     others = [b for b, n in enumerate(model.names) if n != "city"]
-    tables, starts, widths = model._metric(0, others)
+    tables = model._metric(0, others)
     stored = np.flatnonzero(model.observed[0])
     codes = model.reference
     slow = np.zeros((5, len(stored)))
     for i in range(5):
-        for start, width, b in zip(starts, widths, others, strict=True):
-            slow[i] += tables[start + codes[b, i] * width + codes[b, stored]]
+        for table, b in zip(tables, others, strict=True):
+            slow[i] += table[codes[b, i], codes[b, stored]]
     share = model.share[model.spans[0]]
     expected = []
     for line in slow:
@@ -162,8 +162,16 @@ def test_neighbours_are_those_of_the_tables(holes):
         votes = np.exp(-4 * line[near] / max(line[near[-1]], 1e-12))
         own = 0.5 * share + np.bincount(codes[0, stored[near]], votes, len(share))
         expected.append(own / own.sum())
-    found = model._voted("city", np.arange(5), codes)[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    nearest = {}
+    found = model._voted("city", np.arange(5), codes, nearest)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    np.testing.assert_array_equal(model._voted("city", np.arange(5), codes, nearest)[0], found)
+    moved = codes.copy()
+    moved[1, 2] = (moved[1, 2] + 1) % model.sizes[1]  # one row is looked for anew, the others kept
+    again = model._voted("city", np.arange(5), moved, nearest)[0]
+    alone = model._voted("city", np.arange(5), moved, {})[0]
+    np.testing.assert_array_equal(again, alone)
+    assert not np.array_equal(again[2], found[2])
 
 
 def test_uncertainty_is_that_of_counts(whole):

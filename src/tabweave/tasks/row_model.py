@@ -23,7 +23,6 @@ from tabweave.base import (
     require_rows,
     seed_of,
 )
-from tabweave.blocks.block import in_threads, row_blocks
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import CrossMoments
@@ -41,6 +40,7 @@ from tabweave.rows.table import (
     take_rows,
 )
 from tabweave.rows.vocabulary import Label, Vocabulary, positions
+from tabweave.search.scan import Nodes, Queries, nearest_nodes
 
 ENGINES = ("counts", "mixture", "neighbors")
 _MOST_VALUES = 200  # of a column: rarer ones are neither guessed nor looked at
@@ -258,6 +258,7 @@ class RowModel:
         """Guess all gaps, and again with the guesses; numbers are standardised."""
         guesses = self._first(cells)
         base = dict(guesses)
+        nearest: dict[str, Neighbors] = {}
         for _ in range(n_rounds):
             codes, z = cells.codes.copy(), np.nan_to_num(cells.z)
             for name, guess in guesses.items():
@@ -267,7 +268,7 @@ class RowModel:
                 if name in self.numbers:
                     z[self.numbers.index(name), guess.rows] = guess.number
             guesses = {
-                name: self._guess(name, guess, base[name], cells, guesses, codes, z)
+                name: self._guess(name, guess, base[name], cells, guesses, codes, z, nearest)
                 for name, guess in guesses.items()
             }
         return guesses
@@ -298,6 +299,7 @@ class RowModel:
         guesses: Mapping[str, Guess],
         codes: np.ndarray,
         z: np.ndarray,
+        nearest: dict[str, Neighbors],
     ) -> Guess:
         """Return the mean of what the engines of a column say."""
         found: list[tuple[np.ndarray, np.ndarray | None]] = []
@@ -307,7 +309,7 @@ class RowModel:
             elif engine == "counts":
                 found.append(self._regressed(name, guess.rows, cells, guesses, codes, z))
             else:
-                found.append(self._voted(name, guess.rows, codes))
+                found.append(self._voted(name, guess.rows, codes, nearest))
         proba = np.mean([p for p, _ in found], axis=0)
         number = np.mean([x for _, x in found], axis=0) if name in self.numbers else None
         return Guess(guess.rows, proba, number)
@@ -467,47 +469,66 @@ class RowModel:
     # -- the neighbours --------------------------------------------------------------------
 
     def _voted(
-        self, name: str, rows: np.ndarray, codes: np.ndarray
+        self, name: str, rows: np.ndarray, codes: np.ndarray, nearest: dict[str, Neighbors]
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the votes of the nearest rows that have the column."""
-        from tabweave.search.kernels import nearest_codes
-
         a = self.names.index(name)
         stored = np.flatnonzero(self.observed[a])
-        others = [b for b, n in enumerate(self.names) if b != a and n not in self.sets]
+        valued = [b for b, n in enumerate(self.names) if n not in self.sets and self.sizes[b]]
+        others = [b for b in valued if b != a]
         share = self.share[self.spans[a]]
         if not len(stored) or not others:
             mean = np.zeros(len(rows)) if name in self.numbers else None
             return np.tile(share, (len(rows), 1)), mean
-        tables, starts, widths = self._metric(a, others)
-        asked = np.ascontiguousarray(np.maximum(codes[others][:, rows], 0))
-        kept = np.ascontiguousarray(self.reference[others][:, stored])
-        k = min(self.n_neighbors, len(stored))
-        squared = np.empty((len(rows), k), np.float32)
-        near = np.empty((len(rows), k), np.int64)
-
-        def find(some: slice) -> None:
-            nearest_codes(asked[:, some], kept, tables, starts, widths, squared[some], near[some])
-
-        in_threads(find, row_blocks(len(rows), 8 * len(stored)))
-        votes = np.exp(-_SHARPNESS * squared / np.maximum(squared[:, -1:], 1e-12))
-        owner = self.reference[a, stored][near]
+        asked = np.maximum(codes[others][:, rows], 0)
+        found = nearest[name] = self._nearest(name, asked, others, stored, nearest.get(name))
+        votes = np.exp(-_SHARPNESS * found.squared / np.maximum(found.squared[:, -1:], 1e-12))
+        owner = self.reference[a, stored][found.rows]
         proba = np.tile(0.5 * share, (len(rows), 1))
         np.add.at(proba, (np.arange(len(rows))[:, None], owner), votes)
         proba /= proba.sum(axis=1, keepdims=True)
         if name not in self.numbers:
             return proba, None
-        z = self.reference_z[self.numbers.index(name), stored][near]
+        z = self.reference_z[self.numbers.index(name), stored][found.rows]
         return proba, (votes * z).sum(axis=1) / votes.sum(axis=1)
 
-    def _metric(self, a: int, others: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _nearest(
+        self,
+        name: str,
+        asked: np.ndarray,
+        others: Sequence[int],
+        stored: np.ndarray,
+        before: Neighbors | None,
+    ) -> Neighbors:
+        """Return the nearest rows by the metric of a column; those of rows that changed anew."""
+        if name not in self._metrics:
+            nodes = Nodes.of(
+                self.reference[others][:, stored], self.sizes[others], np.zeros((0, len(stored)))
+            )
+            self._metrics[name] = nodes, self._metric(self.names.index(name), others)
+        nodes, tables = self._metrics[name]
+        k = min(self.n_neighbors, len(stored))
+        if before is None:
+            return Neighbors(asked, *nearest_nodes(nodes, _queries(asked, tables), k))
+        squared, rows = before.squared.copy(), before.rows.copy()
+        changed = np.flatnonzero((asked != before.asked).any(axis=0))
+        squared[changed], rows[changed] = nearest_nodes(
+            nodes, _queries(asked[:, changed], tables), k
+        )
+        return Neighbors(asked, squared, rows)
+
+    @cached_property
+    def _metrics(self) -> dict[str, tuple[Nodes, list[np.ndarray]]]:
+        return {}
+
+    def _metric(self, a: int, others: Sequence[int]) -> list[np.ndarray]:
         """Return the tables of distances of values, as a column teaches them.
 
         Half of a distance is a mismatch, or the difference of two numbers; half is how differently
         two values speak of the column, scaled to the same mean. Columns weigh by the root of their
         symmetric uncertainty with it.
         """
-        tables, starts, at = [], [], 0
+        tables = []
         share = self.share[self.spans[a]]
         for b in others:
             block = self.pairs[self.spans[b], self.spans[a]]
@@ -521,11 +542,8 @@ class RowModel:
                 plain = (x[:, None] - x) ** 2 / 2
             else:
                 plain = 1 - np.eye(len(own))
-            table = np.sqrt(max(_uncertainty(block), _LEAST)) * (apart + plain) / 2
-            tables.append(table.astype(np.float32).ravel())
-            starts.append(at)
-            at += table.size
-        return np.concatenate(tables), np.array(starts), self.sizes[list(others)]
+            tables.append(np.sqrt(max(_uncertainty(block), _LEAST)) * (apart + plain) / 2)
+        return tables
 
     # -- which engines ---------------------------------------------------------------------
 
@@ -639,6 +657,14 @@ class Guess(NamedTuple):
             own = code == b
             values[own] = rng.choice(model.seen[name][b], own.sum())
         return self.rows, values
+
+
+class Neighbors(NamedTuple):
+    """The rows nearest to some that were asked about by their codes, and how far they are."""
+
+    asked: np.ndarray  # (columns, rows)
+    squared: np.ndarray  # (rows, neighbours)
+    rows: np.ndarray
 
 
 class Cells(NamedTuple):
@@ -787,6 +813,10 @@ def _indicators(data: Any, labels: Sequence[Label]) -> np.ndarray:
     if None in data.labels:
         out[rows[data.codes == data.labels.index(None)]] = np.nan
     return out[:, :-1]
+
+
+def _queries(asked: np.ndarray, tables: Sequence[np.ndarray]) -> Queries:
+    return Queries.of(asked, tables, np.zeros((asked.shape[1], 0)))
 
 
 def _uncertainty(block: np.ndarray) -> float:

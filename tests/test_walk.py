@@ -20,7 +20,7 @@ def test_fit_and_transform_cross_few_files(calls):
         model.fit(FRAME)
     with calls() as transforming:
         model.transform(FRAME)
-    # Compiled loops and LAPACK are entered through _compat, as through the doors of numba and NumPy.
+    # Compiled loops and LAPACK are entered through _compat, as numba and NumPy are.
     doors = {"tabweave._compat"}
     fitted, transformed = (work.modules("tabweave") - doors for work in (fitting, transforming))
     assert len(fitted) <= 10, sorted(fitted)

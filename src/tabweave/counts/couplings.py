@@ -33,6 +33,7 @@ WIDEST = 128  # coordinates of a column, however many values it has
 N_COMMON = 64  # of them those that values share, if they do not fit otherwise
 _SHARED = 1 << 22  # pairs of values of which Gaussians share what they begin with
 _ROWS = 1 << 13  # values worked on at a time
+_CACHED = 1 << 15  # numbers that the caches hold
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 _DENSE = 0.05  # share of pairs that meet from which a block is worked on with its zeros
@@ -443,9 +444,10 @@ def summed_kernels(
     """Return the sum of a column's kernels at unit inertia, its diagonal, and how many they are."""
     f = counts.frequencies[column]
     total, diagonal, n_kernels = np.zeros((len(f), len(marks))), np.zeros(len(f)), 0
+    step = max(1, _CACHED // max(len(marks), 1))
     for block, inertia in column_blocks(counts, column, marks, kernels, smoothing):
-        for i in range(0, len(total), _ROWS):  # not all at once: a copy would be as large again
-            total[i : i + _ROWS] += block.gram[i : i + _ROWS] / inertia
+        for i in range(0, len(total), step):  # some at a time: what is divided stays in the caches
+            total[i : i + step] += block.gram[i : i + step] / inertia
         diagonal += block.diagonal / inertia
         n_kernels += 1
     return total, diagonal, n_kernels

@@ -143,6 +143,7 @@ def main() -> None:
                 f"{one['seconds']:.1f} | {one['cpu']:.1f} | {one['peak']:.2f} | {one['shape'][1]}"
             )
             report.line(f"| {step} | {shown} |")
+        report.line("\nFrames were embedded three times; the best counts, for the peer, too.\n")
         properties(report, frame)
     both = [found[step].get("cpu", float("nan")) for step in ("TableVectorizer", "Weave")]
     report.ratio("Weave against TableVectorizer, processor time", *both, 3)

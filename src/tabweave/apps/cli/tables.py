@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
@@ -284,8 +284,10 @@ def _plain(number: float) -> str:
 
 
 def _moment(seconds: float) -> str:
-    found = datetime.fromtimestamp(0 if isnan(seconds) else seconds, UTC)
-    return "–" if isnan(seconds) else f"{found:{'%H:%M' if seconds < 86_400 else '%Y-%m-%d'}}"
+    if isnan(seconds):
+        return "–"
+    found = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    return f"{found:%H:%M}" if 0 <= seconds < 86_400 else f"{found:%Y-%m-%d}"
 
 
 def _days(seconds: float) -> str:

@@ -71,7 +71,7 @@ def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
             [[sparse.csr_array(pairs), side], [side.T, corner]], format="csr"
         )
     index, size = own.reindex(vocabulary), vocabulary.n_values
-    if size > DENSE_VALUES and not sparse.issparse(pairs):
+    if size > DENSE_VALUES:
         pairs = sparse.csr_array(pairs)
     if sparse.issparse(pairs):
         coo = pairs.tocoo()

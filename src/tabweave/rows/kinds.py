@@ -117,7 +117,7 @@ class Kinds(tuple[Finding, ...]):
         rows = [("column", "kind", "kept", "why")]
         rows += [(f.column, f.kind, "yes" if f.kept else "no", f.why) for f in self]
         wide = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = ("  ".join([*map(str.ljust, row[:3], wide), row[3]]).rstrip() for row in rows)
+        lines = ("  ".join([*map(str.ljust, row, wide), row[3]]).rstrip() for row in rows)
         return "\n".join(lines)
 
 

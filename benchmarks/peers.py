@@ -68,7 +68,7 @@ def make_environment() -> None:
         return
     subprocess.run([sys.executable, "-m", "venv", str(PYTHON.parents[1])], check=True)
     install = [str(PYTHON), "-m", "pip", "install", "-q"]
-    tabweave = f"{HOME.parent}[frames]"
+    tabweave = f"{HOME.parent}[frames,files]"
     subprocess.run([*install, "setuptools<81", *PACKAGES, "-e", tabweave], check=True)
     for package in SPEED_ONLY:
         subprocess.run([*install, package], check=False)

@@ -179,3 +179,26 @@ def test_a_read_only_copy_without_a_home_works(copy, tmp_path):
     home.write_text("not a folder")
     nowhere = {"HOME": str(home), "XDG_CACHE_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
     assert fitted(300_000, tmp_path / "p", **nowhere) == ("True", total, "")
+
+
+def blas_threads():
+    pools = (pool for pool in _compat._blas().info() if pool["user_api"] == "blas")
+    return [pool["num_threads"] for pool in pools]
+
+
+def test_blas_has_one_thread_until_the_last_one_leaves():
+    before = blas_threads()
+    first, second = _compat.one_blas_thread(), _compat.one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)  # threads of Python come and go in any order
+    assert set(blas_threads()) == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == before
+
+
+def test_blas_has_its_threads_back_after_an_error():
+    before = blas_threads()
+    with pytest.raises(np.linalg.LinAlgError), _compat.one_blas_thread():
+        np.linalg.inv(np.zeros((2, 2)))
+    assert blas_threads() == before

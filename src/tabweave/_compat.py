@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, update_wrapper
 from importlib import import_module
 from pathlib import Path
 from threading import RLock
@@ -27,8 +28,10 @@ __all__ = [
     "Interval",
     "Options",
     "StrOptions",
+    "eigh",
     "html_table",
     "njit",
+    "one_blas_thread",
     "page_of_class",
     "require",
     "validate_parameter_constraints",
@@ -39,6 +42,8 @@ _PLAIN_WORK = 1 << 21  # elements that a plain function is trusted with before n
 _CALL_WORK = 1 << 10  # what a call costs, in elements
 _LOADING = RLock()
 _warned = False
+_LIMITING = RLock()
+_limited: list[Any] = []  # what restores the threads of BLAS, once for each that is inside
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -48,6 +53,41 @@ def require(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(f"this needs {package}: pip install 'tabweave[{extra}]'") from error
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS use one thread until the last that asked for it leaves.
+
+    Its threads wait for each other at every step of a decomposition: for matrices of some hundred
+    rows they save nothing, and where other work shares the cores they take a hundred times as long.
+    """
+    with _LIMITING:
+        _limited.append(_blas().limit(limits=1, user_api="blas") if not _limited else None)
+    try:
+        yield
+    finally:
+        with _LIMITING:
+            if len(_limited) == 1:
+                _limited[0].restore_original_limits()
+            _limited.pop()
+
+
+def eigh(matrix: Any, n_largest: int | None = None) -> tuple[Any, Any]:
+    """Return eigenvalues of a symmetric matrix, ascending, and their vectors: all, or the last."""
+    symmetric = (matrix + matrix.T) / 2  # but for rounding it is so already
+    with one_blas_thread():
+        if n_largest is None:
+            return tuple(import_module("numpy.linalg").eigh(symmetric))
+        some = len(matrix) - n_largest, len(matrix) - 1
+        return import_module("scipy.linalg").eigh(symmetric, subset_by_index=some)
+
+
+@cache
+def _blas() -> Any:
+    """Return what sets the threads of BLAS: NumPy's and SciPy's, each has its own."""
+    import_module("scipy.linalg")
+    return import_module("threadpoolctl").ThreadpoolController()
 
 
 def page_of_class(cls: type) -> str:

@@ -502,6 +502,7 @@ def _checked_type(dtype: Any) -> np.dtype:
 
 # -- rows at a time -----------------------------------------------------------------------------
 
+_RUNS = 16  # of blocks that each core is given, one after the other
 _BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
 
 
@@ -525,8 +526,15 @@ def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
 
     from tabweave.counts.counting import n_threads
 
+    step = -(-len(blocks) // (_RUNS * n_threads()))  # a thread is not asked for each of many blocks
+    runs = [blocks[start : start + step] for start in range(0, len(blocks), step)]
+
+    def go_through(run: Sequence[object]) -> None:
+        for block in run:
+            work(block)
+
     with ThreadPoolExecutor(n_threads()) as pool:
-        list(pool.map(work, blocks))
+        list(pool.map(go_through, runs))
 
 
 # -- distances of points -------------------------------------------------------------------------

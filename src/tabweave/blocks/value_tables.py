@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tabweave._compat import eigh, one_blas_thread
 from tabweave.blocks.block import (
     Block,
     Blocks,
@@ -797,7 +798,8 @@ def compacted(features: np.ndarray) -> np.ndarray:
     if not features.size:
         return np.zeros((len(features), 0))
     centred = features - features.mean(axis=0)
-    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    with one_blas_thread():
+        u, s, _ = np.linalg.svd(centred, full_matrices=False)
     keep = s > max(centred.shape) * np.finfo(float).eps * s[0]
     keep[len(features) - 1 :] = False
     return u[:, keep] * s[keep]
@@ -815,7 +817,7 @@ def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
         return np.zeros((0, 0)), 0.0
     centred = gram - gram.mean(axis=0)
     centred = centred - centred.mean(axis=1, keepdims=True)
-    values, vectors = np.linalg.eigh((centred + centred.T) / 2)
+    values, vectors = eigh(centred)
     noise = len(values) * np.finfo(float).eps * np.abs(values).max()
     keep = values > noise
     keep[: max(0, keep.sum() - (len(values) - 1))] = False

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
+from tabweave._compat import eigh
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import fix_signs
@@ -34,6 +35,7 @@ WIDEST = 128  # coordinates of a column, however many values it has
 N_COMMON = 64  # of them those that values share, if they do not fit otherwise
 _SHARED = 1 << 22  # pairs of values of which Gaussians share what they begin with
 _ROWS = 1 << 13  # values worked on at a time
+_CACHED = 1 << 15  # numbers that the caches hold
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 _DENSE = 0.05  # share of pairs that meet from which a block is worked on with its zeros
@@ -441,8 +443,8 @@ def summed_kernels(
     f = counts.frequencies[column]
     total, diagonal, n_kernels = np.zeros((len(f), len(marks))), np.zeros(len(f)), 0
     for block, inertia in column_blocks(counts, column, marks, kernels, smoothing):
-        for i in range(0, len(total), _ROWS):  # not all at once: a copy would be as large again
-            total[i : i + _ROWS] += block.gram[i : i + _ROWS] / inertia
+        for part in slices(len(total), len(marks), _CACHED):  # what is divided stays in the caches
+            total[part] += block.gram[part] / inertia
         diagonal += block.diagonal / inertia
         n_kernels += 1
     return total, diagonal, n_kernels
@@ -451,11 +453,10 @@ def summed_kernels(
 def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:
     """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
     if len(marks) == len(gram):
-        values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+        values, vectors = eigh(gram)
         keep = values > len(values) * np.finfo(float).eps * max(values[-1], 0)
         return vectors[:, keep] * np.sqrt(values[keep])
-    core = gram[marks]
-    values, vectors = np.linalg.eigh((core + core.T) / 2)
+    values, vectors = eigh(gram[marks])
     keep = values > 1e-10 * values[-1]
     return gram @ (vectors[:, keep] / np.sqrt(values[keep]))
 
@@ -529,7 +530,7 @@ class Factors:
         for part in parts:  # with many values a copy of them all would be the largest array
             some = self.common[part] - centre
             scatter += (some * share[part, None]).T @ some
-        axes = fix_signs(np.linalg.eigh(scatter)[1][:, ::-1][:, :N_COMMON])
+        axes = fix_signs(eigh(scatter)[1][:, ::-1][:, :N_COMMON])
         leading, own = np.zeros((len(share), N_COMMON)), self.own.copy()
         for part in parts:
             some = self.common[part] - centre

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
 
-from tabweave._compat import njit
+from tabweave._compat import eigh, njit
 from tabweave.counts.counting import divisor, marginals, pack_columns
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
@@ -56,7 +55,7 @@ def principal_axes(
     n_axes = min(n_axes, size)
     if not n_axes:
         return np.zeros(0), np.zeros((size, 0))
-    values, axes = eigh((product + product.T) / 2, subset_by_index=(size - n_axes, size - 1))
+    values, axes = eigh(product, n_axes)
     return values[::-1], fix_signs(axes[:, ::-1])
 
 

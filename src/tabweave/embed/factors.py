@@ -16,12 +16,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from tabweave._compat import Interval, StrOptions, require
+from tabweave._compat import Interval, StrOptions, eigh, require
 from tabweave.base import Embedder, Estimator, ValueEmbedder, require_rows
 from tabweave.blocks.block import Block, Summed
 from tabweave.blocks.numbers import Curves
@@ -796,7 +795,7 @@ def leading(matrix: Any, n_axes: int) -> tuple[np.ndarray, np.ndarray]:
         start = np.cos(np.arange(size))  # any fixed vector, so that results repeat
         values, vectors = eigsh(matrix, min(n_axes, size - 1), which="LA", v0=start, tol=1e-12)
     else:
-        values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=(size - n_axes, size - 1))
+        values, vectors = eigh(matrix, n_axes)
     order = np.argsort(-values, kind="stable")
     values, vectors = values[order], vectors[:, order]
     kept = values > _FLAT * max(values.max(), 1.0)

@@ -19,7 +19,7 @@ from scipy.special import entr
 from sklearn.model_selection import KFold
 from sklearn.utils.multiclass import type_of_target
 
-from tabweave._compat import Interval
+from tabweave._compat import Interval, eigh
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
@@ -587,7 +587,7 @@ def ridge(
         penalty = 30.0
     if penalty is not None:
         return np.linalg.solve(gram + penalty * np.eye(len(gram)), response), penalty
-    values, axes = np.linalg.eigh((gram + gram.T) / 2)
+    values, axes = eigh(gram)
     values = np.maximum(values, 0)[:, None]
     along = axes.T @ response
     scores = {}

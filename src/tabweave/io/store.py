@@ -33,6 +33,7 @@ _FORMER = {
     "tabweave.published.measures": "published.ckml published.value_metric",
     "tabweave.sources.coca.coca": "sources.coca",
     "tabweave.sources.coca.views": "sources.coca",
+    "tabweave.tasks.impute": "tasks.impute tasks.row_model",
     "weft._absolute": "blocks.numbers",
     "weft._index_graph": "search.graph",
     "weft._index_rows": "search.index",

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
-from threadpoolctl import threadpool_limits
 
+from tabweave._compat import one_blas_thread
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
@@ -217,7 +217,7 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
     total = np.empty(len(theirs))
     for part in slices(len(theirs), len(lookups) ** 2, CELLS):
         total[part] = _pair_weights(lookups, theirs[part]).sum((1, 2))
-    with threadpool_limits(1, "blas"):  # many small products: threads would only wait
+    with one_blas_thread():  # many small products
         for part in slices(len(ours), len(lookups) ** 2, CELLS):
             for i, pairs in enumerate(_pair_weights(lookups, ours[part]), part.start):
                 same = (theirs == ours[i]).astype(float)

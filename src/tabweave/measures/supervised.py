@@ -11,6 +11,7 @@ from scipy.optimize import nnls
 from scipy.sparse.csgraph import csgraph_from_dense, floyd_warshall
 from scipy.spatial.distance import cdist
 
+from tabweave._compat import eigh
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import shares
 from tabweave.measures.register import measure
@@ -88,7 +89,7 @@ def class_alignment(
     moved = [table @ centred for table in tables]
     gram = np.array([[(x * y.T).sum() for y in moved] for x in moved])
     target = np.array([-np.einsum("vc,vw,wc->", classes, t, classes) for t in tables])
-    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    values, vectors = eigh(gram)
     root = np.sqrt(np.where(values > 1e-12 * max(values.max(), 1e-300), values, np.inf))
     half = vectors * np.where(np.isfinite(root), root, 0)
     solution, _ = nnls(half.T, (vectors / root).T @ target)

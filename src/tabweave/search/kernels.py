@@ -110,8 +110,14 @@ def _add_line(point, line, begin, power, total):
 def _fill_distances(joint, starts, codes, point, line, begin, power, root, out):
     """Set the distances of a query to as many nodes as there is room for, from some node on."""
     out[:] = 0
-    for g in range(len(codes)):
-        lookup, code = joint[starts[g] :], codes[g, begin : begin + len(out)]
+    end = begin + len(out)
+    for g in range(0, len(codes) - 1, 2):  # two at a time: sums are loaded and stored half as often
+        lookup, code = joint[starts[g] :], codes[g, begin:end]
+        second, other = joint[starts[g + 1] :], codes[g + 1, begin:end]
+        for j in range(len(out)):
+            out[j] = out[j] + lookup[code[j]] + second[other[j]]
+    if len(codes) % 2:
+        lookup, code = joint[starts[len(codes) - 1] :], codes[-1, begin:end]
         for j in range(len(out)):
             out[j] += lookup[code[j]]
     _add_line(point, line, begin, power, out)
@@ -456,27 +462,3 @@ def share_votes(votes):
             total += votes[i, c]
         for c in range(votes.shape[1]):
             votes[i, c] /= total
-
-
-# -- rows of codes, compared by tables -----------------------------------------------------------
-
-
-@njit(nogil=True, cache=True)
-def nearest_codes(asked, stored, tables, starts, widths, out, rows):
-    """Find the nearest stored rows of each row asked; a distance is a sum of table entries.
-
-    Codes lie column by column; entry (v, w) of column a is at ``starts[a] + v * widths[a] + w``.
-    """
-    n_columns, n_rows = stored.shape
-    total = np.empty(n_rows, np.float32)
-    for i in range(asked.shape[1]):
-        total[:] = 0
-        for a in range(n_columns):
-            line = starts[a] + asked[a, i] * widths[a]
-            codes = stored[a]
-            for j in range(n_rows):
-                total[j] += tables[line + codes[j]]
-        _clear(out[i], rows[i])
-        for j in range(n_rows):
-            _offer(out[i], rows[i], total[j], j)
-        _in_order(out[i], rows[i])

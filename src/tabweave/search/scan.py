@@ -77,11 +77,13 @@ class Nodes:
 
         groups = group_columns(widths, at_most)
         table = np.full((len(groups), max(map(len, groups), default=0)), -1, np.int64)
-        joint = np.zeros((len(groups), line.shape[1]), np.int32)
+        most = max((int(np.prod([widths[a] for a in group])) for group in groups), default=0)
+        # Unsigned and narrow: looked up without a test for negative ones, and half the memory.
+        joint = np.zeros((len(groups), line.shape[1]), np.min_scalar_type(max(most - 1, 256)))
         for g, group in enumerate(groups):
             table[g, : len(group)] = group
             for a in group:
-                joint[g] = joint[g] * widths[a] + codes[a]
+                joint[g] = joint[g] * joint.dtype.type(widths[a]) + codes[a].astype(joint.dtype)
         return cls(np.array(widths, np.int64), table, joint, line, power, root)
 
     def __len__(self) -> int:

@@ -15,12 +15,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tabweave._compat import Interval, StrOptions
+from tabweave._compat import Interval, StrOptions, eigh
 from tabweave.base import Estimator
 from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
@@ -536,7 +535,7 @@ def leading(operator: LinearOperator, k: int, rows: int, solver: str) -> tuple[n
         step = max(1, _CELLS // max(rows, 1))
         unit = np.eye(size)
         matrix = np.hstack([operator.matmat(unit[:, i : i + step]) for i in range(0, size, step)])
-        values, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=[size - k, size - 1])
+        values, vectors = eigh(matrix, k)
     else:
         values, vectors = _lanczos(operator, k)
     order = np.argsort(-values, kind="stable")

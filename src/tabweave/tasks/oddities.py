@@ -26,7 +26,7 @@ from tabweave.base import (
 )
 from tabweave.io.register import storable
 from tabweave.rows.table import Datetimes, Schema, Table, joined_column, take_rows
-from tabweave.tasks.impute import FLOOR, Cells, RowModel, rows_to_learn, shown
+from tabweave.tasks.row_model import FLOOR, Cells, RowModel, rows_to_learn, shown
 
 _FOLDS = 4  # parts of the rows that p-values come from
 _NUMBERS = 1 << 21  # held at a time while rows are judged

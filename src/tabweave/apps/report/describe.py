@@ -129,6 +129,7 @@ def describe(
     return look_at(read(X, target), method, Wishes(n_neighbors, rows, random_state), tell)[0]
 
 
+@threadpool_limits.wrap(limits=1)  # they would wait for each other, and t-SNE sees the last bit
 def look_at(
     reading: Reading, method: Any, wishes: Wishes, tell: Tell
 ) -> tuple[dict[str, Any], Any, np.ndarray | None]:
@@ -178,9 +179,8 @@ def _look_at_rows(
     tell("drawing the map", 0.6)
     vectors = seen.vectors(model, seen.drawn)
     copies = seen.copies[seen.drawn]
-    with threadpool_limits(1):  # t-SNE makes much of the last bit, which threads change
-        axes = Axes.of(vectors, copies)
-        points = axes.project(vectors)
+    axes = Axes.of(vectors, copies)
+    points = axes.project(vectors)
     tell("finding clusters", 0.7)
     counted = reading.features()
     if wishes.at_once:
@@ -205,8 +205,7 @@ def _look_at_rows(
     shown = points if seen.shown is seen.drawn else every[seen.shown]
     layouts, without = [axes_layout(shown, axes)], ""
     if wishes.by_neighborhood:
-        with threadpool_limits(1):
-            near_by, without = near_layout(shown, random_state)
+        near_by, without = near_layout(shown, random_state)
         layouts += [near_by] if near_by else []
     found = {
         "map": describe_map(reading, seen, (layouts, without), labels),

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tabweave._compat import eigh
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, as_values, take
@@ -89,8 +90,6 @@ class Axes:
     @classmethod
     def of(cls, vectors: np.ndarray, weights: np.ndarray, n_axes: int = N_AXES) -> Axes:
         """Find the directions in which weighted vectors vary most."""
-        from scipy.linalg import eigh
-
         share = weights / weights.sum()
         mean = share @ vectors
         centred = (vectors - mean) * np.sqrt(share)[:, None]
@@ -100,7 +99,7 @@ class Axes:
         n_axes = min(n_axes, size)
         if not n_axes or not total > 0:
             return cls(mean, np.zeros((vectors.shape[1], 0)), np.zeros(0))
-        values, found = eigh(product, subset_by_index=(size - n_axes, size - 1))
+        values, found = eigh(product, n_axes)
         keep = values > 1e-10 * total
         values, found = values[keep][::-1], found[:, keep][:, ::-1]
         axes = found if tall else centred.T @ found / np.sqrt(values)

@@ -357,8 +357,6 @@ def _load() -> None:
 
 
 def _run(pipe: Any, path: str, question: Question, folder: Path) -> None:
-    from threadpoolctl import threadpool_limits
-
     from tabweave.apps.report.describe import Wishes, look_at
 
     report = progress_reporter(lambda progress: pipe.send(("progress", progress)), "", 1.0)
@@ -369,8 +367,7 @@ def _run(pipe: Any, path: str, question: Question, folder: Path) -> None:
     wishes = Wishes(weights=dict(question.weights), by_neighborhood=False)
     if reading.table.n_rows > 4 * N_SAMPLE:
         report("looking at a sample", 0.1)
-        with threadpool_limits(1):  # few rows: threads would wait for each other
-            _keep(folder, "sample", _of_sample(reading, question, wishes))
+        _keep(folder, "sample", _of_sample(reading, question, wishes))
         pipe.send(("part", "sample"))
     description, model, points = look_at(
         reading,

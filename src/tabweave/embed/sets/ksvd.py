@@ -18,10 +18,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from tabweave._compat import Interval, StrOptions
+from tabweave._compat import Interval, StrOptions, one_blas_thread
 from tabweave.base import Estimator
 from tabweave.embed.register import embedder
-from tabweave.embed.sets.pursuit import code_errors, energies, one_blas_thread, pursue, stopping
+from tabweave.embed.sets.pursuit import code_errors, energies, pursue, stopping
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 
 _FORGET = 2.0  # how fast partial_fit lets go of what older dictionaries coded

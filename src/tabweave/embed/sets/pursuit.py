@@ -7,13 +7,14 @@ compiled code on all cores; a sparse matrix is read in blocks of rows and never 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
+
+from tabweave._compat import one_blas_thread
 
 _CHUNK_CELLS = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
 _ROWS = 512  # rows a thread takes at once: their products with the atoms stay in its cache
@@ -255,15 +256,3 @@ def share_rows(work: Callable[[slice], None], n_rows: int) -> None:
     blocks = [slice(start, min(start + _ROWS, n_rows)) for start in range(0, n_rows, _ROWS)]
     with one_blas_thread():
         in_threads(work, blocks)
-
-
-def one_blas_thread() -> Any:
-    """Return a context in which BLAS uses one thread."""
-    return _controller().limit(limits=1, user_api="blas")
-
-
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()

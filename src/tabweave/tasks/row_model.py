@@ -1,0 +1,855 @@
+"""RowModel: what the cells of a row say of each other, learned once, asked about any cell.
+
+Three engines look at a cell: a regression on the other cells, which needs counts and moments only;
+a mixture of independent parts (:class:`~tabweave.NonBEND`), which needs nothing of the gaps of the
+row; and the nearest rows under a metric learned for the column of the cell. The mean of what they
+say is the guess. :class:`~tabweave.Imputer` asks about gaps, :class:`~tabweave.Oddities` about
+cells that are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tabweave._compat import eigh, one_blas_thread
+from tabweave.base import (
+    remember_names,
+    require_rows,
+    seed_of,
+)
+from tabweave.blocks.numbers import BINNED, Numbering
+from tabweave.counts.counts import Counts
+from tabweave.counts.spectra import CrossMoments
+from tabweave.embed.nonbend import VI
+from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
+from tabweave.io.register import storable
+from tabweave.rows.table import (
+    Codes,
+    Column,
+    Datetimes,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    take_rows,
+)
+from tabweave.rows.vocabulary import Label, Vocabulary, positions
+from tabweave.search.scan import Nodes, Queries, nearest_nodes
+
+ENGINES = ("counts", "mixture", "neighbors")
+_MOST_VALUES = 200  # of a column: rarer ones are neither guessed nor looked at
+_RIDGE = 0.02  # of standardised features
+_NOISE = 0.3  # what is added to it for as many features as rows
+_BINS = 0.15  # weight of a number's bins in the regression, beside the number itself
+_SMOOTHING = 5.0  # pseudo-counts of the marginal in p(value | other value)
+_LEAST = 3e-4  # symmetric uncertainty of a column that says nothing
+_SHARPNESS = 4.0  # votes fall as exp(-4 d / d_k)
+_REFERENCE = 4096  # rows at most among which neighbours are looked for
+FLOOR = 1e-3  # probability of what an engine rules out
+_FITS = 4  # of the mixture
+_QUERIES = 1 << 14  # rows that are filled at a time
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class RowModel:
+    """What the cells of a row say of each other, from counts, moments, a mixture and rows.
+
+    Attributes
+    ----------
+    names : list of str
+        The columns.
+    numbering : Numbering
+        The bins of numbers.
+    labels : dict of str to tuple
+        The values of each column, of a number its bins, missing left out.
+    pairs : ndarray of shape (V, V)
+        In how many rows two values meet.
+    both : ndarray of shape (columns, columns)
+        In how many rows two columns have a cell each.
+    """
+
+    names: list[str]
+    numbers: list[str]
+    sets: list[str]
+    numbering: Numbering
+    labels: dict[str, tuple[Label, ...]]
+    pairs: np.ndarray
+    both: np.ndarray
+    moments: CrossMoments
+    value_z: np.ndarray
+    seen: dict[str, list[np.ndarray]]
+    subspaces: list[tuple[np.ndarray, np.ndarray]]
+    n_neighbors: int
+    wanted: tuple[str, ...]
+    reference: np.ndarray
+    reference_z: np.ndarray
+    observed: np.ndarray
+    engines: dict[str, tuple[str, ...]]
+    dated: tuple[str, ...] = ()  # the columns of numbers that are seconds since 1970
+
+    @classmethod
+    def of(
+        cls, table: Table, n_bins: int, seed: int, wanted: Sequence[str], n_neighbors: int
+    ) -> RowModel:
+        """Learn from rows."""
+        plain = ungraded(table)
+        numbering = Numbering(Numbering.of(plain, n_bins).edges, {})
+        expanded = numbering.expand(plain)
+        counts = Counts.of(expanded)
+        moments = CrossMoments.of(expanded)
+        names = table.schema.names
+        numbers = [c.name for c in table.schema.numeric]
+        sets = [c.name for c in table.schema.columns if c.kind == "set"]
+        where = {n: n + BINNED if n in numbers else n for n in names}
+        labels, kept = {}, []
+        for name in names:
+            own, at = _frequent(counts, where[name])
+            labels[name] = own
+            kept.append(at)
+        values = np.concatenate([np.zeros(0, np.intp), *kept])
+        block = counts.pairs[values][:, values]
+        pairs = (block.toarray() if hasattr(block, "toarray") else block).astype(float)
+        both = _both(counts, [where[n] for n in names], sets, table.n_rows)
+        order = counts.vocabulary.reindex(moments.vocabulary) if moments.names else values
+        value_z = moments.value_sums()[order][values] if moments.names and not sets else None
+        if value_z is None:
+            value_z = _value_sums(expanded, labels, where, moments)
+        empty = np.zeros((0, 0))
+        model = cls(
+            names, numbers, sets, numbering, labels, pairs, both, moments, value_z,
+            _seen(table, numbering, labels), [], n_neighbors, tuple(wanted),
+            empty.astype(np.int32), empty, empty.astype(bool), {},
+            tuple(column.name for column, data in table if isinstance(data, Datetimes)),
+        )  # fmt: skip
+        if "mixture" in wanted:
+            model = replace(model, subspaces=model._mixture(table, seed))
+        return model
+
+    # -- layout ----------------------------------------------------------------------------
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Number of values of each column."""
+        return np.array([len(self.labels[name]) for name in self.names])
+
+    @cached_property
+    def spans(self) -> list[slice]:
+        """Where the values of each column lie among all."""
+        edges = np.concatenate([[0], np.cumsum(self.sizes)])
+        return [slice(a, b) for a, b in pairwise(edges.tolist())]
+
+    @cached_property
+    def share(self) -> np.ndarray:
+        """Of the rows that have the column, the share that has each value."""
+        own = np.maximum(np.repeat(np.diagonal(self.both), self.sizes), 1)
+        return np.diagonal(self.pairs) / own
+
+    @cached_property
+    def scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation of each number."""
+        mean, n = self.moments.means()
+        deviation = self.moments.deviations(np.maximum(n, 1))
+        return mean, np.where(deviation > 0, deviation, 1.0)
+
+    @cached_property
+    def bin_means(self) -> dict[str, np.ndarray]:
+        """The mean standardised number of each bin."""
+        mean, deviation = self.scale
+        return {
+            name: (np.array([own.mean() for own in self.seen[name]]) - mean[j]) / deviation[j]
+            for j, name in enumerate(self.numbers)
+        }
+
+    def usable(self, name: str, engines: Sequence[str]) -> tuple[str, ...]:
+        """Return the engines that can guess a column."""
+        if name in self.sets:
+            return ("counts",)
+        single = [n for n in self.names if n not in self.sets]
+        own = tuple(e for e in engines if e != "mixture" or self.subspaces)
+        own = tuple(e for e in own if e != "mixture" or name not in self.numbers or len(own) == 1)
+        return own if len(single) > 1 else ("counts",)
+
+    # -- rows ------------------------------------------------------------------------------
+
+    def cells(self, table: Table) -> Cells:
+        """Return rows as this model sees them."""
+        expanded = self.numbering.expand(ungraded(table))
+        codes = np.full((len(self.names), table.n_rows), -1, np.int32)
+        z = np.full((len(self.numbers), table.n_rows), np.nan)
+        unseen = np.zeros(codes.shape, bool)
+        elements: dict[str, np.ndarray] = {}
+        mean, deviation = self.scale
+        for a, name in enumerate(self.names):
+            data = table[name]
+            if name in self.sets:
+                elements[name] = _indicators(data, self.labels[name])
+                continue
+            if isinstance(data, Numbers):
+                j = self.numbers.index(name)
+                z[j] = (data.values - mean[j]) / deviation[j]
+                data = expanded[name + BINNED]
+            elif name in self.numbers:  # a column that was emptied
+                data = Codes(data.codes, [None])
+            found = positions(self.labels[name], data.labels)
+            code = np.where(found < self.sizes[a], found, -1).astype(np.int32)
+            gap = [i for i, label in enumerate(data.labels) if label is None]
+            code[gap] = -1
+            new = code < 0
+            new[gap] = False
+            codes[a], unseen[a] = code[data.codes], new[data.codes]
+        return Cells(codes, z, elements, unseen)
+
+    def with_reference(self, table: Table, n_rounds: int) -> RowModel:
+        """Return the model with rows to look for neighbours in, their gaps filled."""
+        if "neighbors" not in self.wanted:
+            return self
+        some = take_rows(table, np.arange(min(table.n_rows, _REFERENCE)))
+        cells = self.cells(some)
+        first = tuple(e for e in self.wanted if e != "neighbors") or ("counts",)
+        simple = replace(self, engines={n: self.usable(n, first) for n in self.names})
+        codes, z = simple.completed(cells, n_rounds)
+        return replace(self, reference=codes, reference_z=z, observed=cells.codes >= 0)
+
+    def filled(self, table: Table, n_rounds: int) -> dict[str, Guess]:
+        """Return a guess for every gap of a table, block by block of its rows."""
+        parts: list[dict[str, Guess]] = []
+        for start in range(0, table.n_rows, _QUERIES):
+            rows = np.arange(start, min(start + _QUERIES, table.n_rows))
+            cells = self.cells(take_rows(table, rows))
+            found = self._gone_through(cells, n_rounds)
+            parts.append({n: self._of_gaps(n, g, cells, start) for n, g in found.items()})
+        out = {}
+        for name in self.names:
+            own = [part[name] for part in parts if name in part]
+            if own:
+                proba = np.concatenate([g.proba for g in own])
+                number = None if own[0].number is None else np.concatenate([g.number for g in own])
+                if number is not None:
+                    j = self.numbers.index(name)
+                    number = number * self.scale[1][j] + self.scale[0][j]
+                out[name] = Guess(np.concatenate([g.rows for g in own]), proba, number)
+        return out
+
+    def _of_gaps(self, name: str, guess: Guess, cells: Cells, start: int) -> Guess:
+        """Return what is guessed of gaps: a value that fit has not seen is a cell all the same."""
+        kept = ~cells.unseen[self.names.index(name), guess.rows]
+        number = None if guess.number is None else guess.number[kept]
+        return Guess(guess.rows[kept] + start, guess.proba[kept], number)
+
+    def completed(self, cells: Cells, n_rounds: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return codes and numbers without gaps."""
+        codes, z = cells.codes.copy(), cells.z.copy()
+        for name, guess in self._gone_through(cells, n_rounds).items():
+            a = self.names.index(name)
+            if name not in self.sets:
+                codes[a, guess.rows] = guess.proba.argmax(axis=1)
+            if name in self.numbers:
+                z[self.numbers.index(name), guess.rows] = guess.number
+        return codes, z
+
+    def _gone_through(self, cells: Cells, n_rounds: int) -> dict[str, Guess]:
+        """Guess all gaps, and again with the guesses; numbers are standardised."""
+        guesses = self._first(cells)
+        base = dict(guesses)
+        nearest: dict[str, Neighbors] = {}
+        for _ in range(n_rounds):
+            codes, z = cells.codes.copy(), np.nan_to_num(cells.z)
+            for name, guess in guesses.items():
+                if name in self.sets:
+                    continue
+                codes[self.names.index(name), guess.rows] = guess.proba.argmax(axis=1)
+                if name in self.numbers:
+                    z[self.numbers.index(name), guess.rows] = guess.number
+            guesses = {
+                name: self._guess(name, guess, base[name], cells, guesses, codes, z, nearest)
+                for name, guess in guesses.items()
+            }
+        return guesses
+
+    def _first(self, cells: Cells) -> dict[str, Guess]:
+        """Return what the mixture says of all gaps, or the marginal."""
+        out = {}
+        mixed = self._mixed(cells) if self.subspaces else {}
+        for a, name in enumerate(self.names):
+            if name in self.sets:
+                rows = np.flatnonzero(np.isnan(cells.elements[name][:, :1]).any(axis=1))
+            else:
+                rows = np.flatnonzero(cells.codes[a] < 0)
+            if not len(rows) or not self.sizes[a]:  # nothing can be said of an empty column
+                continue
+            share = np.tile(self.share[self.spans[a]], (len(rows), 1))
+            proba = mixed.get(name, share)
+            number = proba @ self.bin_means[name] if name in self.numbers else None
+            out[name] = Guess(rows, proba, number)
+        return out
+
+    def _guess(
+        self,
+        name: str,
+        guess: Guess,
+        base: Guess,
+        cells: Cells,
+        guesses: Mapping[str, Guess],
+        codes: np.ndarray,
+        z: np.ndarray,
+        nearest: dict[str, Neighbors],
+    ) -> Guess:
+        """Return the mean of what the engines of a column say."""
+        found: list[tuple[np.ndarray, np.ndarray | None]] = []
+        for engine in self.engines[name]:
+            if engine == "mixture":
+                found.append((base.proba, base.number))
+            elif engine == "counts":
+                found.append(self._regressed(name, guess.rows, cells, guesses, codes, z))
+            else:
+                found.append(self._voted(name, guess.rows, codes, nearest))
+        proba = np.mean([p for p, _ in found], axis=0)
+        number = np.mean([x for _, x in found], axis=0) if name in self.numbers else None
+        return Guess(guess.rows, proba, number)
+
+    # -- the regression --------------------------------------------------------------------
+
+    @cached_property
+    def precision(self) -> np.ndarray:
+        """The inverse covariance of all features, with a ridge: values, then numbers."""
+        values, vectors = eigh(self._covariance())
+        ridge = _RIDGE + _NOISE * len(values) / max(np.diagonal(self.both).max(initial=0), 1)
+        return (vectors / (np.maximum(values, 0) + ridge)) @ vectors.T
+
+    @cached_property
+    def unit(self) -> np.ndarray:
+        """What an indicator is multiplied by: one over the root of its share; bins count less."""
+        bins = np.repeat([name in self.numbers for name in self.names], self.sizes)
+        root = np.sqrt(np.maximum(self.share, 1e-300))
+        return np.where(self.share > 0, np.where(bins, _BINS, 1.0) / root, 0.0)
+
+    def _covariance(self) -> np.ndarray:
+        """Return the covariance of features, each pair over the rows that have both."""
+        n_values, p = len(self.share), len(self.numbers)
+        out = np.zeros((n_values + p, n_values + p))
+        both = np.maximum(np.repeat(np.repeat(self.both, self.sizes, 0), self.sizes, 1), 1)
+        out[:n_values, :n_values] = self.pairs / both - np.outer(self.share, self.share)
+        out[:n_values, :n_values] *= np.outer(self.unit, self.unit)
+        if p:
+            at = [self.names.index(name) for name in self.numbers]
+            deviation = self.scale[1]
+            rows = np.maximum(np.repeat(self.both[:, at], self.sizes, 0), 1)
+            out[:n_values, n_values:] = self.value_z / rows / deviation * self.unit[:, None]
+            out[n_values:, :n_values] = out[:n_values, n_values:].T
+            n = np.maximum(self.moments.products[2], 1)
+            out[n_values:, n_values:] = self.moments.centred(1 / deviation) / n
+        return out
+
+    @cached_property
+    def coefficients(self) -> dict[str, np.ndarray]:
+        """What each feature adds to the features of a column, per column; 0 for its own."""
+        out, m = {}, self.precision
+        for a, name in enumerate(self.names):
+            own = np.arange(self.spans[a].start, self.spans[a].stop)
+            if name in self.numbers:
+                own = np.append(own, len(self.share) + self.numbers.index(name))
+            with one_blas_thread():
+                found = -np.linalg.solve(m[np.ix_(own, own)], m[own]).T if len(own) else m[:, own]
+            found[own] = 0
+            out[name] = found
+        return out
+
+    def _regressed(
+        self,
+        name: str,
+        rows: np.ndarray,
+        cells: Cells,
+        guesses: Mapping[str, Guess],
+        codes: np.ndarray,
+        z: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return probabilities and number by regression on the other cells, gaps as guessed."""
+        a = self.names.index(name)
+        beta = self.coefficients[name]
+        n_values = len(self.share)
+        total = z[:, rows].T @ beta[n_values:]  # of its own number the coefficient is 0
+        for b, other in enumerate(self.names):
+            span = self.spans[b]
+            if b == a or span.start == span.stop:  # a column that is empty says nothing
+                continue
+            added = self.unit[span, None] * beta[span]
+            added = added - self.share[span] @ added
+            if other in self.sets:
+                total += np.nan_to_num(cells.elements[other][rows] - self.share[span]) @ (
+                    self.unit[span, None] * beta[span]
+                )
+                continue
+            part = added.take(codes[b, rows], axis=0, mode="clip")  # gaps are -1
+            guess = guesses.get(other)
+            if guess is not None:
+                gap = np.flatnonzero(cells.codes[b, rows] < 0)
+                part[gap] = guess.proba[np.searchsorted(guess.rows, rows[gap])] @ added
+            total += part
+        share, unit = self.share[self.spans[a]], self.unit[self.spans[a]]
+        size = len(share)
+        proba = share + total[:, :size] / np.where(unit > 0, unit, 1)
+        if name in self.sets:
+            return np.clip(proba, 0, 1), None
+        proba = np.maximum(proba, FLOOR)
+        proba = proba / proba.sum(axis=1, keepdims=True)
+        return proba, total[:, size] if name in self.numbers else None
+
+    # -- the mixture -----------------------------------------------------------------------
+
+    def _mixture(self, table: Table, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return log weights of subspaces and log probabilities of values in them, fit by fit."""
+        single = [n for n in self.names if n not in self.sets]
+        if len(single) < 2:
+            return []
+        words = Vocabulary(tuple(single), tuple((*self.labels[n], None) for n in single))
+        codes = self.cells(table).codes[[self.names.index(n) for n in single]]
+        named = {
+            n: Codes(np.where(own < 0, len(words.labels[a]) - 1, own), list(words.labels[a]))
+            for a, (n, own) in enumerate(zip(single, codes, strict=True))
+        }
+        schema = Schema(tuple(Column(n) for n in single), complete=True)
+        model = NonBEND(VI(), n_fits=_FITS, random_state=seed)
+        model.fit(Table(schema, tuple(named.values()), table.n_rows))
+        prior = model._prior(model.counts_)
+        out = []
+        for fit in model.fits_:
+            theta = value_probabilities(fit, prior)
+            out.append((np.log(subspace_weights(fit)), self._log_theta(model.counts_, theta)))
+        return out
+
+    def _log_theta(self, counts: Counts, theta: np.ndarray) -> np.ndarray:
+        """Return log probabilities of all values of this model, those of gaps left out."""
+        out = np.zeros((len(self.share), theta.shape[1]))
+        for a, name in enumerate(self.names):
+            if name in self.sets:
+                continue
+            own = theta[counts.span(name)]
+            found = positions(counts.labels[counts.vocabulary.index(name)], self.labels[name])
+            own = np.vstack([own, np.full(own.shape[1], 1e-9)])[found]
+            out[self.spans[a]] = np.log(own / np.maximum(own.sum(axis=0), 1e-300))
+        return out
+
+    def _mixed(self, cells: Cells) -> dict[str, np.ndarray]:
+        """Return what the mixture says of the gaps of each column."""
+        gaps = {
+            name: np.flatnonzero(cells.codes[a] < 0)
+            for a, name in enumerate(self.names)
+            if name not in self.sets
+        }
+        some = np.unique(np.concatenate([np.zeros(0, np.intp), *gaps.values()]))
+        out: dict[str, np.ndarray] = {}
+        for weights, logs in self.subspaces:
+            posterior = np.exp(_normal(self._log_joint(cells, some, weights, logs)))
+            for name, rows in gaps.items():
+                if len(rows):
+                    own = np.exp(logs[self.spans[self.names.index(name)]])
+                    added = posterior[np.searchsorted(some, rows)] @ own.T / len(self.subspaces)
+                    out[name] = out[name] + added if name in out else added
+        return out
+
+    def _log_joint(
+        self, cells: Cells, rows: np.ndarray, weights: np.ndarray, logs: np.ndarray
+    ) -> np.ndarray:
+        """Return the log probability of the cells of rows with each subspace."""
+        total = np.tile(weights, (len(rows), 1))
+        for a, name in enumerate(self.names):
+            if name not in self.sets and self.sizes[a]:
+                codes = cells.codes[a, rows]
+                known = np.vstack([logs[self.spans[a]], np.zeros(logs.shape[1])])
+                total += known[codes]  # -1 is the last line: a gap says nothing
+        return total
+
+    # -- the neighbours --------------------------------------------------------------------
+
+    def _voted(
+        self, name: str, rows: np.ndarray, codes: np.ndarray, nearest: dict[str, Neighbors]
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the votes of the nearest rows that have the column."""
+        a = self.names.index(name)
+        stored = np.flatnonzero(self.observed[a])
+        valued = [b for b, n in enumerate(self.names) if n not in self.sets and self.sizes[b]]
+        others = [b for b in valued if b != a]
+        share = self.share[self.spans[a]]
+        if not len(stored) or not others:
+            mean = np.zeros(len(rows)) if name in self.numbers else None
+            return np.tile(share, (len(rows), 1)), mean
+        asked = np.maximum(codes[others][:, rows], 0)
+        found = nearest[name] = self._nearest(name, asked, others, stored, nearest.get(name))
+        votes = np.exp(-_SHARPNESS * found.squared / np.maximum(found.squared[:, -1:], 1e-12))
+        owner = self.reference[a, stored][found.rows]
+        proba = np.tile(0.5 * share, (len(rows), 1))
+        np.add.at(proba, (np.arange(len(rows))[:, None], owner), votes)
+        proba /= proba.sum(axis=1, keepdims=True)
+        if name not in self.numbers:
+            return proba, None
+        z = self.reference_z[self.numbers.index(name), stored][found.rows]
+        return proba, (votes * z).sum(axis=1) / votes.sum(axis=1)
+
+    def _nearest(
+        self,
+        name: str,
+        asked: np.ndarray,
+        others: Sequence[int],
+        stored: np.ndarray,
+        before: Neighbors | None,
+    ) -> Neighbors:
+        """Return the nearest rows by the metric of a column; those of rows that changed anew."""
+        if name not in self._metrics:
+            nodes = Nodes.of(
+                self.reference[others][:, stored], self.sizes[others], np.zeros((0, len(stored)))
+            )
+            self._metrics[name] = nodes, self._metric(self.names.index(name), others)
+        nodes, tables = self._metrics[name]
+        k = min(self.n_neighbors, len(stored))
+        if before is None:
+            return Neighbors(asked, *nearest_nodes(nodes, _queries(asked, tables), k))
+        squared, rows = before.squared.copy(), before.rows.copy()
+        changed = np.flatnonzero((asked != before.asked).any(axis=0))
+        squared[changed], rows[changed] = nearest_nodes(
+            nodes, _queries(asked[:, changed], tables), k
+        )
+        return Neighbors(asked, squared, rows)
+
+    @cached_property
+    def _metrics(self) -> dict[str, tuple[Nodes, list[np.ndarray]]]:
+        return {}
+
+    def _metric(self, a: int, others: Sequence[int]) -> list[np.ndarray]:
+        """Return the tables of distances of values, as a column teaches them.
+
+        Half of a distance is a mismatch, or the difference of two numbers; half is how differently
+        two values speak of the column, scaled to the same mean. Columns weigh by the root of their
+        symmetric uncertainty with it.
+        """
+        tables = []
+        share = self.share[self.spans[a]]
+        for b in others:
+            block = self.pairs[self.spans[b], self.spans[a]]
+            own = self.share[self.spans[b]]
+            speaks = (block + _SMOOTHING * share) / (block.sum(axis=1, keepdims=True) + _SMOOTHING)
+            apart = ((speaks[:, None] - speaks[None]) ** 2).sum(axis=2)
+            mean, g = own @ apart @ own, 1 - own @ own
+            apart = apart * (g / mean) if mean > 1e-15 else np.zeros_like(apart)
+            if self.names[b] in self.numbers:
+                x = np.clip(self.bin_means[self.names[b]], -3, 3)
+                plain = (x[:, None] - x) ** 2 / 2
+            else:
+                plain = 1 - np.eye(len(own))
+            tables.append(np.sqrt(max(_uncertainty(block), _LEAST)) * (apart + plain) / 2)
+        return tables
+
+    # -- which engines ---------------------------------------------------------------------
+
+    def validated(self, table: Table, seed: int) -> dict[str, dict[str, float]]:
+        """Return, per column, the loss of each engine and mean of engines on hidden cells."""
+        rng = np.random.default_rng(seed)
+        cells = self.cells(table)
+        hidden = (rng.random(cells.codes.shape) < 0.2) & (cells.codes >= 0)
+        z = cells.z.copy()
+        for j, name in enumerate(self.numbers):
+            z[j, hidden[self.names.index(name)]] = np.nan
+        masked = cells._replace(codes=np.where(hidden, -1, cells.codes), z=z)
+        out: dict[str, dict[str, float]] = {name: {} for name in self.names}
+        alone = {}
+        for engine in self.wanted:
+            own = {n: self.usable(n, (engine,)) for n in self.names}
+            alone[engine] = replace(self, engines=own)._gone_through(masked, 1)
+        for key in _subsets(self.wanted):
+            for name in (n for n in self.names if n not in self.sets):
+                rows = np.flatnonzero(hidden[self.names.index(name)])
+                if len(rows):
+                    guesses = [alone[engine][name] for engine in key]
+                    loss = self._loss(name, guesses, rows, cells)
+                    out[name]["+".join(key)] = loss
+        return out
+
+    def _loss(self, name: str, guesses: Sequence[Guess], rows: np.ndarray, cells: Cells) -> float:
+        at = np.searchsorted(guesses[0].rows, rows)
+        if name in self.numbers:
+            number = np.mean([g.number for g in guesses], axis=0)[at]
+            return float(np.mean((number - cells.z[self.numbers.index(name), rows]) ** 2))
+        proba = np.mean([g.proba for g in guesses], axis=0)[at]
+        truth = cells.codes[self.names.index(name), rows]
+        return float(-np.mean(np.log(np.maximum(proba[np.arange(len(rows)), truth], 1e-12))))
+
+    # -- reasons ---------------------------------------------------------------------------
+
+    def notes(self, table: Table, name: str, guess: Guess) -> Iterator[Note]:
+        """Yield a note on each gap of a column."""
+        _, values = guess.best(self, name)
+        cells = self.cells(take_rows(table, guess.rows))
+        a = self.names.index(name)
+        best = guess.proba.argmax(axis=1)
+        for i, row in enumerate(guess.rows.tolist()):
+            reasons = self.reasons(cells, i, a, int(best[i]))
+            value = values[i].item() if isinstance(values[i], np.generic) else values[i]
+            if isinstance(table[name], Datetimes):
+                value = Datetimes(np.concatenate(self.seen[name])).text(value)
+            yield Note(row, name, value, float(guess.proba[i, best[i]]), tuple(reasons))
+
+    def reasons(
+        self, cells: Cells, row: int, a: int, value: int, most: int = 2
+    ) -> list[tuple[str, Any, int, int]]:
+        """Return the cells of a row that raise the odds of a value most, with their counts."""
+        found = []
+        share = self.share[self.spans[a]][value]
+        target = self.spans[a].start + value
+        for b, other in enumerate(self.names):
+            if b == a or other in self.sets or cells.codes[b, row] < 0:
+                continue
+            line = self.pairs[self.spans[b].start + cells.codes[b, row]]
+            met, n = line[target], line[self.spans[a]].sum()
+            # Smoothed: one row of one must not look like a rule.
+            gain = np.log((met + _SMOOTHING * share) / (n + _SMOOTHING) / max(share, 1e-12))
+            found.append((gain, other, self._said(other, int(cells.codes[b, row])), met, n))
+        found.sort(key=lambda entry: -entry[0])
+        return [(c, v, int(m), int(n)) for gain, c, v, m, n in found[:most] if gain > 0.05]
+
+    def _said(self, name: str, code: int) -> Any:
+        """Return a value as people read it; of a number its bin."""
+        if name not in self.numbers:
+            return self.labels[name][code]
+        own = self.seen[name][code]
+        show = Datetimes(own).text if name in self.dated else shown
+        low, high = show(float(own.min())), show(float(own.max()))
+        return low if low == high else f"{low}…{high}"
+
+
+class Guess(NamedTuple):
+    """What is thought of the gaps of a column: which rows, probabilities, and of numbers a mean."""
+
+    rows: np.ndarray
+    proba: np.ndarray
+    number: np.ndarray | None
+
+    def best(self, model: RowModel, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows and what fills them."""
+        if self.number is not None:
+            return self.rows, self.number
+        labels = objects(model.labels[name])
+        if name in model.sets:
+            chosen = self.proba > np.minimum(0.5, self.proba.max(axis=1, keepdims=True) - 1e-12)
+            return self.rows, lists([labels[own].tolist() for own in chosen])
+        return self.rows, labels[self.proba.argmax(axis=1)]
+
+    def drawn(
+        self, model: RowModel, name: str, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows and a draw of what may fill them."""
+        if name in model.sets:
+            chosen = rng.random(self.proba.shape) < self.proba
+            labels = objects(model.labels[name])
+            return self.rows, lists([labels[own].tolist() for own in chosen])
+        upto = np.cumsum(self.proba, axis=1)
+        code = (rng.random((len(upto), 1)) * upto[:, -1:] > upto).sum(axis=1)
+        code = np.minimum(code, upto.shape[1] - 1)
+        if self.number is None:
+            return self.rows, objects(model.labels[name])[code]
+        values = np.empty(len(code))
+        for b in np.unique(code):
+            own = code == b
+            values[own] = rng.choice(model.seen[name][b], own.sum())
+        return self.rows, values
+
+
+class Neighbors(NamedTuple):
+    """The rows nearest to some that were asked about by their codes, and how far they are."""
+
+    asked: np.ndarray  # (columns, rows)
+    squared: np.ndarray  # (rows, neighbours)
+    rows: np.ndarray
+
+
+class Cells(NamedTuple):
+    """Rows as a model sees them: codes (-1 is a gap), standardised numbers, elements of sets."""
+
+    codes: np.ndarray  # (columns, rows)
+    z: np.ndarray  # (numbers, rows)
+    elements: dict[str, np.ndarray]  # (rows, elements), 0 or 1; NaN in a gap
+    unseen: np.ndarray  # (columns, rows): there is a value, but fit has not seen it
+
+
+class Note(NamedTuple):
+    """Why a cell was filled as it was.
+
+    Attributes
+    ----------
+    row, column : int, str
+        The cell.
+    value : label or float
+        What it was filled with.
+    probability : float
+        How likely that is; of a number, that it lies in the same bin.
+    reasons : tuple of (column, value, rows with both, rows with the reason)
+        The cells of the row that speak for it most.
+    """
+
+    row: int
+    column: str
+    value: Any
+    probability: float
+    reasons: tuple[tuple[str, Any, int, int], ...]
+
+    def __str__(self) -> str:
+        because = "; ".join(f"{c}={shown(v)}: {m} of {n} rows" for c, v, m, n in self.reasons)
+        text = f"row {self.row}: {self.column}={shown(self.value)} ({self.probability:.0%}"
+        text = text.replace("%", " %") + ")"
+        return f"{text}, because {because}" if because else f"{text}, as in most rows"
+
+
+def shown(value: Any) -> str:
+    """Return a cell as people read it."""
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.6g}"
+    return str(value)
+
+
+# -- parts ----------------------------------------------------------------------------------------
+
+
+def rows_to_learn(estimator: Any, X: Any) -> Table:
+    """Return the rows that an estimator learns from, and tell it what their columns are.
+
+    All rows, or ``max_rows`` of them, drawn at random.
+    """
+    estimator._validate_params()
+    table = Table.of(X, Schema.of(estimator.schema), numbers="numeric", rules="texts")
+    require_rows(table)
+    remember_names(estimator, table.schema)
+    estimator.schema_ = table.schema
+    if table.n_rows <= estimator.max_rows:
+        return table
+    random = np.random.default_rng(seed_of(estimator.random_state))
+    return take_rows(table, np.sort(random.permutation(table.n_rows)[: int(estimator.max_rows)]))
+
+
+def ungraded(table: Table) -> Table:
+    """Return a table whose grades are categories."""
+    columns = tuple(
+        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
+        for c in table.schema.columns
+    )
+    return Table(replace(table.schema, columns=columns), table.columns, table.n_rows)
+
+
+def _frequent(counts: Counts, name: str) -> tuple[tuple[Label, ...], np.ndarray]:
+    """Return the labels of a column that are looked at, and where they lie among all values."""
+    span, labels = counts.span(name), counts.labels[counts.vocabulary.index(name)]
+    kept = np.array([i for i, label in enumerate(labels) if label is not None], np.intp)
+    times = counts.value_counts[span][kept]
+    if len(kept) > _MOST_VALUES:
+        kept = np.sort(kept[np.argsort(-times, kind="stable")[:_MOST_VALUES]])
+    return tuple(labels[i] for i in kept), span.start + kept
+
+
+def _both(counts: Counts, names: Sequence[str], sets: Sequence[str], n_rows: int) -> np.ndarray:
+    """Return in how many rows two columns have a cell each."""
+    gap = np.array([_gap(counts, name) for name in names])
+    out = np.empty((len(names), len(names)))
+    pairs, single = counts.pairs, counts.value_counts
+    missing = np.array([single[g] if g >= 0 else 0 for g in gap])
+    for a in range(len(names)):
+        for b in range(len(names)):
+            together = pairs[gap[a], gap[b]] if gap[a] >= 0 and gap[b] >= 0 else 0
+            out[a, b] = n_rows - missing[a] - (0 if a == b else missing[b] - together)
+    return out
+
+
+def _gap(counts: Counts, name: str) -> int:
+    """Return where missing lies among the values of a column, -1 if none is."""
+    labels = counts.labels[counts.vocabulary.index(name)]
+    return counts.span(name).start + labels.index(None) if None in labels else -1
+
+
+def _value_sums(
+    expanded: Table, labels: Mapping[str, tuple[Label, ...]], where: Mapping[str, str], moments: Any
+) -> np.ndarray:
+    """Return the sums of numbers, from their mean, over the rows of each value or element."""
+    parts = [np.zeros((0, len(moments.names)))]
+    mean = moments.means()[0]
+    x = np.array([expanded[name].values for name in moments.names]).reshape(-1, expanded.n_rows)
+    x = np.nan_to_num(x - mean[:, None])
+    for name, own in labels.items():
+        data = expanded[where[name]]
+        if isinstance(data, Sets):
+            parts.append(np.nan_to_num(_indicators(data, own)).T @ x.T)
+        else:
+            code = positions(own, data.labels)[data.codes]
+            sums = [np.bincount(code, line, len(own) + 1)[: len(own)] for line in x]
+            parts.append(np.stack(sums, axis=1) if sums else np.zeros((len(own), 0)))
+    return np.vstack(parts)
+
+
+def _seen(
+    table: Table, numbering: Numbering, labels: Mapping[str, tuple[Label, ...]]
+) -> dict[str, list[np.ndarray]]:
+    """Return the numbers that were seen in each bin, at most a thousand of each."""
+    out = {}
+    for name, edges in numbering.edges.items():
+        values = table[name].values
+        values = np.sort(values[~np.isnan(values)])
+        bins = np.searchsorted(edges, values, side="right")
+        own = [values[bins == b] for b in labels[name]]
+        out[name] = [v[np.linspace(0, len(v) - 1, min(len(v), 1000)).astype(int)] for v in own]
+    return out
+
+
+def _indicators(data: Any, labels: Sequence[Label]) -> np.ndarray:
+    """Return which elements the set of each row has; NaN where the set is missing."""
+    if isinstance(data, Codes):  # emptied
+        return np.full((len(data.codes), len(labels)), np.nan)
+    n = len(data.starts) - 1
+    found = positions(labels, data.labels)
+    rows = np.repeat(np.arange(n), np.diff(data.starts))
+    out = np.zeros((n, len(labels) + 1))
+    out[rows, found[data.codes]] = 1
+    if None in data.labels:
+        out[rows[data.codes == data.labels.index(None)]] = np.nan
+    return out[:, :-1]
+
+
+def _queries(asked: np.ndarray, tables: Sequence[np.ndarray]) -> Queries:
+    return Queries.of(asked, tables, np.zeros((asked.shape[1], 0)))
+
+
+def _uncertainty(block: np.ndarray) -> float:
+    """Return the symmetric uncertainty of two columns, less what chance brings."""
+    n = block.sum()
+    if n <= 0:
+        return 0.0
+    rows, columns = block.sum(axis=1), block.sum(axis=0)
+    h_rows, h_columns, joint = (
+        float(np.log(n) - (x[x > 0] * np.log(x[x > 0])).sum() / n) for x in (rows, columns, block)
+    )
+    chance = ((rows > 0).sum() - 1) * ((columns > 0).sum() - 1) / (2 * n)
+    mutual = max(h_rows + h_columns - joint - chance, 0.0)
+    return 2 * mutual / (h_rows + h_columns) if h_rows + h_columns > 1e-12 else 0.0
+
+
+def _normal(logs: np.ndarray) -> np.ndarray:
+    """Return log probabilities that add up to 1 in each row."""
+    logs = logs - logs.max(axis=1, keepdims=True)
+    return logs - np.log(np.exp(logs).sum(axis=1, keepdims=True))
+
+
+def _subsets(engines: Sequence[str]) -> list[tuple[str, ...]]:
+    return [c for size in range(1, len(engines) + 1) for c in combinations(engines, size)]
+
+
+def objects(labels: Sequence[Label]) -> np.ndarray:
+    """Return labels as an array of Python objects, tuples among them."""
+    return np.array([*labels, None], dtype=object)[:-1]
+
+
+def lists(values: list[Any]) -> np.ndarray:
+    """Return lists as an array whose cells they are."""
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out

@@ -41,7 +41,7 @@ from tabweave.counts.couplings import Factors, corrected_uncertainty, informatio
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
-from tabweave.rows.spelling import Spelling, spelling_of
+from tabweave.rows.spelling import MANY, Spelling, spelling_of
 from tabweave.rows.table import Schema, Table
 from tabweave.rows.vocabulary import Label
 
@@ -382,8 +382,9 @@ class Weave(ValueEmbedder):
         found: dict[str, Spelling] = {}
         for name in self._valued():
             labels, asked = coupled.labels[coupled.vocabulary.index(name)], self.schema_[name]
-            spelling = spelling_of(labels, asked.spelling)
-            found |= {} if spelling is None else {name: spelling}
+            if asked.spelling is not None or len(labels) > MANY:
+                spelling = spelling_of(labels, asked.spelling)
+                found |= {} if spelling is None else {name: spelling}
         return found
 
     def _couplings(

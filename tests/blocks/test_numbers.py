@@ -13,11 +13,13 @@ from tabweave.blocks.numbers import (
     WIDTH,
     Curves,
     Numbering,
+    affordable_bins,
     along,
     bin_knots,
     curves,
     moments_of,
     quantile_edges,
+    quantiles,
 )
 from tabweave.embed.mixed import class_weights
 from tabweave.rows.table import take_rows
@@ -278,3 +280,49 @@ def test_a_column_of_numbers_that_was_not_there_before_is_turned_to_nothing():
     pieces = now.shared_points(before)
     assert [then.shape[1] > 0 for _, then, _ in pieces] == [True, False]
     np.testing.assert_allclose(pieces[0][1], before.rows[0])
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_quantiles_are_those_of_numpy(n):
+    """Plain ones interpolate; whole weights repeat numbers, others count shares of the weight."""
+    rng = np.random.default_rng(n)
+    x, q = np.sort(rng.normal(size=n)), np.array([0, 0.1, 0.25, 0.5, 0.77, 1])
+    np.testing.assert_allclose(quantiles(x, q), np.quantile(x, q))
+    times = rng.integers(1, 5, n)
+    np.testing.assert_allclose(quantiles(x, q, times), np.quantile(np.repeat(x, times), q))
+    weight = rng.random(n) + 0.1
+    wanted = np.quantile(x, q, weights=weight, method="inverted_cdf")
+    np.testing.assert_allclose(quantiles(x, q, weight), wanted)
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 5, 16])
+def test_bins_hold_about_as_many_numbers_each_and_knots_are_their_means(n_bins):
+    rng = np.random.default_rng(n_bins)
+    x = rng.normal(size=300)
+    edges = quantile_edges(x, n_bins)
+    assert len(edges) == n_bins - 1
+    size = np.bincount(np.searchsorted(edges, x, side="right"), minlength=n_bins)
+    assert size.max() - size.min() <= 1 + (n_bins > 2)
+    knots = bin_knots(x, edges)
+    means = [x[np.searchsorted(edges, x, side="right") == i].mean() for i in range(n_bins)]
+    np.testing.assert_allclose(knots, [x.min(), *means, x.max()])
+    weight = rng.integers(1, 4, 300)
+    np.testing.assert_allclose(
+        quantile_edges(x, n_bins, weight), quantile_edges(np.repeat(x, weight), n_bins)
+    )
+    np.testing.assert_allclose(bin_knots(x, edges, weight), bin_knots(np.repeat(x, weight), edges))
+
+
+def test_bins_of_numbers_most_of_which_are_the_lowest():
+    assert quantile_edges(np.array([0.0] * 90 + [1, 2, 3]), 4).tolist() == [1]
+    assert quantile_edges(np.zeros(9), 4).tolist() == [] == quantile_edges(np.zeros(0), 4).tolist()
+    assert quantile_edges(np.array([0.0, 1.0]), 1).tolist() == []
+    assert bin_knots(np.zeros(0), np.array([1.0])).tolist() == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "n_columns", "bins"),
+    [(16, 0, 16), (16, 256, 16), (16, 257, 15), (16, 512, 8), (16, 4096, 2), (1, 5000, 1)],
+)
+def test_bins_that_many_columns_can_have(asked, n_columns, bins):
+    assert affordable_bins(asked, n_columns) == bins

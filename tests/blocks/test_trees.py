@@ -168,3 +168,15 @@ def test_a_name_of_two_nodes_is_refused_with_a_path():
         tree.find("Black")
     assert tree.path(tree.find("Cold/Black")).endswith("Cold/Black")
     assert tree.find("nowhere") is None and tree.find(5) is None
+
+
+def test_tables_of_parents_with_weights():
+    tree = Tree.of({"b": ("a", 2.0), "c": ("a", 1.5), "d": ("b", 0.25)})
+    assert tree.distance("d", "c") == 3.75 and tree.distance("a", "d") == 2.25
+    assert tree.lca("d", "c") == "a"
+
+
+def test_a_single_path_is_a_tree():
+    tree = Tree.of(["A/B/C"])
+    assert tree.distance("A", "C") == 2 and tree.lca("B", "C") == "B"
+    assert Tree.of(["A"]).distance("A", "A") == 0

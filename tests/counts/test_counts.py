@@ -565,3 +565,19 @@ def test_files_whose_sparse_counts_are_damaged_are_refused(tmp_path, monkeypatch
     for indices in ([0, 9, 1, 3, 0, 2, 1, 3], [0, -1, 1, 3, 0, 2, 1, 3]):
         with pytest.raises(ValueError, match=r"index|indices"):
             Counts._restored(header, arrays | {"indices": np.array(indices)})
+
+
+def test_windows_of_plain_rows_are_counted_straight_into_the_matrix(monkeypatch):
+    rows = {"a": ["u", "v", "u"], "b": ["x", "y", "y"]}
+    start = Counts.of(Table.of(rows))
+    more = {"a": ["v", "w"], "b": ["x", "x"]}
+    wanted = start + Counts.of(Table.of(more))
+    one = Counts.of(Table.of({"a": ["u"], "b": ["y"]}))
+    monkeypatch.setattr(Counts, "of", None)  # nothing is counted apart, and merged
+    found = append(start, Table.of(more))
+    assert found == wanted and found.n == 5
+    assert (
+        append(start, Table.of({"a": ["u"], "b": ["y"]})).pairs.tolist()
+        == (start + one).pairs.tolist()
+    )
+    assert start.n == 3  # what was there stays

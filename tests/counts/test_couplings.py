@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -505,3 +506,9 @@ def test_weights_of_kernels_by_name():
     counts = Counts.of(Table.of({"a": list("uv"), "b": list("xy")}))
     found = couplings.named_weights(counts, [["k", "l"], ["m"]], [np.array([1.0, 2.0]), np.ones(1)])
     assert found == {"a": {"k": 1.0, "l": 2.0}, "b": {"m": 1.0}}
+
+
+def test_what_a_table_of_all_pairs_takes_is_told():
+    counts = SimpleNamespace(sizes=np.array([3, 50_000]), names=["few", "many"])
+    with pytest.raises(ValueError, match=r"column 'many' has 50000 values, .*\(20 GB\)"):
+        couplings.check_table_size(counts, "DILCA")

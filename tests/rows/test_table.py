@@ -482,3 +482,27 @@ class TestEdges:
         assert Table.of(alone, rules="first").schema.names == ["x"]
         many = {"k": [f"k{i}" for i in range(9_999)] + ["k0"], "x": np.arange(1e4) ** 0.5}
         assert Table.of(many, rules="first").schema.names == ["x"]  # as good as all
+
+
+def test_what_a_table_says_of_itself():
+    rows = {f"c{i}": ["u"] for i in range(9)}
+    assert repr(Table.of(rows)).endswith("c7: nominal, ...)")
+    rows.pop("c8")
+    assert repr(Table.of(rows)).endswith("c7: nominal)")
+
+
+def test_rules_are_asked_once_of_a_column():
+    n = 40
+    rows = {
+        "day": [f"2024-03-{1 + i % 28:02}" for i in range(n)],
+        "key": [f"k{i}" for i in range(n)],
+        "word": ["a", "b"] * (n // 2),
+        "same": ["x"] * n,
+    }
+    schema = Table.of(
+        {**rows, "said": ["1", "2"] * (n // 2)}, {"said": "nominal"}, rules="whole"
+    ).schema
+    assert {c.name: c.judged for c in schema.columns} == {"day": True, "word": True, "said": False}
+    assert [(c.name, c.judged, c.position) for c in schema.aside] == [
+        ("key", True, 1), ("same", True, 3)
+    ]  # fmt: skip

@@ -648,7 +648,7 @@ def _add_plain(
     moved = [none, *(digit << shift for digit in digits), none]
     pieces = [(low >> 32) + (high & _DIGIT) for low, high in pairwise(moved)]
     added = weight[:, None] * np.stack(pieces, axis=1)
-    np.add.at(out, (k[:, None] + np.arange(len(pieces))).reshape(-1), added.reshape(-1))
+    np.add.at(out, (k[:, None] + np.arange(len(pieces))).ravel(), added.ravel())
 
 
 @njit(nogil=True, cache=True, plain=_accumulate_plain)

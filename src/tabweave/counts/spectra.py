@@ -68,7 +68,7 @@ def fix_signs(axes: np.ndarray) -> np.ndarray:
     if not axes.size:
         return axes
     deciding = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
-    return axes * np.where(deciding < 0, -1.0, 1.0)
+    return axes * np.copysign(1.0, deciding)
 
 
 def leading_axes(counts: Counts, tables: Sequence[np.ndarray], n_axes: int) -> np.ndarray:

@@ -161,7 +161,7 @@ def column_weights(counts: Counts, alpha: np.ndarray) -> np.ndarray:
     own = np.array([_differing(c) for c in np.split(counts.value_counts, counts.offsets[1:-1])])
     n = block_sums(counts, np.asarray)
     twice = block_sums(counts, lambda c: c * np.maximum(c - 1.0, 0.0))
-    pairs = np.where(n > 1, 1 - twice / np.where(n > 1, n * (n - 1), 1), 0.0)
+    pairs = np.where(n > 1, 1 - twice / divisor(n * (n - 1)), 0.0)
     weight = np.maximum(_scaled(own), _scaled((alpha * pairs).sum(axis=1)))
     return _scaled(weight) if weight.any() else np.full(len(weight), 1 / max(len(weight), 1))
 

@@ -238,12 +238,12 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     if few and not any(all(map(pattern.fullmatch, few)) for pattern in patterns):
         return None
     texts = present_texts(labels)
-    if not texts or has_leading_zeros(texts[:1000]):
+    if not texts or has_leading_zeros(texts):
         return None
     for what in ("numbers", "percents", "money"):
         for mark in (".", ",") if what != "money" else _money_marks(texts):
             pattern = _WRITTEN[mark][what]
-            if all(map(pattern.fullmatch, texts)) and not has_leading_zeros(texts):
+            if all(map(pattern.fullmatch, texts)):
                 return what, mark
     return None
 

@@ -11,8 +11,10 @@ from tabweave.blocks.numbers import (
     KNOTS,
     RUNGS,
     WIDTH,
+    Absolute,
     Curves,
     Numbering,
+    _merged,
     affordable_bins,
     along,
     bin_knots,
@@ -326,3 +328,32 @@ def test_bins_of_numbers_most_of_which_are_the_lowest():
 )
 def test_bins_that_many_columns_can_have(asked, n_columns, bins):
     assert affordable_bins(asked, n_columns) == bins
+
+
+@pytest.mark.parametrize(("fine", "coarse"), [(16, 4), (10, 4), (7, 3), (5, 5)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bins_within_bins_have_a_share_of_their_rows(fine, coarse, weighted):
+    """Runs of about as many bins each; the shares of those in one add up to 1."""
+    rng = np.random.default_rng(fine)
+    x = np.sort(rng.normal(size=200))
+    weight = rng.random(200) if weighted else None
+    edges = quantile_edges(x, fine)
+    fewer, (of, share) = _merged(x, weight, edges, coarse)
+    assert len(fewer) == coarse - 1 and set(fewer) <= set(edges)
+    own = np.searchsorted(edges, x, side="right")
+    mass = np.bincount(own, weight, fine)
+    bins = np.searchsorted(fewer, x, side="right")
+    assert (of[own] == bins).all()
+    np.testing.assert_allclose(share, mass / np.bincount(bins, weight, coarse)[of.astype(int)])
+    assert np.ptp(np.bincount(of.astype(int))) <= 1
+
+
+def test_numbers_that_do_not_vary_have_no_curve():
+    table = Table.of({"x": [1.0, 2.0, 4.0], "flat": [3.0] * 3, "gone": [np.nan] * 3})
+    names = ["x", "flat", "gone"]
+    counts = Counts.of(table)
+    moments = [moments_of(counts, name, {}) for name in names]
+    made = Absolute.of(moments, names, np.array([4.0, 9.0, 16.0]))
+    assert made.height.tolist() == [2, 0, 0] and made.inertia == 4
+    np.testing.assert_allclose(made.mean, [7 / 3, 3, 0])
+    np.testing.assert_allclose(made.factor, [1 / np.std([1, 2, 4]), 0, 0])

@@ -249,6 +249,29 @@ def test_cross_moments_are_sums_over_the_rows_that_have_both(gaps, monkeypatch):
     np.testing.assert_allclose(found.by_value, slow, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("n_numbers", [1, 5, 40])
+@pytest.mark.parametrize("n", [1, 4096, 70_001])
+def test_cross_moments_of_many_rows_and_columns(n, n_numbers):
+    rng = np.random.default_rng(n)
+    sizes = (3, 8, 8, 300, 2)  # some share a pass, one is too large to
+    codes = [rng.integers(size, size=n) for size in sizes]
+    x = np.where(rng.random((n, n_numbers)) < 0.1, np.nan, rng.integers(-9, 9, (n, n_numbers)))
+    x[:, 0] = rng.integers(-9, 9, n)  # one without gaps
+    rows = {f"c{a}": [f"v{v}" for v in own] for a, own in enumerate(codes)}
+    kinds = {f"x{j}": "numeric" for j in range(n_numbers)}
+    table = Table.of(rows | {name: x[:, j] for j, name in enumerate(kinds)}, kinds)
+    found = CrossMoments.of(table)
+    z, here = np.nan_to_num((x - found.origin) / found.unit), ~np.isnan(x)
+    slow = [z.T @ z, z.T @ here, here.T.astype(float) @ here, (z**2).T @ here]
+    np.testing.assert_allclose(found.products, slow, rtol=1e-11, atol=1e-11)
+    for a, labels in enumerate(found.vocabulary.labels):
+        start = found.vocabulary.offsets[a]
+        for k, label in enumerate(labels[:9]):
+            own = codes[a] == int(label[1:])
+            wanted = [z[own].sum(axis=0), here[own].sum(axis=0)]
+            np.testing.assert_allclose(found.by_value[:, start + k], wanted, atol=1e-9)
+
+
 def test_cross_moments_add_up_however_their_numbers_are_measured():
     rng = np.random.default_rng(5)
     x = np.where(rng.random((60, 2)) < 0.2, np.nan, rng.normal(size=(60, 2)) * [1, 1e4] + [7, -3e4])

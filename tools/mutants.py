@@ -11,7 +11,9 @@ the quickest, and if all pass the others of the file's own tests. No file is wri
 imported or compiled anew.
 
 A mutant that no test kills is printed with its line: write a test, or list it in
-``tools/survivors.txt`` with the reason why it changes nothing.
+``tools/survivors.txt`` with the reason why it changes nothing. Those of the list are planted, too,
+and count as survivors in the first of the two figures. A test that kills must pass without an
+error; loops that numba compiles are not changed, their plain twins are.
 """
 
 from __future__ import annotations

@@ -581,3 +581,21 @@ def test_windows_of_plain_rows_are_counted_straight_into_the_matrix(monkeypatch)
         == (start + one).pairs.tolist()
     )
     assert start.n == 3  # what was there stays
+
+
+def test_numbers_alone_are_taken_away_up_to_rounding():
+    """Without a category only the number of rows says whether weights were whole."""
+    left = Counts.of({"x": [1.0, 2.0, 3.0]}, sample_weight=[0.1, 0.2, 0.3])
+    for value, weight in ((1.0, 0.1), (2.0, 0.2), (3.0, 0.3)):
+        left = left - Counts.of({"x": [value]}, sample_weight=[weight])
+    assert left == Counts()
+
+
+@pytest.mark.parametrize("limit", [2048, 0])
+def test_pairs_that_only_rounding_left_are_gone(limit, monkeypatch):
+    monkeypatch.setattr(_counting, "DENSE_VALUES", limit)
+    rows = {"a": ["u", "u", "u", "v"], "b": ["x", "x", "y", "x"]}
+    whole = Counts.of(rows, sample_weight=[0.1, 0.2, 1.0, 1.0])
+    left = whole - Counts.of({"a": ["u"], "b": ["x"]}, sample_weight=[0.3])
+    assert left.block("a", "b")[0, 0] == 0 != whole.block("a", "b")[0, 0] - 0.3
+    assert left.labels == whole.labels

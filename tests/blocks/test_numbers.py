@@ -13,6 +13,7 @@ from tabweave.blocks.numbers import (
     WIDTH,
     Absolute,
     Curves,
+    Knots,
     Numbering,
     _merged,
     affordable_bins,
@@ -22,6 +23,7 @@ from tabweave.blocks.numbers import (
     moments_of,
     quantile_edges,
     quantiles,
+    smaller_share,
 )
 from tabweave.embed.mixed import class_weights
 from tabweave.rows.table import take_rows
@@ -357,3 +359,16 @@ def test_numbers_that_do_not_vary_have_no_curve():
     assert made.height.tolist() == [2, 0, 0] and made.inertia == 4
     np.testing.assert_allclose(made.mean, [7 / 3, 3, 0])
     np.testing.assert_allclose(made.factor, [1 / np.std([1, 2, 4]), 0, 0])
+
+
+def test_the_share_of_smaller_numbers_by_hand():
+    """Half of a bin's numbers are below its mean; its end is as far in F as it is in x."""
+    knots = Knots(
+        np.array([0.5, 1, 3, 6, 6.5]), np.arange(5), np.array([0, 0.25, 0.5, 0.25, 0]), None
+    )
+    wanted = [0.125 - 0.25 * 0.5 / 1.5, 0.125, 0.5, 0.875, 0.875 + 0.25 * 0.5 / 2]
+    np.testing.assert_allclose(smaller_share(knots), wanted)
+    far = knots._replace(x=np.array([-9.0, 1, 3, 6, 90]))
+    np.testing.assert_allclose(smaller_share(far)[[0, -1]], [0, 1])  # no share is below 0
+    full = knots._replace(share=np.full(5, 0.2))
+    np.testing.assert_allclose(smaller_share(full), [0.1, 0.3, 0.5, 0.7, 0.9])

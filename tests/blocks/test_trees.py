@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from tabweave import Column, Table
-from tabweave.blocks.trees import LevelBlock
+from tabweave.blocks.trees import LevelBlock, LineBlock
 from tabweave.embed.hierarchy import Tree
 from tabweave.rows.table import Codes
 
@@ -180,3 +180,10 @@ def test_a_single_path_is_a_tree():
     tree = Tree.of(["A/B/C"])
     assert tree.distance("A", "C") == 2 and tree.lca("B", "C") == "B"
     assert Tree.of(["A"]).distance("A", "A") == 0
+
+
+def test_a_line_without_a_range_is_exported_as_nothing():
+    made = [LineBlock(2.0, high, 3.0, column="x") for high in (2.0, 6.0)]
+    (flat,), (line,) = (block.export() for block in made)
+    assert (flat.factor, line.factor) == (0, 0.25) and flat.mean == line.mean == 2
+    assert line.missing.tolist() == [0.25] and flat.missing.tolist() == [0]

@@ -488,3 +488,10 @@ def test_years_of_two_digits_are_those_of_posix(text, year):
 
 def test_text_that_begins_with_digits_is_no_number():
     assert numbers_written(["1x", "2y"]) is None
+
+
+@pytest.mark.parametrize(("repeated", "kept"), [(5, False), (6, True)])
+def test_numbers_named_ids_are_set_aside_if_95_of_100_are_distinct(repeated, kept):
+    cells = [10_000 * i + 7 for i in range(100 - repeated)] + [7] * repeated
+    found = kind_of(cells, "user_id")
+    assert (found.kind, found.kept) == ("nominal", kept), found

@@ -506,3 +506,18 @@ def test_rules_are_asked_once_of_a_column():
     assert [(c.name, c.judged, c.position) for c in schema.aside] == [
         ("key", True, 1), ("same", True, 3)
     ]  # fmt: skip
+
+
+def test_what_to_do_about_a_cell_depends_on_the_kind_of_its_column():
+    odd = object()
+    with pytest.raises(TypeError, match=r"column 'a': .*cannot be a category; turn it into text"):
+        Table.of({"a": ["u", odd]}, {"a": "nominal"})
+    for kind, cells in (("numeric", [1.5, odd]), ("ordinal", ["u", odd]), ("set", [["u"], [odd]])):
+        with pytest.raises(TypeError, match="column 'a': ") as told:
+            Table.of({"a": cells}, {"a": kind})
+        assert "declare the column as kind 'set'" not in str(told.value)
+    with pytest.raises(TypeError, match="is not a number; mend it, leave it empty, or declare"):
+        Table.of({"a": ["1.5", "x"]}, {"a": "numeric"})
+    with pytest.raises(TypeError, match="is not a set") as told:
+        Table.of({"a": [["u"], 3]}, {"a": "set"})
+    assert "mend it" not in str(told.value)

@@ -289,3 +289,9 @@ def test_looking_up_in_blocks_is_looking_up(monkeypatch):
     table, codes = np.array([5, 7, 9], np.uint8), np.array([2, 0, 1, 1, 2, 0, 2], np.uint8)
     found = labels_.take(table, codes)
     assert found.tolist() == table[codes].tolist() and found.dtype == np.uint8
+
+
+def test_how_buckets_read():
+    assert list(map(str, (Bucket(), Bucket(0, 2), Bucket(3, 64)))) == [
+        "⟨other⟩", "⟨other 0/2⟩", "⟨other 3/64⟩"
+    ]  # fmt: skip

@@ -157,15 +157,16 @@ def write(path: Path, n: int, columns: int, numbers: int) -> None:
 
 
 def one_file(what: str, path: str) -> None:
-    """Count or fit a file, in this process."""
+    """Count or fit a file, in this process; what either needs is imported before."""
     import tabweave
 
     kind, who = what.split("-")
+    count, model = tabweave.count, getattr(tabweave, kind)(2)
     start, used = time.perf_counter(), time.process_time()
     if who == "count":
-        found = tabweave.count(path).n
+        found = count(path).n
     else:
-        found = getattr(tabweave, kind)(2).fit(path).eigenvalues_.tolist()
+        found = model.fit(path).eigenvalues_.tolist()
     seconds, used = time.perf_counter() - start, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"seconds": seconds, "cpu": used, "gigabytes": peak, "found": found}))

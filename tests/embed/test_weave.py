@@ -766,3 +766,33 @@ def test_a_column_is_as_far_as_its_mismatches_whatever_it_is_compared_by(share, 
     assert square[~np.eye(6, dtype=bool)].min() > 0.1 * (share < 1)
     if share == 0 and not spelled:
         np.testing.assert_allclose(square, 1 - np.eye(6), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 200, 800, 5000])
+def test_trust_grows_from_two_to_four_standard_deviations(n):
+    """Of scipy's G statistic above its mean under independence, for columns that are tied."""
+    from scipy.stats import chi2_contingency
+    from scipy.stats.contingency import crosstab
+
+    rng = np.random.default_rng(n)
+    codes = rng.integers(0, 4, (n, 3))
+    codes[:, 1] = np.where(rng.random(n) < 0.25, codes[:, 0], codes[:, 1])
+    tied, trust = ties(Counts.of(Table.of(codes.astype(str))))
+    tables = {(a, b): crosstab(codes[:, a], codes[:, b]).count for a, b in [(0, 1), (0, 2), (1, 2)]}
+    g = {pair: chi2_contingency(t, lambda_="log-likelihood", correction=False).statistic
+         for pair, t in tables.items()}  # fmt: skip
+    strong = max(5 * (_uncertainty(tables, g, n) / 0.05 - 1), tied.max() / 0.125 - 1)
+    for a in range(3):
+        above = sum(x for pair, x in g.items() if a in pair) - 2 * 9
+        wanted = np.clip(above / np.sqrt(2 * 18) / 2 - 1, 0, 1) * np.clip(strong, 0, 1)
+        assert trust[a] == pytest.approx(wanted, abs=1e-9)
+
+
+def _uncertainty(tables, g, n):
+    """Return the largest symmetric uncertainty above chance, from G statistics."""
+    from scipy.stats import entropy
+
+    return max(
+        2 * max(g[pair] / (2 * n) - 9 / (2 * n), 0) / (entropy(t.sum(0)) + entropy(t.sum(1)))
+        for pair, t in tables.items()
+    )

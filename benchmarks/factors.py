@@ -1,7 +1,7 @@
 """MCA and FAMD beside prince: equality on real and drawn tables, seconds and memory at size.
 
     python benchmarks/factors.py [--rows 400000] [--columns 20] [--no-large] [--factominer folder]
-    python benchmarks/factors.py --parquet 50000000 [--folder somewhere]
+    python benchmarks/factors.py --parquet 50000000 [--folder somewhere] [--kinds FAMD]
 
 Each timed run has a process of its own; peak memory is that of the process above what it had before
 fitting. The table is drawn: columns of 8 values that follow 6 hidden classes. ``--parquet`` writes
@@ -157,25 +157,26 @@ def write(path: Path, n: int, columns: int, numbers: int) -> None:
 
 
 def one_file(what: str, path: str) -> None:
-    """Count or fit a file, in this process."""
+    """Count or fit a file, in this process; what either needs is imported before."""
     import tabweave
 
     kind, who = what.split("-")
+    count, model = tabweave.count, getattr(tabweave, kind)(2)
     start, used = time.perf_counter(), time.process_time()
     if who == "count":
-        found = tabweave.count(path).n
+        found = count(path).n
     else:
-        found = getattr(tabweave, kind)(2).fit(path).eigenvalues_.tolist()
+        found = model.fit(path).eigenvalues_.tolist()
     seconds, used = time.perf_counter() - start, time.process_time() - used
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps({"seconds": seconds, "cpu": used, "gigabytes": peak, "found": found}))
 
 
-def files(rows: int, columns: int, folder: str) -> None:
+def files(rows: int, columns: int, folder: str, kinds: list[str]) -> None:
     """Print what fits of Parquet files take beside counting them."""
     print(f"\n| {rows:,} × {columns} in Parquet | seconds | of processors | peak GB |")
     print("|---|---|---|---|", flush=True)
-    for kind in ("MCA", "FAMD"):
+    for kind in kinds:
         path = Path(folder, f"{kind}.parquet")
         categories = columns if kind == "MCA" else columns // 2
         write(path, rows, categories, columns - categories)
@@ -201,11 +202,12 @@ def main() -> None:
     parser.add_argument("--parquet", type=int, help="only fit files of so many rows")
     parser.add_argument("--folder", default=tempfile.gettempdir())
     parser.add_argument("--factominer", help="a folder with tea.rda and wine.rda")
+    parser.add_argument("--kinds", nargs="*", default=["MCA", "FAMD"], help="what is timed")
     parser.add_argument("--no-large", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.parquet:
-        files(given.parquet, given.columns, given.folder)
+        files(given.parquet, given.columns, given.folder, given.kinds)
         return
     if given.file:
         one_file(given.one, given.file)
@@ -218,7 +220,7 @@ def main() -> None:
         return
     print(f"\n| fit of {given.rows:,} × {given.columns} | seconds | of processors | peak GB |")
     print("|---|---|---|---|", flush=True)
-    for kind in ("MCA", "FAMD"):
+    for kind in given.kinds:
         found = {}
         for who in ("tabweave", "prince"):
             command = [sys.executable, __file__, "--one", f"{kind}-{who}"]

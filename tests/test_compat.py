@@ -86,9 +86,10 @@ def test_exact_moments_are_the_same_to_the_last_bit(values, kind):
 
 @given(SEEDS)
 def test_sums_by_value_are_the_same_to_the_last_bit(rng):
-    n, size, width = (int(rng.integers(1, 30)) for _ in range(3))
-    x, out = rng.normal(size=(n, width)), rng.normal(size=(size, width))
-    pair = both("_add_by_value", spectra, codes(rng, n, size), x, out=out)
+    n, size, width = (int(rng.integers(1, most)) for most in (200, 30, 30))
+    x, out = rng.normal(size=(width, n)), rng.normal(size=(3 * size, width + int(rng.integers(3))))
+    passes = rng.integers(0, size, (3, n)) + size * np.arange(3)[:, None]  # each its own rows
+    pair = both("_add_by_value", spectra, passes.astype(np.int32), x, out=out)
     np.testing.assert_array_equal(*pair)
 
 

@@ -348,3 +348,12 @@ def test_sql_counts_json_unless_cells_are_of_several_types(tmp_path):
     path.write_text('[{"a": "x"}, {"a": 1}]')
     with pytest.raises(ValueError, match="column 'a' holds values of several types"):
         count(path, engine="pushdown")
+
+
+def test_a_parquet_file_is_not_kept_while_it_is_read(tmp_path):
+    rows = {"x": np.random.default_rng(0).normal(size=1 << 18)}
+    path = tmp_path / "many_groups.parquet"
+    parquet.write_table(pa.table(rows), path, row_group_size=1 << 12)
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in batches(path, batch_rows=1 << 12)]
+    assert len(held) == 64 and max(held) < path.stat().st_size / 4

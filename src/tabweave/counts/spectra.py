@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import eigh, njit
-from tabweave.counts.counting import marginals, pack_columns
+from tabweave.counts.counting import divisor, marginals, pack_columns
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Numbers, Table
@@ -68,7 +68,7 @@ def fix_signs(axes: np.ndarray) -> np.ndarray:
     if not axes.size:
         return axes
     deciding = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
-    return axes * np.where(deciding < 0, -1.0, 1.0)
+    return axes * np.copysign(1.0, deciding)
 
 
 def leading_axes(counts: Counts, tables: Sequence[np.ndarray], n_axes: int) -> np.ndarray:
@@ -95,7 +95,7 @@ def responses(
     rows = np.vstack(projected(tables, axes))
     response = centred_product(counts, rows) if centred else np.asarray(counts.pairs @ rows)
     flat = values <= 1e-12 * values.max(initial=0)
-    return np.where(flat, 0, response / np.sqrt(np.where(flat, 1, values)))
+    return response / np.sqrt(np.where(flat, np.inf, values))
 
 
 def projected(tables: Sequence[np.ndarray], axes: np.ndarray) -> list[np.ndarray]:
@@ -158,11 +158,15 @@ class CrossMoments:
         origin, unit = _measure(numbers) if like is None else (like.origin, like.unit)
         p = len(named)
         products, by_value = np.zeros((4, p, p)), np.zeros((2, words.n_values, p))
+        most = min(_ROWS, table.n_rows)
+        space = np.empty((2 * p + 1) * most), np.empty(len(valued) * most, np.int32)
         for start in range(0, table.n_rows if numbers else 0, _ROWS):
             rows = slice(start, start + _ROWS)
-            features, present = _features([values[rows] for values in numbers], origin, unit)
+            parts = [values[rows] for values in numbers]
+            features, present = _features(parts, origin, unit, space[0])
             products += _products(features, present)
-            sums = _sums_by_value([data.codes[rows] for _, data in valued], words, features)
+            codes = [data.codes[rows] for _, data in valued]
+            sums = _sums_by_value(codes, words, features, space[1])
             by_value += np.stack([sums[:, :p], sums[:, present]])
         return cls(words, named, origin, unit, products, by_value)
 
@@ -204,7 +208,7 @@ class CrossMoments:
         """Return the mean of each column's numbers, and how many there are."""
         n = np.diagonal(self.products[2])
         total = np.diagonal(self.products[1])
-        return self.origin + self.unit * total / np.where(n > 0, n, 1), n
+        return self.origin + self.unit * total / divisor(n), n
 
     def centred(self, factor: Any = 1.0) -> np.ndarray:
         """Return ``Σ (x - x̄)(y - ȳ)`` over the rows that have both numbers, each times its factor.
@@ -212,7 +216,7 @@ class CrossMoments:
         The squares of large numbers may exceed a float; in deviations they do not.
         """
         product, total, n, _ = self.products
-        mean = np.diagonal(total) / np.where(np.diagonal(n) > 0, np.diagonal(n), 1)
+        mean = np.diagonal(total) / divisor(np.diagonal(n))
         out = product - total * mean - (total * mean).T + np.outer(mean, mean) * n
         unit = self.unit * factor
         return out * np.outer(unit, unit)
@@ -225,7 +229,7 @@ class CrossMoments:
     def correlations(self) -> np.ndarray:
         """Return Pearson's correlation of every two columns, over the rows that have both."""
         product, total, n, square = self.products
-        n = np.where(n > 0, n, 1)
+        n = divisor(n)
         spread = np.maximum(square - total**2 / n, 0)
         length = np.sqrt(spread * spread.T)
         out = np.full(product.shape, np.nan)
@@ -235,17 +239,19 @@ class CrossMoments:
     def value_sums(self) -> np.ndarray:
         """Return ``Σ (x - x̄)`` over the rows of each value, x̄ the mean of the column."""
         n = np.diagonal(self.products[2])
-        mean = np.diagonal(self.products[1]) / np.where(n > 0, n, 1)
+        mean = np.diagonal(self.products[1]) / divisor(n)
         return (self.by_value[0] - self.by_value[1] * mean) * self.unit
 
     def value_means(self) -> np.ndarray:
         """Return the mean of each column's numbers over the rows of each value."""
         total, n = self.by_value
-        return self.origin + self.unit * total / np.where(n > 0, n, 1)
+        return self.origin + self.unit * total / divisor(n)
 
 
 _ROWS = 1 << 16  # rows at a time: sums do not depend on how many threads there are
 _JOINT = 256  # values of columns that are added up in one pass
+_FEW, _PIECE = 32, 1 << 11  # rows of a small product, and how long its pieces are
+_TILE = 64  # rows that lie in the first cache, side by side
 
 
 def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -267,61 +273,101 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _features(
-    numbers: Sequence[np.ndarray], origin: np.ndarray, unit: np.ndarray
+    numbers: Sequence[np.ndarray], origin: np.ndarray, unit: np.ndarray, space: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers (0 in a gap) and which are present, and where that stands for each.
+    """Return numbers (0 in a gap) and which are present, a row each, and where that stands.
 
-    Most columns have no gaps: one column of ones speaks for all of those.
+    Most columns have no gaps: one row of ones speaks for all of those. They are written into
+    ``space``: fresh memory for each block would cost more than the sums.
     """
     n, p = len(numbers[0]), len(numbers)
-    gappy = np.flatnonzero([np.isnan(values).any() for values in numbers])
-    features, present = np.ones((n, p + 1 + len(gappy))), np.full(p, p)
+    gappy = np.flatnonzero([np.isnan(values.min()) for values in numbers])
+    features, present = _shaped(space, p + 1 + len(gappy), n), np.full(p, p)
     for j, values in enumerate(numbers):
-        features[:, j] = (values - origin[j]) / unit[j]  # each column is read in its own order
+        np.subtract(values, origin[j], out=features[j])
+        features[j] /= unit[j]
+    features[p] = 1.0
     for k, j in enumerate(gappy, p + 1):
         missing = np.isnan(numbers[j])
-        features[missing, j] = 0.0
-        features[:, k], present[j] = ~missing, k
+        features[j, missing] = 0.0
+        features[k], present[j] = ~missing, k
     return features, present
+
+
+def _shaped(space: np.ndarray, n_rows: int, width: int) -> np.ndarray:
+    return space[: n_rows * width].reshape(n_rows, width)
 
 
 def _products(features: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Return the four products of :class:`CrossMoments` of some rows."""
     p = len(present)
-    gram = features.T @ features
+    gram = _gram(features)
     if (present == p).all():
         squares = np.repeat(np.diagonal(gram)[:p, None], p, axis=1)
     else:
-        squares = (features[:, :p] ** 2).T @ features[:, present]
+        squares = features[:p] ** 2 @ features[present].T
     return np.stack([gram[:p, :p], gram[:p, present], gram[np.ix_(present, present)], squares])
 
 
+def _gram(x: np.ndarray) -> np.ndarray:
+    """Return ``x xᵀ``; of few rows in pieces so short that BLAS multiplies them as they lie.
+
+    The last row is left out of one factor: of two equal ones BLAS would make a slower product.
+    """
+    if len(x) > _FEW:
+        return x @ x.T
+    whole = x.shape[1] - x.shape[1] % _PIECE
+    cut = x[:, :whole].reshape(len(x), -1, _PIECE).transpose(1, 0, 2)
+    above = (cut[:, :-1] @ cut.transpose(0, 2, 1)).sum(axis=0) + x[:-1, whole:] @ x[:, whole:].T
+    return np.vstack([above, np.append(above[:, -1], x[-1] @ x[-1])])
+
+
 def _sums_by_value(
-    codes: Sequence[np.ndarray], words: Vocabulary, features: np.ndarray
+    codes: Sequence[np.ndarray], words: Vocabulary, features: np.ndarray, space: np.ndarray
 ) -> np.ndarray:
     """Return the sums of features over the rows of each value; small columns share a pass."""
     sizes = np.diff(words.offsets).tolist()
-    out = np.zeros((words.n_values, features.shape[1]))
-    for group in pack_columns(sizes, _JOINT):
-        widths = [sizes[a] for a in group]
-        sums = np.zeros((int(np.prod(widths)), features.shape[1]))
-        joint = codes[group[0]]
-        for a in group[1:]:
-            joint = joint.astype(np.uint8) * np.uint8(sizes[a]) + codes[a].astype(np.uint8)
-        _add_by_value(joint, features, sums)
-        index = [np.arange(*words.offsets[a : a + 2]) for a in group]
-        out[np.concatenate(index)] = marginals(sums, widths)
+    groups = pack_columns(sizes, _JOINT)
+    widths = [[sizes[a] for a in group] for group in groups]
+    starts = np.cumsum([0, *(int(np.prod(own)) for own in widths)])
+    joint = _shaped(space, len(groups), features.shape[1])
+    for own, group, start in zip(joint, groups, starts, strict=False):
+        own[:] = 0
+        for a in group:
+            own *= sizes[a]
+            part = codes[a].view(np.int32) if codes[a].itemsize == 4 else codes[a]
+            np.add(own, part, out=own, casting="unsafe")
+        own += np.int32(start)
+    sums = np.zeros((starts[-1], -(-len(features) // 4) * 4))  # whole registers of four
+    _add_by_value(joint, features, sums)
+    out = np.zeros((words.n_values, len(features)))
+    for g, group in enumerate(groups):
+        index = np.concatenate([np.arange(*words.offsets[a : a + 2]) for a in group])
+        table = sums[starts[g] : starts[g + 1], : len(features)]
+        out[index] = marginals(table, widths[g])
     return out
 
 
 def _add_by_value_plain(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-    np.add.at(out, codes, x)
+    for own in codes:
+        np.add.at(out[:, : len(x)], own, x.T)
 
 
 @njit(nogil=True, cache=True, plain=_add_by_value_plain)
 def _add_by_value(codes: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-    """Add up the rows of each value."""
-    for i in range(len(codes)):
-        v = codes[i]
-        for j in range(x.shape[1]):
-            out[v, j] += x[i, j]
+    """Add each column of x to the rows of the table that codes say, each row of codes to its own.
+
+    Numbers lie column by column; a few rows at a time are laid side by side, to be added at once.
+    """
+    width = out.shape[1]
+    tile = np.zeros((_TILE, width))
+    for start in range(0, codes.shape[1], _TILE):
+        n = min(_TILE, codes.shape[1] - start)
+        for j in range(len(x)):
+            for i in range(n):
+                tile[i, j] = x[j, start + i]
+        for own in codes:
+            for i in range(n):
+                v = own[start + i]
+                for j in range(width):
+                    out[v, j] += tile[i, j]

@@ -181,7 +181,8 @@ class ParquetSource(Source):
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         words = [name for name in columns if family(self.types[name]) == "text"]
         opened = require("pyarrow.parquet", "frames").ParquetFile
-        with opened(self.paths[0], read_dictionary=words) as file:
+        # What is buffered ahead is kept until the file is closed: in the end, all of it.
+        with opened(self.paths[0], read_dictionary=words, pre_buffer=False) as file:
             yield from file.iter_batches(batch_rows, columns=list(columns))
 
 

@@ -32,6 +32,7 @@ from tabweave.blocks.block import (
     sum_writer,
     summed_differences,
     turns,
+    value_writer,
     wider,
 )
 from tabweave.embed.coupled_numeric import CoupledNumeric
@@ -395,3 +396,18 @@ def test_blocks_of_rows_cover_all_rows_once():
     ]
     assert row_blocks(10_000, 0) == [slice(0, 10_000)]
     assert row_blocks(10_000, 4096)[0] == slice(0, 2048)
+
+
+def test_sums_of_sets_are_sums_of_means_by_hand():
+    """An empty set has the last point; every other the mean of its elements'."""
+    sets = Table.of({"s": [["p"], ["q", "p"], [], ["q"]]}, {"s": "set"})["s"]
+    single = Table.of({"a": ["u", "v", "u", "v"]})["a"]
+    points = [np.array([[1.0, 0], [2, 8], [5, 5]]), np.array([[10.0, 0], [0, 10], [7, 7]])]
+    by_label = dict(zip(sets.labels, points[0], strict=False))
+    p, q = by_label["p"], by_label["q"]
+    out = np.empty((4, 2))
+    sum_writer([sets, single], points, np.dtype(float))(slice(0, 4), out)
+    others = points[1][single.codes]
+    np.testing.assert_allclose(out, np.array([p, (p + q) / 2, points[0][2], q]) + others)
+    value_writer(sets, points[0], np.dtype(float))(slice(1, 4), out[1:])
+    np.testing.assert_allclose(out[1:], [(p + q) / 2, points[0][2], q])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tabweave import Counts
+from tabweave.counts import counting
 from tabweave.counts import counts as _moments
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -99,3 +100,13 @@ def test_a_variance_below_float64_is_not_none():
     tiny = {"x": [1e-300, 2e-300, 3e-300]}
     assert 0 < Counts.of(tiny).moments("x")[2] < 1e-300
     assert Counts.of({"x": [2e-300] * 3}).moments("x")[2] == 0
+
+
+def test_digits_of_squares_are_those_of_python():
+    """Of mantissas of 53 bits, full ones too, whose digits carry."""
+    drawn = np.random.default_rng(0).integers(0, 1 << 53, 2000).tolist()
+    edges = [(1 << 53) - 1, 1 << 52, (1 << 53) - (1 << 26), (1 << 53) - (1 << 27), 1, 0]
+    for mantissa in [*edges, *drawn]:
+        digits = counting._square_plain(mantissa)
+        assert sum(digit << (32 * k) for k, digit in enumerate(digits)) == mantissa**2
+        assert all(0 <= digit < 1 << 32 for digit in digits)

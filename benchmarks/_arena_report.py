@@ -240,11 +240,26 @@ def whole(report: Report, known: Arena, task: str, ours: str, rivals: tuple[str,
         ranks, means = board.ranks(), board.means()
         n = f"{len(board.names)} sets"
         for rival in rivals:
-            better = ranks.get(rival, np.nan) - ranks.get(ours, np.nan)
+            if rival not in ranks:
+                partly(report, known.board(task, scope), f"{title}, {task}", ours, rivals, rival)
+                continue
+            better = ranks[rival] - ranks.get(ours, np.nan)
             state(report, f"{title}, {task}: average rank of {rival} − {ours}", better, 0.01, n)
         best = max((means.get(rival, np.nan) for rival in rivals), default=np.nan)
         gap = means.get(ours, np.nan) - best
         state(report, f"{title}, {task}: mean of {ours} − best of those", gap, -0.5, n)
+
+
+def partly(
+    report: Report, board: Board, title: str, ours: str, rivals: tuple[str, ...], rival: str
+) -> None:
+    """Compare all with a rival that was measured on some sets only, on these."""
+    board = board.only([ours, *rivals])
+    ranks, means, n = board.ranks(), board.means(), f"the {len(board.names)} sets that it has"
+    better = ranks.get(rival, np.nan) - ranks.get(ours, np.nan)
+    state(report, f"{title}: average rank of {rival} − {ours}", better, 0.01, n)
+    ahead_by = means.get(ours, np.nan) - means.get(rival, np.nan)
+    state(report, f"{title}: mean of {ours} − {rival}", ahead_by, -0.5, n)
 
 
 def state(report: Report, what: str, value: float, least: float, where: str) -> None:

@@ -33,6 +33,8 @@ from tabweave.sources.gbc.team import Binned, Logistic, Team
 from tabweave.sources.gbc.training import folds_of
 
 FIRST = 100  # seeds from here on choose; the report of members has those from 0
+NOISE, ALONE = ", one table of noise", "the first table alone"
+TRIED = (*FAMILIES, *(family + NOISE for family in FAMILIES))
 LOSS, CLASSES = Logistic(), ClassSmoother()
 
 
@@ -59,7 +61,10 @@ class Drawn(NamedTuple):
 
 def drawn(family: str, seed: int) -> Drawn:
     """Train members on folds and on all labels of a drawn task, as GBC does."""
-    task = draw(family, "random", 0.0, seed)._replace(graphs={})
+    task = draw(family.removesuffix(NOISE), "random", 0.0, seed)._replace(graphs={})
+    if family.endswith(NOISE):  # rows of the second table in another order say nothing
+        order = np.random.default_rng(seed).permutation(len(task.y))
+        task = task._replace(tables={"t0": task.tables["t0"], "t1": task.tables["t1"][order]})
     train, test = split(task, LABELS, seed)
     members = with_joined(sources(task, np.ones((len(task.y), len(task.tables)), bool)))
     codes = np.unique(task.y, return_inverse=True)[1]
@@ -125,47 +130,61 @@ def averaged(errors: float) -> Callable[[Drawn], Fusion]:
     return rule
 
 
+def one_unless_beaten(one: Drawn) -> Fusion:
+    """Average within a standard error; but one useful source is believed alone unless beaten."""
+    useful = informative(LOSS, one.start, one.held, one.targets)
+    return unless_beaten(0)(one) if useful[:-1].sum() == 1 else averaged(1.0)(one)
+
+
 RULES: dict[str, Callable[[Drawn], Fusion]] = {
     "averaged (a member of its own)": lambda one: Fusion(np.array([0.5, 0.5, 0.0])),
     "smallest held-out loss": least,
-    "plain mean of sources unless beaten (before)": unless_beaten(0),
+    "plain mean of sources unless beaten": unless_beaten(0),
     "half of all columns unless beaten": unless_beaten(4),
     "averaged within one standard error (now)": averaged(1.0),
+    "the same, but one useful source alone unless beaten": one_unless_beaten,
     "averaged within two standard errors": averaged(2.0),
 }
 
 
 def run(family: str, seed: int) -> dict[str, Any]:
     one = drawn(family, seed)
-    return {"joined": one.joined} | {name: one.error(rule(one)) for name, rule in RULES.items()}
+    alone = {ALONE: one.error(Fusion(np.array([1.0, 0.0, 0.0])))}
+    found = {name: one.error(rule(one)) for name, rule in RULES.items()}
+    return {"joined": one.joined} | alone | found
 
 
 def write_choice(seeds: int) -> None:
     report = Report("GBC: the rule of fusion", f"python benchmarks/sources_gbc.py --choice {seeds}")
     report.line(
         f"Error in %, {seeds} drawn tasks of each family (seeds from {FIRST}; the report of "
-        "members has others), no graph, 20 % labels, all rounds; ± is the standard error of the "
-        "paired difference from the better of averaged and joined.\n"
+        "members has others), half as many where one table is noise (rows of the second table in "
+        "another order); no graph, 20 % labels, all rounds. ± is the standard error of the paired "
+        "difference from the best of joined, averaged and, where the other is noise, the first "
+        "table alone. In brackets: of fewer tasks.\n"
     )
     cells = Cells("gbc-choice")
-    report.line("| rule | " + " | ".join(FAMILIES) + " |")
-    report.line("| --- |" + " --- |" * len(FAMILIES))
     found = {
         family: [
             cells.get((family, str(FIRST + i)), lambda a=(family, FIRST + i): run(*a))
-            for i in range(seeds)
+            for i in range(seeds // (2 if family.endswith(NOISE) else 1))
         ]
-        for family in FAMILIES
+        for family in TRIED
     }
-    for name in ("joined", *RULES):
-        line = []
-        for runs in found.values():
-            errors = {
-                m: np.array([r[m] for r in runs]) for m in ("joined", next(iter(RULES)), name)
-            }
-            best = min(list(errors)[:2], key=lambda m: errors[m].mean())
-            gap = errors[name] - errors[best]
-            deviation = gap.std(ddof=1) / np.sqrt(len(gap))
-            line.append(f"{errors[name].mean():.2f} ({gap.mean():+.2f} ± {deviation:.2f})")
+    report.line("| rule | " + " | ".join(f"{f} ({len(r)})" for f, r in found.items()) + " |")
+    report.line("| --- |" + " --- |" * len(TRIED))
+    for name in ("joined", ALONE, *RULES):
+        line = [compared(name, family, runs) for family, runs in found.items()]
         report.line(f"| {name} | " + " | ".join(line) + " |")
     report.finish("sources-gbc-choice.md")
+
+
+def compared(name: str, family: str, runs: list[dict[str, Any]]) -> str:
+    """Return the mean error of a rule, and its difference from the best member."""
+    members = ["joined", next(iter(RULES)), *([ALONE] if family.endswith(NOISE) else [])]
+    known = [r for r in runs if name in r]
+    errors = {m: np.array([r[m] for r in known]) for m in (*members, name)}
+    gap = errors[name] - errors[min(members, key=lambda m: errors[m].mean())]
+    deviation = gap.std(ddof=1) / np.sqrt(len(gap))
+    fewer = "" if len(known) == len(runs) else f" [{len(known)}]"
+    return f"{errors[name].mean():.2f} ({gap.mean():+.2f} ± {deviation:.2f}){fewer}"

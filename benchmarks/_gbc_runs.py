@@ -44,7 +44,11 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "λ1 = 1": {"consensus": 0, "connectivity": 1},
     "without graph": {"connectivity": 0, "graph_smoothing": 0},
     "without weights": {"weights": "equal"},
+    # Steps are those of the line search, or that part of them which the others' trees take.
     "as published, λ0 = λ1 = 0.1": {"consensus": 0.1, "connectivity": 0.1},
+    "as published, steps × 0.2": {"consensus": 0.1, "connectivity": 0.1},
+    "as published, equal weights": {"consensus": 0.1, "connectivity": 0.1, "weights": "equal"},
+    "as published, λ0 = λ1 = 0": {"consensus": 0, "connectivity": 0},
 }
 
 
@@ -89,8 +93,8 @@ def run_ours(task: Task, share: float, gaps: bool, seed: int, method: str) -> di
     if method.startswith("as published"):
         kind = published.GBCRegressor if numeric else published.GBCClassifier
     settings = {**METHODS, **ABLATIONS}[method]
-    # As published, steps are those of the line search.
-    trees = {**TREES, "learning_rate": 1.0} if method.startswith("as published") else TREES
+    whole = method.startswith("as published") and not method.endswith("steps × 0.2")
+    trees = {**TREES, "learning_rate": 1.0} if whole else TREES
     model = kind(ROUNDS, params=trees, random_state=seed, **settings)
     model.fit(data, {int(i): task.y[i] for i in train})
     out: dict[str, Any] = {"error": error(task, model.predict(data)[data.index(test)], test)}
@@ -111,6 +115,9 @@ def run_ours(task: Task, share: float, gaps: bool, seed: int, method: str) -> di
 def cell(cells: Cells, name: str, task: Task, setting: tuple, method: str) -> dict[str, Any]:
     share, gaps, seed = setting
     key = (name, str(share), "incomplete" if gaps else "complete", str(seed), method)
+    team = Cells("gbc-real").known.get(key[:4], {})
+    if method in METHODS and method in team:  # `--graphs` made the very same fits
+        return cells.get(key, lambda: {"error": team[method]})
     if method in PEERS:
         return cells.get(key, lambda: run_joined(task, share, gaps, seed, *PEERS[method]))
     return cells.get(key, lambda: run_ours(task, share, gaps, seed, method))
@@ -133,7 +140,7 @@ def run_some(task: Task, share: float, seed: int, count: int) -> dict[str, Any]:
     return {"error": error(task, model.predict(data)[data.index(test)], test)}
 
 
-def measure(cells: Cells, name: str, n_splits: int) -> None:
+def measure(cells: Cells, name: str, n_splits: int, n_ablated: int = ABLATION_SPLITS) -> None:
     task = TASKS[name]()
     for seed in range(n_splits):
         for share in SHARES:
@@ -143,7 +150,7 @@ def measure(cells: Cells, name: str, n_splits: int) -> None:
             if share == ABLATION_SHARE:
                 for gaps in (False, True):
                     cell(cells, name, task, (share, gaps, seed), "joined, defaults")
-            if seed < ABLATION_SPLITS and share == ABLATION_SHARE:
+            if seed < n_ablated and share == ABLATION_SHARE:
                 for method in ABLATIONS:
                     cell(cells, name, task, (share, False, seed), method)
         print(name, "split", seed, time.strftime("%H:%M:%S"), flush=True)

@@ -3,7 +3,8 @@
 Usage: python benchmarks/flights.py [--rows N] [--no-report]
 Goes on inside the environment of the peers, unless skrub is there. The table is drawn, in the shape
 of nycflights13. Every measurement is a process of its own, so that memory is its own, too. Ratios
-are of processor time: the machine may have other work.
+are of processor time: the machine may have other work. Frames are embedded three times, and the
+best counts, for the peer, too.
 """
 
 from __future__ import annotations
@@ -87,9 +88,14 @@ out = {}
 if step in ("TableVectorizer", "Weave"):
     rows = pd.read_parquet(f"{folder}/flights.parquet")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start, cpu = time.perf_counter(), time.process_time()
-    vectors = Model().fit_transform(rows)
-    out["shape"] = list(vectors.shape)
+    out["seconds"] = out["cpu"] = np.inf
+    for _ in range(3):                          # memory is touched for the first time in the first
+        start, cpu = time.perf_counter(), time.process_time()
+        vectors = Model().fit_transform(rows)
+        out["seconds"] = min(out["seconds"], time.perf_counter() - start)
+        out["cpu"] = min(out["cpu"], time.process_time() - cpu)
+        out["shape"] = list(vectors.shape)
+        del vectors
 else:
     from tabweave.engines import transform
     path = f"{folder}/flights." + step.rpartition(" ")[2].lower()
@@ -98,7 +104,7 @@ else:
     model = Model().fit(path)
     transform(model, path, f"{folder}/vectors.parquet", overwrite=True)
     out["shape"] = [None, len(model.get_feature_names_out())]
-out["seconds"], out["cpu"] = time.perf_counter() - start, time.process_time() - cpu
+    out["seconds"], out["cpu"] = time.perf_counter() - start, time.process_time() - cpu
 out["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 out["before"] = before / 2**20
 print(json.dumps(out))
@@ -137,6 +143,7 @@ def main() -> None:
                 f"{one['seconds']:.1f} | {one['cpu']:.1f} | {one['peak']:.2f} | {one['shape'][1]}"
             )
             report.line(f"| {step} | {shown} |")
+        report.line("\nFrames were embedded three times; the best counts, for the peer, too.\n")
         properties(report, frame)
     both = [found[step].get("cpu", float("nan")) for step in ("TableVectorizer", "Weave")]
     report.ratio("Weave against TableVectorizer, processor time", *both, 3)

@@ -209,7 +209,7 @@ SHAPES = {
     "extension array as column": ({"a": pd.array([1, None])}, yes(a=[1.0, None])),
     "structured array": (np.array([(1, "u")], [("n", int), ("a", "U1")]), yes(n=[1.0], a=["u"])),
     "record array": (np.rec.fromrecords([(1, "u")], names="n,a"), yes(n=[1.0], a=["u"])),
-    "matrix": (np.matrix([["u", "v"]]), yes(x0=["u"], x1=["v"])),
+    "matrix": (np.array([["u", "v"]]).view(np.matrix), yes(x0=["u"], x1=["v"])),
     "list of arrays": ([np.array(["u", "v"])], yes(x0=["u"], x1=["v"])),
     "record batch": (pa.record_batch({"a": ["u"]}), yes(a=["u"])),
     "no rows, pandas": (pd.DataFrame({"a": pd.Series([], dtype=str)}), yes(a=[])),

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
@@ -24,10 +25,13 @@ from tabweave.blocks.block import (
     Sum,
     Summed,
     added,
+    blocks_of_rows,
     cdist_squared,
     label_column,
+    row_blocks,
     sum_writer,
     summed_differences,
+    turns,
     wider,
 )
 from tabweave.embed.coupled_numeric import CoupledNumeric
@@ -344,3 +348,50 @@ def test_sums_are_the_same_in_slices(parts):
     for part in parts:
         write(part, out[part])
     np.testing.assert_allclose(out, wanted)
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("widths", [(3, 3), (2, 4), (4, 2)])
+def test_a_turn_brings_points_nearest_to_those_before(widths, together):
+    """Against scipy's Procrustes of weighted points about their means."""
+    rng = np.random.default_rng(sum(widths))
+    pieces = [
+        (rng.normal(size=(9, widths[0])) + 3, rng.normal(size=(9, widths[1])) - 2, rng.random(9))
+        for _ in range(2)
+    ]
+    products, wide = [], max(widths)
+    for now, then, weight in pieces:
+        a, b = (np.pad(rows, ((0, 0), (0, wide - rows.shape[1]))) for rows in (now, then))
+        share = weight / weight.sum()
+        root = np.sqrt(share)[:, None]
+        products.append((root * (a - share @ a), root * (b - share @ b), share @ a, share @ b))
+    both = [np.vstack(rows) for rows in zip(*(p[:2] for p in products), strict=True)]
+    found = turns(pieces, together=together)
+    for turn, (now, _, _), (a, b, start, end) in zip(found, pieces, products, strict=True):
+        axes = orthogonal_procrustes(*(both if together else (a, b)))[0]
+        wanted = (np.pad(now, ((0, 0), (0, wide - now.shape[1]))) - start) @ axes + end
+        if widths == (3, 3):  # else a direction without points may be turned at will
+            np.testing.assert_allclose(turn(now), wanted, atol=1e-9)
+        distances = cdist(turn(now), turn(now))
+        np.testing.assert_allclose(distances, cdist(now, now), atol=1e-9)
+        np.testing.assert_allclose(turn(wider(start[None], wide)[:, : now.shape[1]])[0], end)
+    assert turns([], together=together) == []
+
+
+def test_points_turned_and_moved_come_back():
+    rng = np.random.default_rng(0)
+    then = rng.normal(size=(8, 3))
+    axes = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    now = then @ axes + [5, -3, 1]
+    (turn,) = turns([(now, then, np.ones(8))], together=False)
+    np.testing.assert_allclose(turn(now), then, atol=1e-12)
+
+
+def test_blocks_of_rows_cover_all_rows_once():
+    assert blocks_of_rows(5, 2) == [slice(0, 2), slice(2, 4), slice(4, 5)]
+    assert blocks_of_rows(4, 2) == [slice(0, 2), slice(2, 4)] and blocks_of_rows(0, 2) == []
+    assert [len(range(*part.indices(5000))) for part in row_blocks(5000, 1 << 30)] == [1024] * 4 + [
+        904
+    ]
+    assert row_blocks(10_000, 0) == [slice(0, 10_000)]
+    assert row_blocks(10_000, 4096)[0] == slice(0, 2048)

@@ -185,3 +185,35 @@ def test_a_ring_closes_and_two_rows_are_one_apart_on_average():
     np.testing.assert_allclose(squares.mean(), 1)
     gone = ring_knots(Counts.of(Table.of({name: [None]}, {name: "nominal"})), name, at, cycle)
     assert ring(gone, cycle).shape == (0, 2)
+
+
+@pytest.mark.parametrize("met", [[0], [1, 22], [3, 9, 10, 23], list(range(24))])
+def test_bins_not_met_stand_for_the_nearest_round_the_clock(met):
+    cycle = CYCLES[0]
+    name = cycle.name("t")
+    counts = Counts.of(Table.of({name: met + met[:1]}, {name: "nominal"}))
+    at = (np.arange(24) + 0.25) * 3600
+    knots = ring_knots(counts, name, at, cycle)
+    np.testing.assert_allclose(knots.x, [at[-1] - 86_400, *at, at[0] + 86_400])
+    bins = [23, *range(24), 0]
+    for i, knot in enumerate(bins):
+        away = {bin: min((knot - bin) % 24, (bin - knot) % 24) for bin in met}
+        assert away[counts.labels[0][knots.value[i]]] == min(away.values())
+    shares = [2 if bin == met[0] else bin in met for bin in range(24)]
+    np.testing.assert_allclose(knots.share[1:-1], np.array(shares) / (len(met) + 1))
+
+
+def test_dates_have_a_trend_beside_their_cycles_and_clocks_have_none():
+    rng = np.random.default_rng(0)
+    when = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 3 * 365 * 86_400, 400), "s")
+    rows = {"when": when, "clock": [t.time() for t in when], "noon": [dt.time(12)] * 400}
+    rows["x"] = rng.normal(size=400)
+    model = Weave(schema={"noon": "datetime"}).fit(rows)
+    names = [name.rpartition(" ")[0] or name for name in model.get_feature_names_out()]
+    parts = model._parts()
+    assert [part for part, column in parts.items() if column == "when"] == [
+        "when", "when (time of day)", "when (weekday)", "when (time of year)"
+    ]  # fmt: skip
+    assert [part for part, column in parts.items() if column == "clock"] == ["clock (time of day)"]
+    assert [part for part, column in parts.items() if column == "noon"] == ["noon"]
+    assert names

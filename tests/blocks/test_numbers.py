@@ -11,13 +11,19 @@ from tabweave.blocks.numbers import (
     KNOTS,
     RUNGS,
     WIDTH,
+    Absolute,
     Curves,
+    Knots,
     Numbering,
+    _merged,
+    affordable_bins,
     along,
     bin_knots,
     curves,
     moments_of,
     quantile_edges,
+    quantiles,
+    smaller_share,
 )
 from tabweave.embed.mixed import class_weights
 from tabweave.rows.table import take_rows
@@ -278,3 +284,91 @@ def test_a_column_of_numbers_that_was_not_there_before_is_turned_to_nothing():
     pieces = now.shared_points(before)
     assert [then.shape[1] > 0 for _, then, _ in pieces] == [True, False]
     np.testing.assert_allclose(pieces[0][1], before.rows[0])
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_quantiles_are_those_of_numpy(n):
+    """Plain ones interpolate; whole weights repeat numbers, others count shares of the weight."""
+    rng = np.random.default_rng(n)
+    x, q = np.sort(rng.normal(size=n)), np.array([0, 0.1, 0.25, 0.5, 0.77, 1])
+    np.testing.assert_allclose(quantiles(x, q), np.quantile(x, q))
+    times = rng.integers(1, 5, n)
+    np.testing.assert_allclose(quantiles(x, q, times), np.quantile(np.repeat(x, times), q))
+    weight = rng.random(n) + 0.1
+    wanted = np.quantile(x, q, weights=weight, method="inverted_cdf")
+    np.testing.assert_allclose(quantiles(x, q, weight), wanted)
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 5, 16])
+def test_bins_hold_about_as_many_numbers_each_and_knots_are_their_means(n_bins):
+    rng = np.random.default_rng(n_bins)
+    x = rng.normal(size=300)
+    edges = quantile_edges(x, n_bins)
+    assert len(edges) == n_bins - 1
+    size = np.bincount(np.searchsorted(edges, x, side="right"), minlength=n_bins)
+    assert size.max() - size.min() <= 1 + (n_bins > 2)
+    knots = bin_knots(x, edges)
+    means = [x[np.searchsorted(edges, x, side="right") == i].mean() for i in range(n_bins)]
+    np.testing.assert_allclose(knots, [x.min(), *means, x.max()])
+    weight = rng.integers(1, 4, 300)
+    np.testing.assert_allclose(
+        quantile_edges(x, n_bins, weight), quantile_edges(np.repeat(x, weight), n_bins)
+    )
+    np.testing.assert_allclose(bin_knots(x, edges, weight), bin_knots(np.repeat(x, weight), edges))
+
+
+def test_bins_of_numbers_most_of_which_are_the_lowest():
+    assert quantile_edges(np.array([0.0] * 90 + [1, 2, 3]), 4).tolist() == [1]
+    assert quantile_edges(np.zeros(9), 4).tolist() == [] == quantile_edges(np.zeros(0), 4).tolist()
+    assert quantile_edges(np.array([0.0, 1.0]), 1).tolist() == []
+    assert bin_knots(np.zeros(0), np.array([1.0])).tolist() == [0] * 4
+
+
+@pytest.mark.parametrize(
+    ("asked", "n_columns", "bins"),
+    [(16, 0, 16), (16, 256, 16), (16, 257, 15), (16, 512, 8), (16, 4096, 2), (1, 5000, 1)],
+)
+def test_bins_that_many_columns_can_have(asked, n_columns, bins):
+    assert affordable_bins(asked, n_columns) == bins
+
+
+@pytest.mark.parametrize(("fine", "coarse"), [(16, 4), (10, 4), (7, 3), (5, 5)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bins_within_bins_have_a_share_of_their_rows(fine, coarse, weighted):
+    """Runs of about as many bins each; the shares of those in one add up to 1."""
+    rng = np.random.default_rng(fine)
+    x = np.sort(rng.normal(size=200))
+    weight = rng.random(200) if weighted else None
+    edges = quantile_edges(x, fine)
+    fewer, (of, share) = _merged(x, weight, edges, coarse)
+    assert len(fewer) == coarse - 1 and set(fewer) <= set(edges)
+    own = np.searchsorted(edges, x, side="right")
+    mass = np.bincount(own, weight, fine)
+    bins = np.searchsorted(fewer, x, side="right")
+    assert (of[own] == bins).all()
+    np.testing.assert_allclose(share, mass / np.bincount(bins, weight, coarse)[of.astype(int)])
+    assert np.ptp(np.bincount(of.astype(int))) <= 1
+
+
+def test_numbers_that_do_not_vary_have_no_curve():
+    table = Table.of({"x": [1.0, 2.0, 4.0], "flat": [3.0] * 3, "gone": [np.nan] * 3})
+    names = ["x", "flat", "gone"]
+    counts = Counts.of(table)
+    moments = [moments_of(counts, name, {}) for name in names]
+    made = Absolute.of(moments, names, np.array([4.0, 9.0, 16.0]))
+    assert made.height.tolist() == [2, 0, 0] and made.inertia == 4
+    np.testing.assert_allclose(made.mean, [7 / 3, 3, 0])
+    np.testing.assert_allclose(made.factor, [1 / np.std([1, 2, 4]), 0, 0])
+
+
+def test_the_share_of_smaller_numbers_by_hand():
+    """Half of a bin's numbers are below its mean; its end is as far in F as it is in x."""
+    knots = Knots(
+        np.array([0.5, 1, 3, 6, 6.5]), np.arange(5), np.array([0, 0.25, 0.5, 0.25, 0]), None
+    )
+    wanted = [0.125 - 0.25 * 0.5 / 1.5, 0.125, 0.5, 0.875, 0.875 + 0.25 * 0.5 / 2]
+    np.testing.assert_allclose(smaller_share(knots), wanted)
+    far = knots._replace(x=np.array([-9.0, 1, 3, 6, 90]))
+    np.testing.assert_allclose(smaller_share(far)[[0, -1]], [0, 1])  # no share is below 0
+    full = knots._replace(share=np.full(5, 0.2))
+    np.testing.assert_allclose(smaller_share(full), [0.1, 0.3, 0.5, 0.7, 0.9])

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from tabweave import Column, Table
-from tabweave.blocks.trees import LevelBlock
+from tabweave.blocks.trees import LevelBlock, LineBlock
 from tabweave.embed.hierarchy import Tree
 from tabweave.rows.table import Codes
 
@@ -168,3 +168,22 @@ def test_a_name_of_two_nodes_is_refused_with_a_path():
         tree.find("Black")
     assert tree.path(tree.find("Cold/Black")).endswith("Cold/Black")
     assert tree.find("nowhere") is None and tree.find(5) is None
+
+
+def test_tables_of_parents_with_weights():
+    tree = Tree.of({"b": ("a", 2.0), "c": ("a", 1.5), "d": ("b", 0.25)})
+    assert tree.distance("d", "c") == 3.75 and tree.distance("a", "d") == 2.25
+    assert tree.lca("d", "c") == "a"
+
+
+def test_a_single_path_is_a_tree():
+    tree = Tree.of(["A/B/C"])
+    assert tree.distance("A", "C") == 2 and tree.lca("B", "C") == "B"
+    assert Tree.of(["A"]).distance("A", "A") == 0
+
+
+def test_a_line_without_a_range_is_exported_as_nothing():
+    made = [LineBlock(2.0, high, 3.0, column="x") for high in (2.0, 6.0)]
+    (flat,), (line,) = (block.export() for block in made)
+    assert (flat.factor, line.factor) == (0, 0.25) and flat.mean == line.mean == 2
+    assert line.missing.tolist() == [0.25] and flat.missing.tolist() == [0]

@@ -12,6 +12,7 @@ from tabweave import Counts, Table, ValueMetric, ValueTables
 from tabweave.blocks import value_tables as tables
 from tabweave.blocks.value_tables import code_words, compacted, gram_factor
 from tabweave.counts.couplings import Factors
+from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import take_rows
 
 seeds = st.integers(0, 2**32 - 1)
@@ -376,6 +377,33 @@ class TestOwn:
         alone = (factors.own[:, None] + factors.own)[off]
         assert (np.abs(near - exact)[off] <= alone / 4 + 1e-9).all()
         assert near[off].min() > 0.05
+
+    @pytest.mark.parametrize("has_own", [True, False])
+    def test_unknown_strings_lie_between_those_spelled_like_them(self, has_own):
+        """In common coordinates by weight; of the most alike they have the own part, too."""
+        *_, made = factored()
+        made = made.only(["a"])
+        labels, rows, width = made.labels[0], made.tables[0], made.own["a"].width
+        spelling = Spelling(labels)
+        made = replace(made, spelling={"a": spelling}, own=made.own if has_own else {})
+        asked = Table.of({"a": ["v0122", "v19", "v007", "???"]})
+        near, weights = spelling.between(["v0122", "v19", "???"])
+        trust = weights.sum(axis=1)
+        mixed = (1 - trust)[:, None] * rows[-1] + np.einsum("ij,ijk->ik", weights, rows[near])
+        if has_own:
+            mixed[:, -width:] = trust[:, None] * rows[near[:, 0], -width:]
+        wanted = np.vstack([mixed[:2], rows[labels.index("v007")], mixed[2]])
+        found = made.points(asked["a"])
+        np.testing.assert_allclose(found[:-1], wanted)
+        np.testing.assert_allclose(made.coordinates(asked), wanted)
+        assert 0 < trust[0] < 1 and trust[2] == 0
+        if not has_own:
+            return
+        own = np.append(trust[:2], 1) * np.sqrt(made.own["a"].squares[[*near[:2, 0], 7]])
+        at = np.array([*near[:2, 0], labels.index("v007")])
+        common = cdist(wanted[:3, :-width], wanted[:3, :-width], "sqeuclidean")
+        apart = np.where(at[:, None] == at, (own[:, None] - own) ** 2, own[:, None] ** 2 + own**2)
+        np.testing.assert_allclose(made.pairs(asked["a"])[:3, :3], common + apart, atol=1e-9)
 
     def test_a_row_of_the_wrong_length_is_refused(self):
         *_, made = factored()

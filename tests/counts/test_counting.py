@@ -1,14 +1,107 @@
 """Counting: the same matrix by every way to count it, and none that would not fit."""
 
 import io
+from dataclasses import replace
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import sparse
 
 import tabweave
 from tabweave import Counts
 from tabweave.counts import counting
+from tabweave.rows.table import Codes, Sets
+
+LIMITS = {  # what decides how pairs are counted, from what it is down to almost nothing
+    "DENSE_VALUES": (2048, 0),
+    "GROUP": (128, 6),
+    "_DENSE_CELLS": (1 << 22, 1),
+    "_MANY_ROWS": (1 << 16, 1),
+    "_HISTOGRAM_CELLS": (1 << 24, 1),
+}
+
+
+@st.composite
+def columns(draw):
+    """Columns of codes and of sets, some values of which no row has."""
+    n = draw(st.integers(1, 12))
+    out = []
+    for _ in range(draw(st.integers(1, 5))):
+        size = draw(st.sampled_from([1, 2, 3, 7, 20]))
+        values = st.integers(0, size - 1)
+        if draw(st.integers(0, 3)):
+            codes = draw(st.lists(values, min_size=n, max_size=n))
+            out.append(Codes(np.array(codes, np.uint8), list(range(size))))
+        else:
+            cells = draw(st.lists(st.sets(values, max_size=3), min_size=n, max_size=n))
+            starts = np.cumsum([0, *map(len, cells)])
+            codes = [value for cell in cells for value in sorted(cell)]
+            out.append(Sets(starts, np.array(codes, np.uint8), list(range(size))))
+    return out, n
+
+
+def cells_of(column, row):
+    """Return the values that a row has in a column."""
+    if isinstance(column, Codes):
+        return [int(column.codes[row])]
+    return column.codes[column.starts[row] : column.starts[row + 1]].tolist()
+
+
+def pairs_by_hand(columns, weight):
+    """Count the pairs of values of each row, one by one."""
+    sizes = [len(column.labels) for column in columns]
+    out = np.zeros((sum(sizes), sum(sizes)))
+    for row, w in enumerate(weight):
+        met = [sum(sizes[:a]) + v for a, c in enumerate(columns) for v in cells_of(c, row)]
+        for left, right in product(met, met):
+            out[left, right] += w
+    return out
+
+
+@given(columns(), st.sampled_from([None, np.int64, np.float64]), st.data())
+def test_pairs_are_those_of_rows_by_every_way_to_count_them(drawn, kind, data):
+    given, n = drawn
+    weight = None if kind is None else np.arange(n).astype(kind) % 4 + kind(1)
+    with_last = len(given) > 1 and isinstance(given[-1], Codes)
+    limits = {name: data.draw(st.sampled_from(of)) for name, of in LIMITS.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in limits.items():
+            patch.setattr(counting, name, limit)
+        if data.draw(st.booleans()):
+            patch.setattr(counting, "_is_product_cheap", lambda *_: False)
+        found = counting.count_pairs(given, weight)
+        alone = counting.count_alone(given, weight, with_last=False)
+        beside = counting.count_alone(given, weight, with_last=with_last)
+    wanted = pairs_by_hand(given, np.ones(n) if weight is None else weight)
+    for each in (found, alone, beside):
+        assert sparse.issparse(each) == (len(wanted) > limits["DENSE_VALUES"])
+        assert each.dtype == (np.int64 if kind is None else kind)
+    dense = [each.toarray() if sparse.issparse(each) else each for each in (found, alone, beside)]
+    np.testing.assert_array_equal(dense[0], wanted)
+    np.testing.assert_array_equal(dense[1], np.diag(np.diag(wanted)))
+    last = len(wanted) - len(given[-1].labels) if with_last else len(wanted)
+    expected = np.diag(np.diag(wanted))
+    expected[:last, last:], expected[last:, :last] = wanted[:last, last:], wanted[last:, :last]
+    np.testing.assert_array_equal(dense[2], expected)
+    if sparse.issparse(found):  # one form: sorted, nothing twice, no zeros
+        assert found.has_sorted_indices and found.nnz == np.count_nonzero(wanted)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 30))
+def test_most_pairs_are_counted_by_hand(sizes, n_rows):
+    """Of two columns, all pairs of their values or one a row; and each value with itself."""
+    both = sum(2 * min(a * b, n_rows) for a, b in combinations(sizes, 2))
+    assert counting.most_pairs(np.array(sizes), n_rows) == both + sum(sizes)
+
+
+def test_what_a_wide_table_takes():
+    """Eight bytes a cell of a full matrix, 48 one of a thin one, and 12 to tidy it."""
+    assert counting.wide_bytes(2048, 5) == 8 * 2048**2 + 12 * 5  # few values
+    assert counting.wide_bytes(3000, 3_000_001) == 8 * 3000**2 + 12 * 3_000_001  # a third is full
+    assert counting.wide_bytes(3000, 3_000_000) == 60 * 3_000_000
 
 
 @pytest.mark.parametrize("shape", [(7, 60, 2), (300, 40, 5), (5, 900, 3), (2500, 3, 4)])
@@ -65,6 +158,62 @@ def test_columns_are_packed_into_few_groups_that_fit():
     assert max(joint) <= 256 and len(groups) == 10 < len(counting.group_columns(sizes))
 
 
+def test_sums_of_floats_do_not_depend_on_how_many_rows_are_many(monkeypatch):
+    """Columns are grouped in one way, in which order the weights of rows are added."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 5, (300, 6)).astype(str)
+    weight = rng.random(300) * 10.0 ** rng.integers(-9, 9, 300)
+    monkeypatch.setattr(counting, "_is_product_cheap", lambda *_: False)
+    before = Counts.of(rows, sample_weight=weight)
+    monkeypatch.setattr(counting, "_MANY_ROWS", 1)
+    assert Counts.of(rows, sample_weight=weight) == before
+
+
+def test_what_to_divide_by_is_never_zero():
+    np.testing.assert_array_equal(counting.divisor(np.array([0.0, 0.25, 3.0])), [1, 0.25, 3])
+    assert counting.divisor(np.array([0, 2])).tolist() == [1, 2]
+
+
+def test_groups_hold_as_many_joint_codes_as_fit():
+    assert counting.group_columns([4, 2, 3, 1], 24) == [[3, 1, 2, 0]]
+    assert counting.group_columns([4, 2, 3, 1], 23) == [[3, 1, 2], [0]]
+    assert counting.group_columns([9, 2], 4) == [[1], [0]]
+    assert counting.pack_columns([4, 2, 3], 12) == [[0, 2], [1]]
+    assert counting.pack_columns([4, 2, 3], 11) == [[0, 1], [2]]
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=7), st.integers(1, 60))
+def test_batches_of_histograms_are_as_large_as_fits(sizes, limit):
+    pairs, joint = list(combinations(range(len(sizes)), 2)), np.array(sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "_HISTOGRAM_CELLS", limit)
+        batches = list(counting._batches(pairs, joint))
+    assert [pair for batch in batches for pair in batch] == pairs
+    cells = [[sizes[g] * sizes[h] for g, h in batch] for batch in batches]
+    assert all(sum(own) <= limit or len(own) == 1 for own in cells)
+    assert all(sum(a) + b[0] > limit for a, b in pairwise(cells))
+
+
+def test_two_large_columns_are_counted_in_a_full_table_if_it_is_no_larger_than_rows(monkeypatch):
+    monkeypatch.setattr(counting, "_DENSE_CELLS", 12)
+    left, right = np.array([0, 2, 2], np.uint16), np.array([1, 0, 3], np.uint16)
+    full, thin = (counting._one_pair(left, right, (3, n), None) for n in (4, 5))
+    assert isinstance(full, np.ndarray) and sparse.issparse(thin)
+    assert thin.toarray()[:, :4].tolist() == full.tolist() == [[0, 1, 0, 0], [0] * 4, [1, 0, 0, 1]]
+    many = np.zeros(15, np.uint16)
+    assert isinstance(counting._one_pair(many, many, (3, 5), None), np.ndarray)
+
+
+def test_sets_of_wide_tables_are_counted_with_the_weight_of_their_row():
+    """Where values are not counted in pairs, because there are too many columns."""
+    table = tabweave.Table.of({"a": ["x", "y", "x"], "s": [["p", "q"], [], ["q"]]})
+    uncoupled = replace(table, schema=replace(table.schema, coupled=False))
+    found = Counts.of(uncoupled, list("mno"), sample_weight=[2, 3, 5])
+    assert found.labels == (("x", "y"), ("p", "q"))
+    assert found.value_counts.tolist() == [7, 3, 2, 7]
+    assert found.class_pairs.tolist() == [[2, 0, 5], [0, 3, 0], [2, 0, 0], [2, 0, 5]]
+
+
 # -- memory and threads --------------------------------------------------------------------------
 
 
@@ -119,3 +268,7 @@ def test_an_eighth_of_the_free_memory_may_be_taken(monkeypatch):
         counting.check_wide(wide, 2 * wide, 1001)
     monkeypatch.setattr(counting, "available_memory", lambda: None)
     counting.check_wide(wide, 2 * wide, 1001)
+    monkeypatch.setattr(counting, "available_memory", lambda: 80 * 10**9)
+    why = r"3,000 columns with 7,000 values .*36\.0 GB.* the 80\.0 GB .*thousand take 4\.00 GB"
+    with pytest.raises(MemoryError, match=why):
+        counting.check_wide(3000, 7000, 36 * 10**9)

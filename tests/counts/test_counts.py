@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 from typing import ClassVar
 
@@ -17,8 +18,9 @@ from scipy import sparse
 from tabweave import Column, Counts, Schema, Table
 from tabweave.counts import counting as _counting
 from tabweave.counts.counts import append
-from tabweave.counts.merging import equal
+from tabweave.counts.merging import equal, expand
 from tabweave.rows.table import take_rows
+from tabweave.rows.vocabulary import Vocabulary
 
 NAMES = ("a", "b", "s")
 cell = st.sampled_from(["u", "v", "w", 1, True, None, 2.5])
@@ -448,3 +450,152 @@ def test_counts_come_back_from_a_file(tmp_path):
     for counts in (Counts(), Counts.of(Table.of({"a": ["u", "v"], "n": [1.5, 2.5]}), ["p", "q"])):
         counts.save(path)
         assert Counts.load(path) == counts and Counts.load(path).schema == counts.schema
+
+
+# -- merging ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_columns_of_one_of_the_counts_only_are_named(swap):
+    both, one = Counts.of({"a": ["u"], "b": ["x"]}), Counts.of({"a": ["u"]})
+    for work in (lambda p, q: p + q, lambda p, q: p - q):
+        with pytest.raises(ValueError, match="column 'b' is in one of the counts only"):
+            work(one, both) if swap else work(both, one)
+
+
+def test_columns_that_differ_in_kind_or_levels_are_named():
+    ordered = [Column("a", "ordinal", levels=levels) for levels in (["u", "v"], ["v", "u"])]
+    first, second = (Counts.of(Table.of({"a": ["u", "v"]}, {"a": column})) for column in ordered)
+    with pytest.raises(
+        ValueError, match=r"'a' is ordinal in one and ordinal in the other \(or has"
+    ):
+        first + second
+    with pytest.raises(ValueError, match="one of the counts has classes, the other has not"):
+        Counts.of({"a": ["u"]}) + Counts.of({"a": ["u"]}, ["p"])
+
+
+def test_few_values_grow_into_very_many_without_a_full_matrix():
+    few = Counts.of({"a": ["v3", "v5", "v3"]})
+    wide = Vocabulary(("a",), (tuple(f"v{i}" for i in range(300_000)),))
+    grown = expand(few, wide)  # 720 GB if it were full
+    assert sparse.issparse(grown) and grown.nnz == 2
+    assert grown[3, 3] == 2 and grown[5, 5] == 1
+
+
+@pytest.mark.parametrize("limit", [2048, 0])
+def test_merging_is_counting_all_rows_with_pandas(limit, monkeypatch):
+    """Cross tables of rows that came in two parts, one of which has values of its own."""
+    monkeypatch.setattr(_counting, "DENSE_VALUES", limit)
+    rng = np.random.default_rng(limit)
+    frame = pd.DataFrame(rng.integers(0, 5, (80, 3)).astype(str), columns=list("abc"))
+    frame.loc[40:, "a"] += "'"
+    y = rng.choice(["p", "q", "r"], 80)
+    parts = [Counts.of(frame[:40], y[:40]), Counts.of(frame[40:], y[40:])]
+    total = parts[0] + parts[1]
+    for left, right in product("abc", "abc"):
+        if left != right:
+            table = pd.crosstab(frame[left], frame[right])
+            np.testing.assert_array_equal(total.block(left, right), table)
+    for name in "abc":
+        table = pd.crosstab(frame[name], y)
+        np.testing.assert_array_equal(total.class_pairs[total.span(name)], table)
+    assert total.n == 80 and total.class_n.tolist() == [int((y == c).sum()) for c in "pqr"]
+    assert total - parts[0] == parts[1] and total - parts[1] == parts[0]
+
+
+def test_rounding_is_zero_after_a_subtraction_of_weights():
+    """A billionth of the weight of all rows, of whichever of the two is heavier."""
+    rows = {"a": ["u", "v"]}
+    whole = Counts.of(rows, sample_weight=[1.0, 1.0])
+    left = whole - Counts.of({"a": ["v"]}, sample_weight=[1 - 1e-9])
+    assert left.labels == (("u",),)
+    left = whole - Counts.of({"a": ["v"]}, sample_weight=[1 - 3e-9])
+    assert left.labels == (("u", "v"),) and left.value_counts[1] == pytest.approx(3e-9)
+    slightly = Counts.of({"a": ["v"]}, sample_weight=[1 + 1e-9])
+    assert (whole - slightly).labels == (("u",),)
+    with pytest.raises(ValueError, match="'v': more rows would be taken away"):
+        whole - Counts.of({"a": ["v"]}, sample_weight=[1 + 3e-9])
+    assert whole - Counts.of(rows, sample_weight=[1 - 0.9e-9, 1 - 0.9e-9]) == Counts()
+
+
+def test_what_is_no_class_is_named_by_its_row():
+    with pytest.raises(ValueError, match="y of row 2 is missing; drop the row"):
+        Counts.of({"a": list("uvuv")}, ["p", "q", None, "q"])
+    with pytest.raises(ValueError, match="y has 3 labels for 4 rows"):
+        Counts.of({"a": list("uvuv")}, ["p", "q", "q"])
+
+
+def test_what_are_no_weights_is_named():
+    rows = {"a": ["u", "v", "w"]}
+    masked = np.ma.MaskedArray([1.0, 2.0, 3.0], [False, True, False])
+    for odd, kind in ((["a", "b", "c"], "<U1"), (masked, "float64"), ([1j, 1, 1], "complex128")):
+        with pytest.raises(TypeError, match=f"sample_weight is {kind} or masked"):
+            Counts.of(rows, sample_weight=odd)
+    for odd in ([1, 2, -1], [1, 1, np.nan], [1, 1, np.inf]):
+        with pytest.raises(ValueError, match="sample_weight of row 2 is"):
+            Counts.of(rows, sample_weight=odd)
+    with pytest.raises(ValueError, match=r"sample_weight.shape == \(2,\), expected \(3,\)"):
+        Counts.of(rows, sample_weight=[1, 2])
+    assert Counts.of(rows, sample_weight=[0, 1, 2]).labels == (("v", "w"),)
+    assert Counts.of(rows, sample_weight=2).n == 6
+    given = np.array([1, 2.5, 3], object)
+    assert Counts.of(rows, sample_weight=given).n == 6.5
+
+
+def test_heavy_integer_weights_are_exact_in_pieces():
+    """Weights of many bits, in blocks that never fill 64 of them, against Python's integers."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=50)
+    for bits in (1, 20, 29, 30, 31, 45, 55):
+        weight = rng.integers(1 << (bits - 1), 1 << bits, 50)
+        found = Counts.of({"x": values}, sample_weight=weight).moments("x")
+        exact = [Fraction(v) for v in values]
+        total = sum(int(w) for w in weight)
+        mean = sum(int(w) * v for w, v in zip(weight, exact, strict=True)) / total
+        assert found[0] == total and found[1] == float(mean)
+        squares = sum(int(w) * v * v for w, v in zip(weight, exact, strict=True)) / total
+        assert found[2] == float(squares - mean * mean)
+
+
+def test_files_whose_sparse_counts_are_damaged_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(_counting, "DENSE_VALUES", 0)
+    counts = Counts.of({"a": ["u", "v"], "b": ["x", "y"]})
+    header, arrays = counts._stored()
+    assert Counts._restored(header, arrays) == counts
+    for indices in ([0, 9, 1, 3, 0, 2, 1, 3], [0, -1, 1, 3, 0, 2, 1, 3]):
+        with pytest.raises(ValueError, match=r"index|indices"):
+            Counts._restored(header, arrays | {"indices": np.array(indices)})
+
+
+def test_windows_of_plain_rows_are_counted_straight_into_the_matrix(monkeypatch):
+    rows = {"a": ["u", "v", "u"], "b": ["x", "y", "y"]}
+    start = Counts.of(Table.of(rows))
+    more = {"a": ["v", "w"], "b": ["x", "x"]}
+    wanted = start + Counts.of(Table.of(more))
+    one = Counts.of(Table.of({"a": ["u"], "b": ["y"]}))
+    monkeypatch.setattr(Counts, "of", None)  # nothing is counted apart, and merged
+    found = append(start, Table.of(more))
+    assert found == wanted and found.n == 5
+    assert (
+        append(start, Table.of({"a": ["u"], "b": ["y"]})).pairs.tolist()
+        == (start + one).pairs.tolist()
+    )
+    assert start.n == 3  # what was there stays
+
+
+def test_numbers_alone_are_taken_away_up_to_rounding():
+    """Without a category only the number of rows says whether weights were whole."""
+    left = Counts.of({"x": [1.0, 2.0, 3.0]}, sample_weight=[0.1, 0.2, 0.3])
+    for value, weight in ((1.0, 0.1), (2.0, 0.2), (3.0, 0.3)):
+        left = left - Counts.of({"x": [value]}, sample_weight=[weight])
+    assert left == Counts()
+
+
+@pytest.mark.parametrize("limit", [2048, 0])
+def test_pairs_that_only_rounding_left_are_gone(limit, monkeypatch):
+    monkeypatch.setattr(_counting, "DENSE_VALUES", limit)
+    rows = {"a": ["u", "u", "u", "v"], "b": ["x", "x", "y", "x"]}
+    whole = Counts.of(rows, sample_weight=[0.1, 0.2, 1.0, 1.0])
+    left = whole - Counts.of({"a": ["u"], "b": ["x"]}, sample_weight=[0.3])
+    assert left.block("a", "b")[0, 0] == 0 != whole.block("a", "b")[0, 0] - 0.3
+    assert left.labels == whole.labels

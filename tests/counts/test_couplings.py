@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -320,3 +321,194 @@ def test_sums_are_the_same_a_value_at_a_time(monkeypatch):
     np.testing.assert_array_equal(couplings.block_sums(counts, np.square), expected[0])
     np.testing.assert_array_equal(couplings.marginal_counts(counts), expected[1])
     assert (counts.value_counts > 0).all()
+
+
+# -- at the edges ----------------------------------------------------------------------------------
+
+
+def test_uncertainty_is_never_above_one():
+    """A column by other names says all; rounding must not say more."""
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        column, other = rng.integers(0, 40, 90 + seed), rng.permutation(40)
+        counts = Counts.of(Table.of({"a": column.astype(str), "b": other[column].astype(str)}))
+        mutual, marginal, _ = information(counts)
+        found.append((2 * mutual / (marginal + marginal.T)).max())
+        assert symmetric_uncertainty(counts).max() <= 1
+    assert max(found) > 1  # so there was something to cut
+
+
+def test_columns_that_never_meet_share_nothing():
+    """A column of empty sets has no value: nothing is divided by 0."""
+    counts = Counts.of(Table.of({"s": [[], []], "a": ["u", "v"]}, {"s": "set"}))
+    mutual, marginal, joint = information(counts)
+    assert (
+        not mutual[0].any() and not joint[0].any() and marginal[1, 1] == pytest.approx(math.log(2))
+    )
+    assert not symmetric_uncertainty(counts)[0].any()
+
+
+def test_uncertainty_less_what_chance_gives_is_the_formula():
+    """``SU⁺`` from scipy's entropies."""
+    from scipy.stats import entropy
+    from scipy.stats.contingency import crosstab
+
+    X = rows_of(4, n=300, sizes=(2, 3, 6))
+    X["c3"] = [a if i % 3 else b for i, (a, b) in enumerate(zip(X["c0"], X["c1"], strict=True))]
+    X["c4"] = ["same"] * 300
+    counts = Counts.of(Table.of(X))
+    mutual, marginal, joint = information(counts)
+    found = couplings.corrected_uncertainty(counts, mutual, marginal)
+    for a, b in np.ndindex(5, 5):
+        table = crosstab(X[f"c{a}"], X[f"c{b}"]).count
+        h_a, h_b, both = entropy(table.sum(1)), entropy(table.sum(0)), entropy(table.ravel())
+        chance = (table.shape[0] - 1) * (table.shape[1] - 1) / 600
+        wanted = 2 * max(h_a + h_b - both - chance, 0) / (h_a + h_b) if h_a + h_b and a != b else 0
+        assert found[a, b] == pytest.approx(wanted, abs=1e-12)
+        assert joint[a, b] == pytest.approx(both, abs=1e-12)
+    assert found[0, 3] > 0.05
+
+
+def test_ties_of_a_context_are_judged_on_twelve_digits():
+    near = 0.5 + 3e-13
+    su = np.array([[1, 0.5, near], [0.5, 1, 0.9], [near, 0.9, 1]])
+    assert context(su)[0].tolist() == [False, True, False]
+    su[0, 2] = su[2, 0] = 0.5 + 3e-12
+    assert context(su)[0].tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize(("share", "full"), [(1.0, True), (1.01, False)])
+def test_blocks_that_are_full_enough_are_worked_on_with_their_zeros(share, full, monkeypatch):
+    monkeypatch.setattr(_counting, "DENSE_VALUES", 0)
+    monkeypatch.setattr(couplings, "_DENSE", share)
+    counts = Counts.of(Table.of({"a": list("uvuv"), "b": list("xxyy")}))
+    block, others = couplings._with_others(counts, 0)
+    assert sparse.issparse(block) != full and others.tolist() == [2, 2]
+    monkeypatch.setattr(couplings, "_MOST_CELLS", 3)
+    assert sparse.issparse(couplings._with_others(counts, 0)[0])
+
+
+@pytest.mark.parametrize("shared", [1 << 22, 0])
+def test_every_kernel_of_every_space_is_its_formula(shared, monkeypatch):
+    monkeypatch.setattr(couplings, "_SHARED", shared)
+    counts = Counts.of(Table.of(rows_of(2)))
+    spaces = {"intra": couplings.intra(counts, 2), "inter": couplings.inter(counts, 2, 5.0)}
+    marks = np.array([0, 3, 4])
+    seen = 0
+    for block in couplings.kernel_blocks(spaces, couplings.kernel_family(), marks):
+        x = full(spaces[block.space])
+        if block.kernel.startswith("gauss"):
+            square = ((x[:, None] - x[None]) ** 2).sum(axis=2)
+            gram = np.exp(-square / (2 * float(block.kernel[5:]) ** 2))
+        else:
+            gram = (x @ x.T) ** int(block.kernel[4:])
+        np.testing.assert_allclose(block.gram, gram[:, marks], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(block.diagonal, np.diag(gram), rtol=1e-9)
+        seen += 1
+    assert seen == 28
+
+
+def test_kernels_add_up_at_unit_inertia(monkeypatch):
+    counts = Counts.of(Table.of(rows_of(5)))
+    f, marks, kernels = (
+        counts.frequencies[1],
+        np.arange(4),
+        couplings.kernel_family((0.5, 2.0), (1,)),
+    )
+    total, diagonal, n_kernels = couplings.summed_kernels(counts, 1, marks, kernels, 5.0)
+    blocks = list(couplings.column_blocks(counts, 1, marks, kernels, 5.0))
+    assert n_kernels == len(blocks) == 9
+    np.testing.assert_allclose(total, sum(b.gram / inertia for b, inertia in blocks))
+    np.testing.assert_allclose(diagonal, np.diag(total))
+    centre = np.eye(4) - np.outer(np.ones(4), f)
+    assert np.diag(centre @ total @ centre.T) @ f == pytest.approx(9)
+    monkeypatch.setattr(couplings, "_ROWS", 3)  # some values at a time
+    np.testing.assert_array_equal(
+        couplings.summed_kernels(counts, 1, marks, kernels, 5.0)[0], total
+    )
+
+
+def test_values_alike_in_a_space_add_no_kernel():
+    counts = Counts.of(Table.of({"a": list("uvuv"), "b": list("xxyy")}))
+    found = list(couplings.column_blocks(counts, 0, np.arange(2), couplings.kernel_family(), 5.0))
+    assert found == []  # equally frequent, and independent of the other
+
+
+def test_a_factor_has_as_many_directions_as_the_kernel():
+    assert couplings.factor(np.zeros((3, 3)), np.arange(3)).shape == (3, 0)
+    for scale in (1e-20, 1.0, 1e20):
+        assert couplings.factor(scale * np.eye(3), np.arange(3)).shape == (3, 3)
+        assert couplings.factor(scale * np.ones((3, 3)), np.arange(3)).shape == (3, 1)
+        some = couplings.factor(scale * np.ones((3, 2)), np.array([0, 2]))
+        np.testing.assert_allclose(some @ some.T, scale * np.ones((3, 3)))
+        assert some.shape == (3, 1)
+
+
+def gaussian_kernel(n):
+    x = np.random.default_rng(n).normal(size=(n, 3))
+    return np.exp(-((x[:, None] - x[None]) ** 2).sum(axis=2) / 2)
+
+
+@pytest.mark.parametrize("n", [3, couplings.WIDEST + 1, couplings.WIDEST + 2])
+def test_factors_have_the_inner_products_of_kernel_and_identity(n):
+    gram, marks = gaussian_kernel(n), np.arange(n)
+    found = couplings.Factors.of(gram, np.diag(gram), 0.5, marks)
+    whole = found.common @ found.common.T + np.diag(found.own)
+    np.testing.assert_allclose(whole, gram + 0.5 * np.eye(n), atol=1e-9)
+    assert found.own.any() == (n > couplings.WIDEST + 1)
+    scaled = found.scaled(3.0)
+    np.testing.assert_allclose(scaled.common @ scaled.common.T + np.diag(scaled.own), 3 * whole)
+    alone = couplings.Factors.of(np.zeros((n, n)), np.zeros(n), 0.5, marks)
+    assert alone.common.shape == ((n, 0) if alone.own.any() else (n, n))
+    np.testing.assert_allclose(alone.common @ alone.common.T + np.diag(alone.own), 0.5 * np.eye(n))
+
+
+def test_what_landmarks_do_not_explain_of_a_value_is_its_own():
+    gram, marks = gaussian_kernel(20), np.array([1, 4, 11])
+    found = couplings.Factors.of(gram[:, marks], np.diag(gram), 0.25, marks)
+    whole = found.common @ found.common.T + np.diag(found.own)
+    np.testing.assert_allclose(np.diag(whole), np.diag(gram) + 0.25)  # exact, as in FITC
+    np.testing.assert_allclose(
+        whole[:, marks] - 0.25 * np.eye(20)[:, marks], gram[:, marks], atol=1e-9
+    )
+    np.testing.assert_array_equal(found.own[marks], 0.25)
+
+
+@pytest.mark.parametrize("n", [4, couplings.WIDEST + 1, couplings.WIDEST + 2])
+def test_bounded_factors_keep_distances_of_few_values_and_lengths_of_many(n, monkeypatch):
+    monkeypatch.setattr(couplings, "_ROWS", 50)
+    rng = np.random.default_rng(n)
+    f = rng.random(n)
+    common, own = rng.normal(size=(n, 70)) * 0.9 ** np.arange(70), rng.random(n)
+    own[1] = 0
+    found = couplings.Factors(common, own).bounded(f)
+    if n <= couplings.WIDEST + 1:
+        assert found.common.shape == (n, 70 + n - 1) and not found.own.any()
+        whole = common @ common.T + np.diag(own)
+        np.testing.assert_allclose(found.common @ found.common.T, whole, atol=1e-9)
+        return
+    share = f / f.sum()
+    apart = common - share @ common
+    s = np.linalg.svd(np.sqrt(share)[:, None] * apart, compute_uv=False)
+    assert found.common.shape == (n, couplings.N_COMMON)
+    leading = (np.sqrt(share)[:, None] * found.common).T @ (np.sqrt(share)[:, None] * found.common)
+    np.testing.assert_allclose(leading, np.diag(s[: couplings.N_COMMON] ** 2), atol=1e-9)
+    lengths = (found.common**2).sum(axis=1) + found.own
+    np.testing.assert_allclose(lengths, (apart**2).sum(axis=1) + own)
+    assert couplings.Factors(np.zeros((n, 0)), own).bounded(f).own is own
+    few = couplings.Factors(common[:, :5], own).bounded(f)  # fewer directions than are kept
+    assert few.common.shape == (n, couplings.N_COMMON) and not few.common[:, 5:].any()
+    np.testing.assert_allclose(few.own, own, atol=1e-9)
+
+
+def test_weights_of_kernels_by_name():
+    counts = Counts.of(Table.of({"a": list("uv"), "b": list("xy")}))
+    found = couplings.named_weights(counts, [["k", "l"], ["m"]], [np.array([1.0, 2.0]), np.ones(1)])
+    assert found == {"a": {"k": 1.0, "l": 2.0}, "b": {"m": 1.0}}
+
+
+def test_what_a_table_of_all_pairs_takes_is_told():
+    counts = SimpleNamespace(sizes=np.array([3, 50_000]), names=["few", "many"])
+    with pytest.raises(ValueError, match=r"column 'many' has 50000 values, .*\(20 GB\)"):
+        couplings.check_table_size(counts, "DILCA")

@@ -287,3 +287,90 @@ def test_cross_moments_add_up_however_their_numbers_are_measured():
     np.testing.assert_allclose(total.by_value, whole.by_value, rtol=1e-10)
     back = total - first
     np.testing.assert_allclose(back.centred(), second.centred(), rtol=1e-8)
+
+
+# -- at the edges ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_responses_do_not_depend_on_the_unit_of_the_tables(scale):
+    _, _, counts, tables = sample(5)
+    scaled = [scale * table for table in tables]
+    np.testing.assert_allclose(responses(counts, scaled, 4), responses(counts, tables, 4))
+    assert leading_axes(counts, scaled, 4).shape == leading_axes(counts, tables, 4).shape
+
+
+def test_the_axes_kept_are_those_asked_for_and_their_equals():
+    _, _, counts, tables = sample(6)
+    for n_axes in range(1, 9):
+        assert leading_axes(counts, tables, n_axes).shape == (9, n_axes)
+    wide = [np.hstack([table, table]) for table in tables]  # twice as wide, no more directions
+    assert leading_axes(counts, wide, 18).shape == (18, 8)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 40])
+def test_few_numbers_correlate_as_numpy_says(n):
+    """Also of large and of small numbers, each measured from its middle in a unit of its own."""
+    x = np.random.default_rng(n).normal(size=(n, 3)) * [1, 1e-7, 1e5] + [3, 0.5, -1e7]
+    moments = CrossMoments.of(Table.of(dict(zip("abc", x.T, strict=True))))
+    np.testing.assert_allclose(moments.correlations(), np.corrcoef(x.T), rtol=1e-9)
+    centred = (x - x.mean(axis=0)).T @ (x - x.mean(axis=0))
+    np.testing.assert_allclose(moments.centred(), centred, rtol=1e-8)
+    np.testing.assert_allclose(
+        moments.centred(1 / moments.unit), centred / np.outer(*[moments.unit] * 2), rtol=1e-8
+    )
+    np.testing.assert_allclose(moments.deviations(n), x.std(axis=0), rtol=1e-9)
+    means, times = moments.means()
+    np.testing.assert_allclose(means, x.mean(axis=0), rtol=1e-12)
+    assert times.tolist() == [n] * 3
+    z = np.abs((x - moments.origin) / moments.unit).max(axis=0)
+    assert ((z > 0.5) & (z <= 1)).all()  # no digit is lost
+    np.testing.assert_array_equal(moments.origin, np.median(x, axis=0))
+    assert (np.frexp(moments.unit)[0] == 0.5).all()  # whole powers of two
+
+
+def test_a_column_without_numbers_has_no_means():
+    rows = {"g": list("uvw"), "x": [np.nan] * 3, "y": [1.0, np.nan, 3.0]}
+    moments = CrossMoments.of(Table.of(rows, {"x": "numeric"}))
+    means, times = moments.means()
+    assert means.tolist() == [0, 2] and times.tolist() == [0, 2]
+    assert moments.value_means().tolist() == [[0, 1], [0, 2], [0, 3]]
+    assert moments.value_sums().tolist() == [[0, -1], [0, 0], [0, 1]]
+    assert moments.centred().tolist() == [[0, 0], [0, 2]]
+    assert moments.deviations(2).tolist() == [0, 1]
+    assert moments.unit[0] == 1 and moments.origin[0] == 0
+
+
+def test_numbers_too_far_apart_are_measured_from_zero():
+    """Their differences are no floats."""
+    far = 0.55 * 2.0**1023
+    moments = CrossMoments.of(Table.of({"x": [-far, far, far]}))
+    assert moments.origin[0] == 0 and moments.unit[0] == 2.0**1023
+    near = CrossMoments.of(Table.of({"x": [-far / 1.2, far / 1.2, far / 1.2]}))
+    assert near.origin[0] == far / 1.2
+
+
+def test_gaps_of_the_first_rows_do_not_hide_the_numbers_after(monkeypatch):
+    monkeypatch.setattr(spectra, "_ROWS", 4)
+    x = np.array([np.nan] * 6 + [8.0, 2.0, 5.0])
+    moments = CrossMoments.of(Table.of({"x": x, "y": np.arange(9.0)}))
+    assert moments.origin.tolist() == [5, 1.5] and moments.unit.tolist() == [4, 2]
+
+
+@pytest.mark.parametrize("joint", [256, 1])
+def test_sums_by_value_are_those_of_pandas(joint, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    monkeypatch.setattr(spectra, "_JOINT", joint)  # columns together, or each alone
+    rng = np.random.default_rng(joint)
+    frame = pd.DataFrame(
+        {f"c{i}": rng.integers(0, s, 500).astype(str) for i, s in enumerate((3, 300, 17, 5, 2))}
+    )
+    frame["x"] = rng.normal(size=500)
+    moments = CrossMoments.of(Table.of(frame))
+    sums, times = moments.by_value
+    found = moments.origin * times[:, 0] + moments.unit * sums[:, 0]
+    for a in range(5):
+        words, span = moments.vocabulary.labels[a], moments.vocabulary.span(a)
+        wanted = frame.groupby(f"c{a}")["x"].agg(["sum", "count"]).loc[list(words)]
+        np.testing.assert_allclose(found[span], wanted["sum"], atol=1e-9)
+        np.testing.assert_array_equal(times[span, 0], wanted["count"])

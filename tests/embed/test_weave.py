@@ -26,7 +26,7 @@ from tabweave.blocks.numbers import affordable_bins
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
-from tabweave.embed.weave import spelled_rows, ties
+from tabweave.embed.weave import coupling_gram, spelled_rows, ties
 from tabweave.engines import transform
 from tabweave.rows.spelling import Spelling
 
@@ -727,3 +727,72 @@ class TestWideTables:
         assert max(model.weights_, key=model.weights_.get) == "x7"
         assert np.isfinite(model.transform(X)).all()
         assert model.counts_.class_pairs.sum() == 60 * 2100
+
+
+def test_kernels_of_a_column_of_sets_have_the_mean_distance_of_its_mismatches():
+    """Elements occur more than once a row, so their frequencies do not add up to 1."""
+    rng = np.random.default_rng(0)
+    sets = [sorted({*rng.choice(list("pqrs"), 3)}) for _ in range(60)]
+    counts = Counts.of(Table.of({"s": sets, "a": rng.choice(list("uv"), 60)}, {"s": "set"}))
+    f = counts.frequencies[0]
+    share = f / f.sum()
+    assert f.sum() > 1.5
+    kernels = couplings.kernel_family()
+    gram, diagonal, alone = coupling_gram(counts, 0, np.arange(4), kernels, 5.0)
+    square = np.diag(gram)[:, None] + np.diag(gram) - 2 * gram
+    n_kernels = couplings.summed_kernels(counts, 0, np.arange(4), kernels, 5.0)[2]
+    blocks = couplings.column_blocks(counts, 0, np.arange(4), kernels, 5.0)
+    wanted = sum(block.gram / inertia for block, inertia in blocks) / n_kernels
+    np.testing.assert_allclose(gram, wanted * (1 - share @ share) / 2)
+    np.testing.assert_allclose(diagonal, np.diag(gram))
+    assert alone == 0 and (square >= -1e-12).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("spelled", [False, True])
+def test_a_column_is_as_far_as_its_mismatches_whatever_it_is_compared_by(share, spelled):
+    """Couplings, mismatch and spelling are parts of one mean squared distance of two rows."""
+    rng = np.random.default_rng(0)
+    words = np.array(["alpha", "alpha two", "beta", "beta two", "gamma", "delta"])
+    codes = rng.integers(0, 6, 200)
+    other = np.where(rng.random(200) < 0.3, codes % 2, rng.integers(0, 2, 200)).astype(str)
+    counts = Counts.of(Table.of({"a": words[codes], "b": other}))
+    spelling = Spelling(counts.labels[0]) if spelled else None
+    found = Weave().fit({"a": words[codes], "b": other})._couplings(counts, "a", share, spelling)
+    assert not found.own.any()
+    f = counts.frequencies[0]
+    square = ((found.common[:, None] - found.common) ** 2).sum(axis=2)
+    assert f @ square @ f == pytest.approx(1 - f @ f)
+    assert square[~np.eye(6, dtype=bool)].min() > 0.1 * (share < 1)
+    if share == 0 and not spelled:
+        np.testing.assert_allclose(square, 1 - np.eye(6), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 200, 800, 5000])
+def test_trust_grows_from_two_to_four_standard_deviations(n):
+    """Of scipy's G statistic above its mean under independence, for columns that are tied."""
+    from scipy.stats import chi2_contingency
+    from scipy.stats.contingency import crosstab
+
+    rng = np.random.default_rng(n)
+    codes = rng.integers(0, 4, (n, 3))
+    codes[:, 1] = np.where(rng.random(n) < 0.25, codes[:, 0], codes[:, 1])
+    tied, trust = ties(Counts.of(Table.of(codes.astype(str))))
+    tables = {(a, b): crosstab(codes[:, a], codes[:, b]).count for a, b in [(0, 1), (0, 2), (1, 2)]}
+    g = {pair: chi2_contingency(t, lambda_="log-likelihood", correction=False).statistic
+         for pair, t in tables.items()}  # fmt: skip
+    strong = max(5 * (_uncertainty(tables, g, n) / 0.05 - 1), tied.max() / 0.125 - 1)
+    for a in range(3):
+        above = sum(x for pair, x in g.items() if a in pair) - 2 * 9
+        wanted = np.clip(above / np.sqrt(2 * 18) / 2 - 1, 0, 1) * np.clip(strong, 0, 1)
+        assert trust[a] == pytest.approx(wanted, abs=1e-9)
+
+
+def _uncertainty(tables, g, n):
+    """Return the largest symmetric uncertainty above chance, from G statistics."""
+    from scipy.stats import entropy
+
+    return max(
+        2 * max(g[pair] / (2 * n) - 9 / (2 * n), 0) / (entropy(t.sum(0)) + entropy(t.sum(1)))
+        for pair, t in tables.items()
+    )

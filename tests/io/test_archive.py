@@ -101,6 +101,26 @@ class TestRefusal:
         with pytest.raises(ValueError, match="not written by tabweave"):
             Counts.load(path)
 
+    def test_no_code_in_a_file_is_run(self, path, monkeypatch):
+        """An archive of the first format, whole but for an array of objects."""
+        met = []
+        monkeypatch.setattr(np, "trap", met.append, raising=False)
+
+        class Trap:
+            def __reduce__(self):
+                return eval, ("__import__('numpy').trap('run')",)
+
+        header = np.frombuffer(b'{"tabweave": "counts", "version": 1, "schema": null}', np.uint8)
+        for arrays in ({}, {"evil": np.array([Trap()], dtype=object)}):
+            with path.open("wb") as file:
+                np.savez(file, header=header, **arrays)
+            if arrays:
+                with pytest.raises(ValueError, match="damaged"):
+                    Counts.load(path)
+            else:
+                assert Counts.load(path) == Counts()
+        assert met == []
+
     def test_pickles_are_not_opened(self, path):
         with path.open("wb") as file:
             np.savez(file, header=np.array([print], dtype=object))

@@ -176,3 +176,23 @@ def test_neighbours_without_a_tree_need_none():
         codec._regrow(model)
         assert (model._tree is not None) == has_tree
         assert model.kneighbors(rows, 1)[1].ravel().tolist() == [0, 1, 2, 3]
+
+
+def test_parts_are_counted_as_if_nothing_were_shared():
+    """By which what is refused is known: a list counts itself and what is in it."""
+
+    def parts(value):
+        return 1 + sum(map(parts, value)) if isinstance(value, list) else 1
+
+    own = [1, "a", None]
+    value = [own, own, [own, 2.5, [own]], own]
+    encoder = codec.Encoder(lambda _: None)
+    decoder = codec.Decoder(encoder.arrays, lambda name: None)
+    assert decoder.decode(encoder.encode(value, "")) == value
+    assert decoder._parts == parts(value)
+
+
+@pytest.mark.parametrize("text", ["O", "V8", "f8,i4", "O,i4"])
+def test_types_that_are_no_numbers_or_text_are_refused(text):
+    with pytest.raises(ValueError, match="expected the type of a number or text, got"):
+        codec._simple(text)

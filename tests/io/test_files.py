@@ -154,3 +154,9 @@ def test_a_name_of_several_lines_is_read_to_its_end_or_refused(tmp_path):
     for longest in (4, 5, 6, 9):
         with pytest.raises(ValueError, match=f"the first line is longer than {longest} characters"):
             csv_header(path, longest=longest)
+
+
+def test_quotes_within_a_name_do_not_end_it(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('a,"b""\nc",d\n1,2,3\n')
+    assert csv_header(path) == (["a", 'b"\nc', "d"], ",")

@@ -167,3 +167,17 @@ def test_what_a_decorator_was_given_instead_of_a_name_is_told():
     (found,) = register._DECLARATION.findall(text)
     with pytest.raises(TypeError, match=r"written out, got \(None, None\)"):
         list(register._read("m", found))
+
+
+def test_a_name_of_ours_is_taken_before_its_file_is_imported(forgotten, monkeypatch):
+    register._RUN.clear()  # as if no file of ours had been imported yet
+    own = register.Register("measure", MEASURES._room)
+
+    def mine(counts):
+        """Nothing."""
+
+    with pytest.raises(ValueError, match=r"expected one measure named 'hamming', got two"):
+        own.add(mine, None, "hamming", "another", "me")
+    monkeypatch.setattr(register, "room", None)  # a file of ours looks at no other
+    mine.__module__ = "tabweave.measures.frequency"
+    assert own.add(mine, None, "hamming", "ours", "us") is mine

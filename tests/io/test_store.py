@@ -651,8 +651,9 @@ def test_parts_of_another_scikit_learn_are_reported(tmp_path, monkeypatch):
         patch.setattr(_store, "_sklearn_version", lambda: "0.1")
         MODELS["PCA"]().save(path)
         OneHot().save(tmp_path / "plain")
-    with pytest.warns(UserWarning, match=r"parts of scikit-learn 0\.1"):
+    with pytest.warns(UserWarning, match=r"parts of scikit-learn 0\.1") as told:
         tabweave.load(path)
+    assert told[0].filename == __file__  # the line that loads, not one of ours
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tabweave.load(tmp_path / "plain")

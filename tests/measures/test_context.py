@@ -336,3 +336,26 @@ def test_the_weight_of_rows_does_not_change_how_columns_predict_each_other():
     found = mutual_prediction(counts)
     assert 0 < found[0, 1] == found[1, 0] < 1 and found[0, 0] == found[1, 1] == 0
     np.testing.assert_allclose(mutual_prediction(counts.scaled(1e-4)), found)
+
+
+def test_chi_square_of_columns_of_many_sizes():
+    rng = np.random.default_rng(0)
+    columns = [rng.integers(0, size, 80) for size in (2, 2, 3, 5)]
+    columns.append((columns[0] + rng.integers(0, 2, 80)) % 3)
+    rows = {f"c{i}": [f"v{v}" for v in column] for i, column in enumerate(columns)}
+    found = chi_square(Counts.of(Table.of({**rows, "flat": ["x"] * 80})))
+    for a, b in np.ndindex(5, 5):
+        if a != b:
+            table = stats.contingency.crosstab(columns[a], columns[b]).count
+            wanted = stats.chi2_contingency(table, correction=False).pvalue
+            assert found[a, b] == pytest.approx(wanted)
+    assert (found[5] == 1).all() and (np.diag(found) == 1).all() and found[0, 4] < 0.01
+
+
+def test_chi_square_of_values_that_never_meet_the_other_column():
+    """A row without elements meets none of them: it says nothing."""
+    sets = {"s": [["p"], ["q"], ["p"], [], []], "a": ["u", "v", "u", "w", "w"]}
+    wanted = stats.chi2_contingency([[2, 0], [0, 1]], correction=False).pvalue
+    for names in (["s", "a"], ["a", "s"]):
+        table = Table.of({name: sets[name] for name in names}, {"s": "set"})
+        assert chi_square(Counts.of(table))[0, 1] == pytest.approx(wanted)

@@ -140,3 +140,21 @@ def test_columns_that_never_differ_weigh_the_same(rows):
 def test_two_rows_that_differ_do_so_always():
     found = column_weights(Counts.of(Table.of({"a": ["u", "v"], "b": ["x", "x"]})), np.eye(2) * 0)
     assert found.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("rows", [["ux", "vy"], ["ux", "ux"], ["ux", "uy", "vx"], ["ux"]])
+def test_weights_of_columns_are_chances_that_two_rows_differ(rows):
+    """By hand, over pairs of rows: in a column, or in two columns; the larger share counts."""
+    counts = Counts.of(Table.of({"a": [r[0] for r in rows], "b": [r[1] for r in rows]}))
+    alpha = np.array([[0.0, 0.25], [1.0, 0.0]])
+    pairs = [(p, q) for i, p in enumerate(rows) for q in rows[:i]]
+
+    def differ(key):
+        return sum(key(p) != key(q) for p, q in pairs) / max(len(pairs), 1)
+
+    own = np.array([differ(lambda r: r[0]), differ(lambda r: r[1])])
+    both = alpha.sum(axis=1) * differ(lambda r: r)
+    scaled = [x / x.sum() if x.any() else x for x in (own, both)]
+    weight = np.maximum(*scaled)
+    wanted = weight / weight.sum() if weight.any() else np.full(2, 0.5)
+    np.testing.assert_allclose(column_weights(counts, alpha), wanted)

@@ -172,3 +172,28 @@ def test_cheung_weighs_columns_by_entropy_for_each_value():
 def test_columns_that_do_not_vary_weigh_the_same():
     counts = Counts.of(Table.of({"a": ["x", "x"], "b": ["y", "y"]}))
     np.testing.assert_array_equal(frequency.entropy_weights(counts), [0.5, 0.5])
+
+
+@pytest.mark.parametrize("rows", ["uv", "uu", "uuv", "uuvvvw", "u"])
+def test_shares_of_pairs_are_counted_by_hand(rows):
+    """The chance that two different rows both have a value; of one row, that of two draws."""
+    found = frequency._pair_shares(Counts.of(Table.of({"a": list(rows)})))[0]
+    pairs = [(p, q) for i, p in enumerate(rows) for j, q in enumerate(rows) if i != j] or [rows * 2]
+    wanted = [sum(p == q == v for p, q in pairs) / len(pairs) for v in sorted(set(rows))]
+    np.testing.assert_allclose(found, wanted)
+
+
+def test_shares_of_pairs_of_less_than_one_row():
+    counts = Counts.of(Table.of({"a": ["u", "v"]}), sample_weight=[0.1, 0.3])
+    np.testing.assert_allclose(frequency._pair_shares(counts)[0], [1 / 16, 9 / 16])
+
+
+def test_weights_of_columns_are_entropies_a_value():
+    from scipy.stats import entropy
+
+    rows = {"a": list("uuvvww"), "b": list("xxxxxy"), "c": list("zzzzzz")}
+    found = frequency.entropy_weights(Counts.of(Table.of(rows)))
+    worth = np.array([entropy([2, 2, 2]) / 3, entropy([5, 1]) / 2, 0])
+    np.testing.assert_allclose(found, worth / worth.sum())
+    flat = frequency.entropy_weights(Counts.of(Table.of({"c": list("zz"), "d": list("yy")})))
+    np.testing.assert_allclose(flat, [0.5, 0.5])

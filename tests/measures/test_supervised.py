@@ -152,3 +152,33 @@ def test_too_many_values_are_refused(monkeypatch):
     monkeypatch.setattr(supervised, "MAX_VALUES", 3)
     with pytest.raises(ValueError, match="column 'c1' has 3: group its rare values"):
         mtdle(counted([["a", "x"], ["b", "y"], ["a", "z"]], [0, 1, 1]))
+
+
+def test_as_many_values_as_are_allowed(monkeypatch):
+    counts = Counts.of(Table.of({"a": list("uv"), "b": list("xy")}), list("pq"))
+    monkeypatch.setattr(supervised, "MAX_VALUES", 4)
+    assert len(mtdle(counts)) == 2
+    monkeypatch.setattr(supervised, "MAX_VALUES", 3)
+    with pytest.raises(ValueError, match="expected at most 3 values, got 4"):
+        mtdle(counts)
+
+
+def test_bases_that_say_nothing_of_the_classes_weigh_alike():
+    counts = Counts.of(Table.of({"a": list("uuvv"), "b": list("xyxy")}), list("pppp"))
+    tables = [np.array([[0.0, 1.0], [1.0, 0.0]])] * 2
+    found = supervised.class_alignment([tables] * 3, counts.pairs, counts.class_pairs, counts)
+    np.testing.assert_allclose(found, [1 / 3] * 3)
+
+
+def test_unreachable_values_are_twice_as_far_as_the_farthest():
+    counts = Counts.of(Table.of({"a": list("uv"), "b": list("xx")}))
+    distances = np.array([[0, 0.25, 0.5], [0.25, 0, np.inf], [0.5, np.inf, 0]])
+    assert supervised._blocks(distances, counts)[0].tolist() == [[0, 0.25], [0.25, 0]]
+    distances[0, 1] = distances[1, 0] = np.inf
+    assert supervised._blocks(distances, counts)[0].tolist() == [[0, 1], [1, 0]]  # none is reached
+    more = Counts.of(Table.of({"a": list("uvw"), "b": list("xxx")}))
+    far = np.full((4, 4), np.inf)
+    np.fill_diagonal(far, 0)
+    far[0, 1] = far[1, 0] = 0.25
+    wanted = [[0, 0.25, 0.5], [0.25, 0, 0.5], [0.5, 0.5, 0]]
+    assert supervised._blocks(far, more)[0].tolist() == wanted

@@ -5,7 +5,15 @@ import pandas as pd
 import pytest
 
 from tabweave import Column, Table, Weave
-from tabweave.rows.frames import _with_missing, categories, encode, infer_kind, numbers, zone_info
+from tabweave.rows.frames import (
+    _typed,
+    _with_missing,
+    categories,
+    encode,
+    infer_kind,
+    numbers,
+    zone_info,
+)
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
@@ -141,3 +149,20 @@ def test_integers_that_are_codes_stay_where_they_are():
     wide = np.array([0, 10**15, 5, 0])
     found, raw = encode(wide)
     assert [raw[c] for c in found] == wide.tolist()
+
+
+def test_python_numbers_get_the_type_they_deserve():
+    for cells, kind in (([1, 2.5], "f8"), ([1, 2], "i8"), ([True, False], "?"), ([0.5], "f8")):
+        assert _typed(np.array(cells, object)).dtype == kind
+    limit = 2**53
+    for cells in ([1.5, limit + 1], [-limit - 1, 1.5], [2**63, 1], [True, 1], ["a", 1], []):
+        assert _typed(np.array(cells, object)).dtype == object
+    for cells in ([1.5, limit], [-limit, 1.5], [2**63 - 1, 1], [1 - 2**63, 1]):
+        assert _typed(np.array(cells, object)).tolist() == cells
+
+
+@pytest.mark.parametrize("largest", [2.0**52, 2.0**53, 1e19, 1e300])
+def test_whole_floats_of_any_size_are_labels(largest):
+    cells = np.array([largest, 1.0, np.nan, largest, -largest])
+    codes, labels = categories(cells)
+    assert [labels[c] for c in codes] == [int(largest), 1, None, int(largest), -int(largest)]

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tabweave import Column, Schema, SimilarityIndex, SupervisedWeave, Table, Weave, load
-from tabweave.rows.spelling import Spelling, is_spelled, is_text, ngrams, spelling_of
+from tabweave.rows.spelling import (
+    N_BUCKETS,
+    Spelling,
+    is_spelled,
+    is_text,
+    ngrams,
+    scrambled,
+    spelling_of,
+)
 
 WORDS = "alpha bravo charlie delta echo foxtrot golf hotel india juliet kilo lima mike".split()
 NAMES = [f"{a} {b} {i}" for i, a in enumerate(WORDS) for b in WORDS]
@@ -199,3 +207,97 @@ def test_unknown_elements_of_sets_lie_beside_those_spelled_like_them():
     apart = model.pairwise_distances(asked)[0]
     assert apart[1] < 0.1 * apart[2] and apart[1] < 0.5 * apart[3]
     assert Table.of(asked, {"tags": "set"})["tags"].starts[-1] == 3
+
+
+# -- against hashes of somebody else ---------------------------------------------------------------
+
+
+def test_bits_are_mixed_as_murmurhash3_ends():
+    """scikit-learn has the whole of MurmurHash3; of one number it is two steps and the end."""
+    from sklearn.utils import murmurhash3_32
+
+    def rotated(x, bits):
+        return (x << bits | x >> (32 - bits)) & 0xFFFFFFFF
+
+    for key in (0, 1, 7, 12345, 2**31 - 1):
+        mixed = rotated(key * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+        state = (rotated(mixed, 13) * 5 + 0xE6546B64 & 0xFFFFFFFF) ^ 4
+        found = scrambled(np.array([state], np.uint32))[0]
+        assert found == murmurhash3_32(np.int32(key), positive=True)
+
+
+def buckets_by_hand(text):
+    """Return the buckets of the pairs and triples of a word, from Python's integers."""
+    points = [10, *map(ord, text), 10]
+    out = set()
+    for n in (2, 3):
+        for i in range(len(points) - n + 1):
+            key = points[i]
+            for point in points[i + 1 : i + n]:
+                key = (key * 0x9E3779B1 + point) % 2**32
+            out.add(int(scrambled(np.array([key], np.uint32))[0]) >> 16)
+    return sorted(out)
+
+
+def test_buckets_are_those_of_saved_models():
+    """Files hold what was learned of buckets: how n-grams are hashed must not change."""
+    words = ["boeing", "a", "airbus 320", "tokyo"]
+    found = ngrams(words)
+    assert [found[[i]].indices.tolist() for i in range(4)] == list(map(buckets_by_hand, words))
+    assert found.shape == (4, N_BUCKETS) and (found.data == 1).all()
+    assert ngrams([]).shape == (0, N_BUCKETS) and ngrams(["", None]).nnz == 0
+
+
+def test_more_strings_than_sixteen_bits_number():
+    many = [f"{i:x}" for i in range((1 << 16) + 3)]
+    found = ngrams(many)
+    for i in (0, 65_535, 65_536, 65_538):
+        assert found[[i]].indices.tolist() == buckets_by_hand(many[i])
+
+
+def test_half_of_the_strings_have_a_letter():
+    digits = [str(i) for i in range(100)]
+    assert is_spelled([f"w{i}" for i in range(100)] + digits)
+    assert not is_spelled([f"w{i}" for i in range(99)] + digits)
+
+
+def test_lines_within_a_string_are_blanks():
+    known = Spelling(("two\nlines", "two lines", "other"))
+    np.testing.assert_allclose((known.matrix @ known.matrix.T).toarray()[0, 1], 1, atol=1e-6)
+
+
+def test_encoders_of_strings():
+    def lengths(texts):
+        return [[len(text), 1] for text in texts]
+
+    known = Spelling(("ab", None, 7, "abcd"), lengths)
+    wanted = np.array([[2, 1], [0, 0], [0, 0], [4, 1]]) / np.sqrt([[5], [1], [1], [17]])
+    np.testing.assert_allclose(known.matrix, wanted)
+    np.testing.assert_allclose(known.sketch(), wanted)
+    index, cosines = known.similar(["xyz"], 9)
+    assert index[0, :2].tolist() == [3, 0] and cosines.shape == (1, 4)
+    np.testing.assert_allclose(cosines[0, 0], 13 / np.sqrt(170))
+    for odd in (lambda texts: [[1.0]], lambda texts: np.zeros(len(texts))):
+        with pytest.raises(ValueError, match="to return 4 rows, got an array of shape"):
+            Spelling(("ab", None, 7, "abcd"), odd).points(["a", "b", "c", "d"])
+
+
+def test_strings_lie_between_those_most_like_them():
+    known = Spelling(tuple(NAMES))
+    index, weights = known.between([NAMES[5], "delta golf", "%%%"])
+    np.testing.assert_allclose(weights[0].sum(), 1, atol=1e-6)
+    assert index[0, 0] == 5 and weights[0, 0] > 0.5
+    cosine = known.similar(["delta golf"], 8)[1][0]
+    np.testing.assert_allclose(weights[1], cosine**8 / (cosine**8).sum() * cosine[0] ** 2)
+    assert not weights[2].any()
+
+
+def test_strings_are_compared_some_at_a_time(monkeypatch):
+    known, asked = Spelling(tuple(NAMES)), NAMES[::7]
+    whole = known.similar(asked, 3)
+    exact = (known.points(asked) @ known.matrix.T).toarray()
+    np.testing.assert_allclose(whole[1], -np.sort(-exact, axis=1)[:, :3])
+    np.testing.assert_array_equal(np.take_along_axis(exact, whole[0], 1), whole[1])
+    monkeypatch.setattr("tabweave.rows.spelling._CHUNK", 2 * len(NAMES))
+    for part, all_ in zip(known.similar(asked, 3), whole, strict=True):
+        np.testing.assert_array_equal(part, all_)

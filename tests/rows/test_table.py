@@ -12,6 +12,8 @@ import pytest
 from tabweave import Column, Schema, Table
 from tabweave.rows.kinds import FEW_ROWS
 from tabweave.rows.table import (
+    Codes,
+    Datetimes,
     canonical_codes,
     check_codes,
     check_offsets,
@@ -442,3 +444,80 @@ def test_enough_equal_rows_are_a_constant(n, constant):
     columns = {"a": ["x"] * n, "b": [str(i % 3) for i in range(n)]}
     assert (Table.of(columns).kinds()[0].why == "constant") == constant
     assert (Table.of(columns, rules="whole").schema.names == ["b"]) == constant
+
+
+class TestEdges:
+    def test_a_day_has_24_hours(self):
+        """What lies within the first day of 1970 is a time of day, and no more."""
+        day = Datetimes(np.array([0.0, 86_400.0]))
+        assert [day.text(v) for v in day.values] == ["1970-01-01", "1970-01-02"]
+        clock = Datetimes(np.array([0.0, 86_399.0, np.nan]))
+        assert [clock.text(v) for v in clock.values] == ["00:00", "23:59:59", None]
+        before = Datetimes(np.array([-1.0, 5.0]))
+        assert before.text(-1.0) == "1969-12-31 23:59:59"
+
+    def test_one_row_is_constant(self):
+        assert is_constant(Codes(np.array([1], np.uint8), ["a", "b"]))
+        assert not is_constant(Codes(np.array([1, 0], np.uint8), ["a", "b"]))
+        assert not is_constant(Codes(np.zeros(0, np.uint8), ["a"]))
+
+    def test_what_rules_were_asked_of_stays_judged(self):
+        """Dates of which one does not exist are text, and no rule is asked again."""
+        cells = ["2024-02-28", "2024-02-29"] * 600 + ["2023-02-29"]
+        x = np.random.default_rng(0).normal(size=len(cells))
+        table = Table.of({"t": cells, "x": x}, rules="whole")
+        assert table.schema["t"].kind == "nominal" and table.schema["t"].judged
+        gone = set_aside(table, ["x"], "too long")
+        assert [(c.name, c.why, c.judged, c.position) for c in gone.schema.aside] == [
+            ("x", "too long", True, 1)
+        ]
+
+    def test_the_first_rows_of_a_stream_must_not_repeat_an_identifier(self):
+        cells = [f"k{i}" for i in range(199)] + ["k0"]
+        x = np.random.default_rng(1).normal(size=200)
+        rows = {"k": cells, "x": x}
+        assert Table.of(rows, rules="first").schema.names == ["k", "x"]
+        assert Table.of(rows, rules="whole").schema.names == ["x"]
+        alone = {"k": [f"k{i}" for i in range(200)], "x": x}
+        assert Table.of(alone, rules="first").schema.names == ["x"]
+        many = {"k": [f"k{i}" for i in range(9_999)] + ["k0"], "x": np.arange(1e4) ** 0.5}
+        assert Table.of(many, rules="first").schema.names == ["x"]  # as good as all
+
+
+def test_what_a_table_says_of_itself():
+    rows = {f"c{i}": ["u"] for i in range(9)}
+    assert repr(Table.of(rows)).endswith("c7: nominal, ...)")
+    rows.pop("c8")
+    assert repr(Table.of(rows)).endswith("c7: nominal)")
+
+
+def test_rules_are_asked_once_of_a_column():
+    n = 40
+    rows = {
+        "day": [f"2024-03-{1 + i % 28:02}" for i in range(n)],
+        "key": [f"k{i}" for i in range(n)],
+        "word": ["a", "b"] * (n // 2),
+        "same": ["x"] * n,
+    }
+    schema = Table.of(
+        {**rows, "said": ["1", "2"] * (n // 2)}, {"said": "nominal"}, rules="whole"
+    ).schema
+    assert {c.name: c.judged for c in schema.columns} == {"day": True, "word": True, "said": False}
+    assert [(c.name, c.judged, c.position) for c in schema.aside] == [
+        ("key", True, 1), ("same", True, 3)
+    ]  # fmt: skip
+
+
+def test_what_to_do_about_a_cell_depends_on_the_kind_of_its_column():
+    odd = object()
+    with pytest.raises(TypeError, match=r"column 'a': .*cannot be a category; turn it into text"):
+        Table.of({"a": ["u", odd]}, {"a": "nominal"})
+    for kind, cells in (("numeric", [1.5, odd]), ("ordinal", ["u", odd]), ("set", [["u"], [odd]])):
+        with pytest.raises(TypeError, match="column 'a': ") as told:
+            Table.of({"a": cells}, {"a": kind})
+        assert "declare the column as kind 'set'" not in str(told.value)
+    with pytest.raises(TypeError, match="is not a number; mend it, leave it empty, or declare"):
+        Table.of({"a": ["1.5", "x"]}, {"a": "numeric"})
+    with pytest.raises(TypeError, match="is not a set") as told:
+        Table.of({"a": [["u"], 3]}, {"a": "set"})
+    assert "mend it" not in str(told.value)

@@ -5,6 +5,7 @@ import enum
 import json
 import pickle
 import uuid
+import zlib
 from decimal import Decimal
 
 import numpy as np
@@ -247,3 +248,50 @@ def test_a_label_that_no_row_has_is_not_unknown():
     labels_.check_seen("a", unseen, Codes(np.array([0, 0], np.uint8), ["u", "z"]))
     with pytest.raises(ValueError, match=r"column 'a'.*'z'"):
         labels_.check_seen("a", unseen, Codes(np.array([0, 1], np.uint8), ["u", "z"]))
+
+
+def test_rows_are_cut_into_runs_of_some_cells():
+    assert labels_.slices(5, 3, 7) == [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert labels_.slices(2, 9, 7) == [slice(0, 1), slice(1, 2)]  # one row at least
+    assert labels_.slices(3, 0, 2) == [slice(0, 2), slice(2, 4)] and labels_.slices(0, 3, 7) == []
+
+
+def test_buckets_are_numbered_by_a_checksum():
+    """Files hold the numbers of buckets: they must not change. Checksums are those of zlib."""
+    for label in ("é", 7, 1.5, True, b"x"):
+        key = zlib.crc32(repr(labels_.identity(label)).encode())
+        assert labels_.bucket(label, 13) == Bucket(key % 13, 13)
+    assert labels_.bucket(None, 13) is None and labels_.bucket(Bucket(3, 9), 13) == Bucket(3, 9)
+    assert len({labels_.bucket(i, 13) for i in range(500)}) == 13
+
+
+@given(st.lists(st.sets(st.integers(0, 30), max_size=5), min_size=1, max_size=6))
+def test_sets_in_buckets_are_sets_of_buckets(cells):
+    table = Table.of({"s": [sorted(cell) for cell in cells]}, {"s": "set"})
+    found = labels_.fold(table, {"s": 4})["s"]
+    edges = zip(found.starts[:-1], found.starts[1:], strict=True)
+    rows = [[found.labels[c] for c in found.codes[a:b]] for a, b in edges]
+    assert [len(row) for row in rows] == [len(set(row)) for row in rows]
+    assert [set(row) for row in rows] == [{labels_.bucket(v, 4) for v in cell} for cell in cells]
+
+
+def test_columns_are_found_by_name_in_any_order():
+    words = Vocabulary(("b", "a"), (("x", "y"), ("u",)))
+    table = Table.of({"a": ["u", "w"], "c": ["k", "k"], "b": ["y", "x"]})
+    assert [column.labels for column in words.find(table)] == [["y", "x"], ["u", "w"]]
+    assert [codes.tolist() for codes in words.codes(table)] == [[1, 0], [0, 1]]
+    with pytest.raises(KeyError, match="no column 'b'"):
+        words.find(table.select(["a", "c"]))
+
+
+def test_looking_up_in_blocks_is_looking_up(monkeypatch):
+    monkeypatch.setattr(labels_, "_BLOCK", 3)
+    table, codes = np.array([5, 7, 9], np.uint8), np.array([2, 0, 1, 1, 2, 0, 2], np.uint8)
+    found = labels_.take(table, codes)
+    assert found.tolist() == table[codes].tolist() and found.dtype == np.uint8
+
+
+def test_how_buckets_read():
+    assert list(map(str, (Bucket(), Bucket(0, 2), Bucket(3, 64)))) == [
+        "⟨other⟩", "⟨other 0/2⟩", "⟨other 3/64⟩"
+    ]  # fmt: skip

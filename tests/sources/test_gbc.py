@@ -3,6 +3,7 @@
 import gc
 import pickle
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -566,6 +567,15 @@ def test_what_is_of_no_use_is_refused_by_name():
     model.fit(Sources(tables, {"near": near, "random": random}), dict(enumerate(y[:100].tolist())))
     assert set(model.refused_) == {"noise", "few", "random"}
     assert "two labeled" in model.refused_["few"] and "held-out" in model.refused_["random"]
+
+
+def test_a_refused_source_is_told_to_count_in_the_booster_of_all_columns():
+    model = SimpleNamespace(
+        graph_smoothing_={}, source_weights_={"t": 0.0}, boosters_={"t": object()}, joined_weight_=1
+    )
+    assert "which sees its columns too" in gbc.refused(model)["t"]
+    model.joined_weight_ = 0.0
+    assert "no better than a constant" in gbc.refused(model)["t"]
 
 
 def test_neighbours_that_differ_are_used_as_such():

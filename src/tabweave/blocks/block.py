@@ -16,7 +16,7 @@ import numpy as np
 from tabweave._compat import njit
 from tabweave.counts.counting import compiled
 from tabweave.rows.table import Codes, Sets, Table
-from tabweave.rows.vocabulary import Label, Unknown
+from tabweave.rows.vocabulary import Label, Unknown, slices
 
 Writer = Callable[[slice, np.ndarray], None]  # writes the coordinates of some rows into an array
 
@@ -560,9 +560,7 @@ def cdist_squared(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     out = x @ y.T
     out *= -2
     ours, theirs = (np.einsum("ij,ij->i", rows, rows) for rows in (x, y))
-    step = max(1, _BLOCK // len(y))
-    for start in range(0, len(x), step):
-        part = slice(start, start + step)
+    for part in slices(len(x), len(y), _BLOCK):
         lengths = ours[part, None] + theirs
         out[part] += lengths
         near = np.argwhere(out[part] <= _NEAR * lengths)
@@ -587,9 +585,8 @@ def inner_products(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _by_differences(
     out: np.ndarray, pairs: np.ndarray, left: np.ndarray, right: np.ndarray
 ) -> None:
-    step = max(1, _BLOCK // left.shape[1])
-    for start in range(0, len(pairs), step):
-        i, j = pairs[start : start + step].T
+    for part in slices(len(pairs), left.shape[1], _BLOCK):
+        i, j = pairs[part].T
         out[i, j] = ((left[i] - right[j]) ** 2).sum(axis=1)
 
 

@@ -774,7 +774,7 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     _, length, axes = np.linalg.svd(root * rungs, full_matrices=False)
     length = np.where(length > 1e-9 * length[0], length, 0.0)  # the axes of others are arbitrary
     leading = rungs @ axes[:RUNGS].T * (length[:RUNGS] > 0)
-    leading = leading * np.where(leading[-1] < 0, -1.0, 1.0)  # high numbers are on one side
+    leading = leading * np.copysign(1.0, leading[-1])  # high numbers are on one side
     beyond = g - np.clip(g, *g[knots.share > 0][[0, -1]])
     g = g - knots.share @ g
     rest = (length[RUNGS:] ** 2).sum()

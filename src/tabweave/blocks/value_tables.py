@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tabweave._compat import eigh
+from tabweave._compat import eigh, one_blas_thread
 from tabweave.blocks.block import (
     Block,
     Blocks,
@@ -798,7 +798,8 @@ def compacted(features: np.ndarray) -> np.ndarray:
     if not features.size:
         return np.zeros((len(features), 0))
     centred = features - features.mean(axis=0)
-    u, s, _ = np.linalg.svd(centred, full_matrices=False)
+    with one_blas_thread():
+        u, s, _ = np.linalg.svd(centred, full_matrices=False)
     keep = s > max(centred.shape) * np.finfo(float).eps * s[0]
     keep[len(features) - 1 :] = False
     return u[:, keep] * s[keep]

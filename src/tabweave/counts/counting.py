@@ -21,7 +21,7 @@ from scipy import sparse
 from tabweave._compat import njit
 from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets
-from tabweave.rows.vocabulary import Label, Vocabulary, identity, order
+from tabweave.rows.vocabulary import Label, Vocabulary, identity, order, slices
 
 _DENSE_CELLS = 1 << 22
 WIDE = 512  # columns that make a table wide
@@ -125,6 +125,11 @@ def _rows_of(column: Codes | Sets) -> np.ndarray:
     return column.starts[1:] if isinstance(column, Sets) else column.codes
 
 
+def divisor(x: np.ndarray) -> np.ndarray:
+    """Return what to divide by: numbers, and 1 where they are 0, so that 0 / 0 is 0."""
+    return np.where(x > 0, x, 1)
+
+
 def tidy(pairs: Any) -> Any:
     """Return a matrix in the one form that its size asks for: equal counts, equal storage."""
     if pairs.shape[0] <= DENSE_VALUES:
@@ -138,10 +143,9 @@ def tidy(pairs: Any) -> Any:
 
 def _compressed(dense: np.ndarray) -> Any:
     """Return a large dense matrix as a sparse one, some rows at a time."""
-    step = max(1, _DENSE_CELLS // len(dense))
     kind = np.int64 if dense.dtype == np.float32 else dense.dtype  # of a product
-    starts = range(0, len(dense), step)
-    parts = [sparse.csr_array(dense[i : i + step].astype(kind, copy=False)) for i in starts]
+    rows = slices(len(dense), len(dense), _DENSE_CELLS)
+    parts = [sparse.csr_array(dense[part].astype(kind, copy=False)) for part in rows]
     return sparse.vstack(parts, format="csr")
 
 
@@ -167,13 +171,11 @@ def _product(columns: Sequence[Codes | Sets], offsets: np.ndarray) -> np.ndarray
     """Return ``ZᵀZ`` of the one-hot rows Z; below 2**24 rows single precision is exact."""
     n, size = len(columns[0].codes), int(offsets[-1])
     out = np.zeros((size, size), np.float32)
-    step = max(1, (1 << 24) // size)
-    for start in range(0, n, step):
-        rows = range(start, min(start + step, n))
-        onehot = np.zeros((len(rows), size), np.float32)
-        for column, first in zip(columns, offsets, strict=False):
-            codes = column.codes[rows.start : rows.stop]
-            onehot[np.arange(len(rows)), int(first) + codes.astype(np.intp)] = 1
+    for part in slices(n, size, _HISTOGRAM_CELLS):
+        codes = [column.codes[part].astype(np.intp) for column in columns]
+        onehot = np.zeros((len(codes[0]), size), np.float32)
+        for own, first in zip(codes, offsets, strict=False):
+            onehot[np.arange(len(own)), first + own] = 1
         out += onehot.T @ onehot
     return out.astype(np.int64) if size <= DENSE_VALUES else out
 
@@ -264,13 +266,21 @@ def _indicator(column: Codes | Sets, weight: np.ndarray | None) -> Any:
         starts, codes = column.starts, column.codes
     else:
         starts, codes = np.arange(len(column.codes) + 1), column.codes
-    data = np.ones(len(codes), np.int64) if weight is None else np.repeat(weight, np.diff(starts))
+    data = np.ones(len(codes), np.int64) if weight is None else _weight_of_cells(column, weight)
     shape = (len(starts) - 1, len(column.labels))
     return sparse.csr_array((data, codes.astype(np.int64), starts), shape=shape)
 
 
+def _weight_of_cells(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray | None:
+    """Return the weight of each code of a column: of a set, that of its row for each element."""
+    if weight is None or isinstance(column, Codes):
+        return weight
+    return np.repeat(weight, np.diff(column.starts))
+
+
 def _diagonal(column: Codes | Sets, weight: np.ndarray | None) -> Any:
     """Return how often each value occurs, as a diagonal matrix."""
+    weight = _weight_of_cells(column, weight)
     nothing = np.zeros(len(column.codes), np.uint8)
     shape = (len(column.labels), 1)
     times = pair_histogram(column.codes, nothing, shape, weight)[:, 0]
@@ -425,13 +435,13 @@ def pair_histogram(
 def group_columns(sizes: Sequence[int], at_most: int = GROUP) -> list[list[int]]:
     """Gather columns, smallest first, into groups of at most so many joint codes."""
     groups: list[list[int]] = []
-    product = at_most + 1
+    joint: list[int] = []
     for column in np.argsort(sizes, kind="stable").tolist():
-        if product * sizes[column] > at_most:
+        if not groups or joint[-1] * sizes[column] > at_most:
             groups.append([])
-            product = 1
+            joint.append(1)
         groups[-1].append(column)
-        product *= sizes[column]
+        joint[-1] *= sizes[column]
     return groups
 
 
@@ -484,10 +494,11 @@ def small_pairs(
 
 def marginals(table: np.ndarray, widths: Sequence[int]) -> np.ndarray:
     """Sum the rows, which are the joint codes of a group, to one a value of each of its columns."""
-    before, parts = 1, [np.zeros((0, table.shape[1]), table.dtype)]
+    n_cells = table.shape[1]
+    before, parts = 1, [np.zeros((0, n_cells), table.dtype)]
     for width in widths:
         after = len(table) // (before * width)
-        parts.append(table.reshape(before, width, after, -1).sum(axis=(0, 2)))
+        parts.append(table.reshape(before, width, after, n_cells).sum(axis=(0, 2)))
         before *= width
     return np.concatenate(parts)
 
@@ -520,7 +531,7 @@ def _count_batch(
 ) -> list[np.ndarray]:
     """Pass over the rows once, in blocks that stay in the caches, on all cores."""
     n_rows = len(columns[0])
-    wanted = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    wanted = np.array(pairs, dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(joint[wanted[:, 0]] * joint[wanted[:, 1]])])
     block = min(_BLOCK_ROWS, max(1024, _PACKED_BYTES // len(groups)))
 
@@ -637,7 +648,7 @@ def _add_plain(
     moved = [none, *(digit << shift for digit in digits), none]
     pieces = [(low >> 32) + (high & _DIGIT) for low, high in pairwise(moved)]
     added = weight[:, None] * np.stack(pieces, axis=1)
-    np.add.at(out, (k[:, None] + np.arange(len(pieces))).reshape(-1), added.reshape(-1))
+    np.add.at(out, (k[:, None] + np.arange(len(pieces))).ravel(), added.ravel())
 
 
 @njit(nogil=True, cache=True, plain=_accumulate_plain)

@@ -166,7 +166,7 @@ class Counts(OfVocabulary):
             return NotImplemented
         if self.schema is None or other.schema is None:
             return self if other.schema is None else other
-        return combine(self, other, 1)
+        return combine(self, other)
 
     def __sub__(self, other: Counts) -> Counts:
         if not isinstance(other, Counts):
@@ -175,7 +175,7 @@ class Counts(OfVocabulary):
             return self
         if self.schema is None:
             raise ValueError(f"cannot take {other.n} rows from none")
-        return combine(self, other, -1)
+        return combine(self, other, minus=True)
 
     def scaled(self, factor: float) -> Counts:
         """Return what rows of weight ``factor`` would have counted: how a stream forgets.

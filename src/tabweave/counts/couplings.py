@@ -21,9 +21,11 @@ from scipy import sparse
 from scipy.special import xlogy
 
 from tabweave._compat import eigh
+from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
+from tabweave.rows.vocabulary import slices
 
 Kernel = Callable[..., np.ndarray]
 WIDTHS = tuple(2.0**e for e in range(-5, 6))
@@ -33,6 +35,7 @@ WIDEST = 128  # coordinates of a column, however many values it has
 N_COMMON = 64  # of them those that values share, if they do not fit otherwise
 _SHARED = 1 << 22  # pairs of values of which Gaussians share what they begin with
 _ROWS = 1 << 13  # values worked on at a time
+_CACHED = 1 << 15  # numbers that the caches hold
 NEGLIGIBLE = 1e-8  # inertia of a kernel that tells no values apart
 _NOISE = 1e-12  # information below this is rounding
 _DENSE = 0.05  # share of pairs that meet from which a block is worked on with its zeros
@@ -60,8 +63,7 @@ def partners(counts: Counts, column: int) -> Iterator[tuple[int, np.ndarray]]:
 
 def shares(block: np.ndarray) -> np.ndarray:
     """Definition 3.4: ``p(q|v) = |g(v) ∩ g(q)| / |g(v)|``, each row of a block scaled to sum 1."""
-    total = block.sum(axis=1, keepdims=True)
-    return block / np.where(total > 0, total, 1)
+    return block / divisor(block.sum(axis=1, keepdims=True))
 
 
 def conditional(counts: Counts, column: str | int, given: str | int) -> np.ndarray:
@@ -95,7 +97,7 @@ def marginal_counts(counts: Counts) -> np.ndarray:
         where = v.astype(np.int64) * n_columns + column[w]
         first, last = int(where.min()), int(where.max()) + 1
         sums[first:last] += np.bincount(where - first, times, last - first)
-    return sums.reshape(-1, n_columns)
+    return sums.reshape(len(column), n_columns)
 
 
 def _cells(counts: Counts) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -104,10 +106,9 @@ def _cells(counts: Counts) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]
     Every value has been counted, so no part is empty.
     """
     n_values = counts.pairs.shape[0]
-    step = max(1, _CELLS // max(n_values, 1))
-    for start in range(0, n_values, step):
-        cells = sparse.coo_array(counts.pairs[start : start + step])
-        yield cells.coords[0] + start, cells.coords[1], cells.data
+    for part in slices(n_values, n_values, _CELLS):
+        cells = sparse.coo_array(counts.pairs[part])
+        yield cells.coords[0] + part.start, cells.coords[1], cells.data
 
 
 def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -123,7 +124,7 @@ def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         ``H(a, b)``.
     """
     total = block_sums(counts, np.asarray)
-    scale = np.where(total > 0, total, 1)
+    scale = divisor(total)
     joint = np.log(scale) - block_sums(counts, _xlogx) / scale
     n_columns = len(total)
     inner = np.zeros((n_columns, n_columns))
@@ -136,8 +137,7 @@ def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def symmetric_uncertainty(counts: Counts) -> np.ndarray:
     """Eq. (2.19): ``SU_a(b) = 2 (H(a) - H(a|b)) / (H(a) + H(b))``, 0 where nothing varies."""
     mutual, marginal, _ = information(counts)
-    entropy = marginal + marginal.T
-    return np.minimum(2 * mutual / np.where(entropy > 0, entropy, 1), 1)
+    return np.minimum(2 * mutual / divisor(marginal + marginal.T), 1)
 
 
 def corrected_uncertainty(counts: Counts, mutual: np.ndarray, marginal: np.ndarray) -> np.ndarray:
@@ -147,8 +147,7 @@ def corrected_uncertainty(counts: Counts, mutual: np.ndarray, marginal: np.ndarr
     """
     freedom = np.maximum(counts.sizes - 1, 0)
     corrected = np.maximum(mutual - np.outer(freedom, freedom) / (2 * counts.n), 0)
-    entropies = marginal + marginal.T
-    uncertainty = 2 * corrected / np.where(entropies > 0, entropies, 1)
+    uncertainty = 2 * corrected / divisor(marginal + marginal.T)
     np.fill_diagonal(uncertainty, 0)
     return uncertainty
 
@@ -444,8 +443,8 @@ def summed_kernels(
     f = counts.frequencies[column]
     total, diagonal, n_kernels = np.zeros((len(f), len(marks))), np.zeros(len(f)), 0
     for block, inertia in column_blocks(counts, column, marks, kernels, smoothing):
-        for i in range(0, len(total), _ROWS):  # not all at once: a copy would be as large again
-            total[i : i + _ROWS] += block.gram[i : i + _ROWS] / inertia
+        for part in slices(len(total), len(marks), _CACHED):  # what is divided stays in the caches
+            total[part] += block.gram[part] / inertia
         diagonal += block.diagonal / inertia
         n_kernels += 1
     return total, diagonal, n_kernels

@@ -21,24 +21,25 @@ if TYPE_CHECKING:
 DENSE_VALUES = 2048  # a dense V×V matrix up to here (32 MB), a sparse one beyond
 
 
-def combine(a: Counts, b: Counts, sign: int) -> Counts:
-    """Return ``a + sign * b``; both have rows."""
+def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
+    """Return ``a + b``, or ``a - b``; both have rows."""
     from tabweave.counts.counting import canonical
     from tabweave.counts.counts import carry
 
     check_same_columns(a, b)
     schema = cast(Schema, a.schema)
     b = b.select(schema.names)
+    sign = -1 if minus else 1
     n = a.n + sign * b.n
-    noise = 0.0 if sign > 0 else max(noise_of(a), noise_of(b))
-    if sign < 0 and abs(n) <= noise:
+    noise = max(noise_of(a), noise_of(b)) if minus else 0.0
+    if minus and abs(n) <= noise:
         n = 0
     mine, theirs = with_classes(a), with_classes(b)
     both = zip(mine.labels, theirs.labels, strict=True)
     vocabulary = Vocabulary(mine.names, tuple(tuple(union(x, y)) for x, y in both))
     pairs = expand(a, vocabulary) + sign * expand(b, vocabulary)
     moments = carry(cast(np.ndarray, a.exact_moments) + sign * cast(np.ndarray, b.exact_moments))
-    if sign < 0:
+    if minus:
         pairs = check_nonnegative(schema, n, vocabulary, pairs, moments, noise)
     if n == 0:
         return type(a)()
@@ -71,7 +72,7 @@ def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
             [[sparse.csr_array(pairs), side], [side.T, corner]], format="csr"
         )
     index, size = own.reindex(vocabulary), vocabulary.n_values
-    if size > DENSE_VALUES and not sparse.issparse(pairs):
+    if size > DENSE_VALUES:
         pairs = sparse.csr_array(pairs)
     if sparse.issparse(pairs):
         coo = pairs.tocoo()

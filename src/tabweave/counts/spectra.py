@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import eigh, njit
-from tabweave.counts.counting import marginals, pack_columns
+from tabweave.counts.counting import divisor, marginals, pack_columns
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Numbers, Table
@@ -68,7 +68,7 @@ def fix_signs(axes: np.ndarray) -> np.ndarray:
     if not axes.size:
         return axes
     deciding = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
-    return axes * np.where(deciding < 0, -1.0, 1.0)
+    return axes * np.copysign(1.0, deciding)
 
 
 def leading_axes(counts: Counts, tables: Sequence[np.ndarray], n_axes: int) -> np.ndarray:
@@ -95,7 +95,7 @@ def responses(
     rows = np.vstack(projected(tables, axes))
     response = centred_product(counts, rows) if centred else np.asarray(counts.pairs @ rows)
     flat = values <= 1e-12 * values.max(initial=0)
-    return np.where(flat, 0, response / np.sqrt(np.where(flat, 1, values)))
+    return response / np.sqrt(np.where(flat, np.inf, values))
 
 
 def projected(tables: Sequence[np.ndarray], axes: np.ndarray) -> list[np.ndarray]:
@@ -208,7 +208,7 @@ class CrossMoments:
         """Return the mean of each column's numbers, and how many there are."""
         n = np.diagonal(self.products[2])
         total = np.diagonal(self.products[1])
-        return self.origin + self.unit * total / np.where(n > 0, n, 1), n
+        return self.origin + self.unit * total / divisor(n), n
 
     def centred(self, factor: Any = 1.0) -> np.ndarray:
         """Return ``Σ (x - x̄)(y - ȳ)`` over the rows that have both numbers, each times its factor.
@@ -216,7 +216,7 @@ class CrossMoments:
         The squares of large numbers may exceed a float; in deviations they do not.
         """
         product, total, n, _ = self.products
-        mean = np.diagonal(total) / np.where(np.diagonal(n) > 0, np.diagonal(n), 1)
+        mean = np.diagonal(total) / divisor(np.diagonal(n))
         out = product - total * mean - (total * mean).T + np.outer(mean, mean) * n
         unit = self.unit * factor
         return out * np.outer(unit, unit)
@@ -229,7 +229,7 @@ class CrossMoments:
     def correlations(self) -> np.ndarray:
         """Return Pearson's correlation of every two columns, over the rows that have both."""
         product, total, n, square = self.products
-        n = np.where(n > 0, n, 1)
+        n = divisor(n)
         spread = np.maximum(square - total**2 / n, 0)
         length = np.sqrt(spread * spread.T)
         out = np.full(product.shape, np.nan)
@@ -239,13 +239,13 @@ class CrossMoments:
     def value_sums(self) -> np.ndarray:
         """Return ``Σ (x - x̄)`` over the rows of each value, x̄ the mean of the column."""
         n = np.diagonal(self.products[2])
-        mean = np.diagonal(self.products[1]) / np.where(n > 0, n, 1)
+        mean = np.diagonal(self.products[1]) / divisor(n)
         return (self.by_value[0] - self.by_value[1] * mean) * self.unit
 
     def value_means(self) -> np.ndarray:
         """Return the mean of each column's numbers over the rows of each value."""
         total, n = self.by_value
-        return self.origin + self.unit * total / np.where(n > 0, n, 1)
+        return self.origin + self.unit * total / divisor(n)
 
 
 _ROWS = 1 << 16  # rows at a time: sums do not depend on how many threads there are

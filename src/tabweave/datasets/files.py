@@ -175,7 +175,7 @@ def _not_found(name: str, directory: Path | None, reason: str) -> str:
         looked = [f"{checkout} (absent)"]
     where = f"no {name}{SUFFIX} in {looked[0]}" if looked else "no data directory is set"
     close = get_close_matches(name, {*available(directory), *OPENML}, n=3)
-    hints = [f"Did you mean {', '.join(close)}?"] if close else []
+    hints = [f"Did you mean {', '.join(close)}?"] if close and name not in close else []
     if name in ("mofn_3_7_10", "led24", "waveform"):
         hints.append(f"tabweave.datasets.{name}() draws a new sample by the same rule.")
     hints.append("Set TABWEAVE_DATA to a directory of .csv.gz files, or pass data_dir.")

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.linalg import helmert
 from scipy.special import entr
-from sklearn.model_selection import KFold
 from sklearn.utils.multiclass import type_of_target
 
 from tabweave._compat import Interval, eigh
@@ -386,6 +385,8 @@ class SupervisedWeave(Derived, Weave):
 
     def left_out(self, table: Table, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield parts of rows that were counted, and the counts with classes of all the others."""
+        from sklearn.model_selection import KFold
+
         coupled = self._coupled()
         pairs = _pairs(coupled)
         if table.n_rows < 2:

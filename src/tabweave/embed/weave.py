@@ -35,6 +35,7 @@ from tabweave.blocks.numbers import (
 )
 from tabweave.blocks.value_tables import ValueTables, coded
 from tabweave.counts import couplings
+from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors, corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, principal_axes
@@ -581,7 +582,7 @@ class Curve:
         out[value] = self.rows  # of a bin without rows either knot will do
         mass = np.bincount(value, share, len(out))
         out[mass > 0] = 0
-        np.add.at(out, value, self.rows * (share / np.where(mass > 0, mass, 1)[value])[:, None])
+        np.add.at(out, value, self.rows * (share / divisor(mass)[value])[:, None])
         if self.knots.missing is not None:
             out[self.knots.missing] = self.missing
         return out

@@ -48,7 +48,7 @@ def remove_leftovers(path: str | PathLike[str], older_than: float = 0.0) -> None
     for part in path.parent.glob(f"{glob.escape(path.name)}.*.part"):
         with suppress(OSError):  # another may have removed it
             if not older_than or time.time() - part.stat().st_mtime > older_than:
-                part.unlink(missing_ok=True)
+                part.unlink()
 
 
 def _flush(path: Path) -> None:

@@ -14,6 +14,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import chdtrc
 
 from tabweave._compat import one_blas_thread
+from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
     check_no_sets,
@@ -24,6 +25,7 @@ from tabweave.counts.couplings import (
     symmetric_uncertainty,
 )
 from tabweave.measures.register import measure
+from tabweave.rows.vocabulary import slices
 
 PSEUDO_COUNT = 1.0
 SIGNIFICANCE = 0.05  # of the chi-square test that lets a column into the context
@@ -213,14 +215,11 @@ def jia(counts: Counts, left: Sequence[np.ndarray], right: Sequence[np.ndarray])
     ours, theirs = (np.stack([np.asarray(c) for c in side], axis=1) for side in (left, right))
     out = np.empty((len(ours), len(theirs)))
     total = np.empty(len(theirs))
-    step = max(1, CELLS // len(lookups) ** 2)
-    for start in range(0, len(theirs), step):
-        total[start : start + step] = _pair_weights(lookups, theirs[start : start + step]).sum(
-            (1, 2)
-        )
+    for part in slices(len(theirs), len(lookups) ** 2, CELLS):
+        total[part] = _pair_weights(lookups, theirs[part]).sum((1, 2))
     with one_blas_thread():  # many small products
-        for start in range(0, len(ours), step):
-            for i, pairs in enumerate(_pair_weights(lookups, ours[start : start + step]), start):
+        for part in slices(len(ours), len(lookups) ** 2, CELLS):
+            for i, pairs in enumerate(_pair_weights(lookups, ours[part]), part.start):
                 same = (theirs == ours[i]).astype(float)
                 both = pairs.sum() + total
                 out[i] = both - 2 * ((same @ pairs) * same).sum(axis=1)
@@ -235,7 +234,7 @@ def jia_weights(counts: Counts) -> np.ndarray:
     A column depends on itself entirely and is always in its own S_m, also where no r exceeds β.
     """
     mutual, _, joint = information(counts)
-    r = mutual / np.where(joint > 0, joint, 1)
+    r = mutual / divisor(joint)
     chosen = r > r.mean() + 1e-12
     np.fill_diagonal(chosen, True)
     return np.where(chosen, r, 0.0)

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import (
     block_sums,
@@ -121,7 +122,7 @@ def inter_kernel(block: np.ndarray) -> np.ndarray:
         half[met[:, None], met] += own * (np.abs(own - q[met]) - own)
     half *= total[:, None]
     both = total[:, None] + total
-    return np.exp(-(((half + half.T) / np.where(both > 0, both, 1)) ** 2))
+    return np.exp(-(((half + half.T) / divisor(both)) ** 2))
 
 
 def inter_kernels(
@@ -148,8 +149,7 @@ def inter_kernels(
 def column_couplings(uncertainty: np.ndarray) -> np.ndarray:
     """Section 4.2.3: ``α_m = SU_l(m)``, 0 outside the context of l, scaled to sum 1 or all 0."""
     alpha = np.where(context(uncertainty), uncertainty, 0.0)
-    total = alpha.sum(axis=1, keepdims=True)
-    return alpha / np.where(total > 0, total, 1)
+    return alpha / divisor(alpha.sum(axis=1, keepdims=True))
 
 
 def column_weights(counts: Counts, alpha: np.ndarray) -> np.ndarray:
@@ -161,7 +161,7 @@ def column_weights(counts: Counts, alpha: np.ndarray) -> np.ndarray:
     own = np.array([_differing(c) for c in np.split(counts.value_counts, counts.offsets[1:-1])])
     n = block_sums(counts, np.asarray)
     twice = block_sums(counts, lambda c: c * np.maximum(c - 1.0, 0.0))
-    pairs = np.where(n > 1, 1 - twice / np.where(n > 1, n * (n - 1), 1), 0.0)
+    pairs = np.where(n > 1, 1 - twice / divisor(n * (n - 1)), 0.0)
     weight = np.maximum(_scaled(own), _scaled((alpha * pairs).sum(axis=1)))
     return _scaled(weight) if weight.any() else np.full(len(weight), 1 / max(len(weight), 1))
 

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import entr
 
+from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
 from tabweave.measures.register import measure
@@ -109,7 +110,7 @@ def entropy_weights(counts: Counts) -> np.ndarray:
     The thesis names the weights, Ng's dissimilarity (2.3) takes them. Where no column varies they
     are equal.
     """
-    worth = _entropies(counts) / np.maximum(counts.sizes, 1)
+    worth = _entropies(counts) / divisor(counts.sizes)
     total = worth.sum()
     return worth / total if total > 0 else np.full(len(worth), 1 / max(len(worth), 1))
 

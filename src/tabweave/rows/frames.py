@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tabweave.rows.vocabulary import Label, canonical, code_type, identity, take
+from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
 _BLOCK = 1 << 16
@@ -514,7 +514,7 @@ def _encode_integers(column: np.ndarray) -> Encoded:
         raw, codes = np.unique(column, return_inverse=True)
         return codes, raw.tolist()
     seen = np.zeros(width, dtype=bool)
-    blocks = [slice(s, s + _BLOCK) for s in range(0, len(column), _BLOCK)]
+    blocks = slices(len(column), 1, _BLOCK)
     # In 64 bits, so that neither a small type nor a negative low overflows; uint64 less an int64
     # would be a float.
     shift = np.uint64(low) if column.dtype == np.uint64 else np.int64(low)

@@ -117,7 +117,7 @@ class Kinds(tuple[Finding, ...]):
         rows = [("column", "kind", "kept", "why")]
         rows += [(f.column, f.kind, "yes" if f.kept else "no", f.why) for f in self]
         wide = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = ("  ".join([*map(str.ljust, row[:3], wide), row[3]]).rstrip() for row in rows)
+        lines = ("  ".join([*map(str.ljust, row, wide), row[3]]).rstrip() for row in rows)
         return "\n".join(lines)
 
 
@@ -238,12 +238,12 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     if few and not any(all(map(pattern.fullmatch, few)) for pattern in patterns):
         return None
     texts = present_texts(labels)
-    if not texts or has_leading_zeros(texts[:1000]):
+    if not texts or has_leading_zeros(texts):
         return None
     for what in ("numbers", "percents", "money"):
         for mark in (".", ",") if what != "money" else _money_marks(texts):
             pattern = _WRITTEN[mark][what]
-            if all(map(pattern.fullmatch, texts)) and not has_leading_zeros(texts):
+            if all(map(pattern.fullmatch, texts)):
                 return what, mark
     return None
 

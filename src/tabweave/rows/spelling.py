@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from tabweave.io.register import storable
-from tabweave.rows.vocabulary import Bucket, Label
+from tabweave.rows.vocabulary import Bucket, Label, slices
 
 MANY = 129  # values up to which a column is compared by its values alone
 _BITS = 16
@@ -96,9 +96,7 @@ class Spelling:
         asked, size = self.points(labels), len(self.labels)
         k = min(k, size)
         index, cosines = np.zeros((len(labels), k), np.intp), np.zeros((len(labels), k))
-        step = max(1, _CHUNK // max(size, 1))
-        for start in range(0, len(labels), step):
-            part = slice(start, start + step)
+        for part in slices(len(labels), size, _CHUNK):
             alike = asked[part] @ self._transposed
             alike = alike.toarray() if sparse.issparse(alike) else alike
             index[part], cosines[part] = _largest(alike, k)
@@ -113,7 +111,7 @@ class Spelling:
         index, cosines = self.similar(labels, _NEAREST)
         weights = np.maximum(cosines, 0) ** _POWER
         total = weights.sum(axis=1, keepdims=True)
-        return index, weights * cosines[:, :1].clip(0, 1) ** 2 / np.where(total > 0, total, 1)
+        return index, weights * cosines[:, :1].clip(0, 1) ** 2 / np.maximum(total, 1e-300)
 
     def sketch(self) -> np.ndarray:
         """Return the strings in few dimensions: n-grams added up with signs, by their hash.
@@ -174,10 +172,7 @@ def folded(labels: Iterable[Label]) -> np.ndarray:
     Case, accents and punctuation are folded; what is not text is empty.
     """
     texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in labels]
-    joined = "\n".join(texts)
-    if joined.count("\n") != len(texts) - 1:
-        joined = "\n".join(text.replace("\n", " ") for text in texts)
-    joined = f"\n{joined}\n".casefold()
+    joined = "\n".join(["", *(text.replace("\n", " ") for text in texts), ""]).casefold()
     if not joined.isascii():
         parts = unicodedata.normalize("NFKD", joined)
         joined = _MARKS.sub(" ", "".join(c for c in parts if not unicodedata.combining(c)))

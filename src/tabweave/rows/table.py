@@ -83,11 +83,15 @@ class Datetimes(Numbers):
         """
         if np.isnan(seconds):
             return None
-        moment = str(np.datetime64(round(seconds * 1e6), "us"))
+        moment = str(np.datetime64(round(seconds * 1e6), "us"))[self._shown].replace("T", " ")
+        return moment.removesuffix(":00") if self._shown.start else moment
+
+    @cached_property
+    def _shown(self) -> slice:
+        """The part of an ISO text that tells them apart: of a whole column looked for once."""
         if np.nanmin(self.values) >= 0 and np.nanmax(self.values) < 86_400:
-            return moment[11:19].removesuffix(":00")
-        dates = not (self.values % 86_400 > 0).any()
-        return moment[:10] if dates else moment[:19].replace("T", " ")
+            return slice(11, 19)
+        return slice(0, 19 if (self.values % 86_400 > 0).any() else 10)
 
 
 @storable

@@ -177,8 +177,7 @@ class Vocabulary:
 
     def find(self, table: Any) -> list[Any]:
         """Return the columns of a table, in the order of this vocabulary."""
-        by_name = dict(zip(table.schema.names, table.columns, strict=True))
-        return [by_name[name] if name in by_name else table[name] for name in self.names]
+        return [table[name] for name in self.names]
 
     def positions(self, table: Any, unknown: Unknown = "centroid") -> list[np.ndarray]:
         """Return, per column, the code of each label of a table; the number of values if unknown.
@@ -411,11 +410,17 @@ def code_type(n_labels: int) -> np.dtype:
     return np.dtype(np.uint64)
 
 
+def slices(n: int, width: int, cells: int) -> list[slice]:
+    """Cut n rows of so many cells into runs of at most ``cells``, and of at least one row."""
+    step = max(cells // max(width, 1), 1)
+    return [slice(start, start + step) for start in range(0, n, step)]
+
+
 def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """Look up ``table[codes]`` in blocks, so that only the result is as long as the column."""
     out = np.empty(len(codes), dtype=table.dtype)
-    for start in range(0, len(codes), _BLOCK):
-        np.take(table, codes[start : start + _BLOCK], out=out[start : start + _BLOCK], mode="clip")
+    for part in slices(len(codes), 1, _BLOCK):
+        np.take(table, codes[part], out=out[part], mode="clip")
     return out
 
 

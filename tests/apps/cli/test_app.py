@@ -86,6 +86,14 @@ def test_drift_can_decide_a_build(folder):
     assert called("drift", *words, "--columns", "age,status", cwd=folder).code == 0
 
 
+def test_drift_of_dates_before_1970_shows_dates(folder):
+    for name, year in (("old", 1951), ("new", 1962)):
+        days = [f"{year}-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(200)]
+        (folder / f"{name}.csv").write_text("\n".join(["born", *days]))
+    shown = called("drift", "old.csv", "new.csv", cwd=folder).out
+    assert "1951-06" in shown and "1962-06" in shown
+
+
 def test_drift_of_numbers_looks_at_spread_and_gaps(folder):
     rng = np.random.default_rng(0)
     for name, scale, gaps in (("old", 1, 0), ("new", 3, 0.4)):

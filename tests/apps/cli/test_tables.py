@@ -57,6 +57,24 @@ def test_odd(folder):
     assert here("odd", "cities.csv", "--level", "2", cwd=folder).code == 2
 
 
+def test_words_for_missing_are_values_unless_they_are_named(folder):
+    rows = pd.read_csv(folder / "cities.csv")
+    rows.loc[[5, 6], "country"] = "NA"
+    rows.to_csv(folder / "words.csv", index=False)
+    plain = here("fill", "words.csv", cwd=folder)
+    assert "1 cell of 200 rows" in plain.out
+    assert "column 'country' holds 'NA'" in plain.err and "--missing NA" in plain.err
+    named = here("fill", "words.csv", "--missing", "NA", "-o", "w.csv", "--force", cwd=folder)
+    assert "3 cells of 200 rows" in named.out and "--missing" not in named.err
+    filled = pd.read_csv(folder / "w.csv", keep_default_na=False)
+    assert [filled["country"][i] for i in (5, 6)] == [CITIES[rows["city"][i]] for i in (5, 6)]
+    for command in ("odd", "associate"):
+        assert "--missing NA" in here(command, "words.csv", cwd=folder).err
+        assert "--missing NA" not in here(command, "words.csv", "--missing", "NA", cwd=folder).err
+    refused = here("odd", "words.csv", "--missing", "NA,?", cwd=folder)
+    assert refused.code == 1 and "no cell is '?'" in refused.err
+
+
 def test_clusters_are_as_many_as_in_the_report(folder):
     found = json.loads(here("cluster", "cities.csv", "--json", cwd=folder).out)["clusters"]
     groups = describe(pd.read_csv(folder / "cities.csv"))["clusters"]["groups"]

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -221,9 +222,9 @@ class Job:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def rows(self) -> Rows:
-        """Read the rows."""
-        return Rows.read(self.as_written(self.source.types))
+    def rows(self, missing: str | None = None) -> Rows:
+        """Read the rows; cells that are one of some words are missing."""
+        return Rows.read(self.as_written(self.source.types)).without(listed(missing))
 
     def table(self, rows: Rows, *, with_target: bool = False, rules: Any = None) -> Any:
         """Return the columns to embed as a Table, the target last if it is wanted."""
@@ -341,6 +342,22 @@ class Rows:
         listed = getattr(cells, "to_pylist", None) or getattr(cells, "tolist", None)
         return listed() if listed else list(cells)
 
+    def without(self, words: Sequence[str]) -> Rows:
+        """Return the rows with nothing in cells that are one of some words."""
+        if not words:
+            return self
+        columns, found = dict(self.columns), set()
+        for name in columns:
+            cells = self.column(name)
+            met = {text for text in cells if isinstance(text, str) and text.strip() in words}
+            if met:
+                columns[name] = [None if isinstance(c, str) and c in met else c for c in cells]
+            found |= {text.strip() for text in met}
+        for word in words:
+            if word not in found:
+                raise ValueError(f"--missing: no cell is {word!r}")
+        return Rows(columns, self.n_rows)
+
     def check(self, names: Sequence[str]) -> None:
         """Refuse a name that is not one of the columns."""
         check_columns(names, self.columns)
@@ -409,6 +426,19 @@ def tell_aside(aside: dict[str, str], *more: str) -> None:
 
     if aside:
         note("; ".join([aside_line(aside), *more, "keep one by --kind COLUMN=nominal"]))
+
+
+def tell_words(labels: Mapping[str, Sequence[Any]]) -> None:
+    """Say which categories look like words for missing, and how to have them missing."""
+    from tabweave.rows.kinds import MISSING_WORDS
+
+    for name, own in labels.items():
+        words = [w for w in own if isinstance(w, str) and w.strip().lower() in MISSING_WORDS]
+        for word in filter(str.strip, words):
+            note(
+                f"column {name!r} holds {word!r}, which counts as a value; if it means missing, "
+                f"add --missing {shlex.quote(word.strip())}"
+            )
 
 
 def _warn_of(name: str, why: str) -> None:

@@ -351,10 +351,13 @@ class GBCClassifier(ClassifierMixin, GBC):
     feature_importances_ : dict of str to dict, or ndarray
         Gain of each column times the weight of its source.
     graph_weights_, graph_smoothing_ : dict of str to float
-        Weight of each graph by Eq. (3.11), and how much predictions lean on it; less than 0 for a
-        graph whose neighbours differ, who speak for the classes that go together with theirs.
+        Weight of each graph by Eq. (3.11), and how much predictions lean on it; less than 0 where
+        a neighbour speaks for the classes that were found to go together with its own, as it must
+        where neighbours differ, and not just for its own.
     refused_ : dict of str to str
-        The sources of weight 0 and the graphs that predictions do not lean on, and why.
+        The sources of weight 0 and the graphs that predictions do not lean on, and why. The
+        columns of such a source may still count in the booster of all columns, if that has a
+        weight.
     trust_ : float
         How much a row with neighbours still believes its own columns, if predictions lean on any
         graph; chosen with ``graph_smoothing_``.
@@ -604,7 +607,8 @@ def refused(model: Any) -> dict[str, str]:
             out[name] = "fewer than two labeled rows"
         elif not weight:
             alone = "no better than a constant on held-out rows"
-            out[name] = "no gain beside all columns" if model.joined_weight_ else alone
+            beside = "no gain beside the booster of all columns, which sees its columns too"
+            out[name] = beside if model.joined_weight_ else alone
     return out
 
 

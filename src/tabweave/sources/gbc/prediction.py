@@ -220,8 +220,8 @@ class Held(NamedTuple):
 class Smoothing(NamedTuple):
     """How predictions lean on neighbours: the strength of each graph, and the trust in oneself.
 
-    A negative strength is that of a graph whose neighbours differ: they speak for the classes that
-    go together with theirs.
+    A negative strength is that of a graph whose neighbours speak for the classes that go together
+    with theirs, as they must where neighbours differ.
     """
 
     strengths: tuple[float, ...]

@@ -308,7 +308,7 @@ CELLS = {
     # nominal: everything with one canonical label is accepted
     "true, one and text one": (column(True, 1, 1.0, "1"), NOMINAL, yes(a=[True, 1, 1, "1"])),
     "every missing": (
-        column(None, NAN, np.float32("nan"), pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT")),
+        column(None, NAN, np.float32("nan"), pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT", "s")),
         NOMINAL,
         yes(a=[None] * 7),
     ),
@@ -952,7 +952,7 @@ atoms = st.one_of(
     st.datetimes(),
     st.timedeltas(),
     st.fractions(),
-    st.sampled_from([pd.NA, pd.NaT, np.float16(1.5), np.datetime64("NaT"), ..., object()]),
+    st.sampled_from([pd.NA, pd.NaT, np.float16(1.5), np.datetime64("NaT", "s"), ..., object()]),
 )
 anything = st.recursive(
     atoms,

@@ -205,7 +205,7 @@ def test_a_graph_in_pieces_is_solved_alike_by_both_solvers():
     pieces = [np.triu(rng.random((m, m)) < max(0.1, 2 / m), 1) for m in sizes]
     for piece in pieces:
         piece[np.arange(len(piece) - 1), np.arange(1, len(piece))] = True  # connected
-    M = sp.csr_array(sp.block_diag(pieces)).astype(float)
+    M = sp.block_diag(list(map(sp.csr_array, pieces)), format="csr").astype(float)
     sources = Sources(graphs={"g": (range(M.shape[0]), M)})
     one, other = (CoCA(12, solver=solver).fit(sources) for solver in ("lanczos", "dense"))
     assert_allclose(one.eigenvalues_, other.eigenvalues_, atol=1e-9)

@@ -341,7 +341,7 @@ def _stamps(seconds: np.ndarray) -> np.ndarray:
     gap = np.isnan(seconds)
     whole = np.where(gap, 0, np.round(np.asarray(seconds) * 1e6)).astype(np.int64)
     out = whole.astype("datetime64[us]")
-    out[gap] = np.datetime64("NaT")
+    out[gap] = np.datetime64("NaT", "us")
     return out
 
 

@@ -308,7 +308,9 @@ CELLS = {
     # nominal: everything with one canonical label is accepted
     "true, one and text one": (column(True, 1, 1.0, "1"), NOMINAL, yes(a=[True, 1, 1, "1"])),
     "every missing": (
-        column(None, NAN, np.float32("nan"), pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT", "s")),
+        column(
+            None, NAN, np.float32("nan"), pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT", "s")
+        ),
         NOMINAL,
         yes(a=[None] * 7),
     ),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tabweave._compat import eigh, njit
+from tabweave._compat import eigh, njit, one_blas_thread
 from tabweave.counts.counting import divisor, marginals, pack_columns
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
@@ -164,7 +164,8 @@ class CrossMoments:
             rows = slice(start, start + _ROWS)
             parts = [values[rows] for values in numbers]
             features, present = _features(parts, origin, unit, space[0])
-            products += _products(features, present)
+            with one_blas_thread():  # small products
+                products += _products(features, present)
             codes = [data.codes[rows] for _, data in valued]
             sums = _sums_by_value(codes, words, features, space[1])
             by_value += np.stack([sums[:, :p], sums[:, present]])

@@ -29,6 +29,7 @@ from tabweave.rows.kinds import (
     Kinds,
     _look_like_codes,
     _year,
+    aside_line,
     date_order,
     is_iso,
     judge,
@@ -495,3 +496,14 @@ def test_numbers_named_ids_are_set_aside_if_95_of_100_are_distinct(repeated, kep
     cells = [10_000 * i + 7 for i in range(100 - repeated)] + [7] * repeated
     found = kind_of(cells, "user_id")
     assert (found.kind, found.kept) == ("nominal", kept), found
+
+
+def test_six_columns_are_named_and_the_others_counted():
+    aside = {f"c{i}": "constant" for i in range(7)}
+    line = aside_line(aside)
+    assert line.startswith("set aside: c0 (constant), ") and line.endswith(
+        "c5 (constant), and 1 more"
+    )
+    del aside["c6"]
+    assert aside_line(aside).endswith("c5 (constant)")
+    assert aside_line({}) == ""

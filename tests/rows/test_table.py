@@ -1,6 +1,7 @@
 """Tables: what is read, as what, and how columns are matched."""
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -14,6 +15,7 @@ from tabweave.rows.kinds import FEW_ROWS
 from tabweave.rows.table import (
     Codes,
     Datetimes,
+    Numbers,
     canonical_codes,
     check_codes,
     check_offsets,
@@ -521,3 +523,11 @@ def test_what_to_do_about_a_cell_depends_on_the_kind_of_its_column():
     with pytest.raises(TypeError, match="is not a set") as told:
         Table.of({"a": [["u"], 3]}, {"a": "set"})
     assert "mend it" not in str(told.value)
+
+
+@pytest.mark.parametrize("cells", [Numbers(np.zeros(3)), Codes(np.zeros(2, np.uint8), ["x"])])
+def test_columns_from_a_file_fit_their_kind_and_the_rows(cells):
+    table = Table.of({"a": ["x", "y"], "b": [1.0, 2.0]})
+    table._check_loaded()
+    with pytest.raises(ValueError, match="column 'b': expected 2 numeric cells, got"):
+        replace(table, columns=(table["a"], cells))._check_loaded()

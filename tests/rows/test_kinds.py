@@ -507,3 +507,9 @@ def test_six_columns_are_named_and_the_others_counted():
     del aside["c6"]
     assert aside_line(aside).endswith("c5 (constant)")
     assert aside_line({}) == ""
+
+
+def test_a_word_behind_many_numbers_makes_them_text():
+    numbers = [f"{i},5" for i in range(20)]
+    assert numbers_written(numbers) == ("numbers", ",")
+    assert numbers_written([*numbers, "some"]) is None

@@ -17,7 +17,7 @@ _HOMES = {
     "HELIC": "helic",
     "HeMap": "hemap",
     "NonBEND": "nonbend",
-    "ValueMetric": "value_metric",
+    "ValueMetric": "ckml",
 }
 __all__ = [
     "CKML",

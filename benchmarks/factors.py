@@ -189,8 +189,8 @@ def files(rows: int, columns: int, folder: str, kinds: list[str]) -> None:
             cells = f"{found['seconds']:.1f} | {found['cpu']:.1f} | {found['gigabytes']:.2f}"
             print(f"| {name} | {cells} |", flush=True)
         path.unlink()
-        ratio = both["fit"]["cpu"] / both["count"]["cpu"]
-        print(f"| {kind} over counting | | {ratio:.2f} × | |", flush=True)
+        ratio = [both["fit"][k] / both["count"][k] for k in ("seconds", "cpu")]
+        print(f"| {kind} over counting | {ratio[0]:.2f} × | {ratio[1]:.2f} × | |", flush=True)
 
 
 def main() -> None:

@@ -476,16 +476,19 @@ class CountWith:
 
     def __call__(self, batches: Iterable[Any]) -> tuple[Counts, Any]:
         """Return the counts of all batches, and the other sum; None if there are no rows."""
+        from concurrent.futures import ThreadPoolExecutor
+
         total = None
+        with ThreadPoolExecutor(1) as beside:
 
-        def seen() -> Iterator[tuple[Table, Any]]:
-            nonlocal total
-            for table, y in self.counting.tables(batches):
-                more = self.of(table, total)
-                total = more if total is None else total + more
-                yield table, y
+            def seen() -> Iterator[tuple[Table, Any]]:
+                nonlocal total
+                for table, y in self.counting.tables(batches):
+                    more = beside.submit(self.of, table, total)  # while the table is counted
+                    yield table, y
+                    total = more.result() if total is None else total + more.result()
 
-        return self.counting.of_tables(seen()), total
+            return self.counting.of_tables(seen()), total
 
     @staticmethod
     def merge(parts: Sequence[tuple[Counts, Any]]) -> tuple[Counts, Any]:

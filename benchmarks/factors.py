@@ -130,7 +130,7 @@ def one(what: str, rows: int, columns: int) -> None:
         import tabweave
 
         model = getattr(tabweave, kind)(2)
-        getattr(tabweave, kind)(2).fit(frame[: rows // 4])  # compiled before
+        getattr(tabweave, kind)(2).fit(frame)  # numba and what it compiled are loaded before
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start, used = time.perf_counter(), time.process_time()
     model.fit(frame)

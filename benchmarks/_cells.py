@@ -8,11 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import tabweave
+
 CACHE = Path(__file__).parent / ".cache"
 
 
 class Cells:
-    """A dictionary of (protocol, data set, method) to scores, kept in one JSON-lines file."""
+    """A dictionary of (protocol, data set, method) to scores, kept in one JSON-lines file.
+
+    Each line says which version of the code it was measured with.
+    """
 
     def __init__(self, name: str) -> None:
         CACHE.mkdir(exist_ok=True)
@@ -34,6 +39,7 @@ class Cells:
                 scores = {"error": f"{type(error).__name__}: {error}"[:200]}
             scores["seconds"] = round(time.perf_counter() - start, 3)
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "scores": scores}) + "\n")
+                cell = {"key": key, "scores": scores, "version": tabweave.__version__}
+                file.write(json.dumps(cell) + "\n")
             self.known[key] = scores
         return self.known[key]

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import tabweave
-
 CACHE = Path(__file__).parent / ".cache"
+
+
+@cache
+def _version() -> str:
+    """Return the commit that is checked out, or nothing outside a checkout."""
+    command = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(command, cwd=CACHE.parent, capture_output=True, text=True)
+    return done.stdout.strip()
 
 
 class Cells:
@@ -39,7 +47,7 @@ class Cells:
                 scores = {"error": f"{type(error).__name__}: {error}"[:200]}
             scores["seconds"] = round(time.perf_counter() - start, 3)
             with self.path.open("a", encoding="utf-8") as file:
-                cell = {"key": key, "scores": scores, "version": tabweave.__version__}
+                cell = {"key": key, "scores": scores, "version": _version()}
                 file.write(json.dumps(cell) + "\n")
             self.known[key] = scores
         return self.known[key]

@@ -818,6 +818,6 @@ def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
     values, vectors = eigh(centred)
     noise = len(values) * np.finfo(float).eps * np.abs(values).max()
     keep = values > noise
-    keep[: max(0, keep.sum() - (len(values) - 1))] = False
+    keep[0] = False  # the constant direction, or below 0
     excess = float(max(0.0, -values[0])) if values[0] < -10 * noise else 0.0
     return vectors[:, keep] * np.sqrt(values[keep]), excess

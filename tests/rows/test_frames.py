@@ -2,6 +2,7 @@
 
 import datetime as dt
 from decimal import Decimal
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -332,7 +333,7 @@ def test_sets_are_those_of_python(delimiter):
     column = np.empty(len(given), object)
     column[:] = given
     starts, codes, labels = sets(column, delimiter)
-    found = [{labels[c] for c in codes[a:b]} for a, b in zip(starts, starts[1:], strict=False)]
+    found = [{labels[c] for c in codes[a:b]} for a, b in pairwise(starts)]
     assert found == [{None} if cell is None else set(cell) for cell in cells]
     assert np.diff(starts).tolist() == [2, 0, 1, 1, 2, 1] and starts[0] == 0
     assert sets(np.array([], object), delimiter)[0].tolist() == [0]

@@ -19,7 +19,7 @@ from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
 
 from tabweave._compat import Interval, eigh
-from tabweave.base import ValueEmbedder
+from tabweave.base import ValueEmbedder, check_target
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
     BINNED,
@@ -455,7 +455,10 @@ class Target:
     @classmethod
     def of(cls, y: Any, n_bins: int, weight: np.ndarray | None = None) -> Target:
         """Tell numbers, which are floats and not whole, from classes."""
-        if isinstance(y, str) or not type_of_target(y).startswith("continuous"):
+        if isinstance(y, str):  # the name of a column
+            return cls()
+        check_target(np.asarray(y))
+        if not type_of_target(y).startswith("continuous"):
             return cls()
         return cls.of_numbers(y, n_bins, weight)
 

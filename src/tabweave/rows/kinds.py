@@ -376,3 +376,62 @@ def _month(text: str) -> int:
 def _year(text: str) -> int:
     """Return a year; of two digits it is the one from 1969 to 2068, as in POSIX."""
     return int(text) + (0 if len(text) > 2 else 1900 if text >= "69" else 2000)
+
+
+_ISO_PARTS = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ][\d:.,]+)?)(.*)")
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december".split()
+)
+
+
+def write_moment(moment: dt.datetime, texts: Sequence[str], order: str | None = None) -> str:
+    """Return a datetime as the texts of a column are written: order, signs, zeros, month names.
+
+    >>> write_moment(dt.datetime(2016, 7, 4, 15, 5), ["7/21/2016 9:30 AM"], "mdy")
+    '7/4/2016 3:05 PM'
+    >>> write_moment(dt.datetime(2016, 7, 4, 15, 5), ["2016-07-21T09:30:00Z"])
+    '2016-07-04T15:05:00Z'
+    """
+    longest = max(texts, key=len)
+    iso = _ISO_PARTS.fullmatch(longest)
+    head, tail = iso.groups() if iso else (longest, "")
+    fields = iter((order or ("ymd" if iso else "")) + "HMSf")
+    slots = [_TOKENS.findall(text.lower()) for text in texts]
+    half = any(slot[-1] in ("am", "pm") for slot in slots if slot)
+    at = iter(range(len(head)))
+
+    def written(match: re.Match[str]) -> str:
+        i, text = next(at), match.group()
+        zeros = order is None or any(len(s) > i and s[i].startswith("0") for s in slots)
+        if text.isalpha():
+            return _letters(text, moment, fields)
+        return _digits(next(fields), text, moment, zeros, half)
+
+    return re.sub(r"\d+|[A-Za-z]+", written, head) + tail
+
+
+def _letters(text: str, moment: dt.datetime, fields: Any) -> str:
+    """Return the name of a month, or the half of a day, in the case of another; T stays T."""
+    if text.lower() in ("am", "pm"):
+        return _cased("pm" if moment.hour >= 12 else "am", text)
+    if text[:3].lower() not in _MONTHS:
+        return text
+    next(fields)
+    name = _MONTH_NAMES[moment.month - 1]
+    return _cased(name if len(text) > 3 else name[:3], text)
+
+
+def _cased(name: str, like: str) -> str:
+    return name.upper() if like.isupper() else name.title() if like[0].isupper() else name
+
+
+def _digits(field: str, text: str, moment: dt.datetime, zeros: bool, half: bool) -> str:
+    """Return one field of a datetime, as long as a text is or as its zeros make it."""
+    if field == "y":
+        return f"{moment.year:04}"[-len(text) :]
+    if field == "f":
+        return f"{moment.microsecond:06}".ljust(len(text), "0")[: len(text)]
+    hour = (moment.hour % 12 or 12) if half else moment.hour
+    numbers = {"m": moment.month, "d": moment.day, "H": hour, "M": moment.minute}
+    number = numbers.get(field, moment.second)
+    return f"{number:02}" if zeros or field in "MS" else str(number)

@@ -407,3 +407,10 @@ def test_sums_of_sets_are_sums_of_means_by_hand():
     np.testing.assert_allclose(out, np.array([p, (p + q) / 2, points[0][2], q]) + others)
     value_writer(sets, points[0], np.dtype(float))(slice(1, 4), out[1:])
     np.testing.assert_allclose(out[1:], [(p + q) / 2, points[0][2], q])
+
+
+def test_no_blocks_are_a_row_without_coordinates():
+    none, table = Blocks([]), Table.of({"a": ["x", "y"]})
+    assert (none.names, none.width, none.power, none.root) == ([], 0, 2, True)
+    assert none.distances(table).tolist() == none.kernel(table).tolist() == [[0, 0], [0, 0]]
+    assert none.only(["a"]) is None and none.parts() == none.export() == none.feature_names() == []

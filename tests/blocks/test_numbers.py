@@ -327,7 +327,15 @@ def test_bins_of_numbers_most_of_which_are_the_lowest():
 
 @pytest.mark.parametrize(
     ("asked", "n_columns", "bins"),
-    [(16, 0, 16), (16, 256, 16), (16, 257, 15), (16, 512, 8), (16, 4096, 2), (1, 5000, 1)],
+    [
+        (16, 0, 16),
+        (5000, 1, 4096),
+        (16, 256, 16),
+        (16, 257, 15),
+        (16, 512, 8),
+        (16, 4096, 2),
+        (1, 5000, 1),
+    ],
 )
 def test_bins_that_many_columns_can_have(asked, n_columns, bins):
     assert affordable_bins(asked, n_columns) == bins

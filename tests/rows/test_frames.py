@@ -215,6 +215,8 @@ def _columns():
         yield cells, np.array(cells, "u8" if cells is big else "i8")
     for kind in ("i1", "i2", "i4", "f2", "f4", "f8"):
         yield whole, np.array(whole, kind)
+    for kind in ("?", "i8", "f8", "U1", "O"):
+        yield [], np.zeros(0, kind)
     for kind in ("category", "string", "str"):
         yield words, pd.Series(words, dtype=kind)
     yield gaps, pd.Series([3, None, -7, 3, None, 0], dtype="Int64")

@@ -327,7 +327,7 @@ class SupervisedWeave(Derived, Weave):
         return np.vstack(rows), penalty
 
     def _basis(self, coupled: Counts, name: str) -> Any:
-        """Return the features of a column's values with coefficients; sparse if they choose some."""
+        """Return the features of a column's values with coefficients; sparse if they choose."""
         a = coupled.vocabulary.index(name)
         size = int(coupled.sizes[a])
         if name in self._plain:

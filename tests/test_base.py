@@ -425,6 +425,14 @@ def test_new_values_are_expected_of_identifiers_and_of_constants():
     assert all("60 of 60 values were not seen in fit" in text for text in found)
 
 
+def test_gaps_do_not_close_a_column_of_values_that_occur_once():
+    notes = [f"note {i}" if i % 3 == 0 else None for i in range(120)]
+    rows = {"note": notes, "color": colours(120)["color"]}
+    model = OneHot().fit(rows)
+    with pytest.warns(UserWarning, match="'note': 40 of 40 values were not seen in fit"):
+        model.transform({**rows, "note": [n and n.upper() for n in notes]})
+
+
 def test_many_unknown_values_are_warned_of_once():
     model = OneHot().fit(colours())
     rows = colours(names=("red", "mauve", "ocre"))

@@ -263,8 +263,10 @@ def _is_closed(counts: Counts, name: str) -> bool:
     """Return whether fit saw several values, no codes, and most rows had one that occurs again."""
     if CODE_NAMES.search(name):
         return False
-    times = counts.value_counts[counts.span(name)]
-    return len(times) > 1 and times[times <= 1].sum() < _MOST * counts.n
+    labels = counts.labels[counts.names.index(name)]
+    present = np.array([label is not None for label in labels], bool)
+    times = counts.value_counts[counts.span(name)][present]  # gaps say nothing of what is to come
+    return len(times) > 1 and times[times <= 1].sum() < _MOST * times.sum()
 
 
 def _warn_once(

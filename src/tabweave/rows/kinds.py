@@ -4,9 +4,10 @@ A type says too little: text may hold dates, money or digits that are codes, and
 count rows. The rules below are asked where a table may be of any kind (:class:`~tabweave.Weave`,
 reports, the command line); what a schema declares is never asked. In words:
 
-- Datetimes, and text all of whose values are dates or times, are ``datetime``: ISO text, dates
-  such as 7/21/2016, 21.07.2016 and 6-Aug-09, if only one order of day and month fits all of them,
-  and times of day, typed or as text such as ``08:30``: they go round. Durations are numbers.
+- Datetimes, and text all of whose values are dates or times, are ``datetime``: ISO text, to the day
+  or finer (2013-01-01, 2013-01-01T05, 2013-01-01 05:30), dates such as 7/21/2016, 21.07.2016 and
+  6-Aug-09, if only one order of day and month fits all of them, and times of day, typed or as text
+  such as ``08:30``: they go round. Durations are numbers.
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
   or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits are codes,
   and ``nominal``, if one has a leading zero, or if there are at most 20 of them, all whole.
@@ -43,9 +44,11 @@ _MANY_ROWS = 10_000  # that are as good as all
 _DISTINCT = 0.95
 _MOST_CODES = 20
 _SAMPLE = 1000
-MISSING_WORDS = frozenset(
-    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "-", "--", "?", ".")
-)
+MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they are values
+    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "unknown",
+     "not available", "-", "--", "?", "??", ".")
+)  # fmt: skip
+_MISSING_CODES = ("-9", "-99", "-999", "-9999")  # which are numbers beside numbers
 CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
@@ -58,8 +61,10 @@ _MEASURE_NAMES = re.compile(
 )
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _ISO = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
+    r"\d{4}-\d\d-\d\d"
+    r"(?:[T ]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?)?"
 )
+ISO_TEXT = "ISO text"
 _CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?")
 CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
 _UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
@@ -153,7 +158,7 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
 
 def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdict | None:
     if is_iso(labels):
-        return Verdict("datetime", "ISO text")
+        return Verdict("datetime", ISO_TEXT)
     if _may_all(labels, _CLOCK) and is_clock(labels):
         return Verdict("datetime", "times of day")
     if order := date_order(labels):
@@ -181,6 +186,12 @@ def _is_few_digits(labels: Sequence[str]) -> bool:
 def present_texts(labels: Sequence[str]) -> list[str]:
     """Return labels without the blanks around them, but for words that stand for missing."""
     return [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+
+
+def looks_missing(label: Any) -> bool:
+    """Tell whether a category may be a word, or a code, for missing: it counts as a value."""
+    plain = label.strip().lower() if isinstance(label, str) else None
+    return plain in MISSING_WORDS or plain in _MISSING_CODES
 
 
 def is_one_word(labels: Sequence[str]) -> bool:

@@ -36,6 +36,7 @@ from tabweave.rows.kinds import (
     is_iso,
     is_one_word,
     judge,
+    looks_missing,
     number_of,
     numbers_written,
     parse_clock,
@@ -266,6 +267,22 @@ class TestText:
         table = Table.of(rows, rules="whole")
         expected = (dt.datetime(2023, 2, 28) - dt.datetime(1970, 1, 1)).total_seconds()
         assert table.schema["day"].kind == "datetime" and table["day"].values[-1] == expected
+
+    def test_iso_text_may_end_with_the_hour(self):
+        hours = [f"2013-01-{1 + i % 28:02}T{i % 24:02}" for i in range(60)]
+        typed = np.array(hours, "datetime64[h]").astype("datetime64[us]")
+        table = Table.of({"t": hours, "c": ["u", "v"] * 30}, rules="whole")
+        assert table.schema["t"].kind == "datetime"
+        np.testing.assert_array_equal(table["t"].values, typed.astype(np.int64) / 1e6)
+        assert not is_iso(["2013-01-01T05Z"])  # which no database reads
+
+    def test_words_for_missing_beside_numbers(self):
+        rows = {"x": [str(i / 4) for i in range(40)] + ["unknown", "Not available", "??"] * 2}
+        table = Table.of({**rows, "c": ["u", "v"] * 23}, rules="whole")
+        assert table.schema["x"].kind == "numeric" and np.isnan(table["x"].values[40:]).all()
+        codes = Table.of({"x": ["1.5", "-99", "2.5", "-9"] * 10}, rules="whole")
+        assert codes["x"].values.min() == -99  # a number is one, whatever it stands for
+        assert looks_missing("-99") and looks_missing(" Unknown ") and not looks_missing("none of")
 
     def test_a_gap_beside_a_few_digits_makes_them_no_numbers(self):
         rows = {"grade": ["9", "10", "11", "?"] * 10, "c": ["u", "v"] * 20}

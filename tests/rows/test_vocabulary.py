@@ -251,9 +251,9 @@ def test_a_label_that_no_row_has_is_not_unknown():
 
 
 def test_rows_are_cut_into_runs_of_some_cells():
-    assert labels_.slices(5, 3, 7) == [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert labels_.slices(5, 3, 7) == [slice(0, 2), slice(2, 4), slice(4, 5)]
     assert labels_.slices(2, 9, 7) == [slice(0, 1), slice(1, 2)]  # one row at least
-    assert labels_.slices(3, 0, 2) == [slice(0, 2), slice(2, 4)] and labels_.slices(0, 3, 7) == []
+    assert labels_.slices(3, 0, 2) == [slice(0, 2), slice(2, 3)] and labels_.slices(0, 3, 7) == []
 
 
 def test_buckets_are_numbered_by_a_checksum():

@@ -29,11 +29,15 @@ def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:
     return np.asarray(counts.pairs @ rows) - np.outer(c, (c @ rows) / counts.n)
 
 
-def scatter(counts: Counts, tables: Sequence[np.ndarray], *, centred: bool = True) -> np.ndarray:
-    """Return ``TᵀC₀T`` (or ``TᵀCT``), the scatter of all objects under concatenated tables."""
+def scatter(counts: Counts, tables: Sequence[Any], *, centred: bool = True) -> np.ndarray:
+    """Return ``TᵀC₀T`` (or ``TᵀCT``), the scatter of all objects under concatenated tables.
+
+    A table that chooses values is quicker as a sparse array.
+    """
     pairs = counts.pairs.tocsc() if sparse.issparse(counts.pairs) else counts.pairs
     spans = [counts.span(a) for a in range(len(tables))]
-    met = np.hstack([pairs[:, span] @ t for span, t in zip(spans, tables, strict=True)])
+    found = [pairs[:, span] @ t for span, t in zip(spans, tables, strict=True)]
+    met = np.hstack([m.toarray() if sparse.issparse(m) else m for m in found])
     product = np.vstack([t.T @ met[span] for span, t in zip(spans, tables, strict=True)])
     if not centred:
         return product

@@ -91,18 +91,18 @@ def _fields(name: str, column: Any) -> list[tuple[Any, Any]] | None:
     if str(dtype) != "object":
         return None
     cells = column.tolist()
-    first = next((cell for cell in cells if not _is_missing(cell)), None)
+    first = next((cell for cell in cells if not is_missing(cell)), None)
     if not isinstance(first, Mapping):
         return None
     for row, cell in enumerate(cells):
-        if not isinstance(cell, Mapping) and not _is_missing(cell):
+        if not isinstance(cell, Mapping) and not is_missing(cell):
             raise TypeError(f"column {name!r}: expected records, got {cell!r} in row {row}")
     records = [cell if isinstance(cell, Mapping) else {} for cell in cells]
     keys = dict.fromkeys(key for record in records for key in record)
     return [(key, _listed([record.get(key) for record in records], key)) for key in keys]
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
     """Tell whether a cell is missing; what can be no category is not."""
     try:
         return canonical(cell) is None

@@ -87,6 +87,15 @@ class Datetimes(Numbers):
         moment = str(np.datetime64(round(seconds * 1e6), "us"))[self._shown].replace("T", " ")
         return moment.removesuffix(":00") if self._shown.start else moment
 
+    def nearest(self, seconds: np.ndarray) -> np.ndarray:
+        """Return others rounded to the days, hours, minutes or seconds that all of these are."""
+        present = self.values[~np.isnan(self.values)]
+        step = next((s for s in (86_400, 3600, 60, 1) if not (present % s).any()), None)
+        if step is None or not len(present):
+            return np.asarray(seconds)
+        rounded = np.round(np.asarray(seconds) / step) * step
+        return np.mod(rounded, 86_400) if self._shown.start else rounded
+
     @cached_property
     def _shown(self) -> slice:
         """The part of an ISO text that tells them apart: of a whole column looked for once."""

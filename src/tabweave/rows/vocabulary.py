@@ -413,7 +413,7 @@ def code_type(n_labels: int) -> np.dtype:
 def slices(n: int, width: int, cells: int) -> list[slice]:
     """Cut n rows of so many cells into runs of at most ``cells``, and of at least one row."""
     step = max(cells // max(width, 1), 1)
-    return [slice(start, start + step) for start in range(0, n, step)]
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:

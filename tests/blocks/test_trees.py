@@ -132,6 +132,14 @@ def test_bad_points():
         tree.distance(("Latte", 3), "Latte")
 
 
+@pytest.mark.parametrize(("n", "shown"), [(8, "7: add it"), (9, "7, ...: add it")])
+def test_eight_nodes_are_named_where_one_is_not_found(n, shown):
+    """The root and those below it; of more it is said that there are."""
+    tree = Tree.of([(i, 0) for i in range(1, n)])
+    with pytest.raises(ValueError, match=f"99 is not in the tree; it has 0, 1, .*, {shown}"):
+        tree.distance(99, 0)
+
+
 def test_deep_trees_need_no_recursion():
     tree = Tree.of([(i + 1, i) for i in range(3000)])
     assert tree.newick().startswith("((((")

@@ -894,3 +894,8 @@ def test_columns_of_more_than_129_strings_are_spelled(n):
     asked = {**kinds, "few": Column("few", spelling=True), "word": Column("word", spelling=False)}
     model = Weave(schema=asked).fit(rows)
     assert list(model._spelling(model._coupled())) == ["few"]
+
+
+def test_values_that_are_spelled_alike_do_not_differ_by_spelling():
+    rows = spelled_rows(Spelling(("new york", "New-York", "NEW YORK")), np.array([0.5, 0.25, 0.25]))
+    assert rows.shape[0] == 3 and not rows.any()

@@ -123,10 +123,10 @@ def _same_column(counts: Counts) -> np.ndarray:
 def _blocks(distances: np.ndarray, counts: Counts) -> list[np.ndarray]:
     """Return the distances within each column; the unreachable are far, but not infinitely."""
     spans = [counts.span(a) for a in range(len(counts.sizes))]
-    blocks = [distances[span, span] for span in spans]
-    reached = np.concatenate([np.zeros(0), *(b[np.isfinite(b)] for b in blocks)])
-    far = 2 * reached.max(initial=0) or 1.0
-    return [np.where(np.isfinite(b), b, far) for b in blocks]
+    finite = np.isfinite(distances)
+    far = 2 * distances[finite & _same_column(counts)].max(initial=0) or 1.0
+    out = np.where(finite, distances, far)
+    return [out[span, span] for span in spans]
 
 
 def _unit_mean(tables: list[np.ndarray], counts: Counts) -> list[np.ndarray]:

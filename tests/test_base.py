@@ -403,7 +403,7 @@ def test_a_column_of_another_type_is_refused():
 def test_a_column_wholly_unknown_is_refused():
     model = OneHot().fit(colours())
     strange = colours(names=("rouge", "bleu"))
-    with pytest.raises(ValueError, match="'color': none of its 60 values was seen"):
+    with pytest.raises(ValueError, match=r"'color': none of its 60 .* leave the column out"):
         model.transform(strange)
     assert model.unknown_counts(strange) == {"color": {"rouge": 30, "bleu": 30}}
     few = {name: cells[:5] for name, cells in strange.items()}
@@ -411,14 +411,26 @@ def test_a_column_wholly_unknown_is_refused():
 
 
 def test_new_values_are_expected_of_identifiers_and_of_constants():
-    rows = {"id": [f"a{i}" for i in range(60)], "year": ["2013"] * 60, **colours()}
-    more = {"id": [f"b{i}" for i in range(60)], "year": ["2014"] * 60, **colours()}
+    shops = {"id": [f"a{i}" for i in range(60)], "year": ["2013"] * 60, "shop_id": [1, 2, 3] * 20}
+    rows = {**shops, **colours()}
+    more = {
+        "id": [f"b{i}" for i in range(60)], "year": ["2014"] * 60, "shop_id": [4, 5, 6] * 20,
+        **colours(),
+    }  # fmt: skip
     model = OneHot().fit(rows)
     with pytest.warns(UserWarning) as told:
         model.transform(more)
     found = [str(one.message) for one in told]
-    assert [text[:12] for text in found] == ["column 'id':", "column 'year"]
+    assert [text[:12] for text in found] == ["column 'id':", "column 'year", "column 'shop"]
     assert all("60 of 60 values were not seen in fit" in text for text in found)
+
+
+def test_gaps_do_not_close_a_column_of_values_that_occur_once():
+    notes = [f"note {i}" if i % 3 == 0 else None for i in range(120)]
+    rows = {"note": notes, "color": colours(120)["color"]}
+    model = OneHot().fit(rows)
+    with pytest.warns(UserWarning, match="'note': 40 of 40 values were not seen in fit"):
+        model.transform({**rows, "note": [n and n.upper() for n in notes]})
 
 
 def test_many_unknown_values_are_warned_of_once():

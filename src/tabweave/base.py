@@ -36,9 +36,9 @@ from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
 from tabweave.rows.frames import columns_of, in_memory
-from tabweave.rows.kinds import FEW_ROWS, Finding, Kinds, aside_line
+from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, aside_line
 from tabweave.rows.table import Column, Schema, Table
-from tabweave.rows.vocabulary import Label, Vocabulary, types_of
+from tabweave.rows.vocabulary import Label, Vocabulary, canonical, types_of
 
 # Locks of estimators, beside them: neither files nor copies hold one.
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -186,6 +186,20 @@ def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal")
     return table
 
 
+def check_target(labels: np.ndarray) -> None:
+    """Raise for a row that has no target, and name it."""
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        row = int(np.flatnonzero(~np.isfinite(labels))[0])
+        raise ValueError(
+            f"Input y contains NaN or infinity: row {row} is {labels.ravel()[row]}; drop the row "
+            "or give it a target"
+        )
+    if labels.dtype.kind == "O":
+        for row, label in enumerate(labels.ravel().tolist()):
+            if canonical(label) is None:
+                raise ValueError(f"y of row {row} is missing; drop the row or give it a target")
+
+
 _ENOUGH = 20  # values of a column that make it worth a word that all, or most, are unknown
 _MOST = 0.5  # share of values
 _warned: WeakKeyDictionary[Any, set[tuple[int, str]]] = WeakKeyDictionary()  # who was warned
@@ -195,9 +209,10 @@ def tell_unknown(embedder: Any, table: Table) -> None:
     """Raise for a column that fit has seen nothing of, warn once of one that it saw little of.
 
     A column is refused if its values are of another type than in fit; or if none of at least 20 is
-    known, unless fit saw one value only, or mostly values that occur once (new ones are then to be
-    expected [Good 1953]), or the column is compared by spelling. It is warned of if more than half
-    of at least 20 are unknown.
+    known, unless new ones are to be expected: fit saw one value only, or mostly values that occur
+    once [Good 1953], its name says that they are codes (a fold of other shops has other shop_ids),
+    or the column is compared by spelling. It is warned of if more than half of at least 20 are
+    unknown.
     """
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
@@ -211,8 +226,8 @@ def tell_unknown(embedder: Any, table: Table) -> None:
         if total >= _ENOUGH and unknown == total and closed:
             raise ValueError(
                 f"column {name!r}: none of its {total} values was seen in fit, e.g. "
-                f"{_examples(given)}; fit had e.g. {_examples(known)}. Write them as in fit, or "
-                "fit anew with them"
+                f"{_examples(given)}; fit had e.g. {_examples(known)}. Write them as in fit, fit "
+                "anew with them, or leave the column out"
             )
         if total >= _ENOUGH and unknown > _MOST * total:
             fate = "lie between values spelled like them" if spelled else "count as average"
@@ -245,9 +260,13 @@ def _filled(column: Any) -> int:
 
 
 def _is_closed(counts: Counts, name: str) -> bool:
-    """Return whether fit saw several values, and most of its rows had one that occurs again."""
-    times = counts.value_counts[counts.span(name)]
-    return len(times) > 1 and times[times <= 1].sum() < _MOST * counts.n
+    """Return whether fit saw several values, no codes, and most rows had one that occurs again."""
+    if CODE_NAMES.search(name):
+        return False
+    labels = counts.labels[counts.names.index(name)]
+    present = np.array([label is not None for label in labels], bool)
+    times = counts.value_counts[counts.span(name)][present]  # gaps say nothing of what is to come
+    return len(times) > 1 and times[times <= 1].sum() < _MOST * times.sum()
 
 
 def _warn_once(

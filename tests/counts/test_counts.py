@@ -599,3 +599,13 @@ def test_pairs_that_only_rounding_left_are_gone(limit, monkeypatch):
     left = whole - Counts.of({"a": ["u"], "b": ["x"]}, sample_weight=[0.3])
     assert left.block("a", "b")[0, 0] == 0 != whole.block("a", "b")[0, 0] - 0.3
     assert left.labels == whole.labels
+
+
+def test_light_values_stay_when_counts_are_added():
+    """What is taken for rounding after a subtraction is data after an addition."""
+    rows, weight = {"a": ["x", "y", "x"], "b": ["u", "v", "v"]}, np.array([1.0, 1e-12, 2.0])
+    parts = [({n: cells[some] for n, cells in rows.items()}, weight[some])
+             for some in (slice(0, 2), slice(2, 3))]  # fmt: skip
+    both = sum((Counts.of(own, sample_weight=w) for own, w in parts), Counts())
+    assert both == Counts.of(rows, sample_weight=weight)
+    assert both.labels == (("x", "y"), ("u", "v")) and both.value_counts[1] == 1e-12

@@ -341,3 +341,18 @@ def test_weights_of_columns_multiply_what_is_learned():
     assert (apart == (SupervisedWeave().fit(left, y).pairwise_distances(left) > 1e-9)).all()
     with pytest.raises(ValueError, match="got one of 'q'"):
         SupervisedWeave(weights={"q": 1}).fit(X, y)
+
+
+def test_a_row_without_a_target_is_named():
+    import pandas as pd
+
+    rows = {"a": ["x", "y"] * 10, "b": list(range(20))}
+    for gap in (None, float("nan")):
+        words = np.array(["p", "q"] * 10, dtype=object)
+        words[2] = gap
+        numbers = np.arange(20) + 0.5
+        numbers[2] = np.nan
+        for y in (words, words.tolist(), pd.Series(words, dtype="category"), pd.Series(numbers)):
+            said = r"row 2 .*drop the row or give it a (target|class)"
+            with pytest.raises(ValueError, match=said):
+                SupervisedWeave().fit(rows, y)

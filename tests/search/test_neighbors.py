@@ -145,9 +145,11 @@ class TestClassifier:
 
     def test_refuses(self):
         X, y = table(40)
-        with pytest.raises(ValueError, match="one class only"):
+        with pytest.raises(ValueError, match="one class only, 'a';"):
             WeaveClassifier().fit(X, ["a"] * 40)
-        with pytest.raises(ValueError, match="expected classes of fit"):
+        with pytest.raises(ValueError, match="y of row 2 is missing"):  # not a class "nan"
+            WeaveClassifier().fit(X[:3], ["a", "b", float("nan")])
+        with pytest.raises(ValueError, match=r"expected classes of fit, \[.*, got 'z'"):
             WeaveClassifier().fit(X, y).partial_fit(X[:1], ["z"])
         with pytest.raises(ValueError, match="y of row 2 is missing"):
             WeaveClassifier().fit(X[:3], np.array(["a", "b", None], dtype=object))

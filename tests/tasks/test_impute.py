@@ -1,11 +1,16 @@
 """Imputer: rules of a table are found again, and what comes back is of the make that was given."""
 
+import datetime as dt
+import re
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import tabweave
 from tabweave import Imputer
+from tabweave.rows.kinds import parse_date, parse_iso, write_moment
 from tabweave.tasks.row_model import ENGINES
 
 
@@ -222,3 +227,114 @@ def test_categories_and_bools_stay_what_they_are():
     assert filled.dtypes[["grade", "dear"]].equals(rows.dtypes[["grade", "dear"]])
     assert (filled["grade"] == whole["grade"]).all() and (filled["dear"] == whole["dear"]).all()
     assert not filled.isna().any().any()
+
+
+def shape(text):
+    return re.sub(r"[A-Za-z]+", "x", re.sub(r"\d+", "0", text))
+
+
+def typed(n=60):
+    """A column of every type, all of which follow from the first, and the same with gaps."""
+    code = np.random.default_rng(5).integers(0, 4, n)
+    days = pd.Timestamp("2026-03-01") + pd.to_timedelta(code, unit="D")
+    rows = pd.DataFrame(
+        {
+            "team": np.array(["a", "b", "c", "d"])[code],
+            "Int64": pd.array(code, dtype="Int64"),
+            "UInt8": pd.array(code, dtype="UInt8"),
+            "Float32": pd.array(code / 2, dtype="Float32"),
+            "float32": (code / 2).astype("float32"),
+            "string": pd.array([f"s{c}" for c in code], dtype="string"),
+            "object": pd.Series([f"s{c}" for c in code], dtype=object),
+            "day": days,
+            "local": pd.Series(days).dt.tz_localize("Europe/Berlin"),
+            "span": pd.to_timedelta(code, unit="h"),
+            "date": pd.Series(list(days.date), dtype=object),
+            "time": pd.Series([dt.time(8 + c, 30) for c in code], dtype=object),
+            "whole": pd.Series(code.tolist(), dtype=object),
+            "price": pd.Series([Decimal(f"{c}.50") for c in code], dtype=object),
+        }
+    )
+    gaps = rows.copy()
+    for j, name in enumerate(rows.columns[1:]):
+        gaps.loc[[j, 20 + j, 40 + j], name] = None
+    return rows, gaps
+
+
+def test_every_column_keeps_its_type():
+    rows, gaps = typed()
+    filled = Imputer("counts").fit(gaps).transform(gaps)
+    assert filled.dtypes.equals(gaps.dtypes) and filled.notna().all(axis=None)
+    for name in rows.drop(columns=["Float32", "float32", "span", "time", "price"]):
+        pd.testing.assert_series_equal(filled[name], rows[name])  # they follow, so they are found
+    for name in rows:
+        kept = gaps[name].notna()
+        assert filled[name][kept].tolist() == gaps[name][kept].tolist()
+        assert {type(v) for v in filled[name]} == {type(v) for v in rows[name]}
+    assert {v.minute for v in filled["time"]} <= set(range(60))
+    assert {v.as_tuple().exponent for v in filled["price"]} == {-2}
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_frames_of_other_libraries_keep_their_types(library):
+    polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    rows, gaps = typed()
+    given = polars.from_pandas(gaps.drop(columns=["whole", "price"])).with_columns(
+        polars.col("string").cast(polars.Enum(["s0", "s1", "s2", "s3"])).alias("enum"),
+        polars.col("object").cast(polars.Categorical).alias("categorical"),
+    )
+    given = given if library == "polars" else given.to_arrow()
+    filled = Imputer("counts").fit(given).transform(given)
+    assert filled.schema == given.schema
+    frame = filled if library == "polars" else polars.from_arrow(filled)
+    assert frame["Int64"].to_list() == rows["Int64"].tolist()
+    assert frame["date"].to_list() == rows["date"].tolist()
+    assert frame["enum"].cast(polars.String).to_list() == rows["string"].tolist()
+    assert frame["local"].to_list() == [v.to_pydatetime() for v in rows["local"]]
+    assert not sum(frame.null_count().row(0)) and arrow is not None
+
+
+def test_whole_numbers_in_lists_stay_whole():
+    _, gaps = typed()
+    columns = {"team": gaps["team"].tolist(), "size": [3, 7, None, 7] * 15, "w": [1.5, None] * 30}
+    filled = Imputer("counts").fit(columns).transform(columns)
+    assert filled["size"].dtype.kind == "i" and filled["w"].dtype == float
+
+
+@pytest.mark.parametrize(
+    "written, order",
+    [
+        (["7/21/2016", "12/3/2016", "1/30/2016"], "mdy"),
+        (["21.07.2016", "03.12.2016", "30.01.2016"], "dmy"),
+        (["21-JUL-16", "03-DEC-16", "30-JAN-16"], "dmy"),
+        (["July 21, 2016", "December 3, 2016", "January 30, 2016"], "mdy"),
+        (["2016/7/21", "2016/12/3", "2016/1/30"], "ymd"),
+        (["7/21/2016 9:30 AM", "12/3/2016 1:05 PM", "1/30/2016 12:00 AM"], "mdy"),
+        (["2016-07-21T09:30:00Z", "2016-12-03T10:00:00Z"], None),
+        (["2016-07-21 09:30+01:00", "2016-12-03 10:00+01:00"], None),
+        (["2016-07-21 09:30:00.250", "2016-12-03 10:00:00.125"], None),
+        (["08:30", "17:45", "23:59"], "clock"),
+    ],
+)
+def test_dates_are_written_as_the_others_are(written, order):
+    rows = {"when": written * 20, "kind": [text[:4] for text in written] * 20}
+    rows["when"][5] = None
+    filled = Imputer("counts").fit(rows).transform(rows)["when"]
+    assert {shape(filled[5])} == {shape(text) for text in written}
+    assert filled.tolist()[:5] == rows["when"][:5]
+    for text in written:
+        if order == "clock":
+            moment = dt.datetime.strptime(text, "%H:%M")
+        else:
+            moment = parse_iso(text) if order is None else parse_date(text, order)
+        again = write_moment(moment, written, None if order == "clock" else order)
+        assert again == text
+
+
+def test_no_number_leaves_the_range_of_fit():
+    rng = np.random.default_rng(0)
+    size = rng.lognormal(0, 2, 300)
+    rows = pd.DataFrame({"size": size, "log": np.log(size), "noise": rng.normal(size=300)})
+    gaps = rows.mask(rng.random(rows.shape) < 0.2)
+    filled = Imputer("counts").fit(gaps).transform(gaps)
+    assert filled.min().ge(gaps.min()).all() and filled.max().le(gaps.max()).all()

@@ -29,11 +29,15 @@ def centred_product(counts: Counts, rows: np.ndarray) -> np.ndarray:
     return np.asarray(counts.pairs @ rows) - np.outer(c, (c @ rows) / counts.n)
 
 
-def scatter(counts: Counts, tables: Sequence[np.ndarray], *, centred: bool = True) -> np.ndarray:
-    """Return ``TᵀC₀T`` (or ``TᵀCT``), the scatter of all objects under concatenated tables."""
+def scatter(counts: Counts, tables: Sequence[Any], *, centred: bool = True) -> np.ndarray:
+    """Return ``TᵀC₀T`` (or ``TᵀCT``), the scatter of all objects under concatenated tables.
+
+    A table that chooses values is quicker as a sparse array.
+    """
     pairs = counts.pairs.tocsc() if sparse.issparse(counts.pairs) else counts.pairs
     spans = [counts.span(a) for a in range(len(tables))]
-    met = np.hstack([pairs[:, span] @ t for span, t in zip(spans, tables, strict=True)])
+    found = [pairs[:, span] @ t for span, t in zip(spans, tables, strict=True)]
+    met = np.hstack([m.toarray() if sparse.issparse(m) else m for m in found])
     product = np.vstack([t.T @ met[span] for span, t in zip(spans, tables, strict=True)])
     if not centred:
         return product
@@ -263,11 +267,11 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         if np.isnan(present).any():
             present = values[~np.isnan(values)][:_ROWS]
         if len(present):
-            high, low = present.max(), present.min()
-            if high / 4 - low / 4 > 2.0**1021:  # differences would not fit into a float
+            high, low = float(present.max()), float(present.min())
+            if high - low > 2.0**1023:  # or infinite: measured from 0
                 unit[j] = 2.0**1023
                 continue
-            origin[j] = np.median(present)
+            origin[j] = 2 * np.median(present / 2)  # a sum of two may be infinite
             largest = np.abs(present - origin[j]).max()
             unit[j] = 2.0 ** np.ceil(np.log2(largest)) if largest > 0 else 1.0
     return origin, unit

@@ -14,12 +14,13 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import helmert
+from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
 
 from tabweave._compat import Interval, eigh
-from tabweave.base import ValueEmbedder
+from tabweave.base import ValueEmbedder, check_target
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
     BINNED,
@@ -325,12 +326,14 @@ class SupervisedWeave(Derived, Weave):
         rows = [b @ found[i:j] for b, i, j in zip(bases, edges[:-1], edges[1:], strict=True)]
         return np.vstack(rows), penalty
 
-    def _basis(self, coupled: Counts, name: str) -> np.ndarray:
-        """Return the features of a column's values that have coefficients."""
+    def _basis(self, coupled: Counts, name: str) -> Any:
+        """Return the features of a column's values with coefficients; sparse if they choose."""
         a = coupled.vocabulary.index(name)
         size = int(coupled.sizes[a])
         if name in self._plain:
-            return np.eye(size)[:, couplings.landmarks(coupled, a, _FREQUENT)]
+            chosen = couplings.landmarks(coupled, a, _FREQUENT)
+            ones = np.ones(len(chosen)), (chosen, np.arange(len(chosen)))
+            return sparse.csr_array(ones, shape=(size, len(chosen)))
         knots = knots_of(coupled, name.removesuffix(BINNED), self._numbering)
         order = list(dict.fromkeys(knots.value.tolist()))
         basis = np.zeros((size, max(len(order) - 1, 0) + (knots.missing is not None)))
@@ -455,7 +458,10 @@ class Target:
     @classmethod
     def of(cls, y: Any, n_bins: int, weight: np.ndarray | None = None) -> Target:
         """Tell numbers, which are floats and not whole, from classes."""
-        if isinstance(y, str) or not type_of_target(y).startswith("continuous"):
+        if isinstance(y, str):  # the name of a column
+            return cls()
+        check_target(np.asarray(y))
+        if not type_of_target(y).startswith("continuous"):
             return cls()
         return cls.of_numbers(y, n_bins, weight)
 
@@ -587,7 +593,9 @@ def ridge(
     if penalty is None and len(gram) > _WIDEST:
         penalty = 30.0
     if penalty is not None:
-        return np.linalg.solve(gram + penalty * np.eye(len(gram)), response), penalty
+        shifted = gram.copy()  # positive definite: Cholesky takes half the time of LU
+        shifted.flat[:: len(gram) + 1] += penalty
+        return cho_solve(cho_factor(shifted, overwrite_a=True), response), penalty
     values, axes = eigh(gram)
     values = np.maximum(values, 0)[:, None]
     along = axes.T @ response

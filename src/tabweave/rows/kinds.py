@@ -4,9 +4,10 @@ A type says too little: text may hold dates, money or digits that are codes, and
 count rows. The rules below are asked where a table may be of any kind (:class:`~tabweave.Weave`,
 reports, the command line); what a schema declares is never asked. In words:
 
-- Datetimes, and text all of whose values are dates or times, are ``datetime``: ISO text, dates
-  such as 7/21/2016, 21.07.2016 and 6-Aug-09, if only one order of day and month fits all of them,
-  and times of day, typed or as text such as ``08:30``: they go round. Durations are numbers.
+- Datetimes, and text all of whose values are dates or times, are ``datetime``: ISO text, to the day
+  or finer (2013-01-01, 2013-01-01T05, 2013-01-01 05:30), dates such as 7/21/2016, 21.07.2016 and
+  6-Aug-09, if only one order of day and month fits all of them, and times of day, typed or as text
+  such as ``08:30``: they go round. Durations are numbers.
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
   or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits are codes,
   and ``nominal``, if one has a leading zero, or if there are at most 20 of them, all whole.
@@ -43,9 +44,11 @@ _MANY_ROWS = 10_000  # that are as good as all
 _DISTINCT = 0.95
 _MOST_CODES = 20
 _SAMPLE = 1000
-MISSING_WORDS = frozenset(
-    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "-", "--", "?", ".")
-)
+MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they are values
+    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "unknown",
+     "not available", "-", "--", "?", "??", ".")
+)  # fmt: skip
+_MISSING_CODES = ("-9", "-99", "-999", "-9999")  # which are numbers beside numbers
 CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
@@ -58,8 +61,10 @@ _MEASURE_NAMES = re.compile(
 )
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _ISO = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
+    r"\d{4}-\d\d-\d\d"
+    r"(?:[T ]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?)?"
 )
+ISO_TEXT = "ISO text"
 _CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?")
 CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
 _UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
@@ -153,7 +158,7 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
 
 def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdict | None:
     if is_iso(labels):
-        return Verdict("datetime", "ISO text")
+        return Verdict("datetime", ISO_TEXT)
     if _may_all(labels, _CLOCK) and is_clock(labels):
         return Verdict("datetime", "times of day")
     if order := date_order(labels):
@@ -183,6 +188,12 @@ def present_texts(labels: Sequence[str]) -> list[str]:
     return [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
 
 
+def looks_missing(label: Any) -> bool:
+    """Tell whether a category may be a word, or a code, for missing: it counts as a value."""
+    plain = label.strip().lower() if isinstance(label, str) else None
+    return plain in MISSING_WORDS or plain in _MISSING_CODES
+
+
 def is_one_word(labels: Sequence[str]) -> bool:
     """Tell whether most labels have no blank in them: names and sentences are no identifiers."""
     return sum(" " in label.strip() for label in labels) < 0.5 * len(labels)
@@ -201,7 +212,7 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
     if len(present) == len(values) == len(distinct) and np.ptp(values) < 10 * n_rows:
         if _INDEX_NAMES.fullmatch(name):
             return Verdict("numeric", "the index of pandas", aside=True)
-        if (np.diff(values) > 0).all() and not _MEASURE_NAMES.search(name):
+        if np.array_equal(values, distinct) and not _MEASURE_NAMES.search(name):
             return Verdict("numeric", "counts the rows", aside=True)
     if named and len(distinct) >= least * len(present):
         return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
@@ -336,7 +347,7 @@ def date_order(labels: Sequence[str]) -> str | None:
     if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
         return None
     texts = present_texts(labels)
-    if not texts or not all(map(_DATE.fullmatch, texts)):
+    if not all(map(_DATE.fullmatch, texts)):
         return None
     fits = [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]
     return fits[0] if len(fits) == 1 else None
@@ -376,3 +387,62 @@ def _month(text: str) -> int:
 def _year(text: str) -> int:
     """Return a year; of two digits it is the one from 1969 to 2068, as in POSIX."""
     return int(text) + (0 if len(text) > 2 else 1900 if text >= "69" else 2000)
+
+
+_ISO_PARTS = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ][\d:.,]+)?)(.*)")
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december".split()
+)
+
+
+def write_moment(moment: dt.datetime, texts: Sequence[str], order: str | None = None) -> str:
+    """Return a datetime as the texts of a column are written: order, signs, zeros, month names.
+
+    >>> write_moment(dt.datetime(2016, 7, 4, 15, 5), ["7/21/2016 9:30 AM"], "mdy")
+    '7/4/2016 3:05 PM'
+    >>> write_moment(dt.datetime(2016, 7, 4, 15, 5), ["2016-07-21T09:30:00Z"])
+    '2016-07-04T15:05:00Z'
+    """
+    longest = max(texts, key=len)
+    iso = _ISO_PARTS.fullmatch(longest)
+    head, tail = iso.groups() if iso else (longest, "")
+    fields = iter((order or ("ymd" if iso else "")) + "HMSf")
+    slots = [_TOKENS.findall(text.lower()) for text in texts]
+    half = any(slot[-1] in ("am", "pm") for slot in slots if slot)
+    at = iter(range(len(head)))
+
+    def written(match: re.Match[str]) -> str:
+        i, text = next(at), match.group()
+        zeros = order is None or any(len(s) > i and s[i].startswith("0") for s in slots)
+        if text.isalpha():
+            return _letters(text, moment, fields)
+        return _digits(next(fields), text, moment, zeros, half)
+
+    return re.sub(r"\d+|[A-Za-z]+", written, head) + tail
+
+
+def _letters(text: str, moment: dt.datetime, fields: Any) -> str:
+    """Return the name of a month, or the half of a day, in the case of another; T stays T."""
+    if text.lower() in ("am", "pm"):
+        return _cased("pm" if moment.hour >= 12 else "am", text)
+    if text[:3].lower() not in _MONTHS:
+        return text
+    next(fields)
+    name = _MONTH_NAMES[moment.month - 1]
+    return _cased(name if len(text) > 3 else name[:3], text)
+
+
+def _cased(name: str, like: str) -> str:
+    return name.upper() if like.isupper() else name.title() if like[0].isupper() else name
+
+
+def _digits(field: str, text: str, moment: dt.datetime, zeros: bool, half: bool) -> str:
+    """Return one field of a datetime, as long as a text is or as its zeros make it."""
+    if field == "y":
+        return f"{moment.year:04}"[-len(text) :]
+    if field == "f":
+        return f"{moment.microsecond:06}".ljust(len(text), "0")[: len(text)]
+    hour = (moment.hour % 12 or 12) if half else moment.hour
+    numbers = {"m": moment.month, "d": moment.day, "H": hour, "M": moment.minute}
+    number = numbers.get(field, moment.second)
+    return f"{number:02}" if zeros or field in "MS" else str(number)

@@ -24,6 +24,7 @@ from tabweave.base import (
     Estimator,
     TabularInput,
     ValueEmbedder,
+    check_target,
     remember_names,
     require_rows,
 )
@@ -38,7 +39,7 @@ from tabweave.rows.table import (
     distinct_rows,
     take_rows,
 )
-from tabweave.rows.vocabulary import canonical
+from tabweave.rows.vocabulary import slices
 from tabweave.search.scan import Copies, Derived, Found, Nodes, Queries, nearest_rows, without_self
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
@@ -148,10 +149,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         table = self._fit_metric(X, labels)
         check_length(labels, table.n_rows)
         self.classes_, self._labels = np.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_[0]!r}; a classifier needs two or more"
-            )
+        check_classes(self.classes_)
         self._check_k(self.n_neighbors, table.n_rows)
         first, self._distinct = distinct_rows(canonical_codes(table))
         self._train = take_rows(table, first)
@@ -239,7 +237,8 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
             def work(block: slice, queries: Any = queries, target: Any = target) -> None:
                 vote_all(queries.asked(block), arrays, owned, k, kind, target[block])
 
-            in_threads(work, queries.blocks(max(1, min(16, _BLOCK // len(self._copies)))))
+            size = max(1, min(16, _BLOCK // len(self._copies)))
+            in_threads(work, slices(len(queries), 1, size))
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True
@@ -395,18 +394,18 @@ def checked_target(y: Any, who: str) -> np.ndarray:
     """Return a target for each row as an array; say which row has none."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
+    if isinstance(y, list | tuple) and {str, float} <= set(map(type, y)):
+        y = np.array(y, dtype=object)  # in which NaN is not the text "nan"
     labels = column_or_1d(y, warn=True)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(
-            f"Input y contains NaN or infinity: row {row} is {labels[row]}; drop the row or give "
-            "it a target"
-        )
-    if labels.dtype.kind == "O":
-        for row, label in enumerate(labels.tolist()):
-            if canonical(label) is None:
-                raise ValueError(f"y of row {row} is missing; drop the row or give it a target")
+    check_target(labels)
     return labels
+
+
+def check_classes(classes: np.ndarray) -> None:
+    """Raise unless there are two classes or more."""
+    if len(classes) < 2:
+        only = classes.tolist()[0]
+        raise ValueError(f"y has one class only, {only!r}; a classifier needs two or more")
 
 
 def check_length(labels: np.ndarray, n_rows: int) -> None:

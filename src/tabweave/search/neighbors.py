@@ -34,7 +34,7 @@ from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, take_rows
 from tabweave.search.index import SimilarityIndex, Stored
-from tabweave.search.knn import check_length, checked_target
+from tabweave.search.knn import check_classes, check_length, checked_target
 from tabweave.search.scan import Derived
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80)
@@ -345,13 +345,11 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         if first:
             announced = vars(self).get("_announced")
             self.classes_ = np.unique(labels) if announced is None else announced
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"y has one class only, {self.classes_[0]!r}; a classifier needs two or more"
-                )
+            check_classes(self.classes_)
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            raise ValueError(f"expected classes of fit, {list(self.classes_)}, got {unknown[0]!r}")
+            known, found = self.classes_.tolist(), unknown.tolist()[0]
+            raise ValueError(f"expected classes of fit, {known}, got {found!r}")
         return np.searchsorted(self.classes_, labels)
 
     def _target(self, targets: np.ndarray, n_bins: int) -> Target:

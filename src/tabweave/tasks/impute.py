@@ -8,9 +8,11 @@ takes the mean of what they say. Each filled cell has a probability and a reason
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -28,8 +30,8 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.frames import columns_of
-from tabweave.rows.kinds import present_texts
+from tabweave.rows.frames import columns_of, is_missing
+from tabweave.rows.kinds import present_texts, write_moment
 from tabweave.rows.table import (
     Codes,
     Datetimes,
@@ -81,8 +83,10 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     Notes
     -----
-    A number is filled with its expectation, a category with the likeliest value, a set with the
-    elements that are likelier than not (or the likeliest one). Sets are guessed by counts alone.
+    A number is filled with its expectation, within the range that fit has seen, a category with the
+    likeliest value, a set with the elements that are likelier than not (or the likeliest one). Sets
+    are guessed by counts alone. Columns keep their types: a column of integers gets whole numbers,
+    dates stay dates, and text (``$1,200``, ``7/21/2016``) is written as the others are.
     Of a column with more than 200 values the most frequent 200 are guessed. Choosing engines column
     by column was tried and is no better than their mean (``benchmarks/reports/impute.md``).
 
@@ -148,7 +152,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return the rows with every gap filled, as what was given: frame, mapping or array."""
+        """Return the rows with every gap filled, as given: any library's frame, mapping, array."""
         return self._returned(X, self._filled(X))
 
     def predict_proba(self, X: Any, column: str | None = None) -> np.ndarray:
@@ -263,26 +267,22 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         """Return X with its gaps filled: ``filled`` has rows and values of each column."""
         if hasattr(X, "iloc") and hasattr(X, "columns"):
             out = X.copy()
-            for name, (rows, values) in filled.items():
+            for name, gaps in filled.items():
                 at = out.columns.get_loc(self._given_name(X, name))
-                cells = X.iloc[:, at]
-                if self._is_written(name, cells):
-                    out.isetitem(at, self._written(cells.to_numpy(object), name, rows, values))
-                elif self._is_dated(name):
-                    clock = self.schema_[name].kind == "datetime"
-                    out.isetitem(at, _dated(cells, rows, values, clock))
-                else:
-                    out.isetitem(at, _typed(cells, rows, values))
+                out.isetitem(at, self._column(X.iloc[:, at], name, *gaps))
             return out
         table = self._read(X)
         given = {} if isinstance(X, Table) else self._given(X)
+        none = np.zeros(0, np.intp), np.zeros(0)
         columns = {
-            name: self._column(table, name, filled.get(name), given.get(name))
+            name: self._column(given.get(name), name, *filled.get(name, none), table)
             for name in (self.schema_.given if given else self.schema_.names)
         }
-        if hasattr(X, "columns") and hasattr(X, "with_columns"):  # polars
-            polars = require("polars", "frames")
-            return polars.DataFrame({name: cells.tolist() for name, cells in columns.items()})
+        library = type(X).__module__.partition(".")[0]
+        if library == "polars":
+            return require("polars", "frames").DataFrame(columns)
+        if library == "pyarrow":
+            return require("pyarrow", "frames").table(columns)
         if isinstance(X, Mapping):
             return columns
         numeric = all(cells.dtype.kind in "iuf" for cells in columns.values())
@@ -296,33 +296,57 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         names, cells, _ = columns_of(X)
         return dict(zip(names or self.schema_.given, cells, strict=True))
 
-    def _column(self, table: Table, name: str, filled: Any, given: Any) -> np.ndarray:
+    def _column(
+        self, given: Any, name: str, rows: np.ndarray, values: np.ndarray, table: Any = None
+    ) -> Any:
+        """Return a column with some cells filled, of the make and the type that it was given in."""
+        library = type(given).__module__.partition(".")[0]
         if name not in self.schema_.names:  # set aside
-            return np.asarray(given)
-        rows, values = (np.zeros(0, np.intp), np.zeros(0)) if filled is None else filled
-        if given is not None and self._is_written(name, given):
-            return self._written(objects(_python_cells(given)), name, rows, values)
+            return np.asarray(given) if library == "numpy" else given
+        example = _example(given) if given is not None else None
         if self._is_dated(name):
-            return _put(_stamps(table[name].values), rows, _stamps(values))
+            values = Datetimes(np.concatenate(self._model.seen[name])).nearest(values)
+        if isinstance(example, str) and self.schema_[name].kind in ("numeric", "datetime"):
+            values = self._written(given, name, values)
+        elif isinstance(example, int | Decimal) and values.dtype.kind == "f":
+            values = _whole_like(example, values)
+        if library in _FILLED:
+            return _FILLED[library](given, rows, self._as_cells(name, values, example))
         coded = getattr(getattr(given, "dtype", None), "kind", "") in ("i", "u", "f")
-        return _put(np.asarray(given) if coded else cells_of(table[name]), rows, values)
+        typed = coded or isinstance(example, str | Decimal | dt.date | dt.time | dt.timedelta)
+        cells = np.asarray(given) if typed else cells_of(table[name])
+        out = _put(cells, rows, self._as_cells(name, values, example))
+        return _as_integers(out) if type(example) is int else out
 
-    def _is_written(self, name: str, cells: Any) -> bool:
-        """Tell whether numbers or datetimes were given as text."""
-        if self.schema_[name].kind not in ("numeric", "datetime"):
-            return False
-        return any(isinstance(cell, str) for cell in _python_cells(cells[:_LOOKED_AT]))
+    def _as_cells(self, name: str, values: Any, example: Any) -> Any:
+        """Return seconds as the datetimes, dates, times of day or durations that cells are."""
+        if getattr(getattr(values, "dtype", None), "kind", "") != "f":
+            return values
+        if isinstance(example, dt.timedelta | np.timedelta64):
+            return [dt.timedelta(seconds=round(value, 6)) for value in values.tolist()]
+        if not self._is_dated(name):
+            return values
+        stamps = _stamps(values)
+        if isinstance(example, dt.time):
+            return [stamp.time() for stamp in stamps.tolist()]
+        if isinstance(example, dt.date) and not isinstance(example, dt.datetime):
+            return [stamp.date() for stamp in stamps.tolist()]
+        zone = getattr(example, "tzinfo", None)
+        if zone is None:
+            return stamps
+        from_ = zone if self.schema_[name].kind == "datetime" else dt.UTC  # whose clock it is
+        return [stamp.replace(tzinfo=from_).astimezone(zone) for stamp in stamps.tolist()]
 
-    def _written(self, cells: np.ndarray, name: str, rows: Any, values: Any) -> np.ndarray:
-        """Return a column of text with some cells replaced, written as the others are."""
+    def _written(self, cells: Any, name: str, values: np.ndarray) -> np.ndarray:
+        """Return numbers or datetimes as the texts of their column are written."""
         column = self.schema_[name]
-        if column.kind == "datetime":
-            known = Datetimes(np.concatenate(self._model.seen[name]))
-            values = [known.text(value) for value in values]
-        else:
-            some = [cell for cell in cells[:_LOOKED_AT] if isinstance(cell, str)]
-            values = written_like(present_texts(some), values, column.decimal or ".")
-        return _put(cells, rows, values)
+        some = [cell for cell in _python_cells(cells[:_LOOKED_AT]) if isinstance(cell, str)]
+        texts = present_texts(some or [_example(cells)])
+        if column.kind == "numeric":
+            return objects(written_like(texts, values, column.decimal or "."))
+        return objects(
+            [write_moment(m, texts, column.date_order) for m in _stamps(values).tolist()]
+        )
 
     def _is_dated(self, name: str) -> bool:
         column = self.schema_[name]
@@ -336,6 +360,16 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 # -- filled columns, of the make they were given in -----------------------------------------------
 
 
+def _example(cells: Any) -> Any:
+    """Return the first cell that is not missing, as Python has it; None if there is none."""
+    for start in range(0, len(cells), _LOOKED_AT):
+        for cell in _python_cells(cells[start : start + _LOOKED_AT]):
+            if is_missing(cell) or (isinstance(cell, str) and not present_texts([cell])):
+                continue
+            return cell
+    return None
+
+
 def _stamps(seconds: np.ndarray) -> np.ndarray:
     """Return datetimes from seconds since 1970."""
     gap = np.isnan(seconds)
@@ -345,36 +379,65 @@ def _stamps(seconds: np.ndarray) -> np.ndarray:
     return out
 
 
-def _dated(cells: Any, rows: np.ndarray, seconds: np.ndarray, clock: bool) -> Any:
-    """Return a pandas column of datetimes with some cells replaced, in its time zone.
+def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
+    """Return numbers as whole ones, or as decimals of as many places as an example has."""
+    if isinstance(example, Decimal):
+        places = Decimal(1).scaleb(min(int(example.as_tuple().exponent), 0))
+        return lists([Decimal(value).quantize(places) for value in values.tolist()])
+    return lists([round(value) for value in values.tolist()])
 
-    Seconds are by the clock of the zone, or by UTC.
-    """
+
+def _as_integers(cells: np.ndarray) -> np.ndarray:
+    """Return numbers as integers if all of them are whole, and there."""
+    found = np.array(cells.tolist())
+    whole = found.dtype.kind == "i" or (found.dtype == float and (found == np.rint(found)).all())
+    return found.astype(np.int64) if whole else cells
+
+
+def _in_pandas(cells: Any, rows: np.ndarray, values: Any) -> Any:
+    """Return a pandas column with some cells replaced; its type stays what it is."""
     pandas = require("pandas", "frames")
-    zone = getattr(cells.dtype, "tz", None)
-    stamps = pandas.Series(_stamps(seconds))
-    if zone is not None:
-        stamps = stamps.dt.tz_localize(zone if clock else "UTC").dt.tz_convert(zone)
     out = cells.copy()
-    out.iloc[rows] = stamps.astype(cells.dtype).array
+    try:
+        if str(cells.dtype) in ("category", "boolean"):
+            out.iloc[rows] = values
+        else:
+            zone = getattr(cells.dtype, "tz", None)
+            fills = pandas.Series(values, dtype=None if zone is None else "datetime64[us, UTC]")
+            out.iloc[rows] = fills.astype(cells.dtype).array
+    except (TypeError, ValueError):  # what labels only stand for, such as intervals
+        return _put(cells.to_numpy(object), rows, values)
     return out
 
 
-def _typed(cells: Any, rows: np.ndarray, values: np.ndarray) -> Any:
-    """Return a pandas column with some cells replaced; categories and bools stay what they are."""
-    if str(cells.dtype) in ("category", "boolean"):
-        out = cells.copy()
-        try:
-            out.iloc[rows] = values
-        except (TypeError, ValueError):  # categories that labels only stand for, such as intervals
-            return _put(cells.to_numpy(), rows, values)
-        return out
-    return _put(cells.to_numpy(), rows, values)
+def _in_polars(cells: Any, rows: np.ndarray, values: Any) -> Any:
+    """Return a polars column with some cells replaced."""
+    if not len(rows):
+        return cells
+    polars = require("polars", "frames")
+    fills = polars.Series(_python_cells(values), dtype=cells.dtype)
+    at = np.zeros(len(cells), np.uint32)
+    at[rows] = np.arange(len(rows))
+    given = np.ones(len(cells), bool)
+    given[rows] = False
+    return cells.zip_with(polars.Series(given), fills.gather(at))
+
+
+def _in_arrow(cells: Any, rows: np.ndarray, values: Any) -> Any:
+    """Return an Arrow column with some cells replaced."""
+    arrow = require("pyarrow", "frames")
+    out = cells.to_pylist()
+    for row, value in zip(rows.tolist(), _python_cells(values), strict=True):
+        out[row] = value
+    return arrow.chunked_array([arrow.array(out, cells.type)])
+
+
+_FILLED = {"pandas": _in_pandas, "polars": _in_polars, "pyarrow": _in_arrow}
 
 
 def _put(cells: np.ndarray, rows: Any, values: Any) -> np.ndarray:
     """Return a copy of a column with some cells replaced."""
-    if cells.dtype.kind == "M":
+    if cells.dtype.kind in "Mm":
         out = cells.copy()
     else:
         out = np.array(cells, dtype=float if _is_float(cells, values) else object)

@@ -234,6 +234,8 @@ class RowModel:
                 if number is not None:
                     j = self.numbers.index(name)
                     number = number * self.scale[1][j] + self.scale[0][j]
+                    seen = np.concatenate(self.seen[name])  # no people of a negative age
+                    number = np.clip(number, seen.min(), seen.max())
                 out[name] = Guess(np.concatenate([g.rows for g in own]), proba, number)
         return out
 

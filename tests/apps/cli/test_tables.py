@@ -75,6 +75,30 @@ def test_words_for_missing_are_values_unless_they_are_named(folder):
     assert refused.code == 1 and "no cell is '?'" in refused.err
 
 
+def test_every_command_takes_words_for_missing(folder):
+    """What it does then is what it does where the cells are empty."""
+    rows = pd.read_csv(folder / "cities.csv").assign(grade=[str(i % 40) for i in range(200)])
+    rows.loc[[5, 6], "country"], rows.loc[[7, 9], "grade"] = "NA", " ?"
+    rows.to_csv(folder / "words.csv", index=False)
+    empty = rows.replace({"NA": None, " ?": None})
+    empty.to_csv(folder / "empty.csv", index=False)
+    for words in (
+        ("embed", "-o", "-"), ("cluster", "-k", "2", "-o", "-"), ("explain", "-a", "5", "-b", "7"),
+        ("neighbors", "--row", "5", "-k", "3", "--json"), ("report", "-o", "-", "--json"),
+        ("odd",), ("associate",), ("map", "-o", "m.csv", "--force"), ("embed", "-m", "onehot"),
+    ):  # fmt: skip
+        command, *options = words
+        said = here(command, "words.csv", *options, "--missing", "NA,?", cwd=folder)
+        plain = here(command, "empty.csv", *options, cwd=folder)
+        assert (said.code, said.out) == (plain.code, plain.out), words
+        assert "--missing" not in said.err
+    noted = here("embed", "words.csv", "-o", "-", cwd=folder)
+    assert "column 'country' holds 'NA'" in noted.err
+    kept = here("explain", "words.csv", "--a", "7", "--b", "9", "--missing", "?", "--kind",
+                "grade=nominal", "--json", cwd=folder)  # fmt: skip
+    assert json.loads(kept.out)["columns"]["grade"] == {"a": None, "b": None, "share": 0.0}
+
+
 def test_clusters_are_as_many_as_in_the_report(folder):
     found = json.loads(here("cluster", "cities.csv", "--json", cwd=folder).out)["clusters"]
     groups = describe(pd.read_csv(folder / "cities.csv"))["clusters"]["groups"]

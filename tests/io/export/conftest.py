@@ -214,6 +214,7 @@ def every_kind(n=120):
         "when": when,
         "day": [None if w is None else w.date() for w in when],
         "iso": [None if w is None else w.isoformat(" ") for w in when],
+        "hours": [None if w is None else w.strftime("%Y-%m-%dT%H") for w in when],
         "date text": ["NA" if w is None else w.date().isoformat() for w in when],
         "own clock": [
             None if w is None else f"{w}{o}" for w, o in zip(whole, offsets, strict=True)

@@ -265,6 +265,16 @@ Kind = Annotated[
         rich_help_panel=ROWS,
     ),
 ]
+Missing = Annotated[
+    str | None,
+    typer.Option(
+        "--missing",
+        metavar="A,B,...",
+        help="Words that mean missing among categories, such as '?,NA'; beside numbers and dates "
+        "they do already.",
+        rich_help_panel=ROWS,
+    ),
+]
 Method = Annotated[
     str,
     typer.Option(

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -21,6 +21,7 @@ from tabweave.apps.cli.app import (
     From,
     Kind,
     Method,
+    Missing,
     Misuse,
     Model,
     Seed,
@@ -58,6 +59,7 @@ class Job:
     drop: Sequence[str] = ()
     keep: Sequence[str] = ()
     kinds: Sequence[str] = ()
+    missing: Sequence[str] = ()
     model: Path | None = None
     seed: int = 0
     n_clusters: int | None = None
@@ -82,7 +84,24 @@ class Job:
         from tabweave.engines import open_source
 
         with located(self.name, self.form) as path:
-            yield replace(self, source=open_source(path))
+            job = replace(self, source=open_source(path))
+            yield replace(job, source=job._without_words()) if self.missing else job
+
+    def _without_words(self) -> Any:
+        """Return the rows as a source in memory, nothing in the cells that mean missing."""
+        from tabweave.engines import open_source
+
+        bound = self._bound(list(self.source.types))
+        if bound is not None and not self._fits(bound):
+            raise MemoryError(
+                f"{self.source.name}: --missing holds all rows, about "
+                f"{(bound.rows_bytes or 0) / 1e9:,.1f} GB; take the words out in a query instead, "
+                "as in \"SELECT NULLIF(a, 'NA') AS a, ... FROM 'x.parquet'\""
+            )
+        rows = Rows.read(self.as_written(self.source.types))
+        declared = {text.rpartition("=")[0] for text in self.kinds}
+        as_text = set() if self.source.guessed and "*" not in declared else set(rows.columns)
+        return open_source(rows.without(self.missing, as_text | declared).frame())
 
     @property
     def names(self) -> list[str]:
@@ -222,9 +241,9 @@ class Job:
 
     # -- reading ---------------------------------------------------------------------------
 
-    def rows(self, missing: str | None = None) -> Rows:
-        """Read the rows; cells that are one of some words are missing."""
-        return Rows.read(self.as_written(self.source.types)).without(listed(missing))
+    def rows(self) -> Rows:
+        """Read the rows."""
+        return Rows.read(self.as_written(self.source.types))
 
     def table(self, rows: Rows, *, with_target: bool = False, rules: Any = None) -> Any:
         """Return the columns to embed as a Table, the target last if it is wanted."""
@@ -283,6 +302,7 @@ def _job(
     columns: Columns = None,
     drop: Drop = None,
     kind: Kind = None,
+    missing: Missing = None,
     from_: From = None,
     model: Model = None,
     seed: Seed = 0,
@@ -295,6 +315,7 @@ def _job(
         columns=listed(columns),
         drop=listed(drop),
         kinds=kind or (),
+        missing=listed(missing),
         model=model,
         seed=seed,
     )
@@ -342,25 +363,62 @@ class Rows:
         listed = getattr(cells, "to_pylist", None) or getattr(cells, "tolist", None)
         return listed() if listed else list(cells)
 
-    def without(self, words: Sequence[str]) -> Rows:
-        """Return the rows with nothing in cells that are one of some words."""
-        if not words:
-            return self
+    def without(self, words: Sequence[str], as_text: Container[str] = ()) -> Rows:
+        """Return the rows with nothing in cells that are one of some words.
+
+        What is left of a column may be numbers, as it would be had these cells been empty, unless
+        it is to stay text. Each distinct value is looked at once.
+        """
+        from tabweave.rows.frames import categories, infer_kind
+
         columns, found = dict(self.columns), set()
-        for name in columns:
-            cells = self.column(name)
-            met = {text for text in cells if isinstance(text, str) and text.strip() in words}
+        for name, cells in self.columns.items():
+            codes, labels = categories(cells) if infer_kind(cells) == "nominal" else ([], [])
+            met = {v for v in labels if isinstance(v, str) and v.strip() in words}
             if met:
-                columns[name] = [None if isinstance(c, str) and c in met else c for c in cells]
+                kept = [None if label in met else label for label in labels]
+                columns[name] = _as_array(kept if name in as_text else _as_numbers(kept))[codes]
             found |= {text.strip() for text in met}
         for word in words:
             if word not in found:
                 raise ValueError(f"--missing: no cell is {word!r}")
         return Rows(columns, self.n_rows)
 
+    def frame(self) -> Any:
+        """Return the columns as what the engines take: an Arrow table, or a mapping without it."""
+        from tabweave.engines import has_arrow
+
+        if not has_arrow():
+            return self.columns
+        import pyarrow as pa
+
+        typed = (pa.Array, pa.ChunkedArray)
+        return pa.table(
+            {n: c if isinstance(c, typed) else pa.array(c) for n, c in self.columns.items()}
+        )
+
     def check(self, names: Sequence[str]) -> None:
         """Refuse a name that is not one of the columns."""
         check_columns(names, self.columns)
+
+
+def _as_array(labels: list[Any]) -> Any:
+    import numpy as np
+
+    out = np.empty(len(labels), dtype=object)
+    out[:] = labels
+    return out
+
+
+def _as_numbers(labels: list[Any]) -> list[Any]:
+    """Return texts that are all plain numbers as these; others as they are."""
+    from tabweave.rows.kinds import number_of, numbers_written
+
+    texts = [label for label in labels if label is not None]
+    if not texts or numbers_written(texts) != ("numbers", ".") or any("," in t for t in texts):
+        return labels
+    whole = all(text.strip().lstrip("+-").isdecimal() for text in texts)
+    return [None if v is None else int(v) if whole else number_of(v) for v in labels]
 
 
 def _cell(cells: Any, number: int) -> Any:
@@ -418,6 +476,12 @@ def _warn(table: Any) -> None:
     tell_aside(table.kinds().aside)
     for name, why in read(table, None).left_out.items():
         _warn_of(name, why)
+    tell_words(labels_of(table))
+
+
+def labels_of(table: Any) -> dict[str, Any]:
+    """Return the values of the columns that have some."""
+    return {column.name: data.labels for column, data in table if hasattr(data, "labels")}
 
 
 def tell_aside(aside: dict[str, str], *more: str) -> None:
@@ -430,11 +494,10 @@ def tell_aside(aside: dict[str, str], *more: str) -> None:
 
 def tell_words(labels: Mapping[str, Sequence[Any]]) -> None:
     """Say which categories look like words for missing, and how to have them missing."""
-    from tabweave.rows.kinds import MISSING_WORDS
+    from tabweave.rows.kinds import looks_missing
 
     for name, own in labels.items():
-        words = [w for w in own if isinstance(w, str) and w.strip().lower() in MISSING_WORDS]
-        for word in filter(str.strip, words):
+        for word in filter(str.strip, filter(looks_missing, own)):
             note(
                 f"column {name!r} holds {word!r}, which counts as a value; if it means missing, "
                 f"add --missing {shlex.quote(word.strip())}"

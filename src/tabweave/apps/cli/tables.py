@@ -12,14 +12,11 @@ import typer
 
 from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, note
 from tabweave.apps.cli.files import check_output, is_stdout, located, write_columns
-from tabweave.apps.cli.job import Job, Rows, listed, takes_job, tell_aside, tell_words
+from tabweave.apps.cli.job import Job, Rows, labels_of, listed, takes_job, tell_aside, tell_words
 from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
 
-Missing = Annotated[
-    str | None, typer.Option(help="Words that mean missing, such as '?,NA'.", metavar="A,B,...")
-]
 CHANGED = 3  # exit code under --check
 
 
@@ -35,10 +32,10 @@ def report(
     ] = False,
 ) -> None:
     """Describe a table: columns, couplings, map, clusters, neighbours, warnings."""
-    from tabweave.apps.report import describe, page
-
     if not json:
         check_output(output, force)
+    from tabweave.apps.report import describe, page
+
     with job.opened() as job, progress() as show:
         table = job.table(job.rows(), with_target=True, rules="all")
         found = describe(
@@ -68,17 +65,16 @@ def associate(
         float, typer.Option(help="Show pairs whose adjusted p-value is at most this.")
     ] = 1.0,
     most: Annotated[int, typer.Option(min=1, help="How many pairs to show.")] = 30,
-    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Say how strongly every two columns hang together, strongest first."""
     from tabweave import associations
 
     with job.opened() as job:
-        table = job.table(job.rows(missing), with_target=True, rules="whole")
+        table = job.table(job.rows(), with_target=True, rules="whole")
         found = associations(table).frame(level)
     tell_aside(table.kinds().aside)
-    tell_words(_labels(table))
+    tell_words(labels_of(table))
     if json:
         as_json({"pairs": found.to_dict("records")})
         return
@@ -109,7 +105,6 @@ def fill(
     ] = None,
     force: Force = False,
     most: Annotated[int, typer.Option(min=0, help="How many filled cells to explain.")] = 20,
-    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Fill missing cells from what their rows say, and say why."""
@@ -117,7 +112,7 @@ def fill(
 
     check_output(output, force)
     with job.opened() as job:
-        rows = job.rows(missing)
+        rows = job.rows()
         cells = {name: rows.columns[name] for name in job.names}
         model = Imputer(schema=job.declared(rows), random_state=job.seed).fit(cells)
         notes = model.explain(cells)
@@ -142,7 +137,6 @@ def odd(
         float, typer.Option(help="Share of rows like the others that may be called odd.")
     ] = 0.01,
     most: Annotated[int, typer.Option(min=1, help="How many cells to show.")] = 20,
-    missing: Missing = None,
     json: Json = False,
 ) -> None:
     """Find cells that do not fit the rest of their row, oddest first."""
@@ -151,12 +145,12 @@ def odd(
     if not 0 < level < 0.5:
         raise Misuse(f"--level {level}: use a share between 0 and 0.5")
     with job.opened() as job:
-        table = job.table(job.rows(missing), with_target=True, rules="texts")
+        table = job.table(job.rows(), with_target=True, rules="texts")
         model = Oddities(level, random_state=job.seed)
         n_odd = int((model.fit_predict(table) < 0).sum())
         found = model.cells(table, most)
     tell_aside(table.kinds().aside)
-    tell_words(_labels(table))
+    tell_words(labels_of(table))
     if json:
         as_json({"rows": table.n_rows, "odd": n_odd, "cells": [c._asdict() for c in found]})
         return
@@ -167,10 +161,6 @@ def odd(
 
 def _valued(schema: Any) -> list[str]:
     return [c.name for c in schema.columns if c.kind in ("nominal", "ordinal", "set")]
-
-
-def _labels(table: Any) -> dict[str, Any]:
-    return {name: table[name].labels for name in _valued(table.schema)}
 
 
 def drift(

@@ -12,6 +12,7 @@ from tabweave.apps.report.html import percent, quoted, rounded, shown, written
 from tabweave.apps.report.reading import Reading, as_values, select
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
+from tabweave.rows.kinds import looks_missing
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -26,8 +27,6 @@ from tabweave.rows.table import (
 if TYPE_CHECKING:
     from tabweave.tasks.oddities import Oddities
 
-DISGUISES = {"?", "??", "-", "--", ".", "na", "n/a", "nan", "null", "none", "nil", "unknown",
-             "missing", "not available", "#n/a", "-9", "-99", "-999", "-9999", ""}  # fmt: skip
 _DETERMINED = 0.9  # share of the target's entropy that one column may explain without a warning
 _FINE = 32  # bins of a number when it is compared with the target
 _SAME = 0.99
@@ -111,7 +110,7 @@ def _of_values(column: Column, data: Codes | Sets, n: int, left_out: bool) -> It
     if left_out:  # of identifiers, only what occurs again can mean anything
         texts = texts[: int((counts[first] > 1).sum())]
     for label, i in zip(texts, first, strict=False):
-        if isinstance(label, str) and label.strip().lower() in DISGUISES:
+        if looks_missing(label):
             text = f"{quoted(label)} ({int(counts[i]):,} rows) looks like a missing value"
             yield _note("note", "disguised", name, text + " written as text")
     yield from _of_spelling(name, [label for label in texts if isinstance(label, str)])

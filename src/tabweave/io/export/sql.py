@@ -15,7 +15,7 @@ from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.files import sql_name, sql_text
 from tabweave.rows.frames import OWN_CLOCK
-from tabweave.rows.kinds import CURRENCIES, MISSING_WORDS
+from tabweave.rows.kinds import CURRENCIES, ISO_TEXT, MISSING_WORDS
 from tabweave.rows.vocabulary import Label
 
 _AT_ONCE = 500  # rows of an INSERT
@@ -323,9 +323,17 @@ def _written_number(text: str, decimal: str, dialect: str) -> str:
 _WITHOUT_OFFSET = "'^[0-9-]{10}([T ][0-9:.]*)?'"  # of ISO text
 
 
+def _to_minutes(cell: str, column: Any, text: str) -> str:
+    """Return ISO text that ends with the hour with minutes, too, which databases ask for."""
+    if column.why not in (ISO_TEXT, "declared"):
+        return cell
+    written = f"CAST({cell} AS {text})"
+    return f"CASE WHEN LENGTH({written}) = 13 THEN {written} || ':00' ELSE {written} END"
+
+
 def _duckdb_seconds(cell: str, column: Any) -> str:
     if column.zone is None:
-        wall = f"CAST({cell} AS TIMESTAMP)"
+        wall = f"CAST({_to_minutes(cell, column, 'VARCHAR')} AS TIMESTAMP)"
     elif column.zone == OWN_CLOCK:
         wall = f"CAST(regexp_extract(CAST({cell} AS VARCHAR), {_WITHOUT_OFFSET}) AS TIMESTAMP)"
     else:
@@ -335,7 +343,7 @@ def _duckdb_seconds(cell: str, column: Any) -> str:
 
 def _postgres_seconds(cell: str, column: Any) -> str:
     if column.zone is None:
-        wall = f"CAST({cell} AS TIMESTAMP)"
+        wall = f"CAST({_to_minutes(cell, column, 'TEXT')} AS TIMESTAMP)"
     elif column.zone == OWN_CLOCK:
         pattern = _WITHOUT_OFFSET.replace("([T", "(?:[T")
         wall = f"CAST(substring(CAST({cell} AS TEXT) from {pattern}) AS TIMESTAMP)"
@@ -346,7 +354,7 @@ def _postgres_seconds(cell: str, column: Any) -> str:
 
 def _sqlite_seconds(cell: str, column: Any) -> str:
     """Return whole seconds and the fraction behind them; a number is seconds already."""
-    whole = f"substr({cell}, 1, 19)"
+    whole = f"substr({cell}, 1, 19) || CASE WHEN length({cell}) = 13 THEN ':00' ELSE '' END"
     if column.zone not in (None, OWN_CLOCK):
         _check_utc(column)
         whole += f" || CASE WHEN substr({cell}, -6, 1) IN ('+', '-') AND length({cell}) > 16"
@@ -358,7 +366,7 @@ def _sqlite_seconds(cell: str, column: Any) -> str:
 
 def _bigquery_seconds(cell: str, column: Any) -> str:
     if column.zone is None:
-        wall = f"CAST({cell} AS DATETIME)"
+        wall = f"CAST({_to_minutes(cell, column, 'STRING')} AS DATETIME)"
     elif column.zone == OWN_CLOCK:
         wall = f"CAST(REGEXP_EXTRACT(CAST({cell} AS STRING), r{_WITHOUT_OFFSET}) AS DATETIME)"
         wall = wall.replace("([T", "(?:[T")

@@ -390,9 +390,9 @@ class TestAppended:
             (Counts.of(self.ROWS, list("pqpq")), more, None),
         ):
             table = Table.of(rows, schema)
-            with pytest.raises(ValueError, match="one of the counts|declare it in") as added:
+            with pytest.raises(ValueError, match=r"one of the counts|declare it in") as added:
                 counts + Counts.of(table)
-            with pytest.raises(ValueError, match="one of the counts|declare it in") as appended:
+            with pytest.raises(ValueError, match=r"one of the counts|declare it in") as appended:
                 append(counts, table)
             assert str(added.value) == str(appended.value)
 

@@ -28,6 +28,7 @@ KINDS = ("alike", "differ", "random")
 STRENGTHS = (0.2, 0.4, 0.6, 0.8, 1.0)  # share of edges that follow the classes
 FAMILIES = ("words", "numbers")
 LABELS = 0.2
+FORMER = "before"  # one booster a source, and no certainty
 WEAK, MORE = 0.2, 4  # graphs up to this strength are drawn so many times as often
 
 
@@ -124,10 +125,13 @@ def compare(cells: Cells, key: tuple[str, ...], task: Task, share: float, gaps: 
     cells.get((*key, "GBC", version()), lambda: consensus(task, share, gaps, seed))
 
 
-def compared(cells: Cells) -> dict[tuple[str, ...], dict[str, Any]]:
-    """Return what is known of members and of the present GBC, for each setting and seed."""
-    ours = {k[:4]: v for k, v in cells.known.items() if k[4:] == ("GBC", version())}
-    return {key: cells.known[*key, "members"] | one for key, one in ours.items()}
+def compared(cells: Cells, code: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    """Return what is known of members and of a version of GBC, seed by seed for each setting."""
+    ours = {k[:4]: v for k, v in cells.known.items() if k[4:] == ("GBC", code)}
+    out: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for key, one in ours.items():
+        out.setdefault(key[:3], []).append(cells.known[*key, "members"] | one)
+    return out
 
 
 def measure_drawn(cells: Cells, seeds: int) -> None:
@@ -153,11 +157,17 @@ def measure_real(cells: Cells, name: str, seeds: int, shares: tuple[float, ...])
                 print(key, time.strftime("%H:%M:%S"), flush=True)
 
 
-def report_members(cells: Cells) -> list[str]:
-    """Return the tables of both, and how far GBC is above the best member in any setting."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for key, found in compared(cells).items():
-        groups.setdefault(tuple(key[:3]), []).append(found)
+def report_members(cells: Cells, former: bool = False) -> list[str]:
+    """Return the table of settings, and how far GBC is above the best member in any of them.
+
+    Of today's version, or (``former``) of the one before where there is none of today's.
+    """
+    groups = compared(cells, version())
+    if former:
+        known = compared(cells, FORMER)
+        groups = {key: known[key] for key in known if key not in groups}
+    if not groups:
+        return ["none"]
     lines = [
         "| setting | seeds | best alone | averaged | joined | GBC | above the best | in s.e. |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",

@@ -381,6 +381,21 @@ class TestAppended:
         self.both(sets, {**more, "s": [["p", "r"], []]})
         assert append(Counts(), Table.of(self.ROWS)) == Counts.of(Table.of(self.ROWS))
 
+    def test_what_cannot_be_added_cannot_be_appended(self):
+        start, more = Counts.of(self.ROWS), {"a": ["u"], "b": ["x"]}
+        for counts, rows, schema in (
+            (start, {"a": ["u"], "c": ["x"]}, None),
+            (start, {"a": ["u"]}, None),
+            (start, more, {"a": Column("a", "ordinal", levels=("u", "v", "w"))}),
+            (Counts.of(self.ROWS, list("pqpq")), more, None),
+        ):
+            table = Table.of(rows, schema)
+            with pytest.raises(ValueError, match=r"one of the counts|declare it in") as added:
+                counts + Counts.of(table)
+            with pytest.raises(ValueError, match=r"one of the counts|declare it in") as appended:
+                append(counts, table)
+            assert str(added.value) == str(appended.value)
+
     def test_levels(self):
         schema = {"a": Column("a", "ordinal", levels=("u", "v", "w")), "b": "nominal"}
         self.both({"a": ["u", "u"], "b": ["x", "y"]}, {"a": ["w", "v"], "b": ["x", "z"]}, schema)

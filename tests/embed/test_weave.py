@@ -870,3 +870,27 @@ def test_weights_and_clusters_are_checked():
     check_clusters(4, Counts.of({"a": ["x", "y"]}, sample_weight=[0.5, 0.5]))
     with pytest.raises(ValueError, match="4"):
         check_clusters(4, counts)
+
+
+def test_a_model_says_if_its_columns_are_not_coupled(monkeypatch):
+    rows = {name: ["x", "y", "y"] for name in "abcd"}
+    counted = Weave().fit_counts(Counts.of(rows))
+    assert "coupled" not in repr(Weave().fit(rows)) + repr(counted)
+    monkeypatch.setattr("tabweave.embed.weave.MOST_COUPLED", 3)
+    assert "not coupled: 4 columns, more than 3; all weigh alike" in repr(Weave().fit(rows))
+    del rows["d"]
+    assert "coupled" not in repr(Weave().fit(rows))
+    vars(counted).pop("_numbering", None)  # as in older files
+    assert counted._coupling_line() == ""
+
+
+@pytest.mark.parametrize("n", [129, 130])
+def test_columns_of_more_than_129_strings_are_spelled(n):
+    words = [f"{'aeiou'[i % 5]}{'bcdfg'[i // 5 % 5]}{'klmnp'[i // 25 % 5]}{i}x" for i in range(n)]
+    rows = {"word": words, "few": ["u", "v"] * (n // 2) + ["u"] * (n % 2), "code": range(n)}
+    kinds = {"word": "nominal", "few": "nominal", "code": "nominal"}
+    model = Weave(schema=kinds).fit(rows)
+    assert list(model._spelling(model._coupled())) == (["word"] if n > 129 else [])
+    asked = {**kinds, "few": Column("few", spelling=True), "word": Column("word", spelling=False)}
+    model = Weave(schema=asked).fit(rows)
+    assert list(model._spelling(model._coupled())) == ["few"]

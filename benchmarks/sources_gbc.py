@@ -20,7 +20,7 @@ import numpy as np
 from _cells import Cells
 from _gbc_choice import write_choice
 from _gbc_data import TASKS
-from _gbc_graphs import measure_drawn, measure_real, report_members
+from _gbc_graphs import measure_drawn, measure_real, report_members, version
 from _gbc_report import write_published, write_report
 from _gbc_runs import ABLATION_SPLITS, SHARES, SPLITS, measure, measure_counts
 from _report import Report
@@ -67,6 +67,7 @@ def run_large(n: int = 500_000, p: int = 20, width: int = 10, threads: int = 1) 
             f"{max(noise):.4f}. Load of the machine: {os.getloadavg()[0]:.1f}."
         ),
         "peak": peak,
+        "version": version(),
     }
 
 
@@ -90,12 +91,17 @@ def run_speed(n: int, n_tables: int = 4) -> dict[str, Any]:
         "averaged": lambda: GBCClassifier(100, params=trees, random_state=0, **off).fit(data, y),
         "GBC": lambda: GBCClassifier(100, params=trees, random_state=0).fit(data, y),
     }
-    out: dict[str, Any] = {"load": os.getloadavg()[0]}
+    out: dict[str, Any] = {"load": os.getloadavg()[0], "version": version()}
     for name, run in runs.items():
         start, worked = time.perf_counter(), time.process_time()
         run()
         out[name] = [time.perf_counter() - start, time.process_time() - worked]
     return out
+
+
+def since(found: dict[str, Any]) -> str:
+    """Say so if a cell is not of today's GBC."""
+    return "" if found.get("version") == version() else " (version before)"
 
 
 def write_members() -> None:
@@ -124,9 +130,9 @@ def write_members() -> None:
     for key, found in sorted(Cells("gbc-speed").known.items(), key=lambda pair: int(pair[0][0])):
         joined, mean, ours = (found[name][1] for name in ("joined", "averaged", "GBC"))
         cells = f"{joined:.2f} | {mean:.2f} | {ours:.2f} | {ours / joined:.1f}"
-        report.line(f"| {int(key[0]):,} | {cells} |")
+        report.line(f"| {int(key[0]):,}{since(found)} | {cells} |")
     for found in Cells("sources-gbc-large").known.values():
-        report.section("500,000 rows of 20 sources")
+        report.section(f"500,000 rows of 20 sources{since(found)}")
         report.line(found["text"] + "\n")
         if "peak" in found:
             passed = "passed" if found["peak"] <= 5 else "MISSED"

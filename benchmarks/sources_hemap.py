@@ -284,18 +284,18 @@ def drawn_pair(kind: str, seed: int, n: int = 120) -> tuple:
 KINDS = ("noise", "permuted labels", "permuted pairs", "true pairs")
 
 
-def admission(report: Report, seeds: int, learners: list[str]) -> None:
+def admission(report: Report, seeds: int, paired: int, learners: list[str]) -> None:
     report.section("How often a source is let in")
     report.line(
-        f"{seeds} seeds each, a fifth of them for true pairs; 120 target and 120 source rows, two "
-        "classes that no column tells alone. Runs let in, of how many; the guard states 5 % for "
-        "the first three kinds.\n"
+        f"{seeds} seeds each, {paired} of permuted pairs, a fifth of these for true pairs; 120 "
+        "target and 120 source rows, two classes that no column tells alone. Runs let in, of how "
+        "many; the guard states 5 % for the first three kinds.\n"
     )
     report.line("| source | learner | " + " | ".join(f"{n} labels" for n in LABELS) + " |")
     report.line("|---|---|" + "---|" * len(LABELS))
     cells = Cells("hemap-noise")
     counts = {kind: np.zeros((len(learners), len(LABELS)), int) for kind in KINDS}
-    runs = {kind: seeds if kind in KINDS[:3] else max(seeds // 5, 1) for kind in KINDS}
+    runs = dict(zip(KINDS, (seeds, seeds, paired, max(paired // 5, 1)), strict=True))
     for seed in range(seeds):
         for kind in [kind for kind in KINDS if seed < runs[kind]]:
             for i, name in enumerate(learners):
@@ -310,14 +310,15 @@ def admission(report: Report, seeds: int, learners: list[str]) -> None:
         report.line(f"| {kind} | all, % (95 % interval) | " + " | ".join(rates) + " |")
     null = sum(counts[kind] for kind in KINDS[:3])
     # Of as many runs as there are, 5 % are exceeded by chance: two standard errors are allowed.
-    n, worst = 3 * len(learners) * seeds, float(100 * np.max(null.sum(axis=0)))
+    n = len(learners) * sum(runs[kind] for kind in KINDS[:3])
+    worst = float(100 * np.max(null.sum(axis=0)))
     bar = 5 + 200 * np.sqrt(0.05 * 0.95 / n)
     passed = "passed" if worst / n <= bar else "MISSED"
-    total = interval(int(null.sum()), null.size * 3 * seeds)
+    total = interval(int(null.sum()), n * len(LABELS))
     report.line(
         f"\n- the first three kinds, all learners, the worst number of labels: **{worst / n:.1f}** "
         f"% of {n} runs (bar: {bar:.1f}; {passed})"
-        f"\n- all runs of the first three kinds: **{total}** % of {null.size * 3 * seeds}"
+        f"\n- all runs of the first three kinds: **{total}** % of {n * len(LABELS)}"
     )
 
 
@@ -355,6 +356,7 @@ def growth(report: Report) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--noise", type=int, help="number of seeds")
+    parser.add_argument("--paired", type=int, help="number of seeds with pairs, if fewer")
     parser.add_argument("--learner", choices=list(LEARNERS), nargs="+", default=list(LEARNERS))
     parser.add_argument("--seeds", type=int, default=30, help="of each source, at most")
     parser.add_argument("--digits", action="store_true", help="the views of digits alone")
@@ -363,9 +365,11 @@ def main() -> None:
     options = parser.parse_args()
     if options.noise:
         named = "" if len(options.learner) > 1 else f" --learner '{options.learner[0]}'"
-        command = f"{COMMAND} --noise {options.noise}{named}"
+        paired = options.paired or options.noise
+        fewer = "" if paired == options.noise else f" --paired {paired}"
+        command = f"{COMMAND} --noise {options.noise}{fewer}{named}"
         report = Report("HeMap: the rate of its guard", command)
-        admission(report, options.noise, options.learner)
+        admission(report, options.noise, paired, options.learner)
         growth(report)
         report.finish("sources-hemap-noise.md")
         return

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 CACHE = Path(__file__).parent / ".cache"
 
 
+@cache
+def _version() -> str:
+    """Return the commit that is checked out, or nothing outside a checkout."""
+    command = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(command, cwd=CACHE.parent, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
 class Cells:
-    """A dictionary of (protocol, data set, method) to scores, kept in one JSON-lines file."""
+    """A dictionary of (protocol, data set, method) to scores, kept in one JSON-lines file.
+
+    Each line says which version of the code it was measured with.
+    """
 
     def __init__(self, name: str) -> None:
         CACHE.mkdir(exist_ok=True)
@@ -34,6 +47,7 @@ class Cells:
                 scores = {"error": f"{type(error).__name__}: {error}"[:200]}
             scores["seconds"] = round(time.perf_counter() - start, 3)
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "scores": scores}) + "\n")
+                cell = {"key": key, "scores": scores, "version": _version()}
+                file.write(json.dumps(cell) + "\n")
             self.known[key] = scores
         return self.known[key]

@@ -7,6 +7,10 @@ averaged, and with LightGBM on joined columns: the same trees and rounds for all
 
 from __future__ import annotations
 
+import ast
+import hashlib
+import time
+from pathlib import Path
 from typing import Any
 
 import lightgbm as lgb
@@ -17,11 +21,14 @@ from _cells import Cells
 from _gbc_data import TASKS, Task, present, sources
 from _gbc_runs import METHODS, ROUNDS, TREES, split
 from tabweave import GBCClassifier
+from tabweave.sources.gbc import gbc
+from tabweave.sources.gbc.training import JOINED
 
 KINDS = ("alike", "differ", "random")
 STRENGTHS = (0.2, 0.4, 0.6, 0.8, 1.0)  # share of edges that follow the classes
 FAMILIES = ("words", "numbers")
 LABELS = 0.2
+FORMER = "before"  # one booster a source, and no certainty
 WEAK, MORE = 0.2, 4  # graphs up to this strength are drawn so many times as often
 
 
@@ -49,8 +56,8 @@ def draw(family: str, kind: str, strength: float, seed: int, n: int = 500) -> Ta
     return Task(tables, {"g": graph}, y.astype(str), ())
 
 
-def compare(task: Task, share: float, gaps: bool, seed: int) -> dict[str, Any]:
-    """Return the error (%) of GBC, of each member of its team, and of joined columns."""
+def members(task: Task, share: float, gaps: bool, seed: int) -> dict[str, float]:
+    """Return the error (%) of each source alone, of all averaged, and of joined columns."""
     train, test = split(task, share, seed)
     known = present(task, gaps, np.random.default_rng(seed))
     data = sources(task, known)
@@ -60,7 +67,7 @@ def compare(task: Task, share: float, gaps: bool, seed: int) -> dict[str, Any]:
     def wrong(predicted: np.ndarray) -> float:
         return float(100 * (predicted != task.y[test]).mean())
 
-    out: dict[str, Any] = {}
+    out: dict[str, float] = {}
     mean = GBCClassifier(ROUNDS, params=TREES, random_state=seed, **METHODS["averaged"])
     mean.fit(data, labels)
     at = data.index(test)
@@ -79,10 +86,51 @@ def compare(task: Task, share: float, gaps: bool, seed: int) -> dict[str, Any]:
     params |= {"objective": "multiclass", "num_class": len(classes)}
     model = lgb.train(params, lgb.Dataset(joined[train], codes[train]), ROUNDS)
     out["joined"] = wrong(classes[model.predict(joined[test]).argmax(axis=1)])
-    ours = GBCClassifier(ROUNDS, params=TREES, random_state=seed).fit(data, labels)
-    out["GBC"] = wrong(ours.predict(data)[at])
-    out["smoothing"], out["refused"] = dict(ours.graph_smoothing_), sorted(ours.refused_)
-    out["self_trained"] = ours.self_trained_
+    return out
+
+
+def consensus(task: Task, share: float, gaps: bool, seed: int) -> dict[str, Any]:
+    """Return the error (%) of GBC on the split that its members have, and what it chose."""
+    train, test = split(task, share, seed)
+    data = sources(task, present(task, gaps, np.random.default_rng(seed)))
+    ours = GBCClassifier(ROUNDS, params=TREES, random_state=seed)
+    ours.fit(data, {int(i): task.y[i] for i in train})
+    found = ours.predict(data)[data.index(test)]
+    return {
+        "GBC": float(100 * (found != task.y[test]).mean()),
+        "smoothing": dict(ours.graph_smoothing_),
+        "refused": sorted(ours.refused_),
+        "self_trained": ours.self_trained_,
+        "rounds": ours.n_rounds_,
+        "weights": {**ours.source_weights_, JOINED: ours.joined_weight_},
+    }
+
+
+def version() -> str:
+    """Return a short name of GBC's code (not of its text): cells of other code are not reported."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(gbc.__file__).parent.glob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                node.value = ast.Constant("")  # a docstring
+        digest.update(ast.dump(tree).encode())
+    return digest.hexdigest()[:8]
+
+
+def compare(cells: Cells, key: tuple[str, ...], task: Task, share: float, gaps: bool) -> None:
+    """Measure a split of a setting: members once, GBC once for each version of its code."""
+    seed = int(key[3])
+    cells.get((*key, "members"), lambda: members(task, share, gaps, seed))
+    cells.get((*key, "GBC", version()), lambda: consensus(task, share, gaps, seed))
+
+
+def compared(cells: Cells, code: str) -> dict[tuple[str, ...], list[dict[str, Any]]]:
+    """Return what is known of members and of a version of GBC, seed by seed for each setting."""
+    ours = {k[:4]: v for k, v in cells.known.items() if k[4:] == ("GBC", code)}
+    out: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for key, one in ours.items():
+        out.setdefault(key[:3], []).append(cells.known[*key, "members"] | one)
     return out
 
 
@@ -95,12 +143,7 @@ def measure_drawn(cells: Cells, seeds: int) -> None:
                     if seed >= seeds and strength > WEAK:
                         continue
                     key = (family, kind, str(strength), str(seed))
-                    cells.get(
-                        key,
-                        lambda k=(family, kind, strength, seed): compare(
-                            draw(*k), LABELS, False, k[3]
-                        ),
-                    )
+                    compare(cells, key, draw(family, kind, strength, seed), LABELS, False)
         print("drawn", seed, flush=True)
 
 
@@ -110,15 +153,21 @@ def measure_real(cells: Cells, name: str, seeds: int, shares: tuple[float, ...])
         for share in shares:
             for gaps in (False, True):
                 key = (name, str(share), "incomplete" if gaps else "complete", str(seed))
-                cells.get(key, lambda s=(share, gaps, seed): compare(task, *s))
-                print(key, flush=True)
+                compare(cells, key, task, share, gaps)
+                print(key, time.strftime("%H:%M:%S"), flush=True)
 
 
-def report_members(cells: Cells) -> list[str]:
-    """Return the tables of both, and how far GBC is above the best member in any setting."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for key, found in cells.known.items():
-        groups.setdefault(tuple(key[:3]), []).append(found)
+def report_members(cells: Cells, former: bool = False) -> list[str]:
+    """Return the table of settings, and how far GBC is above the best member in any of them.
+
+    Of today's version, or (``former``) of the one before where there is none of today's.
+    """
+    groups = compared(cells, version())
+    if former:
+        known = compared(cells, FORMER)
+        groups = {key: known[key] for key in known if key not in groups}
+    if not groups:
+        return ["none"]
     lines = [
         "| setting | seeds | best alone | averaged | joined | GBC | above the best | in s.e. |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",

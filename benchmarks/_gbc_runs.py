@@ -115,8 +115,8 @@ def run_ours(task: Task, share: float, gaps: bool, seed: int, method: str) -> di
 def cell(cells: Cells, name: str, task: Task, setting: tuple, method: str) -> dict[str, Any]:
     share, gaps, seed = setting
     key = (name, str(share), "incomplete" if gaps else "complete", str(seed), method)
-    team = Cells("gbc-real").known.get(key[:4], {})
-    if method in METHODS and method in team:  # `--graphs` made the very same fits
+    team = Cells("gbc-real").known.get((*key[:4], "members"), {})
+    if method in team and method not in PEERS:  # `--graphs` made the very same fit
         return cells.get(key, lambda: {"error": team[method]})
     if method in PEERS:
         return cells.get(key, lambda: run_joined(task, share, gaps, seed, *PEERS[method]))

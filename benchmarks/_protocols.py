@@ -149,18 +149,24 @@ def k_nearest_cv(
     *,
     n_repeats: int = 20,
     n_inner: int = 3,
-    protocol: str = "thesis",
+    by_class: bool = False,
     seed: int = 0,
 ) -> Scores:
     """Thesis 6.4: 90/10 splits, k from {1, 3, 5, 7} by inner splits that refit the metric.
 
     Of several candidates for the metric the first stays, unless another is better inside by one
-    standard error. Sets above 10,000 rows are cut to 10,000 at random.
+    standard error. Sets above 10,000 rows are cut to 10,000 at random. ``by_class`` splits as
+    :func:`tenths` does.
     """
     if data.n_rows > LARGE:
         data = data.take(np.random.default_rng(seed).permutation(data.n_rows)[:LARGE])
-    rules, found = PROTOCOLS[protocol], []
-    for train, test in rules.splits(data.y, n_repeats, random_state=seed):
+    rules, found = PROTOCOLS["thesis"], []
+    splits = (
+        tenths(data.y, n_repeats, seed)
+        if by_class
+        else rules.splits(data.y, n_repeats, random_state=seed)
+    )
+    for train, test in splits:
         X, y = data.X[train], data.y[train]
         folds = list(rules.splits(y, n_inner, 0.25, random_state=seed))
         candidates = make()

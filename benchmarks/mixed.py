@@ -387,7 +387,7 @@ def main() -> None:
     if options.site:
         sys.path.append(options.site)
     if options.models:
-        return models(options.half, 1 if options.quick else 3)
+        return models(options.half, 1 if options.quick else 10)
     if options.peer:
         return run_prince(Path(options.peer[0]), int(options.peer[1]))
     report = Report("Mixed tables", "python benchmarks/mixed.py --peer-python peers/bin/python")

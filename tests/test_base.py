@@ -403,7 +403,7 @@ def test_a_column_of_another_type_is_refused():
 def test_a_column_wholly_unknown_is_refused():
     model = OneHot().fit(colours())
     strange = colours(names=("rouge", "bleu"))
-    with pytest.raises(ValueError, match="'color': none of its 60 .* leave the column out"):
+    with pytest.raises(ValueError, match=r"'color': none of its 60 .* leave the column out"):
         model.transform(strange)
     assert model.unknown_counts(strange) == {"color": {"rouge": 30, "bleu": 30}}
     few = {name: cells[:5] for name, cells in strange.items()}

@@ -225,7 +225,7 @@ def forked(work: Callable[[], int], timeout: float) -> int:
     if child == 0:
         code = _FAILED
         try:
-            os.setsid()
+            os.setpgrp()
             resource.setrlimit(resource.RLIMIT_CPU, (int(timeout), int(timeout)))
             quiet = os.open(os.devnull, os.O_RDWR)
             for stream in (0, 1, 2):

@@ -25,7 +25,6 @@ from tabweave.blocks.block import (
     Sum,
     Summed,
     added,
-    blocks_of_rows,
     cdist_squared,
     label_column,
     row_blocks,
@@ -388,12 +387,9 @@ def test_points_turned_and_moved_come_back():
     np.testing.assert_allclose(turn(now), then, atol=1e-12)
 
 
-def test_blocks_of_rows_cover_all_rows_once():
-    assert blocks_of_rows(5, 2) == [slice(0, 2), slice(2, 4), slice(4, 5)]
-    assert blocks_of_rows(4, 2) == [slice(0, 2), slice(2, 4)] and blocks_of_rows(0, 2) == []
-    assert [len(range(*part.indices(5000))) for part in row_blocks(5000, 1 << 30)] == [1024] * 4 + [
-        904
-    ]
+def test_blocks_of_rows_hold_some_megabytes_and_a_thousand_rows_at_least():
+    parts = row_blocks(5000, 1 << 30)
+    assert [part.stop - part.start for part in parts] == [1024] * 4 + [904]
     assert row_blocks(10_000, 0) == [slice(0, 10_000)]
     assert row_blocks(10_000, 4096)[0] == slice(0, 2048)
 
@@ -411,3 +407,10 @@ def test_sums_of_sets_are_sums_of_means_by_hand():
     np.testing.assert_allclose(out, np.array([p, (p + q) / 2, points[0][2], q]) + others)
     value_writer(sets, points[0], np.dtype(float))(slice(1, 4), out[1:])
     np.testing.assert_allclose(out[1:], [(p + q) / 2, points[0][2], q])
+
+
+def test_no_blocks_are_a_row_without_coordinates():
+    none, table = Blocks([]), Table.of({"a": ["x", "y"]})
+    assert (none.names, none.width, none.power, none.root) == ([], 0, 2, True)
+    assert none.distances(table).tolist() == none.kernel(table).tolist() == [[0, 0], [0, 0]]
+    assert none.only(["a"]) is None and none.parts() == none.export() == none.feature_names() == []

@@ -5,6 +5,7 @@ from sklearn.metrics import mutual_info_score
 from sklearn.preprocessing import FunctionTransformer
 
 from tabweave import HELIC, Column, Counts, MixedEmbedder, Schema, Table, Weave
+from tabweave.blocks import numbers as numbers_
 from tabweave.blocks.dates import cycle_of
 from tabweave.blocks.numbers import (
     BINNED,
@@ -326,7 +327,15 @@ def test_bins_of_numbers_most_of_which_are_the_lowest():
 
 @pytest.mark.parametrize(
     ("asked", "n_columns", "bins"),
-    [(16, 0, 16), (16, 256, 16), (16, 257, 15), (16, 512, 8), (16, 4096, 2), (1, 5000, 1)],
+    [
+        (16, 0, 16),
+        (5000, 1, 4096),
+        (16, 256, 16),
+        (16, 257, 15),
+        (16, 512, 8),
+        (16, 4096, 2),
+        (1, 5000, 1),
+    ],
 )
 def test_bins_that_many_columns_can_have(asked, n_columns, bins):
     assert affordable_bins(asked, n_columns) == bins
@@ -372,3 +381,29 @@ def test_the_share_of_smaller_numbers_by_hand():
     np.testing.assert_allclose(smaller_share(far)[[0, -1]], [0, 1])  # no share is below 0
     full = knots._replace(share=np.full(5, 0.2))
     np.testing.assert_allclose(smaller_share(full), [0.1, 0.3, 0.5, 0.7, 0.9])
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 9])
+@pytest.mark.parametrize("variance", [0.0, 4.0])
+def test_a_ladder_is_that_of_classical_scaling(n, variance):
+    """Its leading directions by an eigen-decomposition of all differences; g for the others."""
+    rng = np.random.default_rng(n)
+    x, share = np.cumsum(rng.uniform(0.1, 2, n)), rng.dirichlet(np.ones(n))
+    knots = Knots(x, np.arange(n), share, None)
+    g = 3 * (np.cumsum(share) - share / 2) / 2
+    if variance:
+        g = g + (x - 1.5) / np.sqrt(variance) * np.sqrt(np.pi) / 2 / 2
+    apart = np.abs(g[:, None] - g)
+    centre, root = np.eye(n) - share, np.sqrt(share)
+    gram = -centre @ apart @ centre.T / 2
+    values, vectors = np.linalg.eigh(root[:, None] * gram * root)
+    leading = vectors[:, -RUNGS:] * np.sqrt(np.maximum(values[-RUNGS:], 0)) / root[:, None]
+    rest = max(values[:-RUNGS].sum(), 0.0) if n > RUNGS + 1 else 0.0
+    straight = g - share @ g
+    straight *= np.sqrt(rest / (share @ straight**2))
+    wanted = leading @ leading.T + np.outer(straight, straight)
+    found = numbers_.ladder(knots, 1.5, variance)
+    np.testing.assert_allclose(found @ found.T, wanted / (share @ apart @ share), atol=1e-9)
+    assert share @ (found**2).sum(axis=1) == pytest.approx(0.5)  # two numbers are 1 apart
+    np.testing.assert_allclose(share @ found, 0, atol=1e-9)
+    assert (found[-1, : min(n - 1, RUNGS)] > 0).all()

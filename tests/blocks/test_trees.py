@@ -98,6 +98,7 @@ def test_lowest_common_points():
         ({"a": "a"}, ValueError, "cycle: a -> a"),
         ([("a", "r"), ("b", "c"), ("c", "b")], ValueError, "cycle: b -> c -> b"),
         ([("a", "b"), ("c", "d"), ("e", None)], ValueError, "3 roots, 'b', 'd', 'e'"),
+        ([("a", "b"), ("c", "d")], ValueError, "2 roots, 'b', 'd'"),
         (
             [("a", "b", -2)],
             ValueError,

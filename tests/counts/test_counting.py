@@ -272,3 +272,46 @@ def test_an_eighth_of_the_free_memory_may_be_taken(monkeypatch):
     why = r"3,000 columns with 7,000 values .*36\.0 GB.* the 80\.0 GB .*thousand take 4\.00 GB"
     with pytest.raises(MemoryError, match=why):
         counting.check_wide(3000, 7000, 36 * 10**9)
+
+
+def _is_cheap(n, n_columns, n_values, weight=None):
+    labels = list(range(n_values))
+    codes = np.broadcast_to(np.uint8(0), n)  # of which only the length is asked
+    columns = [Codes(codes, labels)] * n_columns
+    return counting._is_product_cheap(columns, np.full(n_columns, n_values), weight)
+
+
+def test_a_product_is_chosen_where_it_takes_fewer_nanoseconds():
+    """Of 40 columns of 3 values: ten groups of 81 joint codes, 55 pairs of groups.
+
+    A product takes ``120² n / 10``, histograms ``55 (30,000 + n) + 2 · 810²``: up to 2138 rows.
+    """
+    assert _is_cheap(2138, 40, 3) and not _is_cheap(2139, 40, 3)
+    assert not _is_cheap(2138, 40, 3, np.ones(2138))
+    # One column of 3 values is always cheap, below 2**24 rows that single precision counts.
+    assert _is_cheap((1 << 24) - 1, 1, 3) and not _is_cheap(1 << 24, 1, 3)
+    assert _is_cheap(1, 2, 128) and not _is_cheap(1, 2, 129) and not _is_cheap(0, 2, 3)
+
+
+@pytest.mark.parametrize(("limit", "thin"), [(5, False), (4, True)])
+def test_pairs_are_stored_in_the_one_form_that_their_size_asks_for(limit, thin, monkeypatch):
+    monkeypatch.setattr(counting, "DENSE_VALUES", limit)
+    codes = [np.array([0, 1, 1]), np.array([2, 0, 2])]
+    columns = [Codes(codes[0], ["a", "b"]), Codes(codes[1], ["x", "y", "z"])]
+    wanted = np.zeros((5, 5), np.int64)
+    for a, b in zip(*codes, strict=True):
+        for v in (a, 2 + b):
+            for w in (a, 2 + b):
+                wanted[v, w] += 1
+    product = counting.tidy(counting._product(columns, np.array([0, 2, 5])))
+    for found in (product, counting.count_pairs(columns, None), counting.tidy(wanted),
+                  counting.tidy(sparse.csr_array(wanted))):  # fmt: skip
+        assert sparse.issparse(found) == thin and found.dtype == np.int64
+        np.testing.assert_array_equal(found.toarray() if thin else found, wanted)
+
+
+def test_slabs_have_less_than_two_to_the_32_rows(monkeypatch):
+    monkeypatch.setattr(counting, "n_threads", lambda: 1)
+    assert counting._in_threads(lambda rows: len(rows), (1 << 32) - 1, exact=True) == 2**32 - 1
+    with pytest.raises(OverflowError, match=r"more than 2\*\*32 rows in one slab"):
+        counting._in_threads(len, 1 << 32, exact=True)

@@ -381,6 +381,21 @@ class TestAppended:
         self.both(sets, {**more, "s": [["p", "r"], []]})
         assert append(Counts(), Table.of(self.ROWS)) == Counts.of(Table.of(self.ROWS))
 
+    def test_what_cannot_be_added_cannot_be_appended(self):
+        start, more = Counts.of(self.ROWS), {"a": ["u"], "b": ["x"]}
+        for counts, rows, schema in (
+            (start, {"a": ["u"], "c": ["x"]}, None),
+            (start, {"a": ["u"]}, None),
+            (start, more, {"a": Column("a", "ordinal", levels=("u", "v", "w"))}),
+            (Counts.of(self.ROWS, list("pqpq")), more, None),
+        ):
+            table = Table.of(rows, schema)
+            with pytest.raises(ValueError, match=r"one of the counts|declare it in") as added:
+                counts + Counts.of(table)
+            with pytest.raises(ValueError, match=r"one of the counts|declare it in") as appended:
+                append(counts, table)
+            assert str(added.value) == str(appended.value)
+
     def test_levels(self):
         schema = {"a": Column("a", "ordinal", levels=("u", "v", "w")), "b": "nominal"}
         self.both({"a": ["u", "u"], "b": ["x", "y"]}, {"a": ["w", "v"], "b": ["x", "z"]}, schema)
@@ -599,3 +614,13 @@ def test_pairs_that_only_rounding_left_are_gone(limit, monkeypatch):
     left = whole - Counts.of({"a": ["u"], "b": ["x"]}, sample_weight=[0.3])
     assert left.block("a", "b")[0, 0] == 0 != whole.block("a", "b")[0, 0] - 0.3
     assert left.labels == whole.labels
+
+
+def test_light_values_stay_when_counts_are_added():
+    """What is taken for rounding after a subtraction is data after an addition."""
+    rows, weight = {"a": ["x", "y", "x"], "b": ["u", "v", "v"]}, np.array([1.0, 1e-12, 2.0])
+    parts = [({n: cells[some] for n, cells in rows.items()}, weight[some])
+             for some in (slice(0, 2), slice(2, 3))]  # fmt: skip
+    both = sum((Counts.of(own, sample_weight=w) for own, w in parts), Counts())
+    assert both == Counts.of(rows, sample_weight=weight)
+    assert both.labels == (("x", "y"), ("u", "v")) and both.value_counts[1] == 1e-12

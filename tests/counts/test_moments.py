@@ -106,6 +106,10 @@ def test_digits_of_squares_are_those_of_python():
     """Of mantissas of 53 bits, full ones too, whose digits carry."""
     drawn = np.random.default_rng(0).integers(0, 1 << 53, 2000).tolist()
     edges = [(1 << 53) - 1, 1 << 52, (1 << 53) - (1 << 26), (1 << 53) - (1 << 27), 1, 0]
+    # Upper halves whose squares end in ones, so that the third digit carries.
+    full = (h for h in range((1 << 26) - 1, 0, -1) if (h * h >> 10) & 0xFFFFFFFF > 0xFFFFFF00)
+    edges += [(next(full) << 27) + (1 << 27) - 1 for _ in range(2)]
+    assert any(counting._square_plain(m)[2] < 1 << 20 for m in edges[-2:])
     for mantissa in [*edges, *drawn]:
         digits = counting._square_plain(mantissa)
         assert sum(digit << (32 * k) for k, digit in enumerate(digits)) == mantissa**2

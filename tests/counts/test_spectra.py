@@ -219,6 +219,8 @@ class TestCrossMoments:
         rows = {"x": [-1.7e308, 1.7e308, 0.0], "y": [-1.0, 1.0, 0.0]}
         found = CrossMoments.of(Table.of(rows)).correlations()
         np.testing.assert_allclose(found, 1, atol=1e-12)
+        alike = CrossMoments.of(Table.of({"x": [1.7e308, 1.6e308, 1.7e308, 1.6e308]}))
+        assert alike.means()[0][0] == pytest.approx(1.65e308)
 
     def test_no_numbers(self):
         moments = CrossMoments.of(Table.of({"g": ["u", "v"]}))

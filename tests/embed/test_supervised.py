@@ -353,7 +353,6 @@ def test_a_row_without_a_target_is_named():
         numbers = np.arange(20) + 0.5
         numbers[2] = np.nan
         for y in (words, words.tolist(), pd.Series(words, dtype="category"), pd.Series(numbers)):
-            with pytest.raises(
-                ValueError, match=r"row 2 .*drop the row or give it a (target|class)"
-            ):
+            said = r"row 2 .*drop the row or give it a (target|class)"
+            with pytest.raises(ValueError, match=said):
                 SupervisedWeave().fit(rows, y)

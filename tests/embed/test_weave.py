@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy.stats import rankdata, spearmanr
 from sklearn.decomposition import PCA
+from sklearn.metrics import mutual_info_score
 
 from tabweave import (
     HELIC,
@@ -22,11 +23,20 @@ from tabweave import (
     load,
 )
 from tabweave.blocks import numbers
-from tabweave.blocks.numbers import affordable_bins
+from tabweave.blocks.numbers import Knots, affordable_bins
 from tabweave.counts import counting as _counting
 from tabweave.counts import couplings
 from tabweave.datasets import led24, make_coupled, three_of_9
-from tabweave.embed.weave import coupling_gram, spelled_rows, ties
+from tabweave.embed.weave import (
+    Curve,
+    check_clusters,
+    checked_weights,
+    coupling_gram,
+    spelled_rows,
+    tie_weights,
+    ties,
+    two_knots,
+)
 from tabweave.engines import transform
 from tabweave.rows.spelling import Spelling
 
@@ -796,3 +806,91 @@ def _uncertainty(tables, g, n):
         2 * max(g[pair] / (2 * n) - 9 / (2 * n), 0) / (entropy(t.sum(0)) + entropy(t.sum(1)))
         for pair, t in tables.items()
     )
+
+
+@pytest.mark.parametrize("copied", [0.05, 0.2, 0.35, 0.6])
+@pytest.mark.parametrize("groups", [(), ("u", "v", "w", "v", "u")])
+def test_ties_are_those_of_scikit_learn(copied, groups):
+    """Mutual information and entropies by another library, and the docstring's bounds of trust."""
+    rng = np.random.default_rng(int(100 * copied))
+    n, sizes = 150, [2, 3, 4, 2, 5]
+    x = np.stack([rng.integers(0, size, n) for size in sizes], axis=1)
+    x[:, 3] = np.where(rng.random(n) < copied, x[:, 0], x[:, 3])
+    x[:, 4] = np.where(rng.random(n) < copied, x[:, 2], x[:, 4])
+    own = groups or range(5)
+    mutual, shared, freedom = np.zeros((3, 5, 5))
+    for a in range(5):
+        for b in range(5):
+            if own[a] == own[b]:
+                continue
+            freedom[a, b] = (sizes[a] - 1) * (sizes[b] - 1)
+            mutual[a, b] = mutual_info_score(x[:, a], x[:, b])
+            h = sum(entropy(x[:, c].tolist()) for c in (a, b))
+            shared[a, b] = 2 * max(mutual[a, b] - freedom[a, b] / (2 * n), 0) / h
+    sums, expected = shared.sum(axis=1), freedom.sum(axis=1)
+    deviations = (2 * n * mutual.sum(axis=1) - expected) / np.sqrt(2 * expected)
+    trust = np.interp(deviations, [2, 4], [0, 1])
+    largest, sum_of_most = shared.max(), sums.max()
+    trust *= max(np.clip(100 * largest - 5, 0, 1), np.clip(8 * sum_of_most - 1, 0, 1))
+    tied, trusted = ties(Counts.of(Table.of(x.astype(str))), groups)
+    np.testing.assert_allclose(tied, sums, atol=1e-12)
+    np.testing.assert_allclose(trusted, trust, atol=1e-9)
+    weights = np.maximum(np.sqrt(trust * sums), 0.1) ** 0.25
+    np.testing.assert_allclose(tie_weights(tied, trusted), weights / weights.mean())
+
+
+def test_nothing_is_tied_to_a_column_alone():
+    for rows in ({"a": ["x", "y"]}, {"a": ["x"], "b": ["u"]}):
+        tied, trusted = ties(Counts.of(rows))
+        assert not tied.any() and not trusted.any() and len(tied) == len(rows)
+
+
+def test_a_curve_has_two_knots_at_least():
+    flat = Knots(np.array([3.0]), np.arange(1), np.ones(1), None)
+    x, rows = two_knots(Curve("a", flat, np.array([[0.5, 1]]), np.zeros(2)))
+    assert x.tolist() == [3, 4] and rows.tolist() == [[0.5, 1]] * 2
+    none = Knots(np.zeros(0), np.arange(0), np.zeros(0), None)
+    x, rows = two_knots(Curve("a", none, np.zeros((0, 2)), np.zeros(2)))
+    assert x.tolist() == [0, 1] and rows.tolist() == [[0, 0]] * 2
+    two = Curve("a", Knots(np.array([3.0, 5]), np.arange(2), np.ones(2), None), np.eye(2), rows[0])
+    assert two_knots(two) == (two.knots.x, two.rows)
+
+
+def test_weights_and_clusters_are_checked():
+    assert checked_weights({"a": 0, "b": 2.5}, ["a", "b"]) == {"a": 0.0, "b": 2.5}
+    assert checked_weights(None, ["a"]) == {}
+    for weight in (-1e-9, np.inf, np.nan, "1"):
+        with pytest.raises(ValueError, match="expected weights to be numbers >= 0, got 'a'"):
+            checked_weights({"a": weight}, ["a"])
+    with pytest.raises(ValueError, match=r"expected weights of columns \['a'\], got one of 'c'"):
+        checked_weights({"c": 1}, ["a"])
+    counts = Counts.of({"a": ["x", "y", "y"]})
+    check_clusters(3, counts)
+    check_clusters(None, counts)
+    check_clusters(4, Counts.of({"a": ["x", "y"]}, sample_weight=[0.5, 0.5]))
+    with pytest.raises(ValueError, match="4"):
+        check_clusters(4, counts)
+
+
+def test_a_model_says_if_its_columns_are_not_coupled(monkeypatch):
+    rows = {name: ["x", "y", "y"] for name in "abcd"}
+    counted = Weave().fit_counts(Counts.of(rows))
+    assert "coupled" not in repr(Weave().fit(rows)) + repr(counted)
+    monkeypatch.setattr("tabweave.embed.weave.MOST_COUPLED", 3)
+    assert "not coupled: 4 columns, more than 3; all weigh alike" in repr(Weave().fit(rows))
+    del rows["d"]
+    assert "coupled" not in repr(Weave().fit(rows))
+    vars(counted).pop("_numbering", None)  # as in older files
+    assert counted._coupling_line() == ""
+
+
+@pytest.mark.parametrize("n", [129, 130])
+def test_columns_of_more_than_129_strings_are_spelled(n):
+    words = [f"{'aeiou'[i % 5]}{'bcdfg'[i // 5 % 5]}{'klmnp'[i // 25 % 5]}{i}x" for i in range(n)]
+    rows = {"word": words, "few": ["u", "v"] * (n // 2) + ["u"] * (n % 2), "code": range(n)}
+    kinds = {"word": "nominal", "few": "nominal", "code": "nominal"}
+    model = Weave(schema=kinds).fit(rows)
+    assert list(model._spelling(model._coupled())) == (["word"] if n > 129 else [])
+    asked = {**kinds, "few": Column("few", spelling=True), "word": Column("word", spelling=False)}
+    model = Weave(schema=asked).fit(rows)
+    assert list(model._spelling(model._coupled())) == ["few"]

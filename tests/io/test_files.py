@@ -160,3 +160,18 @@ def test_quotes_within_a_name_do_not_end_it(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('a,"b""\nc",d\n1,2,3\n')
     assert csv_header(path) == (["a", 'b"\nc', "d"], ",")
+
+
+def test_only_the_first_record_tells_what_separates_names(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('"a","b;c"\n1;2;3;4;5,6\n"1;2;3;4;5",6\n')
+    assert csv_header(path) == csv_header(path, longest=10) == (["a", "b;c"], ",")
+
+
+@pytest.mark.parametrize("text", ["a,b", '"a\nb"', '"a","b"'])
+def test_a_first_line_may_be_as_long_as_the_limit(text, tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text(text)
+    assert csv_header(path, longest=len(text)) == csv_header(path)
+    with pytest.raises(ValueError, match=f"longer than {len(text) - 1} characters"):
+        csv_header(path, longest=len(text) - 1)

@@ -1,17 +1,28 @@
 """Frames: columns of any library as codes and labels."""
 
+import datetime as dt
+from decimal import Decimal
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from tabweave import Column, Table, Weave
 from tabweave.rows.frames import (
+    CLOCK,
+    OWN_CLOCK,
+    _listed,
+    _plain_datetimes,
     _typed,
     _with_missing,
     categories,
+    datetimes,
     encode,
+    in_memory,
     infer_kind,
     numbers,
+    sets,
     zone_info,
 )
 
@@ -73,8 +84,6 @@ def test_periods_are_dates():
 
 
 def test_time_zones_by_name_and_by_offset():
-    import datetime as dt
-
     assert zone_info("+01:30").utcoffset(None) == dt.timedelta(hours=1.5)
     assert zone_info("-05:00").utcoffset(None) == dt.timedelta(hours=-5)
     assert str(zone_info("Europe/Rome")) == "Europe/Rome"
@@ -166,3 +175,170 @@ def test_whole_floats_of_any_size_are_labels(largest):
     cells = np.array([largest, 1.0, np.nan, largest, -largest])
     codes, labels = categories(cells)
     assert [labels[c] for c in codes] == [int(largest), 1, None, int(largest), -int(largest)]
+
+
+def test_what_is_surely_in_memory():
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    frame = pd.DataFrame({"a": [1]})
+    table = pa.table({"a": [1]})
+    rows = [frame, table, pl.DataFrame({"a": [1]}), Table.of(frame), frame.to_numpy(), {"a": [1]},
+            [[1]], ((1,),), [{"a": 1}], [np.ones(1)]]  # fmt: skip
+    assert all(map(in_memory, rows))
+    other = [frame["a"], pl.LazyFrame({"a": [1]}), table.to_reader(), [], [1], ["a"], "a.csv", 1]
+    assert not any(map(in_memory, other))
+
+
+def _columns():
+    """Columns of every library, each with its cells as Python says them."""
+    pa, pl = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    words = ["b", "a", None, "b", "", "é"]
+    whole = [3, -7, 3, 0, 12, -7]
+    wide = [2**63 - 1, 5, -(2**63), 5, 0, 2**62]
+    big = [2**64 - 1, 2**64 - 2, 2**63, 0, 1, 2**64 - 1]
+    gaps = [3.0, None, -7.0, 3.0, None, 0.0]
+    half = [0.5, None, -7.0, 0.5, None, 0.0]
+    truth = [True, None, False, True, True, None]
+    clock = [dt.time(8, 30), None, dt.time(23, 59, 59), dt.time(8, 30), None, dt.time(0)]
+    days = [dt.date(2024, 1, 31), None, dt.date(1969, 1, 1), dt.date(2024, 1, 31), None, None]
+    paid = [Decimal("1.50"), None, Decimal("2"), Decimal("1.50"), None, Decimal("2")]
+    for cells in (words, whole, wide, big, gaps, half, truth, clock, days, paid, []):
+        yield cells, np.array([*cells, None], object)[:-1]
+        kind = pa.uint64() if cells is big else None
+        arrow = pa.array(cells, kind)
+        yield cells, arrow
+        yield cells, pa.chunked_array([arrow[:2], arrow[2:2], arrow[2:]])
+        yield cells, pa.chunked_array([arrow.dictionary_encode(), arrow.dictionary_encode()][:1])
+        yield cells, pl.Series("x", cells, pl.UInt64 if cells is big else None)
+        yield cells, pd.Series(cells, dtype=object)
+        yield cells, pd.Series(arrow, dtype=pd.ArrowDtype(arrow.type))
+    for cells in (whole, wide, big):
+        yield cells, np.array(cells, "u8" if cells is big else "i8")
+    for kind in ("i1", "i2", "i4", "f2", "f4", "f8"):
+        yield whole, np.array(whole, kind)
+    for kind in ("?", "i8", "f8", "U1", "O"):
+        yield [], np.zeros(0, kind)
+    for kind in ("category", "string", "str"):
+        yield words, pd.Series(words, dtype=kind)
+    yield gaps, pd.Series([3, None, -7, 3, None, 0], dtype="Int64")
+    yield truth, pd.Series(truth, dtype="boolean")
+    for kind in (pl.Categorical, pl.Enum(["é", "", "b", "a", "unused"])):
+        yield words, pl.Series(words, dtype=kind)
+        yield words[3:], pl.Series(words[3:], dtype=kind)
+        yield [None, None], pl.Series([None, None], dtype=kind)
+    yield [None, None], pa.nulls(2)
+    twice = pa.chunked_array([pa.array(["a", None]).dictionary_encode(),
+                              pa.array(["b", "a"]).dictionary_encode()])  # fmt: skip
+    yield ["a", None, "b", "a"], twice
+    yield [], pa.chunked_array([], pa.string())
+    text = np.array(["b", "a", "b"])
+    yield ["b", "a", "b"], text
+    yield ["b", "a", "b"], text.astype(np.dtypes.StringDType())
+
+
+def test_cells_of_every_library_are_those_of_python():
+    """Codes and labels say what the cells say, each label once, codes as small as can be."""
+    tried = 0
+    for cells, column in _columns():
+        codes, labels = categories(column)
+        wanted, said = categories(np.array([*cells, None], object)[:-1])
+        told = (type(column).__module__, getattr(column, "dtype", None), cells)
+        assert [labels[c] for c in codes] == [said[c] for c in wanted], told
+        assert [type(labels[c]) for c in codes] == [type(said[c]) for c in wanted], told
+        assert len(labels) == len(set(labels)) and codes.dtype.kind == "u", told
+        assert codes.itemsize == 1 or not codes.flags.owndata, told
+        tried += 1
+    assert tried > 90
+
+
+def test_numbers_of_every_library_are_those_of_python():
+    for cells, column in _columns():
+        if not any(isinstance(cell, str | dt.date | dt.time) for cell in cells):
+            wanted = [np.nan if cell is None else float(cell) for cell in cells]
+            np.testing.assert_array_equal(numbers(column), wanted, str(type(column)))
+
+
+def test_a_column_is_one_dimensional():
+    for cells in (np.zeros((2, 1)), np.zeros(()).reshape(1, 1, 1), pd.DataFrame({"a": [1]})):
+        with pytest.raises(ValueError, match=f"one-dimensional, not {np.ndim(cells)}-dim"):
+            _listed(cells, "a")
+    for cells in ("text", b"bytes", {"a": 1}, {1, 2}, (i for i in range(2)), 3):
+        with pytest.raises(TypeError, match="column 'a' must be a sequence of cells, not"):
+            _listed(cells, "a")
+    assert _listed(range(3), "a").tolist() == _listed((0, 1, 2), "a").tolist() == [0, 1, 2]
+    assert _listed(np.ma.array([1, 2], mask=[False, True]), "a").tolist() == [1, None]
+    assert _listed(pd.Index([4, 5]), "a").tolist() == [4, 5]
+    dates = np.ma.array(["2020-01-01", "2020-01-02"], "M8[D]", mask=[True, False])
+    assert np.isnat(_listed(dates, "a")).tolist() == [True, False]
+
+
+ISO = ["2024-02-29", "1969-12-31 23:59:59", "2024-02-29T12:30", "2000-01-01T00:00:00.123456"]
+
+
+def _epoch_of(text, zone=dt.UTC):
+    moment = dt.datetime.fromisoformat(text)
+    return moment.replace(tzinfo=zone).timestamp()
+
+
+def test_text_without_a_zone_is_read_as_python_reads_it():
+    wanted = [*map(_epoch_of, ISO), np.nan]
+    assert _plain_datetimes([*ISO, None]) is not None
+    np.testing.assert_array_equal(datetimes(np.array([*ISO, None], object), None, first=True)[0],
+                                  wanted)  # fmt: skip
+    other = ["2024-2-9", "2024-02-29T12:30Z", "2024-02-29 +01", "2024-02-29x", "today", 5,
+             "2024-02-30", "2024-02-29T12:30+00"]  # fmt: skip
+    for text in other:
+        assert _plain_datetimes([ISO[0], text]) is None
+    assert datetimes(np.array([], object), None, first=True)[0].tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("written", "zone"), [("", None), ("Z", "UTC"), ("+00:00", "UTC"), ("+02:00", OWN_CLOCK)]
+)
+def test_datetimes_have_the_zone_that_they_are_written_in(written, zone):
+    text = "2024-06-01T10:00:00" + written
+    for cells in ([text], [dt.datetime.fromisoformat(text)]):
+        seconds, found = datetimes(np.array(cells, object), None, first=True)
+        assert found == zone and seconds.tolist() == [_epoch_of("2024-06-01T10:00:00")]
+
+
+def test_datetimes_are_moved_to_the_clock_of_fit():
+    utc = "2024-06-01T10:00:00Z"
+    wanted = {"UTC": 10, "Europe/Rome": 12, "+05:00": 15, OWN_CLOCK: 10}
+    for zone, hour in wanted.items():
+        for cells in ([utc], [dt.datetime.fromisoformat(utc)]):
+            seconds, _ = datetimes(np.array(cells, object), zone, first=False)
+            assert seconds.tolist() == [_epoch_of(f"2024-06-01T{hour}:00:00")]
+        for plain in (["2024-06-01T10:00:00"], np.array(["2024-06-01T10:00:00"], "M8[s]")):
+            seconds, _ = datetimes(np.asarray(plain), zone, first=False)
+            assert seconds.tolist() == [_epoch_of("2024-06-01T10:00:00")]
+    with pytest.raises(ValueError, match=r"without a time zone, as in fit, got some with UTC"):
+        datetimes(np.array([utc], object), None, first=False)
+
+
+def test_times_of_day_are_seconds_since_midnight():
+    for cells in (["08:30", "23:59:59", None], [dt.time(8, 30), dt.time(23, 59, 59), None]):
+        seconds, zone = datetimes(np.array(cells, object), None, first=True)
+        np.testing.assert_array_equal(seconds, [30_600, 86_399, np.nan])
+        assert zone == CLOCK
+        again, _ = datetimes(np.array(cells, object), CLOCK, first=False)
+        np.testing.assert_array_equal(again, seconds)
+        with pytest.raises(ValueError, match="got times of day without a date"):
+            datetimes(np.array(cells, object), None, first=False)
+    dated = np.array(["2024-02-29 08:30:00", "1960-01-01 23:59:59"], "M8[s]")
+    assert datetimes(dated, CLOCK, first=False)[0].tolist() == [30_600, 86_399]
+
+
+@pytest.mark.parametrize("delimiter", [None, ";"])
+def test_sets_are_those_of_python(delimiter):
+    cells = [["b", "a", "b"], [], ["c"], None, ["a", "b"], ["c", "c"]]
+    given = cells if delimiter is None else [c if c is None else "; ".join(c) for c in cells]
+    column = np.empty(len(given), object)
+    column[:] = given
+    starts, codes, labels = sets(column, delimiter)
+    found = [{labels[c] for c in codes[a:b]} for a, b in pairwise(starts)]
+    assert found == [{None} if cell is None else set(cell) for cell in cells]
+    assert np.diff(starts).tolist() == [2, 0, 1, 1, 2, 1] and starts[0] == 0
+    assert sets(np.array([], object), delimiter)[0].tolist() == [0]
+    nothing = np.empty(2, object)
+    nothing[:] = [[], []] if delimiter is None else ["", " ; "]
+    assert [part.tolist() for part in sets(nothing, delimiter)[:2]] == [[0, 0, 0], []]

@@ -25,13 +25,16 @@ from tabweave import (
     load,
 )
 from tabweave.rows.kinds import (
+    FEW_ROWS,
     Finding,
     Kinds,
     _look_like_codes,
     _year,
     aside_line,
     date_order,
+    is_clock,
     is_iso,
+    is_one_word,
     judge,
     looks_missing,
     number_of,
@@ -530,3 +533,192 @@ def test_a_word_behind_many_numbers_makes_them_text():
     numbers = [f"{i},5" for i in range(20)]
     assert numbers_written(numbers) == ("numbers", ",")
     assert numbers_written([*numbers, "some"]) is None
+
+
+def why_of(cells, name="x", rules="whole", n_rows=None):
+    """Return what the rules say of a column, if they say anything."""
+    data = Table.of({name: cells})[name]
+    found = judge(name, data, n_rows or len(cells), rules)
+    return None if found is None else found.why
+
+
+IDENTIFIER = "an identifier: its values hardly repeat"
+
+
+def words_with(distinct, n):
+    return [f"w{i % distinct}" for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (words_with(95, 100), IDENTIFIER),
+        (words_with(94, 100), None),
+        (words_with(19, 19) + [None] * 21, IDENTIFIER),  # 19 of at least 20
+        (words_with(18, 18) + [None] * 22, None),
+        (words_with(38, 40) + [None] * 5, IDENTIFIER),  # gaps are not counted
+        (words_with(37, 40) + [None] * 5, None),
+        ([f"two words{i}" for i in range(15)] + words_with(15, 15), None),
+        ([f"two words{i}" for i in range(14)] + words_with(16, 16), IDENTIFIER),
+        ([str(i) for i in range(20)] * 2, "digits that are codes"),
+        ([str(i) for i in range(21)] * 2, "numbers written as text"),
+        ([f"0{i}" for i in range(30)] * 2, "digits that are codes"),
+        (["1,5", "2,25", "NA"] * 10, "numbers written as text"),
+        (["5%", "7 %"] * 10, "percents written as text"),
+        (["$5", "7 €"] * 10, "money written as text"),
+        (["08:30", "23:59"] * 10, "times of day"),
+        (["24:30", "23:59"] * 10, None),
+        (["31/12/2020", "1/2/2020"] * 10, "dates as text, day first"),
+        (["12/31/2020", "1/2/2020"] * 10, "dates as text, month first"),
+        (["2020/1/2", "2020/2/1"] * 10, "dates as text, year first"),
+        (["2020-01-02", "NA"] * 10, "ISO text"),
+    ],
+)
+def test_what_text_is_at_the_bounds_of_the_rules(cells, why):
+    assert why_of(cells) == why
+
+
+def rising(last, n=30):
+    return [*range(n - 1), last]
+
+
+@pytest.mark.parametrize(
+    ("cells", "name", "why"),
+    [
+        (rising(299), "x", "counts the rows"),  # a span below ten times the rows
+        (rising(300), "x", None),
+        (rising(299)[::-1], "x", None),
+        (rising(299)[::-1], "index", "the index of pandas"),
+        (rising(300)[::-1], "index", None),
+        ([0.0, *rising(299)[1:], np.nan], "x", None),
+        (range(FEW_ROWS), "x", "counts the rows"),
+        (range(FEW_ROWS - 1), "x", None),
+        ([*range(FEW_ROWS - 1), np.nan], "x", None),
+        ([7, 9] * 15, "x", "two whole numbers only"),
+        ([7, 9, 11] * 15, "x", None),
+        ([7.5, 9, 9] * 15, "x", None),
+        ([7, 9, 11] * 15, "code", "whole numbers whose name says that they are codes"),
+        ([1500, 2100, 1501] * 15, "code", "whole numbers whose name says that they are codes"),
+        ([1500, 2100, 1501] * 15, "x", "years, or numbers like them"),
+        ([5] * 30, "__index_level_0__", "the index of pandas"),
+        ([5, 7, 8] * 10, "index", None),
+    ],
+)
+def test_what_numbers_are_at_the_bounds_of_the_rules(cells, name, why):
+    assert why_of(np.asarray(cells), name) == why
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "rules", "distinct", "why"),
+    [
+        (19, "whole", 19, None),
+        (20, "whole", 20, IDENTIFIER),
+        (199, "first", 199, None),
+        (200, "first", 200, IDENTIFIER),
+        (9_999, "first", 9_998, None),
+        (10_000, "first", 9_999, IDENTIFIER),
+        (200, "sample", 199, IDENTIFIER),
+    ],
+)
+def test_how_many_rows_prove_an_identifier(n_rows, rules, distinct, why):
+    assert why_of(words_with(distinct, n_rows), rules=rules) == why
+    codes = [10**6 + 10_007 * (i % distinct) for i in range(n_rows)]
+    name = None if why is None and n_rows in (19, 199) else "whole numbers whose name says"
+    found = why_of(np.array(codes), "id", rules)
+    assert found == why if why or name is None else found.startswith(name)
+
+
+def test_labels_that_no_row_has_are_no_identifiers():
+    cells = pd.Categorical(["a", "b"] * 20, [*"ab", *words_with(90, 90)])
+    data = Table.of({"x": cells})["x"]
+    assert len(data.labels) > 40 and judge("x", data, 40, "whole") is None
+
+
+@pytest.mark.parametrize("at", [0, 19, 20, 24])
+def test_one_text_of_another_kind_anywhere_tells(at):
+    """Also behind the first twenty, which are looked at first."""
+    for told, good, bad in (
+        (lambda t: date_order(t) is not None, "31/12/2020", "31/12/2020x"),
+        (lambda t: date_order(t) is not None, "31/12/2020", "32/12/2020"),
+        (lambda t: numbers_written(t) is not None, "1.5", "1.5x"),
+        (lambda t: numbers_written(t) is not None, "15", "015"),
+        (is_iso, "2024-01-31", "2024-01-31x"),
+        (is_iso, "2024-01-31", "2024-01-31T10:00Z"),
+        (is_clock, "10:00", "10:60"),
+    ):
+        texts = [good] * 25
+        assert told(texts) and told([*texts[:at], " NA ", *texts[at:]])
+        texts[at] = bad
+        assert not told(texts), (good, bad)
+    for words in ([], ["NA"] * 25):
+        assert date_order(words) is None and numbers_written(words) is None
+        assert not is_iso(words) and not is_clock(words)
+
+
+def test_dates_of_many_writings_are_those_of_python():
+    for text, order, written in (
+        ("7/21/2016 1:05 am", "mdy", "%m/%d/%Y %I:%M %p"),
+        ("7/21/16 12:00 AM", "mdy", "%m/%d/%y %I:%M %p"),
+        ("21.07.2016 12:30 pm", "dmy", "%d.%m.%Y %I:%M %p"),
+        ("2016/7/21 23:59:58", "ymd", "%Y/%m/%d %H:%M:%S"),
+        ("6-Aug-09", "dmy", "%d-%b-%y"),
+        ("August 6, 2009", "mdy", "%B %d, %Y"),
+        ("Dec 31 1999, 11:59:59 pm", "mdy", "%b %d %Y, %I:%M:%S %p"),
+        ("1 jan 70", "dmy", "%d %b %y"),
+    ):
+        assert parse_date(f" {text} ", order) == dt.datetime.strptime(text, written)
+    for text in ("7/21", "21/7/2016", "7/21/2016 25:00", "16/7/21 x"):
+        with pytest.raises(ValueError, match="expected a date, month first as in fit, got"):
+            parse_date(text, "mdy")
+    with pytest.raises(ValueError, match="year first"):
+        parse_date("16/07/21", "ymd")
+
+
+def test_half_of_the_labels_may_have_blanks():
+    assert is_one_word(["a b", "c", "d"]) and not is_one_word(["a b", "c"])
+    assert is_one_word([" a", "c "])
+
+
+COLUMNS = {
+    "two": [0, 1] * 20,
+    "two and a gap": [0, 1, None, 1] * 10,
+    "three": [0, 1, 2, 1] * 10,
+    "rise": range(40),
+    "all but one": [*range(39), 38],
+    "codes": [200, 301, 404, 301] * 10,
+    "small codes": [20, 31, 44, 31] * 10,
+    "user id": [20, 31, 44, 31] * 10,
+    "halves": [0.5, 1, 2, 1] * 10,
+    "late half": [1.0] * 39 + [0.5],
+    "years": [1990, 1991, 2001, 1990] * 10,
+    "__index_level_0__": [1, 2, 2, 3] * 10,
+    "words": ["u", "v", "w", "u"] * 10,
+    "keys": [f"k{i}" for i in range(40)],
+    "half keys": [f"k{i // 2}" for i in range(40)],
+    "late keys": [f"k{max(i, 20)}" for i in range(40)],
+    "more keys": [f"k{max(i, 21)}" for i in range(40)],
+    "dates": ["2024-01-01", "2024-01-02", "NA", "?"] * 10,
+    "months": ["Jan 5, 2020", "Feb 5, 2020"] * 20,
+    "money": ["USD 5", "EUR 7.50"] * 20,
+    "blanks": ["NA ", " ", "5.5", "7.5"] * 10,
+    "gaps": ["NA", "5.5", "7.5", "none"] * 10,
+    "digits": ["7", "x", "5", "7"] * 10,
+    "clock": ["10:00", "11:30"] * 20,
+    "same": ["a"] * 40,
+    "nothing": [None] * 40,
+}
+
+
+@pytest.mark.parametrize("rules", ["whole", "sample", "first", "texts", "all"])
+def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
+    """Most columns are told from a glance: with all rules asked of all of them it is the same."""
+    found = Table.of(COLUMNS, rules=rules)
+    monkeypatch.setattr("tabweave.rows.table._is_plain", lambda *_: False)
+    asked = Table.of(COLUMNS, rules=rules)
+    assert [(c.name, c.kind) for c in found.schema.columns] == [
+        (c.name, c.kind) for c in asked.schema.columns
+    ]
+    assert [c.name for c in found.schema.aside] == [c.name for c in asked.schema.aside]
+    if rules == "whole":
+        aside = ["rise", "__index_level_0__", "keys", "same", "nothing"]
+        assert [c.name for c in found.schema.aside] == aside

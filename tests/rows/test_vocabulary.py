@@ -251,9 +251,9 @@ def test_a_label_that_no_row_has_is_not_unknown():
 
 
 def test_rows_are_cut_into_runs_of_some_cells():
-    assert labels_.slices(5, 3, 7) == [slice(0, 2), slice(2, 4), slice(4, 6)]
+    assert labels_.slices(5, 3, 7) == [slice(0, 2), slice(2, 4), slice(4, 5)]
     assert labels_.slices(2, 9, 7) == [slice(0, 1), slice(1, 2)]  # one row at least
-    assert labels_.slices(3, 0, 2) == [slice(0, 2), slice(2, 4)] and labels_.slices(0, 3, 7) == []
+    assert labels_.slices(3, 0, 2) == [slice(0, 2), slice(2, 3)] and labels_.slices(0, 3, 7) == []
 
 
 def test_buckets_are_numbered_by_a_checksum():
@@ -261,6 +261,10 @@ def test_buckets_are_numbered_by_a_checksum():
     for label in ("é", 7, 1.5, True, b"x"):
         key = zlib.crc32(repr(labels_.identity(label)).encode())
         assert labels_.bucket(label, 13) == Bucket(key % 13, 13)
+    known = frozenset(map(labels_.identity, ["a", 1]))
+    for label, kept in (("a", True), (1, True), ("1", False), (True, False), ("b", False)):
+        assert labels_.bucket(label, known) == (label if kept else Bucket())
+    assert labels_.bucket(None, known) is None
     assert labels_.bucket(None, 13) is None and labels_.bucket(Bucket(3, 9), 13) == Bucket(3, 9)
     assert len({labels_.bucket(i, 13) for i in range(500)}) == 13
 

@@ -527,10 +527,11 @@ def test_shares_of_numbers_sum_up_to_the_prediction():
     X = rng.normal(size=(120, 3))
     y = 100 + 20 * X[:, 0]
     model = GBCRegressor(20, params=ONE_THREAD, random_state=0).fit(X, y)
-    for shares, value in zip(model.explain(X[:5]), model.predict(X[:5]), strict=True):
+    for row, shares, value in zip(X, model.explain(X), model.predict(X), strict=True):
         parts = shares["X"]
         assert sum(parts.values()) + shares["constant"] == pytest.approx(value)
-        assert max(parts, key=lambda name: abs(parts[name])) == "x0"
+        if abs(row[0]) > 1:  # next to the mean there is nothing to explain
+            assert max(parts, key=lambda name: abs(parts[name])) == "x0"
 
 
 def test_weights_of_rows_count():
@@ -668,6 +669,52 @@ def test_many_labels_are_held_out_once(monkeypatch):
     model = GBCClassifier(10, params=ONE_THREAD, random_state=0).fit(X, y)
     assert len(teams) == 2 and model.score(X, y) > 0.75
     assert teams[0]._is_labeled.sum() == 4800 and len(teams[0].watched) == 1200
+
+
+def test_boosters_of_the_folds_count_as_much_as_that_of_all_labels(monkeypatch):
+    tables, y = drawn(noise=("noise",))
+    sources, labels = Sources(tables), dict(enumerate(y[:150].tolist()))
+    model = GBCClassifier(8, params=ONE_THREAD, random_state=0, **OFF).fit(sources, labels)
+    assert len(model._committee) == 3 and not any("noise" in team for team in model._committee)
+    said = model.source_scores(sources)
+    for name, weight in model.source_weights_.items():
+        one = [team.get(name) for team in (model.boosters_, *model._committee)]
+        one = [booster for booster in one if booster is not None]
+        assert len(one) == (4 if weight else 1)
+        raw = [b.predict(tables[name][1], raw_score=True, num_iteration=8) for b in one]
+        expected = model._start + np.mean(raw, axis=0)
+        np.testing.assert_allclose(said[name][sources.rows(name)], expected)
+    # A fold's booster has not seen a third of the rows; none has seen those without a label.
+    seen = {len({str(b.predict(tables["good0"][1])) for b in model._models("good0")})}
+    assert seen == {4}
+    monkeypatch.setattr(training, "MANY", 100)
+    assert not GBCClassifier(8, params=ONE_THREAD, **OFF).fit(sources, labels)._committee
+    terms = GBCClassifier(8, params=ONE_THREAD, consensus=1, connectivity=0, cv=2)
+    assert not terms.fit(sources, labels)._committee
+
+
+def test_more_boosters_err_less_than_one():
+    wrong = []
+    for seed in range(3):
+        tables, y = drawn(400, noise=("noise",), seed=seed, missing=0)
+        sources = Sources({"good": tables["good0"], "noise": tables["noise"]})
+        model = GBCClassifier(20, params=ONE_THREAD, random_state=seed, **OFF)
+        model.fit(sources, dict(enumerate(y[:80].tolist())))
+        found = [model.predict(sources)[80:] != y[80:]]
+        model._committee = []
+        wrong.append([*found, model.predict(sources)[80:] != y[80:]])
+    committee, alone = np.mean(wrong, axis=(0, 2))
+    assert committee < alone
+
+
+def test_a_file_of_one_booster_a_source_predicts_as_before():
+    tables, y = drawn()
+    sources = Sources(tables)
+    model = GBCClassifier(5, params=ONE_THREAD, random_state=0, **OFF).fit(sources, y)
+    del model._committee
+    start, scores = model._start, gbc.mean_scores([list(model.boosters_.values())], sources, 3, 5)
+    expected = ClassSmoother().plain(model._fusion(start, scores))
+    np.testing.assert_allclose(model.predict_proba(sources), expected)
 
 
 def test_all_columns_are_a_member_of_the_team():

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from tabweave.published.gbc import SignedLogistic
-from tabweave.sources.gbc.prediction import Fusion, better, choose_fusion, informative
+from tabweave.sources.gbc.prediction import (
+    ClassSmoother,
+    Fusion,
+    better,
+    choose_fusion,
+    informative,
+)
 from tabweave.sources.gbc.team import (
     Logistic,
     Squared,
@@ -100,3 +106,36 @@ def test_better_asks_for_more_than_a_standard_error():
     assert better(old - 0.1, old)
     assert not better(old, old)
     assert not better(old + rng.normal(0.01, 1, 100), old)
+
+
+def test_a_source_that_is_too_sure_keeps_its_order_of_classes():
+    start = np.log([0.9 / 0.1, 0.1 / 0.9])
+    scores = np.array([[[-1.0, 4.0], [np.nan, np.nan]], [[1.0, 0.0], [np.nan, np.nan]]])
+    fused = Fusion(np.array([1.0, 0.0]), certainty=0.25)(start, scores)
+    np.testing.assert_allclose(fused[0], 0.25 * (start + scores[0, 0]))
+    np.testing.assert_allclose(fused[1], start)  # nobody has the row: the constant
+    drawn_to_start = Fusion(np.array([1.0, 0.0]), 0.25)(start, scores)[0]
+    assert fused[0].argmax() == 1 and drawn_to_start.argmax() == 0
+
+
+def test_half_of_the_weight_has_half_of_the_effect():
+    scores = np.array([[[2.0]], [[np.nan]]])
+    fusion = Fusion(np.array([0.5, 0.5]), certainty=0.5)
+    assert fusion(np.array([10.0]), scores)[0, 0] == pytest.approx(0.75 * 12)
+    constant, factors = fusion.factors(~np.isnan(scores[:, :, 0]))
+    assert constant[0] * 10 + factors[0, 0] * 2 == pytest.approx(0.75 * 12) and factors[1, 0] == 0
+
+
+def test_unequal_classes_of_a_source_that_is_too_sure_are_not_given_to_the_largest():
+    rng = np.random.default_rng(0)
+    smoother = ClassSmoother()
+    logits = np.array([1.4, -2.2, -2.2]) + rng.normal(0, 2.5, (600, 3))
+    targets = np.array([rng.multinomial(1, p) for p in smoother.plain(logits)])
+    start = Logistic().start(targets)
+    scores = (3 * logits - start)[None]  # right, but three times too sure
+    chosen = choose_fusion(
+        Logistic(), lambda f: smoother.losses(smoother.plain(f), targets), start, scores, targets
+    )
+    assert chosen.certainty < 1 == chosen.scale
+    found = chosen(start, scores).argmax(axis=1)
+    assert (found == (start + scores[0]).argmax(axis=1)).all()

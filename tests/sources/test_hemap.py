@@ -258,6 +258,19 @@ def test_selection_takes_as_many_rows_as_the_targets_share_asks_for():
     assert (chosen < 100).sum() > 60
 
 
+def test_rows_with_a_partner_are_used_whatever_clusters_say(monkeypatch):
+    rng = RNG(0)
+    X, S = rng.normal(size=(60, 4)), rng.normal(size=(50, 3))
+    y, v = np.arange(60) % 2, np.arange(50) % 2
+    monkeypatch.setattr(outputs, "selected_rows", lambda B_T, B_S, rng: np.array([3, 49]))
+    pairs = np.full(60, -1)
+    pairs[:30] = np.arange(30, 0, -1)
+    model = HeMap(random_state=0, guard=None).fit(X, y, source=(S, v), pairs=pairs)
+    assert model.selected_.tolist() == [*range(1, 31), 49]
+    plain = HeMap(random_state=0, guard=None).fit(X, y, source=(S, v))
+    assert plain.selected_.tolist() == [3, 49]
+
+
 def test_alignment_is_refined_in_the_space_found(monkeypatch):
     """Without refinement rows would be matched once only."""
     rng = RNG(0)

@@ -506,14 +506,9 @@ _RUNS = 16  # of blocks that each core is given, one after the other
 _BLOCK_BYTES = 1 << 23  # of output written at a time: long runs, yet work for every core
 
 
-def blocks_of_rows(n: int, size: int) -> list[slice]:
-    """Cut rows into blocks of a size."""
-    return [slice(start, min(start + size, n)) for start in range(0, n, size)]
-
-
 def row_blocks(n_rows: int, row_bytes: int) -> list[slice]:
     """Cut rows into blocks of some megabytes of output."""
-    return blocks_of_rows(n_rows, max(1024, _BLOCK_BYTES // max(row_bytes, 1)))
+    return slices(n_rows, 1, max(1024, _BLOCK_BYTES // max(row_bytes, 1)))
 
 
 def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:

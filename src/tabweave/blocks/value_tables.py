@@ -27,7 +27,6 @@ from tabweave.blocks.block import (
     Sum,
     Turn,
     Writer,
-    blocks_of_rows,
     cdist_squared,
     in_threads,
     inner_products,
@@ -50,6 +49,7 @@ from tabweave.rows.vocabulary import (
     buckets_from_text,
     check_seen,
     positions,
+    slices,
 )
 
 
@@ -707,9 +707,7 @@ def sum_of_lookups(
         _sum_lookups(index[:, rows], part, starts, widths, flat, joint, out[rows, columns])
 
     # Enough right rows at a time to repay building the joint tables, few enough for the cache.
-    in_threads(
-        work, list(product(blocks_of_rows(n_left, 256), blocks_of_rows(n_right, _LOOKUP_ROWS)))
-    )
+    in_threads(work, list(product(slices(n_left, 1, 256), slices(n_right, 1, _LOOKUP_ROWS))))
     return out
 
 
@@ -820,6 +818,6 @@ def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
     values, vectors = eigh(centred)
     noise = len(values) * np.finfo(float).eps * np.abs(values).max()
     keep = values > noise
-    keep[: max(0, keep.sum() - (len(values) - 1))] = False
+    keep[0] = False  # the constant direction, or below 0
     excess = float(max(0.0, -values[0])) if values[0] < -10 * noise else 0.0
     return vectors[:, keep] * np.sqrt(values[keep]), excess

@@ -267,11 +267,11 @@ def _measure(numbers: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         if np.isnan(present).any():
             present = values[~np.isnan(values)][:_ROWS]
         if len(present):
-            high, low = present.max(), present.min()
-            if high / 4 - low / 4 > 2.0**1021:  # differences would not fit into a float
+            high, low = float(present.max()), float(present.min())
+            if high - low > 2.0**1023:  # or infinite: measured from 0
                 unit[j] = 2.0**1023
                 continue
-            origin[j] = np.median(present)
+            origin[j] = 2 * np.median(present / 2)  # a sum of two may be infinite
             largest = np.abs(present - origin[j]).max()
             unit[j] = 2.0 ** np.ceil(np.log2(largest)) if largest > 0 else 1.0
     return origin, unit

@@ -332,7 +332,7 @@ def boost(
             }
         )
     return Trained(
-        team.boosters,
+        team.finish(),
         n_rounds,
         Fusion(weights),
         lambdas,

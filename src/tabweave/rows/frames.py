@@ -235,7 +235,7 @@ def _listed(cells: Any, name: Any) -> Any:
     unordered = isinstance(cells, str | bytes | Mapping | Set)
     if unordered or not hasattr(cells, "__len__"):
         raise TypeError(f"column {name!r} must be a sequence of cells, not {cells!r}")
-    ndim = getattr(cells, "ndim", len(getattr(cells, "shape", (0,))))
+    ndim = len(getattr(cells, "shape", (len(cells),)))
     if ndim != 1:
         raise ValueError(f"column {name!r} must be one-dimensional, not {ndim}-dimensional")
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
@@ -535,8 +535,7 @@ def _encode_floats(column: np.ndarray) -> Encoded:
     gaps = np.isnan(column)
     present = column[~gaps]
     largest = float(np.abs(present).max(initial=0))  # 2**53 is beyond float16
-    whole = len(present) and largest < 2**53 and (present == np.rint(present)).all()
-    if whole:
+    if largest < 2**53 and (present == np.rint(present)).all():
         codes, raw = _encode_integers(present.astype(np.int64))
     else:
         distinct, codes = np.unique(present, return_inverse=True)
@@ -599,8 +598,7 @@ def _number_sets(
     codes, labels = categories(flat, empty_is_missing=empty_is_missing)
     row = np.repeat(np.arange(len(cells)), [len(cell) for cell in cells])
     # One sorted key per (row, element) drops duplicates and fixes the order within a cell.
-    keys = np.unique(row * max(len(labels), 1) + codes)
-    row, codes = np.divmod(keys, max(len(labels), 1))
+    row, codes = np.divmod(np.unique(row * len(labels) + codes), len(labels))
     starts = np.searchsorted(row, np.arange(len(cells) + 1))
     return starts, codes.astype(code_type(len(labels))), labels
 
@@ -666,11 +664,11 @@ CLOCK = "clock"  # stands for the zone of times of day, which have no date
 def datetimes(
     column: Any, zone: str | None, *, first: bool, order: str | None = None
 ) -> tuple[np.ndarray, str | None]:
-    """Return seconds since 1970 as a clock on the wall of a time zone shows them, and the zone.
+    """Return seconds since 1970 as a clock on the wall shows them, and the column's own time zone.
 
-    With ``first``, the zone is the column's own. Otherwise datetimes of another zone are moved to
-    it, and those without a zone are taken for its clock. Times of day are seconds since midnight.
-    ``order`` is that of dates in text.
+    With ``first``, the clock is that of the column's own zone. Otherwise datetimes of another zone
+    are moved to ``zone``, and those without one are taken for its clock. Times of day are seconds
+    since midnight. ``order`` is that of dates in text.
     """
     if _is_period(column):
         column = column.dt.to_timestamp()
@@ -681,7 +679,7 @@ def datetimes(
         return np.mod(datetimes(column, None, first=True)[0], 86_400.0), CLOCK
     if not holds_datetimes(column):
         if infer_kind(column) == "numeric":
-            return numbers(column), None if first else zone
+            return numbers(column), None
         return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
@@ -689,7 +687,7 @@ def datetimes(
     zone_of, walls_of = _READERS.get(library, (lambda _: None, lambda cells, *_: cells))
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
-    return _epoch(np.asarray(walls)), found if first else zone
+    return _epoch(np.asarray(walls)), found
 
 
 def _check_clock(zone: str | None, first: bool) -> None:
@@ -780,19 +778,16 @@ def _datetimes_of_text(
         return np.array([parse_clock(text) for text in texts])[codes], CLOCK
     plain = _plain_datetimes(labels)
     if plain is not None:
-        return _epoch(plain)[codes], None if first else zone
+        return _epoch(plain)[codes], None
     moments = [_moment(label, order) for label in labels]
-    seconds, zone = _datetimes_of_objects(moments, zone, first)
-    return seconds[codes] if len(labels) else np.zeros(len(codes)), zone
+    seconds, found = _datetimes_of_objects(moments, zone, first)
+    return seconds[codes], found
 
 
 def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:
     """Return ISO texts without a time zone as NumPy reads them, ten times faster; else None."""
     texts = ["NaT" if label is None else label for label in labels]
-    if not texts or not all(type(text) is str for text in texts):
-        return None
-    dates = (text for text in texts if text != "NaT")
-    if any(len(t) < 10 or t[10:11] not in ("", " ", "T") or _OFFSET(t, 11) for t in dates):
+    if not all(type(text) is str and _WITHOUT_ZONE(text) for text in texts):
         return None
     try:
         return np.array(texts, "M8[us]")
@@ -800,7 +795,7 @@ def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:
         return None
 
 
-_OFFSET = re.compile(r".*[^0-9:.]").match  # of what stands behind a date: it may be a time zone
+_WITHOUT_ZONE = re.compile(r"NaT|.{10}(?:[ T][0-9:.]*)?").fullmatch
 
 
 def _datetimes_of_objects(
@@ -822,7 +817,7 @@ def _datetimes_of_objects(
         np.nan if m is None else _wall_seconds(m if there is None else m.astimezone(there))
         for m in moments
     ]
-    return np.array(seconds, np.float64), found if first else zone
+    return np.array(seconds, np.float64), found
 
 
 def _moment(value: Any, order: str | None = None) -> dt.datetime | None:

@@ -212,7 +212,7 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
     if len(present) == len(values) == len(distinct) and np.ptp(values) < 10 * n_rows:
         if _INDEX_NAMES.fullmatch(name):
             return Verdict("numeric", "the index of pandas", aside=True)
-        if (np.diff(values) > 0).all() and not _MEASURE_NAMES.search(name):
+        if np.array_equal(values, distinct) and not _MEASURE_NAMES.search(name):
             return Verdict("numeric", "counts the rows", aside=True)
     if named and len(distinct) >= least * len(present):
         return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
@@ -347,7 +347,7 @@ def date_order(labels: Sequence[str]) -> str | None:
     if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
         return None
     texts = present_texts(labels)
-    if not texts or not all(map(_DATE.fullmatch, texts)):
+    if not all(map(_DATE.fullmatch, texts)):
         return None
     fits = [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]
     return fits[0] if len(fits) == 1 else None

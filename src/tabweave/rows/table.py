@@ -7,6 +7,7 @@ sets, under a :class:`Schema` that says what each column is. Nothing is learned 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -358,6 +359,7 @@ def _as_judged(column: Column, data: Any, cells: Any, schema: Schema) -> tuple[C
 
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
 _DECIDED = ("declared", "categories", "ordered categories")
+_WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan 5, 2020 too
 
 
 def _is_plain(column: Column, data: Any, cells: Any) -> bool:
@@ -367,15 +369,16 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     if column.name.startswith("__index"):
         return False
     if isinstance(data, Numbers):
-        x = np.unique(data.values[:_SEEN])
-        few = 2 < len(x) < min(len(data.values[:_SEEN]), _SEEN)
+        seen = data.values[:_SEEN]
+        x = np.unique(seen)
+        few = 2 < len(x) < len(seen)
         fractions = (x % 1 != 0) & ~np.isnan(x)
         return bool(fractions.any() or (few and x[-1] < 100 and not CODE_NAMES.search(column.name)))
     if is_declared_categorical(cells):
         return True
     words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
-    return repeats and any(w[:1].isalpha() and w.lower() not in MISSING_WORDS for w in words)
+    return repeats and any(_WORD(w) and w.strip().lower() not in MISSING_WORDS for w in words)
 
 
 def _with_zone(column: Column, cells: Any) -> Column:

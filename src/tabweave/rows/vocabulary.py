@@ -413,7 +413,7 @@ def code_type(n_labels: int) -> np.dtype:
 def slices(n: int, width: int, cells: int) -> list[slice]:
     """Cut n rows of so many cells into runs of at most ``cells``, and of at least one row."""
     step = max(cells // max(width, 1), 1)
-    return [slice(start, start + step) for start in range(0, n, step)]
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def take(table: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -479,7 +479,7 @@ def _fold(column: Any, rule: Rule) -> Any:
         return replace(column, codes=codes, labels=distinct)
     # Two elements of a set may share a bucket, which then counts once.
     row = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))
-    row, codes = np.divmod(np.unique(row * max(len(distinct), 1) + codes), max(len(distinct), 1))
+    row, codes = np.divmod(np.unique(row * len(distinct) + codes), len(distinct))
     starts = np.searchsorted(row, np.arange(len(column.starts)))
     codes = codes.astype(code_type(len(distinct)))
     return replace(column, starts=starts, codes=codes, labels=distinct)

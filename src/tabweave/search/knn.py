@@ -39,6 +39,7 @@ from tabweave.rows.table import (
     distinct_rows,
     take_rows,
 )
+from tabweave.rows.vocabulary import slices
 from tabweave.search.scan import Copies, Derived, Found, Nodes, Queries, nearest_rows, without_self
 
 _WEIGHTS = ("none", "exp", "log", "org", "pow", "sqrt")
@@ -236,7 +237,8 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
             def work(block: slice, queries: Any = queries, target: Any = target) -> None:
                 vote_all(queries.asked(block), arrays, owned, k, kind, target[block])
 
-            in_threads(work, queries.blocks(max(1, min(16, _BLOCK // len(self._copies)))))
+            size = max(1, min(16, _BLOCK // len(self._copies)))
+            in_threads(work, slices(len(queries), 1, size))
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True

@@ -138,10 +138,6 @@ class Queries:
         """Return some of them."""
         return Queries(lambda some: self.values(numbers[some]), self.points[numbers])
 
-    def blocks(self, size: int) -> list[slice]:
-        """Cut them into blocks."""
-        return [slice(i, min(i + size, len(self))) for i in range(0, len(self), size)]
-
     def asked(self, block: slice) -> Found:
         """Return what the kernels read of a block."""
         return self.values(block), self.points[block]
@@ -149,13 +145,14 @@ class Queries:
     def search(self, k: int, kernel: Any, size: int = _QUERIES) -> Found:
         """Let a kernel fill in the k nearest of each query, ``size`` queries at a time."""
         from tabweave.blocks.block import in_threads
+        from tabweave.rows.vocabulary import slices
 
         out, rows = np.empty((len(self), k)), np.empty((len(self), k), np.int64)
 
         def work(block: slice) -> None:
             kernel(block, self.asked(block), out[block], rows[block])
 
-        in_threads(work, self.blocks(size))
+        in_threads(work, slices(len(self), 1, size))
         return out, rows
 
 

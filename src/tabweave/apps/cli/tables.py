@@ -32,10 +32,10 @@ def report(
     ] = False,
 ) -> None:
     """Describe a table: columns, couplings, map, clusters, neighbours, warnings."""
-    from tabweave.apps.report import describe, page
-
     if not json:
         check_output(output, force)
+    from tabweave.apps.report import describe, page
+
     with job.opened() as job, progress() as show:
         table = job.table(job.rows(), with_target=True, rules="all")
         found = describe(

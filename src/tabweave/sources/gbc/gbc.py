@@ -8,6 +8,7 @@ sources agree on unlabeled rows are turned on where validation gains by them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -27,12 +28,11 @@ from tabweave.sources.container import Sources
 from tabweave.sources.gbc.prediction import (
     ClassSmoother,
     Fused,
-    Fusion,
     NumberSmoother,
     Smoother,
     Smoothing,
 )
-from tabweave.sources.gbc.team import Binned, Logistic, Loss, Squared, all_scores, contributions
+from tabweave.sources.gbc.team import Binned, Logistic, Loss, Squared, contributions, mean_scores
 from tabweave.sources.gbc.training import JOINED, Problem, Settings, Trained, Training, by_name
 from tabweave.sources.tables import SourceTable, as_floats, labels_of_rows, read_labels
 
@@ -160,8 +160,6 @@ class GBC(TabularInput, Estimator):
 
     def _keep(self, sources: Sources, problem: Problem, trained: Trained) -> None:
         members = problem.binned.sources
-        for booster in filter(None, trained.boosters):
-            booster.free_dataset()
         self.boosters_ = dict(zip(members.names, trained.boosters, strict=True))
         weights = by_name(members.names, trained.fusion.weights)
         importances = by_name(members.names, trained.source_importances)
@@ -170,11 +168,14 @@ class GBC(TabularInput, Estimator):
         self._fusion = trained.fusion
         if JOINED in self.boosters_ and not self.joined_weight_:
             del self.boosters_[JOINED]
-            self._fusion = Fusion(trained.fusion.weights[:-1], trained.fusion.scale)
+            self._fusion = replace(trained.fusion, weights=trained.fusion.weights[:-1])
         self.reference_ = (members if self.joined_weight_ else sources).select(sources.ids[:0])
         self.n_rounds_, self.lambdas_ = trained.n_rounds, trained.lambdas
         self.history_, self.search_ = trained.history, trained.search
         self.source_weights_, self.source_importances_ = weights, importances
+        folds = [dict(zip(members.names, team, strict=True)) for team in trained.committee]
+        used = [name for name in self.boosters_ if self._weight(name)]
+        self._committee = [{name: team[name] for name in used} for team in folds]
         self.graph_weights_ = by_name(sources.graph_names, trained.graph_weights)
         strengths = trained.smoothing.strengths
         self.graph_smoothing_ = dict(zip(sources.graph_names, strengths, strict=True))
@@ -194,14 +195,24 @@ class GBC(TabularInput, Estimator):
         """
         check_is_fitted(self, "boosters_")
         gains = {name: np.zeros(len(self.reference_.columns(name))) for name in self.boosters_}
-        for name, booster in self.boosters_.items():
-            gain = gains[name] if booster is None else booster.feature_importance("gain")
+        for name in self.boosters_:
+            gain = gains[name]
+            for booster in self._models(name):
+                gain = gain + booster.feature_importance("gain", iteration=self.n_rounds_)
             gains[name] = self._weight(name) * gain / (gain.sum() or 1.0)
         parts = split_joined(gains, self.reference_)
         total = sum(gain.sum() for gain in parts.values()) or 1.0
         if hasattr(self, "schema_"):
             return parts[ONLY] / total
         return {n: by_name(self.reference_.columns(n), g / total) for n, g in parts.items()}
+
+    def _teams(self) -> list[dict[str, Any]]:
+        """Return the boosters of all labels, and those of each fold, if they count as well."""
+        return [self.boosters_, *vars(self).get("_committee", [])]  # older files have none
+
+    def _models(self, name: str) -> list[Any]:
+        """Return the boosters whose mean is what a source says."""
+        return [booster for team in self._teams() if (booster := team.get(name)) is not None]
 
     def _weight(self, name: str) -> float:
         return self.joined_weight_ if name == JOINED else self.source_weights_[name]
@@ -237,10 +248,11 @@ class GBC(TabularInput, Estimator):
         at = _index_in(sources, X) if ids is None else sources._index_of_all(ids)
         final, _ = self._smoothed(sources)
         plain, fused = self._smoothed(sources, smooth=False)
-        shares = self._column_shares(sources.select(sources.ids[at]))
+        certainty, shares = self._column_shares(sources.select(sources.ids[at]))
         out = []
         for i, row in enumerate(at.tolist()):
-            asked = self._asked(final[row], plain[row], fused[row])
+            start = certainty[i] * self._start
+            asked = self._asked(final[row], plain[row], fused[row], start)
             one: dict[str, Any] = {"constant": asked.constant}
             own: dict[str, np.ndarray] = {}
             for name, (rows, values) in shares.items():
@@ -254,27 +266,39 @@ class GBC(TabularInput, Estimator):
             out.append(one if asked.others is None else one | {"other classes": asked.others})
         return out
 
-    def _column_shares(self, sources: Sources) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return for each source the row of each id and its shares (rows, outputs, columns)."""
+    def _column_shares(
+        self, sources: Sources
+    ) -> tuple[np.ndarray, dict[str, tuple[np.ndarray, np.ndarray]]]:
+        """Return for each source the row of each id and its shares (rows, outputs, columns).
+
+        Before it stands what the constant of each id is multiplied by.
+        """
         out: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         present = np.zeros((len(self.boosters_), len(sources)), dtype=bool)
         for i, name in enumerate(self.boosters_):
             if name in sources.names and self.boosters_[name] is not None:
                 present[i, sources.rows(name)] = True
-        weights = self._fusion.factors(present)
+        certainty, weights = self._fusion.factors(present)
         for i, name in enumerate(self.boosters_):
             at = sources.rows(name) if present[i].any() else np.zeros(0, np.intp)
             if not len(at):
                 continue
-            raw = contributions(self.boosters_[name], sources.matrix(name), self.n_rounds_)
+            matrix, n_rounds = sources.matrix(name), self.n_rounds_
+            models = self._models(name)
+            raw = sum(contributions(one, matrix, n_rounds) for one in models) / len(models)
             raw = raw.reshape(len(at), len(self._start), -1) * weights[i, at, None, None]
             row = np.full(len(sources), -1)
             row[at] = np.arange(len(at))
             out[name] = row, raw
-        return out
+        return certainty, out
 
-    def _asked(self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray) -> Asked:
-        """Return what is explained of a row, from predictions with and without neighbours."""
+    def _asked(
+        self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray, start: np.ndarray
+    ) -> Asked:
+        """Return what is explained of a row, from predictions with and without neighbours.
+
+        ``start`` is the constant in its fused scores.
+        """
         raise NotImplementedError
 
     def _read(self, X: Any) -> Sources:
@@ -286,9 +310,9 @@ class GBC(TabularInput, Estimator):
         out = np.full(shape, np.nan)
         order = list(self.boosters_)
         here = [order.index(name) for name in sources.names]
-        boosters = [self.boosters_[name] for name in sources.names]
+        teams = [[team.get(name) for name in sources.names] for team in self._teams()]
         if here:
-            out[here] = all_scores(boosters, sources, len(self._start), self.n_rounds_)
+            out[here] = mean_scores(teams, sources, len(self._start), self.n_rounds_)
         return out
 
     def _predictions(self, X: Any, ids: Any = None) -> np.ndarray:
@@ -378,7 +402,9 @@ class GBCClassifier(ClassifierMixin, GBC):
         "self_training", and the held-out loss.
     boosters_ : dict of str to lightgbm.Booster or None
         The model of each source, None if it has fewer than two labeled rows; and that of "all
-        columns" if it has a weight.
+        columns" if it has a weight. Of at most 5,000 labels, what a source says is the mean of it
+        and of the boosters that validation trained, each without one fold (ours), unless λ0 or λ1
+        is on.
     classes_ : ndarray
         The classes, sorted.
 
@@ -458,14 +484,16 @@ class GBCClassifier(ClassifierMixin, GBC):
         weights = _weights_of(X.ids, labeled, sample_weight)
         return float(np.average(self.predict(X)[labeled] == labels, weights=weights))
 
-    def _asked(self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray) -> Asked:
+    def _asked(
+        self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray, start: np.ndarray
+    ) -> Asked:
         chosen, tiny = int(final.argmax()), 1e-300
         odds = [float(np.log((p[chosen] + tiny) / (1 - p[chosen] + tiny))) for p in (final, plain)]
-        if len(self._start) > 1:
-            start, others = float(self._start[chosen]), odds[1] - float(fused[chosen])
-            return Asked(chosen, 1.0, start, odds[0] - odds[1], others)
+        if len(start) > 1:
+            others = odds[1] - float(fused[chosen])
+            return Asked(chosen, 1.0, float(start[chosen]), odds[0] - odds[1], others)
         sign = 1.0 if chosen else -1.0
-        return Asked(0, sign, sign * float(self._start[0]), odds[0] - odds[1], None)
+        return Asked(0, sign, sign * float(start[0]), odds[0] - odds[1], None)
 
 
 @storable
@@ -523,8 +551,10 @@ class GBCRegressor(RegressorMixin, GBC):
             r2_score(labels.astype(float), self.predict(X)[labeled], sample_weight=weights)
         )
 
-    def _asked(self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray) -> Asked:
-        constant = self._center + self._unit * float(self._start[0])
+    def _asked(
+        self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray, start: np.ndarray
+    ) -> Asked:
+        constant = self._center + self._unit * float(start[0])
         return Asked(0, self._unit, constant, self._unit * float(final[0] - plain[0]), None)
 
 

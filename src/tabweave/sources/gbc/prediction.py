@@ -40,26 +40,48 @@ BALANCING = 5  # steps; after them the mix of classes is right to a percent or s
 @storable
 @dataclass(frozen=True, eq=False)
 class Fusion:
-    """Weights of the sources (sum 1) and the scale of their weighted mean."""
+    """Weights of the sources (sum 1), the scale of their weighted mean, and how sure it is.
+
+    A scale below 1 draws scores towards the constant, and so towards the commonest class. A
+    ``certainty`` below 1 (temperature, Guo and others 2017) shrinks the constant as well: the order
+    of the classes stays, which is what a source that is right but too sure of itself needs.
+    """
 
     weights: np.ndarray
     scale: float = 1.0
+    certainty: float = 1.0
 
     def __call__(self, start: np.ndarray, scores: np.ndarray) -> np.ndarray:
         """Eq. (3.6): fuse scores (sources, rows, outputs), NaN where a source has no row.
 
-        The mean runs over the sources that have a row. The scale counts in so far as they carry
-        the weight: one source alone is believed as it is. Without any, the constant remains.
+        The mean runs over the sources that have a row. Scale and certainty count in so far as they
+        carry the weight: one source alone is believed as it is. Without any, the constant remains.
         """
-        factors = self.factors(~np.isnan(scores[:, :, 0]))
-        return start + np.einsum("sr,sro->ro", factors, np.nan_to_num(scores))
+        return self.of_mean(start, *self.mean(scores))
 
-    def factors(self, present: np.ndarray) -> np.ndarray:
-        """Return what each source's score of each row is multiplied by, given who has the row."""
+    def mean(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weighted mean of each row's scores, and the weight of those who have it."""
+        total, shares = self._shares(~np.isnan(scores[:, :, 0]))
+        return np.einsum("sr,sro->ro", shares, np.nan_to_num(scores)), total
+
+    def of_mean(self, start: np.ndarray, mean: np.ndarray, total: np.ndarray) -> np.ndarray:
+        """Return fused scores, given what :meth:`mean` returned."""
+        scaled = start + (1 + (self.scale - 1) * total)[:, None] * mean
+        return (1 + (self.certainty - 1) * total)[:, None] * scaled
+
+    def factors(self, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the constant and each source's score of each row are multiplied by.
+
+        ``present`` says which source has the row.
+        """
+        total, shares = self._shares(present)
+        certainty = 1 + (self.certainty - 1) * total
+        return certainty, shares * (1 + (self.scale - 1) * total) * certainty
+
+    def _shares(self, present: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shares = self.weights[:, None] * present
         total = shares.sum(axis=0)
-        factor = np.where(total > 0, 1 + (self.scale - 1) * total, 0) / np.maximum(total, 1e-12)
-        return shares * factor
+        return total, shares / np.where(total > 0, total, 1.0)
 
 
 def choose_fusion(
@@ -122,11 +144,12 @@ def equal_fusion(scores: np.ndarray) -> Fusion:
 def _scaled(
     judge: Judge, start: np.ndarray, scores: np.ndarray, weights: np.ndarray
 ) -> tuple[Fusion, np.ndarray]:
-    """Return the best scale for some weights, and the losses under it."""
-    useful = int((weights > 0).sum())
-    scales = [scale for scale in SCALES if scale <= useful]
-    trials = [Fusion(weights, scale) for scale in (*scales, *SHRUNKEN)]
-    losses = [judge(trial(start, scores)) for trial in trials]
+    """Return the best scale or certainty for some weights, and the losses under it."""
+    useful, known = int((weights > 0).sum()), Fusion(weights).mean(scores)
+    trials = [Fusion(weights, scale) for scale in SCALES if scale <= useful]
+    trials += [Fusion(weights, certainty=shrunken) for shrunken in SHRUNKEN]
+    trials += [Fusion(weights, shrunken) for shrunken in SHRUNKEN]
+    losses = [judge(trial.of_mean(start, *known)) for trial in trials]
     at = int(np.argmin([values.mean() for values in losses]))
     return trials[at], losses[at]
 

@@ -177,6 +177,12 @@ class Team:
                 out[i, present[np.argsort(at[present], kind="stable")]] = self._watched_of(i)
         return out
 
+    def finish(self) -> list[Any]:
+        """Let the rows go; return the boosters, which can only predict from now on."""
+        for booster in filter(None, self.boosters):
+            booster.free_dataset()
+        return self.boosters
+
     def _watched_of(self, i: int) -> np.ndarray:
         """Return the scores of a source's watched rows."""
         return _scores(self.boosters[i], True)
@@ -239,6 +245,17 @@ def all_scores(
             raw = booster.predict(matrix, raw_score=True, num_iteration=n_rounds)
             out[i, rows] = raw.reshape(len(rows), -1)
     return out
+
+
+def mean_scores(
+    teams: Sequence[Sequence[Any]], sources: Sources, n_outputs: int, n_rounds: int
+) -> np.ndarray:
+    """Return the mean of what teams of boosters say, for each source over those that it has."""
+    total, count = 0.0, 0
+    for boosters in teams:
+        scores = all_scores(boosters, sources, n_outputs, n_rounds)
+        total, count = total + np.nan_to_num(scores), count + ~np.isnan(scores)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def contributions(booster: Any, matrix: Any, n_rounds: int) -> np.ndarray:

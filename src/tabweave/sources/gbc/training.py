@@ -28,7 +28,15 @@ from tabweave.sources.gbc.prediction import (
     mean_losses,
     row_losses,
 )
-from tabweave.sources.gbc.team import Binned, Loss, Team, all_scores, graph_weights, source_weights
+from tabweave.sources.gbc.team import (
+    Binned,
+    Loss,
+    Team,
+    all_scores,
+    graph_weights,
+    mean_scores,
+    source_weights,
+)
 from tabweave.sources.graphs import blend
 
 EVERY = 5  # rounds between two looks at the fused loss
@@ -136,6 +144,7 @@ class Trained:
     search: dict[str, list[dict[str, Any]]]
     self_trained: bool = False
     mixing: list[np.ndarray | None] | None = None
+    committee: Sequence[list[Any]] = ()  # boosters of each fold, whose scores count as much
 
 
 class Training:
@@ -162,6 +171,7 @@ class Training:
             "self_training": [],
         }
         self.n_rounds, self.self_trained = settings.n_rounds, False
+        self.committee: list[list[Any]] = []
 
     def run(self) -> Trained:
         """Take all steps."""
@@ -169,6 +179,8 @@ class Training:
         self._choose_smoothing()
         self._choose_self_training()
         self._choose_lambdas()
+        if any(self.lambdas):  # the folds' boosters were trained without these terms
+            self.committee = []
         p = self.problem
         self._train(p.labeled, p.targets, p.weights)
         if self.self_trained:
@@ -185,6 +197,7 @@ class Training:
             self.search,
             self.self_trained,
             self._mixing(),
+            self.committee,
         )
 
     # -- what held-out rows choose ---------------------------------------------------------
@@ -204,6 +217,8 @@ class Training:
                 self.fold_scores = [
                     self._all_scores(team.boosters, self.n_rounds) for team in self.found.teams
                 ]
+            if not self.many:
+                self.committee = [team.finish() for team in self.found.teams]
             self.found = replace(self.found, teams=[])  # their rows need not be kept any longer
         else:
             self.fusion = labeled_fusion(p)
@@ -261,8 +276,7 @@ class Training:
         p = self.problem
         if not any(strength < 0 for strength in self.smoothing.strengths):
             return None
-        scores = self._all_scores(self.boosters, self.n_rounds)
-        fused = Fused.of(self.fusion, p.start, scores, p.labeled)
+        fused = Fused.of(self.fusion, p.start, self._mean_scores(), p.labeled)
         return p.smoother.mixing(fused, p.graphs, p.labels)
 
     def _smoothed(self, scores: np.ndarray, seen: np.ndarray, smoothing: Smoothing) -> np.ndarray:
@@ -282,7 +296,8 @@ class Training:
         if not (asked and self.smoothing.any and len(p.unlabeled) and few):
             return
         self.extra = self.rng.permutation(p.unlabeled)[:PSEUDO_LABELS]
-        again = []
+        again: list[np.ndarray] = []
+        self.committee_after: list[list[Any]] = []
         for k, scores in enumerate(self.fold_scores):
             labels = self._pseudo_labels(scores, self.folds != k)
             team = Team(p.binned, p.loss, *labels[:2], p.labeled[:0], labels[2])
@@ -290,6 +305,7 @@ class Training:
             for _ in range(LONGER * self.n_rounds):
                 team.step()
             again.append(self._all_scores(team.boosters, team.n_rounds))
+            self.committee_after.append(team.finish())
         self.smoothing_after, self.search["self_training"] = self._search_smoothing(again)
         before = self._judged(self.fold_scores, self.smoothing)
         self.self_trained = self._judged(again, self.smoothing_after).improves(before)
@@ -353,13 +369,14 @@ class Training:
                 weights = p.graph_weights(scores, watch.pairs, self.fusion.weights)
                 entry["graph_weights"] = by_name(p.binned.sources.graph_names, weights)
             self.history.append(entry)
-        self.boosters = team.boosters
+        self.boosters = team.finish()
 
     def _train_again(self) -> None:
         """Train again, on labels and on what the boosters and their graphs say of other rows."""
-        scores = self._all_scores(self.boosters, self.n_rounds)
-        labels = self._pseudo_labels(scores, np.full(len(self.problem.labeled), True))
+        seen = np.full(len(self.problem.labeled), True)
+        labels = self._pseudo_labels(self._mean_scores(), seen)
         self.n_rounds, self.smoothing = LONGER * self.n_rounds, self.smoothing_after
+        self.committee = self.committee_after
         # Scores come less the constant of these labels; fusion adds that of the true ones, so that
         # classes keep their share.
         self._train(*labels)
@@ -380,6 +397,11 @@ class Training:
         if self.found is None:
             return np.full(len(p.binned.rows), np.nan)
         return left_out(self.held.judge, self.fusion, p.start, self.found.scores)
+
+    def _mean_scores(self) -> np.ndarray:
+        """Return the scores of all ids by the boosters of all labels and those of the folds."""
+        teams, binned = [self.boosters, *self.committee], self.problem.binned
+        return mean_scores(teams, binned.sources, binned.n_outputs, self.n_rounds)
 
     def _all_scores(self, boosters: list[Any], n_rounds: int) -> np.ndarray:
         binned = self.problem.binned

@@ -111,7 +111,8 @@ class HeMap(Estimator):
     transfer_ : object or None
         What was learned with the source, refused or not; it has ``predict`` as well.
     selected_ : ndarray or None
-        The source rows that are used: those in clusters shared with the target, Eq. (5.17).
+        The source rows that are used: those with a partner among the target rows, and those in
+        clusters shared with the target, Eq. (5.17).
     eigenvalues_ : ndarray or None
         What each dimension of the common space weighs.
     classes_ : ndarray

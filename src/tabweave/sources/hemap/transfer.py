@@ -109,7 +109,10 @@ class Transfer:
         self.side, B_T, B_S, self.eigenvalues = _project(options, target, source, rng)
         labeled = B_T[target.labeled]
         self.target_learner = options.make(len(labeled)).fit(labeled, target.y)
-        self.selected = rows = selected_rows(B_T, B_S, rng)
+        # A source row about the same thing as a target row lies among them, whatever clusters say.
+        self.selected = rows = paired_rows(target)
+        if len(rows) < len(B_S):
+            self.selected = rows = np.union1d(rows, selected_rows(B_T, B_S, rng))
         self.projected_source = B_S
         self._learn(options, target.y, labeled, B_S[rows], source.v[rows], source.numeric)
 
@@ -460,6 +463,11 @@ def linear_map(features: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 # -- selection and outputs ----------------------------------------------------------------------
+
+
+def paired_rows(target: Target) -> np.ndarray:
+    """Return the source rows that are partners of target rows, in order."""
+    return np.setdiff1d([] if target.pairs is None else target.pairs, [-1]).astype(np.intp)
 
 
 def selected_rows(B_T: np.ndarray, B_S: np.ndarray, rng: np.random.RandomState) -> np.ndarray:

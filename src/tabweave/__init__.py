@@ -109,7 +109,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_homes(), "__all__", "__version__"})
+    private = {name for name in globals() if name.startswith("_")}  # no Any, no cache for Tab
+    return sorted({*private, *_homes(), "__all__", "__version__"})
 
 
 @cache

@@ -71,3 +71,12 @@ def test_blocks_of_rows_change_nothing(holes, monkeypatch):
     whole = Imputer().fit(holes).transform(holes)
     monkeypatch.setattr("tabweave.tasks.row_model._QUERIES", 37)
     pd.testing.assert_frame_equal(Imputer().fit(holes).transform(holes), whole)
+
+
+def test_the_regression_is_solved_once(holes, monkeypatch):
+    """Its inverse is that of a fit, whatever engines and rows are added to it."""
+    solved = []
+    covariance = RowModel._covariance
+    monkeypatch.setattr(RowModel, "_covariance", lambda m: solved.append(1) or covariance(m))
+    Imputer().fit(holes).transform(holes)
+    assert len(solved) == 1

@@ -96,9 +96,10 @@ def _first_record(path: Path, longest: int | None) -> str:
                 if longest is not None and len(line) > longest:
                     break
     except UnicodeDecodeError as error:
+        wide = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
         raise ValueError(
             f"{path}: expected UTF-8, got byte {error.object[error.start]:#04x}; write the file as "
-            "UTF-8, e.g. by iconv -f latin1 -t utf-8"
+            f"UTF-8, e.g. by iconv -f {'utf-16' if wide else 'latin1'} -t utf-8"
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: expected a gzip file, got another or a part: {error}") from None

@@ -235,7 +235,7 @@ def _listed(cells: Any, name: Any) -> Any:
     unordered = isinstance(cells, str | bytes | Mapping | Set)
     if unordered or not hasattr(cells, "__len__"):
         raise TypeError(f"column {name!r} must be a sequence of cells, not {cells!r}")
-    ndim = len(getattr(cells, "shape", (len(cells),)))
+    ndim = len(getattr(cells, "shape", (0,)))  # a 0-d array has no length
     if ndim != 1:
         raise ValueError(f"column {name!r} must be one-dimensional, not {ndim}-dimensional")
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):

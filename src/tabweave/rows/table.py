@@ -325,7 +325,7 @@ def _ruled(
         named = ", ".join(f"{column.name!r} ({column.why})" for column in aside)
         raise ValueError(
             f"every column would be set aside: {named}; declare what to keep, as in "
-            f"schema={{{aside[0].name!r}: 'nominal'}}"
+            f"schema={{{aside[0].name!r}: 'nominal'}}, or --kind {aside[0].name}=nominal in a shell"
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)

@@ -10,6 +10,7 @@ An effect size says how much changed, since with many rows every change is certa
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -344,7 +345,9 @@ def _kolmogorov_smirnov(x: np.ndarray, y: np.ndarray) -> tuple[float, float, flo
     if not len(x) or not len(y):
         return 1.0, 0.0, 0.0
     method = "exact" if max(len(x), len(y)) <= _EXACT else "asymp"
-    found = stats.ks_2samp(x, y, method=method)
+    with warnings.catch_warnings():  # the exact one may overflow: SciPy then takes the other
+        warnings.filterwarnings("ignore", "ks_2samp: Exact calculation unsuccessful")
+        found = stats.ks_2samp(x, y, method=method)
     root = np.sqrt(len(x) * len(y) / (len(x) + len(y)))
     mean, deviation = _KOLMOGOROV
     effect = (root * float(found.statistic) - mean) / deviation

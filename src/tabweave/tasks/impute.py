@@ -11,7 +11,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from numbers import Integral
@@ -148,7 +147,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             self.validation_ = self._model.validated(table, seed)
             best = {name: min(v, key=v.__getitem__) for name, v in self.validation_.items() if v}
             self.engines_ |= {name: tuple(key.split("+")) for name, key in best.items()}
-        self._model = replace(self._model, engines=self.engines_)
+        self._model = self._model.changed(engines=self.engines_)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -213,9 +213,19 @@ class RowModel:
         some = take_rows(table, np.arange(min(table.n_rows, _REFERENCE)))
         cells = self.cells(some)
         first = tuple(e for e in self.wanted if e != "neighbors") or ("counts",)
-        simple = replace(self, engines={n: self.usable(n, first) for n in self.names})
+        simple = self.changed(engines={n: self.usable(n, first) for n in self.names})
         codes, z = simple.completed(cells, n_rounds)
-        return replace(self, reference=codes, reference_z=z, observed=cells.codes >= 0)
+        return simple.changed(
+            engines=self.engines, reference=codes, reference_z=z, observed=cells.codes >= 0
+        )
+
+    def changed(self, **fields: Any) -> RowModel:
+        """Return the model with other rows or engines; the regression follows from neither."""
+        out = replace(self, **fields)
+        for name in ("precision", "coefficients"):
+            if name in vars(self):
+                vars(out)[name] = vars(self)[name]
+        return out
 
     def filled(self, table: Table, n_rounds: int) -> dict[str, Guess]:
         """Return a guess for every gap of a table, block by block of its rows."""
@@ -562,7 +572,7 @@ class RowModel:
         alone = {}
         for engine in self.wanted:
             own = {n: self.usable(n, (engine,)) for n in self.names}
-            alone[engine] = replace(self, engines=own)._gone_through(masked, 1)
+            alone[engine] = self.changed(engines=own)._gone_through(masked, 1)
         for key in _subsets(self.wanted):
             for name in (n for n in self.names if n not in self.sets):
                 rows = np.flatnonzero(hidden[self.names.index(name)])

@@ -1,5 +1,6 @@
 """``tabweave embed``: the vectors of the library, whatever the rows come from or go to."""
 
+import gzip
 import json
 import stat
 
@@ -81,6 +82,20 @@ def test_a_pipe_between_shells(folder):
     assert len(done.out.splitlines()) == 2202
     empty = process("embed", "-", cwd=folder, stdin=b"")
     assert (empty.code, empty.err) == (1, "tabweave: standard input is empty\n")
+
+
+def test_what_is_piped_in_may_be_packed_and_is_named_as_people_call_it(folder):
+    rows = (folder / "titanic.csv").read_bytes()
+    words = ("embed", "-", "-m", "onehot", "-c", "status")
+    plain = called(*words, cwd=folder, stdin=rows)
+    assert called(*words, cwd=folder, stdin=gzip.compress(rows)).out == plain.out != ""
+    for given, remedy in (
+        (rows.decode().encode("utf-16"), "utf-16"),
+        (b"gr\xfc,b\n1,2\n", "latin1"),
+    ):
+        refused = called(*words, cwd=folder, stdin=given)
+        assert refused.code == 1 and refused.err.startswith("tabweave: standard input: expected")
+        assert f"iconv -f {remedy} -t utf-8" in refused.err
 
 
 def test_nothing_is_overwritten_unless_forced(folder):

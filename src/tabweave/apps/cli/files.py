@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -34,7 +35,10 @@ def located(source: str, form: str | None = None) -> Iterator[str]:
         start = sys.stdin.buffer.read(65536)
         if not start:
             raise ValueError("standard input is empty")
-        path = Path(folder, f"stdin.{known_format(form) if form else sniffed(start)}")
+        packed = start.startswith(b"\x1f\x8b")  # gzip
+        plain = zlib.decompressobj(31).decompress(start, 65536) if packed else start
+        kind = known_format(form) if form else sniffed(plain)
+        path = Path(folder, f"stdin.{kind}{'.gz' if packed else ''}")
         with path.open("wb") as spool:
             spool.write(start)
             shutil.copyfileobj(sys.stdin.buffer, spool)

@@ -30,7 +30,7 @@ from tabweave.apps.cli.app import (
     note,
 )
 from tabweave.apps.cli.files import located
-from tabweave.apps.cli.show import progress
+from tabweave.apps.cli.show import plural, progress
 from tabweave.apps.methods import build, check
 
 _LARGE = 1 << 28  # bytes of files that are worth an estimate
@@ -142,7 +142,8 @@ class Job:
             return self._loaded(self.model)
         rows = self.rows()
         if self.n_clusters is not None and self.n_clusters > rows.n_rows:
-            raise ValueError(f"{self.n_clusters} clusters of {rows.n_rows} rows; ask for fewer")
+            n_rows = plural(rows.n_rows, "row")
+            raise ValueError(f"{self.n_clusters} clusters of {n_rows}; ask for fewer")
         table = self.table(rows, rules="whole")
         _warn(table)
         classes = None if self.target is None else rows.column(self.target)

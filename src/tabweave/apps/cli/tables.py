@@ -156,7 +156,8 @@ def odd(
         return
     for one in found:
         say("{cell}", cell=str(one))
-    say(f"{n_odd:,} of {table.n_rows:,} rows are odd at level {level:g}")
+    are = "is" if n_odd == 1 else "are"
+    say(f"{n_odd:,} of {plural(table.n_rows, 'row')} {are} odd at level {level:g}")
 
 
 def _valued(schema: Any) -> list[str]:

@@ -41,6 +41,7 @@ from tabweave.rows.kinds import (
     numbers_written,
     parse_clock,
     parse_date,
+    write_moment,
 )
 
 N = 60
@@ -722,3 +723,24 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     if rules == "whole":
         aside = ["rise", "__index_level_0__", "keys", "same", "nothing"]
         assert [c.name for c in found.schema.aside] == aside
+
+
+@pytest.mark.parametrize(
+    ("written", "order"),
+    [
+        ("%d.%m.%Y %H:%M:%S", "dmy"),
+        ("%d-%b-%y", "dmy"),
+        ("%B %d, %Y", "mdy"),
+        ("%m/%d/%Y %I:%M %p", "mdy"),
+        ("%Y/%m/%d", "ymd"),
+        ("%Y-%m-%dT%H:%M:%SZ", None),
+        ("%Y-%m-%d %H:%M:%S.%f", None),
+    ],
+)
+def test_moments_are_written_as_python_writes_them(written, order):
+    """Like texts with zeros in front, and like texts without."""
+    moments = [dt.datetime(2016, 7, 4, 15, 5, 9, 250), dt.datetime(1969, 12, 31, 0, 59, 0)]
+    like = [dt.datetime(2008, 3, 5, 1, 2, 3).strftime(written)]
+    for moment in moments:
+        assert write_moment(moment, like, order) == moment.strftime(written)
+    assert write_moment(moments[0], ["3/5/2008 1:02 AM"], "mdy") == "7/4/2016 3:05 PM"

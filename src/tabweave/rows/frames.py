@@ -406,7 +406,11 @@ def objects(column: Any) -> np.ndarray:
     """Return the cells of a library's column as Python objects."""
     if isinstance(column, np.ndarray):
         return column.astype(object, copy=False)
-    cells = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    return lists(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+
+
+def lists(cells: list[Any]) -> np.ndarray:
+    """Return an array of objects whose cells they are, lists among them."""
     out = np.empty(len(cells), dtype=object)
     out[:] = cells
     return out

@@ -29,7 +29,7 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.frames import columns_of, is_missing
+from tabweave.rows.frames import columns_of, is_missing, lists
 from tabweave.rows.kinds import present_texts, write_moment
 from tabweave.rows.table import (
     Codes,
@@ -40,7 +40,7 @@ from tabweave.rows.table import (
     Table,
 )
 from tabweave.rows.vocabulary import Label
-from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, lists, objects, rows_to_learn
+from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, objects, rows_to_learn
 
 _LOOKED_AT = 1000  # cells of text that show how a column is written
 _PARTS = re.compile(r"(\D*?)([\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
@@ -424,6 +424,8 @@ def _in_polars(cells: Any, rows: np.ndarray, values: Any) -> Any:
 
 def _in_arrow(cells: Any, rows: np.ndarray, values: Any) -> Any:
     """Return an Arrow column with some cells replaced."""
+    if not len(rows):
+        return cells
     arrow = require("pyarrow", "frames")
     out = cells.to_pylist()
     for row, value in zip(rows.tolist(), _python_cells(values), strict=True):

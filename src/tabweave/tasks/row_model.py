@@ -29,6 +29,7 @@ from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.nonbend import VI
 from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
 from tabweave.io.register import storable
+from tabweave.rows.frames import lists
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -858,10 +859,3 @@ def _subsets(engines: Sequence[str]) -> list[tuple[str, ...]]:
 def objects(labels: Sequence[Label]) -> np.ndarray:
     """Return labels as an array of Python objects, tuples among them."""
     return np.array([*labels, None], dtype=object)[:-1]
-
-
-def lists(values: list[Any]) -> np.ndarray:
-    """Return lists as an array whose cells they are."""
-    out = np.empty(len(values), dtype=object)
-    out[:] = values
-    return out

@@ -14,6 +14,7 @@ reports, the command line); what a schema declares is never asked. In words:
 - Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
   whose name says so (``zip``, ``code``, ``id``), two values only, or a few values of three digits
   or more that are neither round nor near each other (200, 301, 404).
+- Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
   (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas. A table
@@ -83,6 +84,7 @@ _WRITTEN = {
     }
     for mark, digits in _NUMBER.items()
 }
+_IDENTIFIER = "an identifier: its values hardly repeat"
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
@@ -151,9 +153,19 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     if hasattr(data, "starts"):
         return None
     labels = [label for label in data.labels if label is not None]
-    if not labels or set(map(type, labels)) != {str}:
-        return None
-    return _judge_text(name, labels, data, least if enough else 2.0)
+    types = set(map(type, labels))
+    least = least if enough else 2.0
+    if types == {int} and max(map(abs, labels)) > 2**53 and _hardly_repeats(data, least):
+        return Verdict("nominal", _IDENTIFIER, aside=True)
+    return _judge_text(name, labels, data, least) if types == {str} else None
+
+
+def _hardly_repeats(data: Any, least: float) -> bool:
+    """Tell whether the values of a column, but for missing, are distinct in most rows."""
+    seen = np.bincount(data.codes, minlength=len(data.labels))
+    if None in data.labels:
+        seen[data.labels.index(None)] = 0
+    return bool(np.count_nonzero(seen) >= least * max(seen.sum(), FEW_ROWS))
 
 
 def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdict | None:
@@ -166,12 +178,8 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
-    seen = np.bincount(data.codes, minlength=len(data.labels))
-    if None in data.labels:
-        seen[data.labels.index(None)] = 0
-    distinct = np.count_nonzero(seen)
-    if distinct >= least * max(seen.sum(), FEW_ROWS) and is_one_word(labels):
-        return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
+    if is_one_word(labels) and _hardly_repeats(data, least):
+        return Verdict("nominal", _IDENTIFIER, aside=True)
     if written is not None or has_leading_zeros(labels):
         return Verdict("nominal", "digits that are codes")
     return None
@@ -215,7 +223,7 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
         if np.array_equal(values, distinct) and not _MEASURE_NAMES.search(name):
             return Verdict("numeric", "counts the rows", aside=True)
     if named and len(distinct) >= least * len(present):
-        return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
+        return Verdict("nominal", _IDENTIFIER, aside=True)
     if named:
         return Verdict("nominal", "whole numbers whose name says that they are codes")
     if len(distinct) == 2:

@@ -29,6 +29,7 @@ from tabweave.rows.frames import (
     levels_of,
     objects,
     sets,
+    would_merge,
 )
 from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.kinds import (
@@ -446,6 +447,8 @@ def _completed(
         if column is None:
             kind = infer_kind(cells)
             why = _in_words(kind, cells)
+            if why == "numbers" and would_merge(cells):
+                kind, why = "nominal", "whole numbers that floats cannot tell apart"
             if rules is not None and why in (DATETIMES, CLOCK_TIMES):
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind

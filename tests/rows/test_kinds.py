@@ -152,7 +152,9 @@ class TestRules:
         assert kind_of(range(N), name).kept
         assert not kind_of(range(N), "patient").kept
 
-    @pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pa.array, "Int64", None])
+    @pytest.mark.parametrize(
+        "make", [list, np.array, pd.Series, pl.Series, pa.array, "Int64", None]
+    )
     def test_whole_numbers_that_one_float_would_hold_stay_apart(self, make):
         cells = [2**60 + i % 5 for i in range(N)]
         gap = [*cells[1:], None]
@@ -161,7 +163,9 @@ class TestRules:
         assert found.schema["x"].kind == "nominal"
         assert set(found["x"].labels) - {None} == set(cells)
         assert kind_of([2**60 + 3 * i for i in range(N)]).why.startswith("an identifier")
-        assert kind_of([1_700_000_000_000_000_000 + i**2 * 10**9 for i in range(N)]).kind == "numeric"
+        assert (
+            kind_of([1_700_000_000_000_000_000 + i**2 * 10**9 for i in range(N)]).kind == "numeric"
+        )
 
     def test_years_of_old_are_years(self):
         assert kind_of(range(1565, 1565 + 4 * N, 4), "x").why == "years, or numbers like them"

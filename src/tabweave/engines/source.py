@@ -333,9 +333,9 @@ def _essence(text: str) -> str:
         line, written, names, cells = ragged.groups()
         got = cells if int(cells) < int(names) else "more"
         return (
-            f"expected {names} cell{'s' * (names != '1')}, as the first line has, got {got} in line "
-            f"{line}: {' '.join(written.split())[:80]!r}; mend the line, and remove notes above the "
-            "names or below the rows"
+            f"expected {names} cell{'s' * (names != '1')}, as the first line has, got {got} in "
+            f"line {line}: {' '.join(written.split())[:80]!r}; mend the line, and remove notes "
+            "above the names or below the rows"
         )
     for advice in ("Possible fixes", "Possible solutions", "\n\n", "LINE 1:"):
         text = text.partition(advice)[0]

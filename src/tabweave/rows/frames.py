@@ -657,7 +657,8 @@ def numbers(
 ) -> np.ndarray:
     """Return a column as float64 with NaN for missing; say which value is no number.
 
-    ``decimal`` is the mark of numbers that are written as text: money, percents, with thousands.
+    ``decimal`` is the mark of numbers that are written as text (money, percents, with thousands),
+    and their unit behind it; ":" of durations.
     """
     if decimal is not None and infer_kind(column) == "nominal":
         return _numbers_of_text(column, decimal)

@@ -550,7 +550,8 @@ class Numbering:
                     parts.append(binned(phase, edges))
             elif column.kind == "ordinal":
                 ranks = numbers_of(table, column.name, self.levels, "centroid")
-                columns += [Column(column.name, "numeric"), Column(column.name + BINNED)]
+                plain = replace(column, kind="numeric", levels=None)
+                columns += [plain, Column(column.name + BINNED)]
                 parts += [Numbers(ranks), data]
             else:
                 columns.append(column)

@@ -312,6 +312,7 @@ def _ruled(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
                 format=verdict.decimal,
+                levels=verdict.levels,
                 origin=(verdict.why, True, position if verdict.aside else None),
             )
             if verdict.aside:
@@ -379,7 +380,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         return True
     words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
-    return repeats and any(_WORD(w) and w.strip().lower() not in MISSING_WORDS for w in words)
+    plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
+    return repeats and 4 * plain > len(words)  # one or two words may stand among ranges or numbers
 
 
 def _with_zone(column: Column, cells: Any) -> Column:

@@ -267,7 +267,7 @@ class TestText:
             ["0-5yrs", "5-10yrs", "10-20yrs", "20+ yrs"],
             ["<$20k", "$20k-$40k", "$40k–$60k", ">$60k"],
             ["Under $1,000", "$1,000 to $9,999", "$10,000 or more"],
-            ["(18,25]", "(25, 35]", "(35,60]"],
+            ["(-inf,18]", "(18,25]", "(25, 35]", "(35,Inf)"],
             ["18 and under", "19-30", "31 and over"],
             ["< 1 year", "1 year", "2 years", "10+ years"],
             ["0-10%", "10-20%", "20%+"],
@@ -316,6 +316,7 @@ class TestText:
             ([w.date().isoformat() for w in WHEN] + ["soon"], "dates, but for 'soon'"),
             (["1/2/2023", "3/4/2023"] * 20, "dates, day or month first? declare format 'dmy'"),
             (["a", "1", "2"] * 20, "values"),
+            (["1Fam", "2Fam", "3Story", "Foyer", "Split", "4Fam", "5Fam"] * 9, "values"),
         ],
     )
     def test_what_a_column_nearly_is_is_said(self, cells, why):

@@ -218,7 +218,8 @@ def _doubt(labels: Sequence[str]) -> str:
             continue
         texts = list(map(str.strip, labels)) if what == "ranges" else present_texts(labels)
         odd = [text for text in texts if not fits(text)]
-        if 0 < len(odd) <= 2 and len(texts) >= 3 + 2 * len(odd):
+        few = 0 < len(odd) <= 2 and len(texts) >= 3 + 2 * len(odd)
+        if few and (what != "ranges" or ranges_in_order([t for t in texts if t not in odd])):
             return f"{what}, but for {', '.join(map(repr, odd))}"
     return ""
 
@@ -422,7 +423,7 @@ _RANGES = [  # patterns of ranges with two ends, open ones, and single numbers a
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?P<low>{_BOUND})\s?(?:-|–|~|to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
-        rf"[\[(]\s?(?P<low>{_BOUND})\s?,\s?(?P<high>{_BOUND})\s?[\])]",
+        rf"[\[(]\s?(?:-inf|(?P<low>{_BOUND}))\s?,\s?(?:inf|(?P<high>{_BOUND}))\s?[\])]",
         rf"(?P<low>{_BOUND}){_OF_UNIT}\s?\+{_OF_UNIT}",
         rf"(?P<low>{_BOUND}){_OF_UNIT} (?:and|or) (?:over|more|above|older|up)",
         rf"(?:>=?|≥|over|above|more than|at least)\s?(?P<low>{_BOUND}){_OF_UNIT}",

@@ -319,7 +319,6 @@ def test_a_value_that_is_none_of_its_levels_is_refused_in_fit():
         Weave(schema={"size": sizes}).fit(rows)
 
 
-
 def test_counts_of_plain_rows():
     """Counts of grades suffice; those of numbers do not say where bins lie."""
     rng = np.random.default_rng(0)

@@ -98,6 +98,7 @@ _WITH_UNIT = {
     mark: re.compile(rf"(?P<number>{_SIGN}{digits})\s?(?P<unit>(?:[^\W\d_]|[°\"'])[^\d,;]{{0,14}})")
     for mark, digits in _NUMBER.items()
 }
+_THOUSANDS = re.compile(rf"{_SIGN}\d{{1,3}}(?:\.\d{{3}})*")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
@@ -296,7 +297,7 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     The format is the decimal mark, then the unit if all have the same one; that of durations is
     ``:``. None if some text is neither a number nor a word for missing, or digits lead with a zero.
     A mark with exactly three digits behind it separates thousands if it is a comma, or the text is
-    money; otherwise a point is a decimal one.
+    money; otherwise a point is a decimal one, unless another column has decimal commas.
     """
     few = present_texts(labels[:20])
     if few and _written_as(few) is None:  # most text is told from a few
@@ -338,6 +339,12 @@ def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
     points = [text.rpartition(".")[2] for text in texts if "." in text]
     thousands = points and all(re.match(r"\d{3}(?!\d)", after) for after in points)
     return (",", ".") if thousands else (".", ",")
+
+
+def has_thousands(labels: Iterable[Any]) -> bool:
+    """Tell whether all points in numbers written as text may separate thousands, as in 12.345."""
+    texts = present_texts([label for label in labels if isinstance(label, str)])
+    return all(map(_THOUSANDS.fullmatch, texts))
 
 
 def has_leading_zeros(labels: Iterable[str]) -> bool:

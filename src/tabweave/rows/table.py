@@ -41,6 +41,7 @@ from tabweave.rows.kinds import (
     Kinds,
     Rules,
     Verdict,
+    has_thousands,
     judge,
     numbers_written,
 )
@@ -298,9 +299,18 @@ def _ruled(
     kept, parts, aside = [], [], []
     asked = frozenset(undeclared)
     some = sampled_rows(table.n_rows)
+    verdicts = {
+        column.name: judge(column.name, _only(data, some), n_rows, rules)
+        for column, data in table
+        if column.name in asked and not _is_plain(column, data, by_name[column.name])
+    }
+    commas = any(
+        v is not None and v.kind == "numeric" and v.decimal == "," for v in verdicts.values()
+    )
     for position, (column, data) in enumerate(table):
-        asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
-        verdict = judge(column.name, _only(data, some), n_rows, rules) if asks else None
+        verdict = verdicts.get(column.name)
+        if commas and verdict is not None and verdict.decimal == "." and has_thousands(data.labels):
+            verdict = verdict._replace(decimal=",")
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:

@@ -98,11 +98,14 @@ class TestRules:
         found = kind_of(pl.Series(WHEN) if isinstance(cells, str) else cells)
         assert (found.kind, found.kept) == (kind, True), found
 
-    @pytest.mark.parametrize("name", ["zip", "postal_code", "userId", "store id", "SKU"])
+    @pytest.mark.parametrize(
+        "name", ["zip", "postal_code", "userId", "store id", "SKU", "PRODID", "pupilNR"]
+    )
     def test_a_name_says_that_numbers_are_codes(self, name):
         cells = [10001, 94110, 60601, 33101] * 15
         assert kind_of(cells, name).kind == kind_of(list(map(str, cells)), name).kind == "nominal"
-        assert kind_of([35, 40, 62, 75] * 15, "paid").kind == "numeric"
+        for other in ("paid", "BID", "grid", "orders", "casino"):
+            assert kind_of([35, 40, 62, 75] * 15, other).kind == "numeric"
 
     @pytest.mark.parametrize(
         ("name", "cells"),
@@ -323,6 +326,11 @@ class TestText:
         assert kind_of(cells).why.startswith(why)
         found = Table.of({"x": cells, "c": RNG.choice(["u", "v"], len(cells))}, rules="whole")
         assert found.kinds()[0].why.startswith(why)
+
+    def test_lists_written_as_text_are_told(self):
+        joined = ["a;b", "b;c", "a;c", "a", "a;b;c", "c; b"] * 9
+        assert kind_of(joined).why == "lists? declare kind 'set' with delimiter ';'"
+        assert kind_of([f"City {i % 9}, S{i % 8}" for i in range(9)] * 9).why == "values"
 
     def test_durations_are_numbers_and_times_of_day_go_round(self):
         cells = [f"{i % 24}:{7 * i % 60:02}:05" for i in range(N)]

@@ -15,8 +15,8 @@ reports, the command line); what a schema declares is never asked. In words:
   beside numbers or dates are missing. Digits are codes, and ``nominal``, if one has a leading zero,
   or if there are at most 20 of them, all whole.
 - Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
-  whose name says so (``zip``, ``code``, ``id``), two values only, or a few values of three digits
-  or more that are neither round nor near each other (200, 301, 404).
+  whose name says so (``zip``, ``code``, ``id``, ``PRODID``), two values only, or a few values of
+  three digits or more that are neither round nor near each other (200, 301, 404).
 - Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
@@ -51,6 +51,7 @@ _MANY_ROWS = 10_000  # that are as good as all
 _DISTINCT = 0.95
 _MOST_CODES = 20
 _SAMPLE = 1000
+BUT_FOR = ", but for "
 MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they are values
     ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "unknown",
      "not available", "-", "--", "?", "??", ".")
@@ -60,6 +61,9 @@ CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
     r"|(?<=[a-z0-9])(?:Id|ID|Code|Zip|Key)(?:$|[\W_])"
+    r"|(?i:(?:^|[\W_])(?:prod|product|item|order|cust|customer|client|user|member|emp|employee|person"
+    r"|patient|subject|student|pupil|school|class|store|shop|vendor|site|device|account|acct|session"
+    r"|dept|house|household|family|state|county|country|region)(?:id|nr|no|code)\d*(?:$|[\W_]))"
 )
 _MEASURE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:t|times?|years?|yr|quarters?|months?|weeks?|days?|dates?|hours?|minutes?"
@@ -221,7 +225,19 @@ def _doubt(labels: Sequence[str]) -> str:
         odd = [text for text in texts if not fits(text)]
         few = 0 < len(odd) <= 2 and len(texts) >= 3 + 2 * len(odd)
         if few and (what != "ranges" or ranges_in_order([t for t in texts if t not in odd])):
-            return f"{what}, but for {', '.join(map(repr, odd))}"
+            return f"{what}{BUT_FOR}{', '.join(map(repr, odd))}"
+    mark = _joined_by(labels)
+    return f"lists? declare kind 'set' with delimiter {mark!r}" if mark else ""
+
+
+def _joined_by(labels: Sequence[str]) -> str:
+    """Return what joins the elements of lists written as text, few of which make up all of them."""
+    for mark in (";", "|", ", "):
+        joined = sum(mark in label for label in labels[:_SAMPLE])
+        if joined >= 5 and 2 * joined >= len(labels[:_SAMPLE]):
+            elements = {part.strip() for label in labels for part in label.split(mark)}
+            if 2 * len(elements) <= len(labels):
+                return mark.strip()
     return ""
 
 

@@ -466,7 +466,9 @@ def _warn(table: Any) -> None:
     """Say which columns are set aside, or tell rows apart without telling what they are."""
     from tabweave.apps.report.reading import read
 
-    tell_aside(table.kinds().aside)
+    found = table.kinds()
+    tell_aside(found.aside)
+    tell_nearly(found)
     for name, why in read(table, None).left_out.items():
         _warn_of(name, why)
     tell_words(labels_of(table))
@@ -483,6 +485,18 @@ def tell_aside(aside: dict[str, str], *more: str) -> None:
 
     if aside:
         note("; ".join([aside_line(aside), *more, "keep one by --kind COLUMN=nominal"]))
+
+
+def tell_nearly(found: Sequence[Any]) -> None:
+    """Say which columns are categories because of a word or two among numbers, dates or ranges."""
+    from tabweave.rows.kinds import BUT_FOR
+
+    for column in found:
+        if column.kept and BUT_FOR in column.why:
+            note(
+                f"column {column.column!r} holds {column.why}, and is read as categories; add "
+                "--missing WORD if a word means missing"
+            )
 
 
 def tell_words(labels: Mapping[str, Sequence[Any]]) -> None:

@@ -84,6 +84,7 @@ def test_a_pipe_between_shells(folder):
     assert (empty.code, empty.err) == (1, "tabweave: standard input is empty\n")
 
 
+@pytest.mark.filterwarnings("default:standard input|.*stdin:UserWarning")
 def test_what_is_piped_in_may_be_packed_and_is_named_as_people_call_it(folder):
     rows = (folder / "titanic.csv").read_bytes()
     words = ("embed", "-", "-m", "onehot", "-c", "status")
@@ -96,6 +97,10 @@ def test_what_is_piped_in_may_be_packed_and_is_named_as_people_call_it(folder):
         refused = called(*words, cwd=folder, stdin=given)
         assert refused.code == 1 and refused.err.startswith("tabweave: standard input: expected")
         assert f"iconv -f {remedy} -t utf-8" in refused.err
+    ragged = called(*words, cwd=folder, stdin=b"status,b\nx,1\ny\n")
+    assert ragged.err.startswith("tabweave: standard input: expected 2 cells, as the first line")
+    doubted = called("embed", "-", "-o", "v.csv", cwd=folder, stdin=b"x,1.5\nx,1.25\ny,2\nx,1\n")
+    assert doubted.err.startswith("tabweave: warning: standard input: its first line (x, 1.5)")
 
 
 def test_nothing_is_overwritten_unless_forced(folder):
@@ -187,6 +192,20 @@ def test_a_key_is_set_aside_and_can_be_kept(folder):
     kept = called("embed", "shop.csv", "-o", "x.csv", "--kind", "sku=nominal", "--json", cwd=folder)
     assert json.loads(kept.out)["columns"] == json.loads(done.out)["columns"] + 1
     assert "warning: column 'sku'" in kept.err and "--drop sku" in kept.err
+
+
+def test_what_a_survey_holds_is_told(folder):
+    rng = np.random.default_rng(0)
+    words = "it works well and the price is fine but support was slow".split()
+    ages = ["18-24", "25-34", "35-44", "65+", "Refused"]
+    lines = [f"{ages[i % 5]},{' '.join(rng.choice(words, 9))}" for i in range(300)]
+    (folder / "survey.csv").write_text("\n".join(["age,says", *lines, ""]))
+    done = called("embed", "survey.csv", "-o", "v.csv", cwd=folder)
+    assert "column 'age' holds ranges, but for 'Refused', and is read as categories" in done.err
+    assert "noise" not in done.err  # sentences are compared by their spelling
+    again = ("embed", "survey.csv", "-o", "v.csv", "-f")
+    assert called(*again, "--missing", "Refused", cwd=folder).err == ""
+    assert "'says' has a different" in called(*again, "-m", "onehot", cwd=folder).err
 
 
 def embed_with(methods, folder):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 import traceback
@@ -24,7 +23,6 @@ from tabweave.io.files import csv_header
 
 FAILED, MISUSED, STOPPED = 1, 2, 130
 _LONGEST = 600  # characters of an error message
-_SPOOLED = re.compile(r"[^\s'\"]*tabweave-\w+/stdin(?:\.\w+)+")  # where it is kept meanwhile
 
 
 class Misuse(ValueError):
@@ -105,7 +103,7 @@ def _from_engine(error: BaseException) -> bool:
 
 
 def _say(text: str) -> None:
-    line = _SPOOLED.sub("standard input", " ".join(text.split()))
+    line = " ".join(text.split())
     line = line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
     print(f"tabweave: {line}", file=sys.stderr)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from tabweave.apps.cli.app import FORMATS, Misuse
 from tabweave.apps.cli.show import progress
 from tabweave.io.files import replacing, sql_text
 
+STDIN = "standard input"
 _QUERIES = ("select", "with", "from", "values", "pivot", "unpivot", "describe", "summarize")
 _SUFFIXES = {".ndjson": "jsonl", ".feather": "arrow", ".ipc": "arrow", ".pq": "parquet"}
 
@@ -34,7 +36,7 @@ def located(source: str, form: str | None = None) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="tabweave-") as folder:
         start = sys.stdin.buffer.read(65536)
         if not start:
-            raise ValueError("standard input is empty")
+            raise ValueError(f"{STDIN} is empty")
         packed = start.startswith(b"\x1f\x8b")  # gzip
         plain = zlib.decompressobj(31).decompress(start, 65536) if packed else start
         kind = known_format(form) if form else sniffed(plain)
@@ -42,7 +44,26 @@ def located(source: str, form: str | None = None) -> Iterator[str]:
         with path.open("wb") as spool:
             spool.write(start)
             shutil.copyfileobj(sys.stdin.buffer, spool)
-        yield str(path)
+        with _called(STDIN, str(path)):
+            yield str(path)
+
+
+@contextmanager
+def _called(name: str, path: str) -> Iterator[None]:
+    """Let errors and warnings call a temporary file by what the user knows it as."""
+
+    def renamed(text: Any) -> Any:
+        return text.replace(path, name) if isinstance(text, str) else text
+
+    show = warnings.showwarning
+    warnings.showwarning = lambda message, *rest: show(renamed(str(message)), *rest)
+    try:
+        yield
+    except Exception as error:
+        error.args = tuple(map(renamed, error.args))
+        raise
+    finally:
+        warnings.showwarning = show
 
 
 def _existing(source: str) -> str:

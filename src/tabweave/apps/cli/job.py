@@ -29,7 +29,7 @@ from tabweave.apps.cli.app import (
     Target,
     note,
 )
-from tabweave.apps.cli.files import located
+from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.show import plural, progress
 from tabweave.apps.methods import build, check
 
@@ -84,7 +84,10 @@ class Job:
         from tabweave.engines import open_source
 
         with located(self.name, self.form) as path:
-            job = replace(self, source=open_source(path))
+            source = open_source(path)
+            if self.name == "-":
+                source.name = STDIN
+            job = replace(self, source=source)
             yield replace(job, source=job._without_words()) if self.missing else job
 
     def _without_words(self) -> Any:
@@ -145,7 +148,6 @@ class Job:
             n_rows = plural(rows.n_rows, "row")
             raise ValueError(f"{self.n_clusters} clusters of {n_rows}; ask for fewer")
         table = self.table(rows, rules="whole")
-        _warn(table)
         classes = None if self.target is None else rows.column(self.target)
         embedder = build(
             self.method,
@@ -155,6 +157,8 @@ class Job:
             n_components=self.n_components,
             seed=self.seed,
         )
+        values = getattr(embedder, "categorical", embedder)
+        _warn(table, spells=getattr(values, "_rules", False))
         embedder.fit(table, classes)
         if line := getattr(embedder, "_coupling_line", str)():
             note(line)
@@ -462,15 +466,20 @@ def _counted(embedder: Any) -> bool:
     return isinstance(embedder, ValueEmbedder) and not embedder._needs_rows
 
 
-def _warn(table: Any) -> None:
-    """Say which columns are set aside, or tell rows apart without telling what they are."""
+def _warn(table: Any, *, spells: bool) -> None:
+    """Say which columns are set aside, or tell rows apart without telling what they are.
+
+    Strings that an embedder compares by how they are spelled tell more than that.
+    """
     from tabweave.apps.report.reading import read
 
     found = table.kinds()
     tell_aside(found.aside)
     tell_nearly(found)
+    spelled = {column.column for column in found if spells and "spelling" in column.why}
     for name, why in read(table, None).left_out.items():
-        _warn_of(name, why)
+        if name not in spelled:
+            _warn_of(name, why)
     tell_words(labels_of(table))
 
 

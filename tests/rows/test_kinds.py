@@ -152,6 +152,21 @@ class TestRules:
         assert kind_of(range(N), name).kept
         assert not kind_of(range(N), "patient").kept
 
+    @pytest.mark.parametrize(
+        "make", [list, np.array, pd.Series, pl.Series, pa.array, "Int64", None]
+    )
+    def test_whole_numbers_that_one_float_would_hold_stay_apart(self, make):
+        cells = [2**60 + i % 5 for i in range(N)]
+        gap = [*cells[1:], None]
+        given = pd.Series(gap, dtype="Int64") if make == "Int64" else gap if make is None else None
+        found = Table.of({"x": make(cells) if given is None else given}, rules="whole")
+        assert found.schema["x"].kind == "nominal"
+        assert set(found["x"].labels) - {None} == set(cells)
+        assert kind_of([2**60 + 3 * i for i in range(N)]).why.startswith("an identifier")
+        assert (
+            kind_of([1_700_000_000_000_000_000 + i**2 * 10**9 for i in range(N)]).kind == "numeric"
+        )
+
     def test_years_of_old_are_years(self):
         assert kind_of(range(1565, 1565 + 4 * N, 4), "x").why == "years, or numbers like them"
 
@@ -209,6 +224,51 @@ class TestText:
         assert numbers_written(["3.000 €", "1.200,50 €"]) == ("money", ",")
         assert numbers_written(["3.00 €", "1200 €"]) == ("money", ".")
         assert numbers_written(["1.2.3", "4"]) is None
+
+    @pytest.mark.parametrize(
+        ("texts", "form", "numbers"),
+        [
+            (["12 km", "3.5 KM", "1,200 km"], ".km", [12, 3.5, 1200]),
+            (["1 day", "10 days"], ".day", [1, 10]),
+            (["16GB", "8GB"], ".gb", [16, 8]),
+            (["20.1°C", "−3 °C"], ".°c", [20.1, -3]),
+            (["1,5 kg", "2 kg"], ",kg", [1.5, 2]),
+            (["5'", "6'"], ".'", [5, 6]),
+            (["100 ms", "5 ms"], ".ms", [100, 5]),
+            (["1h 20m", "5 min", "2 hours, 3 seconds"], ":", [4800, 300, 7203]),
+            (["36:10:05", "1:02:03.5", "59:10"], ":", [130_205, 3723.5, 3550]),
+            (["1 days 02:03:04", "0 days 00:00:01.5"], ":", [93_784, 1.5]),
+            (["PT5M", "P1DT2H", "-PT0.5S"], ":", [300, 93_600, -0.5]),
+            (["90 s", "2 min", "1500ms"], ":", [90, 120, 1.5]),
+        ],
+    )
+    def test_quantities(self, texts, form, numbers):
+        assert numbers_written(texts)[1] == form
+        assert [number_of(text, form) for text in texts] == numbers
+        assert np.isnan(number_of("n/a", form))
+        with pytest.raises(TypeError, match=r"'7 furlongs' is not a (number of|duration)"):
+            number_of("7 furlongs", form)
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            *(["5 MB", "3 GB"], ["12A", "13B"], ["1st", "2nd"], ["12 Main", "3 High"], ["P", "PT"]),
+            *(["1.2.3", "1.2.4"], ["1:2", "3:1"], ["007 km", "1:60:00"], ["5 m 5 x", "3 m"]),
+        ],
+    )
+    def test_what_is_no_quantity(self, texts):
+        assert numbers_written(texts) is None
+
+    def test_durations_are_numbers_and_times_of_day_go_round(self):
+        cells = [f"{i % 24}:{7 * i % 60:02}:05" for i in range(N)]
+        assert kind_of(cells, "start")[1:3] == ("datetime", "times of day")
+        assert kind_of(cells, "duration")[1:3] == ("numeric", "durations written as text")
+        assert kind_of([*cells, "24:00:00"], "start").kind == "numeric"
+        halves = [f"{1 + i % 12}:{7 * i % 60:02} {'ap'[i % 2]}m" for i in range(N)]
+        assert kind_of(halves).why == "times of day"
+        assert [parse_clock(t) for t in ("12:05 AM", "1:00pm", "12:00:01 PM", "9:30")] == [
+            300, 46_800, 43_201, 34_200
+        ]  # fmt: skip
 
     def test_what_is_no_date(self):
         assert is_iso(["2024-02-29"]) and not is_iso(["2023-02-29"])
@@ -568,7 +628,10 @@ def words_with(distinct, n):
         (["5%", "7 %"] * 10, "percents written as text"),
         (["$5", "7 €"] * 10, "money written as text"),
         (["08:30", "23:59"] * 10, "times of day"),
-        (["24:30", "23:59"] * 10, None),
+        (["24:30", "23:59"] * 10, "durations written as text"),
+        (["8:30", "23:59"] * 10, "times of day"),
+        (["12 km", "7 km"] * 10, "numbers in km written as text"),
+        (["12 km", "7 mi"] * 10, None),
         (["31/12/2020", "1/2/2020"] * 10, "dates as text, day first"),
         (["12/31/2020", "1/2/2020"] * 10, "dates as text, month first"),
         (["2020/1/2", "2020/2/1"] * 10, "dates as text, year first"),

@@ -16,8 +16,8 @@ import numpy as np
 from tabweave.base import seed_of
 from tabweave.blocks.numbers import Numbering
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.gibbs import Prior, Rows
-from tabweave.embed.nonbend.variational import first_fit
+from tabweave.embed.nonbend.model import Prior, Rows
+from tabweave.embed.nonbend.variational import expect, first_fit
 from tabweave.embed.weave import Weave
 from tabweave.rows.table import Schema, Table, distinct_rows, take_rows
 
@@ -172,8 +172,6 @@ def mixture_scores(
 
 def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
     """Fit k latent classes by EM from one start, and return the log likelihood."""
-    from tabweave.embed.kernels import expect
-
     prior = Prior(1.0, _PSEUDO, max(k, 1), rows.offsets)
     first = first_fit(rows, prior, "rows", rng)
     counts, sizes, before = first.counts, first.sizes, -np.inf

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tabweave._compat import one_thread
 from tabweave.base import seed_of
 from tabweave.blocks.numbers import Numbering
 from tabweave.counts.counts import Counts
@@ -262,12 +263,11 @@ class _KMeans:
 
     def __call__(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
         from sklearn.cluster import KMeans
-        from threadpoolctl import threadpool_limits
 
         if k == 1:
             centred = self.points - self.points[rows].mean(axis=0)
             return np.zeros(len(self.points), int), float((centred[rows] ** 2).sum())
-        with threadpool_limits(1):  # sums repeat
+        with one_thread():
             model = KMeans(k, n_init=3, random_state=self.seed).fit(self.points[rows])
             return model.predict(self.points).astype(int), float(model.inertia_)
 

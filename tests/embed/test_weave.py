@@ -314,6 +314,13 @@ def test_the_projection_holds_nearly_as_much_as_pca(k):
     assert 0.97 * most < short.var(axis=0).sum() < 1.01 * most
 
 
+def test_a_value_that_is_none_of_its_levels_is_refused_in_fit():
+    rows = {"size": ["S", "M", "L", "XL"] * 9, "c": ["u", "v"] * 18}
+    sizes = Column("size", "ordinal", levels=("S", "M", "L"))
+    with pytest.raises(ValueError, match=r"column 'size': expected one of .*'L'\], got 'XL'"):
+        Weave(schema={"size": sizes}).fit(rows)
+
+
 def test_counts_of_plain_rows():
     """Counts of grades suffice; those of numbers do not say where bins lie."""
     rng = np.random.default_rng(0)

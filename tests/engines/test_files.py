@@ -116,6 +116,17 @@ def test_excel_may_say_what_separates(tmp_path):
         read(write(tmp_path / "rows.txt", '{"a":1,"b":2}\n{"a":2,"b":3}\n'))
 
 
+@pytest.mark.parametrize(
+    ("price", "sold"), [("1,5", [950, 1200, 12_345]), ("1.5", [950, 1.2, 12.345])]
+)
+def test_points_are_thousands_where_commas_are_decimal_marks(tmp_path, price, sold):
+    lines = [f"{text};{price};{i / 8 + 0.125}" for i, text in enumerate(["950", "1.200", "12.345"])]
+    path = write(tmp_path / "excel.csv", "sold;price;x\n" + "\n".join(lines) + "\n")
+    table = Table.of(read(path), rules="whole")
+    assert table["sold"].values.tolist() == sold and table["price"].values[0] == 1.5
+    assert read(path)["x"].type == "double"  # it has fractions of three digits, and others
+
+
 def test_a_ragged_row_far_down_is_found(tmp_path):
     path = write(tmp_path / "far.csv", "a,b\n" + "1,x\n" * 60_000 + "1,y,3\n" + "1,z\n")
     with pytest.raises(ValueError, match=r"far\.csv: .* in line 60002"):

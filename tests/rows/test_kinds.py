@@ -41,6 +41,7 @@ from tabweave.rows.kinds import (
     numbers_written,
     parse_clock,
     parse_date,
+    ranges_in_order,
     write_moment,
 )
 
@@ -258,6 +259,70 @@ class TestText:
     )
     def test_what_is_no_quantity(self, texts):
         assert numbers_written(texts) is None
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            ["5-17", "18-24", "25-34", "65+"],
+            ["0-5yrs", "5-10yrs", "10-20yrs", "20+ yrs"],
+            ["<$20k", "$20k-$40k", "$40k–$60k", ">$60k"],
+            ["Under $1,000", "$1,000 to $9,999", "$10,000 or more"],
+            ["(-inf,18]", "(18,25]", "(25, 35]", "(35,Inf)"],
+            ["18 and under", "19-30", "31 and over"],
+            ["< 1 year", "1 year", "2 years", "10+ years"],
+            ["0-10%", "10-20%", "20%+"],
+            ["500-1K", "1K-10K", "1M+"],
+            ["1.5-2.5", "2.5-3.5", "3.5-4"],
+            ["9", "10", "11+"],
+        ],
+    )
+    def test_ranges_are_ordered(self, texts):
+        assert ranges_in_order(texts[::-1]) == texts
+        table = Table.of({"x": texts[::-1] * 20, "c": ["u", "v"] * 10 * len(texts)}, rules="whole")
+        assert table.schema["x"].kind == "ordinal" and table.schema["x"].levels == tuple(texts)
+        first = Table.of({"x": texts * 80}, rules="first")  # others may follow
+        assert first.schema["x"].kind == "nominal"
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            *(["3-1", "2-2", "0-1"], ["1-3", "2-4", "3-5"], ["120-80", "90-60", "80-50"]),
+            *(["2019-20", "2020-21", "2021-22"], ["555-1234", "555-1235", "555-1236"]),
+            *(["18-24", "25+"], ["18-24", "25-34", "none"], ["10-12-2020", "1-1-20", "3-4-20"]),
+            *(["1", "2", "3"], ["a-b", "b-c", "c-d"], [f"{i}-{i + 1}" for i in range(41)]),
+        ],
+    )
+    def test_what_is_no_order_of_ranges(self, texts):
+        assert ranges_in_order(texts) is None
+
+    def test_a_new_range_is_unknown_and_no_error(self):
+        ages = ["5-17", "18-24", "25-34", "65+"]
+        rows = {"age": ages * 15, "c": RNG.choice(["u", "v"], N)}
+        model = Weave().fit(rows)
+        assert model.kinds()[0][1:3] == ("ordinal", "ranges in order")
+        near = model.value_distances("age")
+        assert near.loc["5-17", "18-24"] < near.loc["5-17", "25-34"] < near.loc["5-17", "65+"]
+        new = {"age": ["35-44", "5-17"], "c": ["u", "v"]}
+        assert np.isfinite(model.transform(new)).all()
+        parts = Weave().partial_fit({n: c[:2] for n, c in rows.items()}).partial_fit(rows)
+        assert parts.transform(new).shape[0] == 2
+
+    @pytest.mark.parametrize(
+        ("cells", "why"),
+        [
+            ([str(i / 4) for i in range(N)] + ["kg"], "numbers, but for 'kg'"),
+            (["18-24", "25-34", "35-44", "65+", "Refused"] * 9, "ranges, but for 'Refused'"),
+            (["18-24", "25-34", "35-44", "65+", "NA"] * 9, "ranges, but for 'NA'"),
+            ([w.date().isoformat() for w in WHEN] + ["soon"], "dates, but for 'soon'"),
+            (["1/2/2023", "3/4/2023"] * 20, "dates, day or month first? declare format 'dmy'"),
+            (["a", "1", "2"] * 20, "values"),
+            (["1Fam", "2Fam", "3Story", "Foyer", "Split", "4Fam", "5Fam"] * 9, "values"),
+        ],
+    )
+    def test_what_a_column_nearly_is_is_said(self, cells, why):
+        assert kind_of(cells).why.startswith(why)
+        found = Table.of({"x": cells, "c": RNG.choice(["u", "v"], len(cells))}, rules="whole")
+        assert found.kinds()[0].why.startswith(why)
 
     def test_durations_are_numbers_and_times_of_day_go_round(self):
         cells = [f"{i % 24}:{7 * i % 60:02}:05" for i in range(N)]

@@ -3,7 +3,8 @@
 A CSV file starts with its names. Its columns are whole numbers, numbers or text as *all* of its
 cells allow, unless they are given a type: nothing else is guessed, so a date stays the text it is,
 and yes and no stay words. Cells that only DuckDB takes for numbers (``0x1F``, ``0b1``, a blank
-before some), and whole numbers that a float would round, leave a column text: two cells that differ
+before some), whole numbers that a float would round, and points that may separate thousands (in a
+file whose delimiter is ``;``), leave a column text: two cells that differ
 are never one label. In JSON text is text, numbers are numbers, as in memory.
 """
 
@@ -29,6 +30,7 @@ from tabweave.rows.kinds import is_iso
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
 _FIRST = 1000  # rows that are looked at to see whether a header is one
+_POINTS = r"[+-]?[0-9]{1,3}(\.[0-9]{3})*"  # a number whose points may separate thousands
 _ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 # Types that DuckDB sees in the text of JSON, which has none of them.
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
@@ -108,6 +110,8 @@ class CsvSource(Source):
             if self.types[name] == "DOUBLE":
                 number = f"regexp_full_match({bare}, {sql_text(_NUMBER)})"
                 number += f" AND NOT regexp_full_match({bare}, {sql_text(_ROUNDED)})"
+                if "delim=';'" in self.layout:  # where commas are decimal marks, points may not be
+                    blank += f" AND NOT bool_and(regexp_full_match({bare}, {sql_text(_POINTS)}))"
             checks.append(f"{blank} AND coalesce(bool_and({number}), true)")
         query = f"SELECT {', '.join(checks)} FROM {plain}"
         kept = self.connection.cursor().execute(query).fetchone()

@@ -27,6 +27,8 @@ reports, the command line); what a schema declares is never asked. In words:
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
   on average it is called sentences (:mod:`tabweave.rows.spelling`).
 - Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
+- Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``) are ``ordinal``,
+  if all rows are there to see them.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
 """
 
@@ -35,6 +37,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -95,6 +98,7 @@ _WITH_UNIT = {
     mark: re.compile(rf"(?P<number>{_SIGN}{digits})\s?(?P<unit>(?:[^\W\d_]|[°\"'])[^\d,;]{{0,14}})")
     for mark, digits in _NUMBER.items()
 }
+_THOUSANDS = re.compile(rf"{_SIGN}\d{{1,3}}(?:\.\d{{3}})*")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
@@ -152,6 +156,7 @@ class Verdict(NamedTuple):
     why: str
     aside: bool = False
     decimal: str | None = None  # of numbers written as text; of dates, their order
+    levels: tuple[str, ...] | None = None  # of ranges
 
 
 def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
@@ -167,7 +172,8 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     least = least if enough else 2.0
     if types == {int} and max(map(abs, labels)) > 2**53 and _hardly_repeats(data, least):
         return Verdict("nominal", _IDENTIFIER, aside=True)
-    return _judge_text(name, labels, data, least) if types == {str} else None
+    complete = rules not in ("first", "sample")
+    return _judge_text(name, labels, data, least, complete) if types == {str} else None
 
 
 def _hardly_repeats(data: Any, least: float) -> bool:
@@ -178,7 +184,9 @@ def _hardly_repeats(data: Any, least: float) -> bool:
     return bool(np.count_nonzero(seen) >= least * max(seen.sum(), FEW_ROWS))
 
 
-def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdict | None:
+def _judge_text(
+    name: str, labels: list[str], data: Any, least: float, complete: bool
+) -> Verdict | None:
     if is_iso(labels):
         return Verdict("datetime", ISO_TEXT)
     if _may_all(labels, _CLOCK) and is_clock(labels):
@@ -190,11 +198,37 @@ def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdic
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
+    if complete and (levels := ranges_in_order(labels)):
+        return Verdict("ordinal", "ranges in order", levels=tuple(levels))
+    doubt = _doubt(labels)
     if is_one_word(labels) and _hardly_repeats(data, least):
-        return Verdict("nominal", _IDENTIFIER, aside=True)
+        return Verdict("nominal", doubt or _IDENTIFIER, aside=True)
+    if doubt:
+        return Verdict("nominal", doubt)
     if written is not None or has_leading_zeros(labels):
         return Verdict("nominal", "digits that are codes")
     return None
+
+
+def _doubt(labels: Sequence[str]) -> str:
+    """Return what text would be but for one or two of its values, or what is not sure about it."""
+    if len(date_orders(labels)) > 1:
+        return "dates, day or month first? declare format 'dmy' or 'mdy'"
+    for what, fits in (("numbers", _is_number), ("dates", _ISO.fullmatch), ("ranges", _range_of)):
+        if sum(not fits(text) for text in present_texts(labels[:20])) > 2:  # a few tell
+            continue
+        texts = list(map(str.strip, labels)) if what == "ranges" else present_texts(labels)
+        odd = [text for text in texts if not fits(text)]
+        few = 0 < len(odd) <= 2 and len(texts) >= 3 + 2 * len(odd)
+        if few and (what != "ranges" or ranges_in_order([t for t in texts if t not in odd])):
+            return f"{what}, but for {', '.join(map(repr, odd))}"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    return any(
+        pattern.fullmatch(text) for marked in _WRITTEN.values() for pattern in marked.values()
+    )
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
@@ -263,7 +297,7 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     The format is the decimal mark, then the unit if all have the same one; that of durations is
     ``:``. None if some text is neither a number nor a word for missing, or digits lead with a zero.
     A mark with exactly three digits behind it separates thousands if it is a comma, or the text is
-    money; otherwise a point is a decimal one.
+    money; otherwise a point is a decimal one, unless another column has decimal commas.
     """
     few = present_texts(labels[:20])
     if few and _written_as(few) is None:  # most text is told from a few
@@ -305,6 +339,12 @@ def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
     points = [text.rpartition(".")[2] for text in texts if "." in text]
     thousands = points and all(re.match(r"\d{3}(?!\d)", after) for after in points)
     return (",", ".") if thousands else (".", ",")
+
+
+def has_thousands(labels: Iterable[Any]) -> bool:
+    """Tell whether all points in numbers written as text may separate thousands, as in 12.345."""
+    texts = present_texts([label for label in labels if isinstance(label, str)])
+    return all(map(_THOUSANDS.fullmatch, texts))
 
 
 def has_leading_zeros(labels: Iterable[str]) -> bool:
@@ -382,6 +422,64 @@ def _short(unit: str) -> str:
     return "ms" if unit.lower() == "ms" else unit[0].lower()
 
 
+# -- text that holds ranges -----------------------------------------------------------------------
+
+_BOUND = r"[$€£¥]?\s?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKM]?(?![^\W\d_]*\d)"
+_OF_UNIT = r"(?:\s?(?:[^\W\d_]|%)[^\d,;+]{0,14}?)?"
+_RANGES = [  # patterns of ranges with two ends, open ones, and single numbers among them
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?P<low>{_BOUND})\s?(?:-|–|~|to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
+        rf"[\[(]\s?(?:-inf|(?P<low>{_BOUND}))\s?,\s?(?:inf|(?P<high>{_BOUND}))\s?[\])]",
+        rf"(?P<low>{_BOUND}){_OF_UNIT}\s?\+{_OF_UNIT}",
+        rf"(?P<low>{_BOUND}){_OF_UNIT} (?:and|or) (?:over|more|above|older|up)",
+        rf"(?:>=?|≥|over|above|more than|at least)\s?(?P<low>{_BOUND}){_OF_UNIT}",
+        rf"(?:<=?|≤|under|below|less than|up to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
+        rf"(?P<high>{_BOUND}){_OF_UNIT} (?:and|or) (?:under|less|below|younger)",
+        rf"(?P<low>{_BOUND}){_OF_UNIT}",
+    )
+]
+_MOST_RANGES = 40
+_LARGE = {"k": 1e3, "m": 1e6}
+
+
+def ranges_in_order(labels: Sequence[str]) -> list[str] | None:
+    """Return texts such as 18-24, <$20k, 65+ or 5 or more in order; None if they are no ranges.
+
+    There are three or more, and each begins where another ends, or later; single numbers may stand
+    among them.
+    """
+    if not 3 <= len(labels) <= _MOST_RANGES:
+        return None
+    found = [(*ends, label) for label in labels if (ends := _range_of(label))]
+    spans = sum(low < high for low, high, _ in found)
+    if len(found) < len(labels) or not spans:
+        return None
+    found.sort()
+    if any(after[0] < before[1] for before, after in pairwise(found)):
+        return None
+    return [label for *_, label in found]
+
+
+def _range_of(text: str) -> tuple[float, float] | None:
+    """Return the ends of a range, of a single number twice; None if a text is neither."""
+    plain = text.strip()
+    for pattern in _RANGES:
+        if match := pattern.fullmatch(plain):
+            ends = match.groupdict()
+            low = _end_of(ends["low"]) if ends.get("low") else -np.inf
+            high = _end_of(ends["high"]) if ends.get("high") else np.inf
+            high = low if pattern is _RANGES[-1] else high
+            return (low, high) if low < high or pattern is _RANGES[-1] else None
+    return None
+
+
+def _end_of(text: str) -> float:
+    plain = text.strip(" $€£¥").replace(",", "").lower()
+    times = _LARGE.get(plain[-1], 1.0)
+    return times * float(plain.rstrip("km"))
+
+
 # -- text that holds datetimes --------------------------------------------------------------------
 
 
@@ -437,13 +535,18 @@ _TOKENS = re.compile(r"\d+|[a-z]+")
 
 def date_order(labels: Sequence[str]) -> str | None:
     """Return the one order of day, month and year in which texts are dates; None if in doubt."""
-    if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
-        return None
-    texts = present_texts(labels)
-    if not all(map(_DATE.fullmatch, texts)):
-        return None
-    fits = [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]
+    fits = date_orders(labels)
     return fits[0] if len(fits) == 1 else None
+
+
+def date_orders(labels: Sequence[str]) -> list[str]:
+    """Return the orders of day, month and year in which texts are dates."""
+    if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
+        return []
+    texts = present_texts(labels)
+    if not texts or not all(map(_DATE.fullmatch, texts)):
+        return []
+    return [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]
 
 
 def _is_date(text: str, order: str) -> bool:

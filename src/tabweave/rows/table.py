@@ -41,6 +41,7 @@ from tabweave.rows.kinds import (
     Kinds,
     Rules,
     Verdict,
+    has_thousands,
     judge,
     numbers_written,
 )
@@ -298,9 +299,18 @@ def _ruled(
     kept, parts, aside = [], [], []
     asked = frozenset(undeclared)
     some = sampled_rows(table.n_rows)
+    verdicts = {
+        column.name: judge(column.name, _only(data, some), n_rows, rules)
+        for column, data in table
+        if column.name in asked and not _is_plain(column, data, by_name[column.name])
+    }
+    commas = any(
+        v is not None and v.kind == "numeric" and v.decimal == "," for v in verdicts.values()
+    )
     for position, (column, data) in enumerate(table):
-        asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
-        verdict = judge(column.name, _only(data, some), n_rows, rules) if asks else None
+        verdict = verdicts.get(column.name)
+        if commas and verdict is not None and verdict.decimal == "." and has_thousands(data.labels):
+            verdict = verdict._replace(decimal=",")
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
@@ -312,6 +322,7 @@ def _ruled(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
                 format=verdict.decimal,
+                levels=verdict.levels,
                 origin=(verdict.why, True, position if verdict.aside else None),
             )
             if verdict.aside:
@@ -379,7 +390,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         return True
     words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
-    return repeats and any(_WORD(w) and w.strip().lower() not in MISSING_WORDS for w in words)
+    plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
+    return repeats and 4 * plain > len(words)  # one or two words may stand among ranges or numbers
 
 
 def _with_zone(column: Column, cells: Any) -> Column:

@@ -10,7 +10,7 @@ import numpy as np
 from tabweave import NonBEND, ValueTables, Weave, published
 from tabweave.counts.counts import Counts
 from tabweave.embed.autoencoder import OneHotAutoencoder
-from tabweave.embed.nonbend.gibbs import Fit, Prior
+from tabweave.embed.nonbend.model import Fit, Prior
 from tabweave.embed.nonbend.nonbend import mean_grams
 
 SEEDS = 5  # single fits hang on their seed: their F is the mean over so many

@@ -22,7 +22,7 @@ import numpy as np
 from _report import Report, best_of
 from tabweave import Counts, Table
 from tabweave.embed.nonbend import VI, NonBEND
-from tabweave.embed.nonbend.gibbs import Fit, Prior, Rows
+from tabweave.embed.nonbend.model import Fit, Prior, Rows
 from tabweave.embed.nonbend.variational import first_fit, step
 
 ITERATIONS = 50

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from threading import Barrier, Event, Thread
 
 import numpy as np
 import pytest
@@ -196,6 +197,33 @@ def test_blas_has_one_thread_until_the_last_one_leaves():
     assert set(blas_threads()) == {1}
     second.__exit__(None, None, None)
     assert blas_threads() == before
+
+
+def threads_of_all():
+    import sklearn.cluster  # noqa: F401  has an OpenMP of its own
+    from threadpoolctl import threadpool_info
+
+    return [pool["num_threads"] for pool in threadpool_info()]
+
+
+def test_two_threads_that_overlap_leave_all_their_threads_behind():
+    """With threadpoolctl alone the second would save, and restore, what the first had set."""
+    before = threads_of_all()
+    inside, leave = Barrier(2), Event()
+
+    def second():
+        with _compat.one_thread():
+            inside.wait(10)
+            leave.wait(10)
+
+    other = Thread(target=second)
+    with _compat.one_thread():
+        assert set(threads_of_all()) == {1}
+        other.start()
+        inside.wait(10)
+    leave.set()
+    other.join()
+    assert threads_of_all() == before
 
 
 def test_blas_has_its_threads_back_after_an_error():

@@ -32,6 +32,7 @@ __all__ = [
     "html_table",
     "njit",
     "one_blas_thread",
+    "one_thread",
     "page_of_class",
     "require",
     "validate_parameter_constraints",
@@ -71,6 +72,18 @@ def one_blas_thread() -> Iterator[None]:
             if len(_limited) == 1:
                 _limited[0].restore_original_limits()
             _limited.pop()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let BLAS and OpenMP use one thread: sums repeat to the last bit, whatever the machine.
+
+    Use it around scikit-learn's k-means and openTSNE. OpenMP keeps its number of threads for each
+    thread that asks, so it is limited for the caller alone.
+    """
+    limits = import_module("threadpoolctl").threadpool_limits
+    with one_blas_thread(), limits(1, user_api="openmp"):
+        yield
 
 
 def eigh(matrix: Any, n_largest: int | None = None) -> tuple[Any, Any]:

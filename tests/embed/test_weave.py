@@ -16,6 +16,7 @@ from tabweave import (
     Column,
     Counts,
     OneHot,
+    Schema,
     SimilarityIndex,
     SupervisedWeave,
     Table,
@@ -32,6 +33,7 @@ from tabweave.embed.weave import (
     check_clusters,
     checked_weights,
     coupling_gram,
+    nominal,
     spelled_rows,
     tie_weights,
     ties,
@@ -906,3 +908,23 @@ def test_columns_of_more_than_129_strings_are_spelled(n):
 def test_values_that_are_spelled_alike_do_not_differ_by_spelling():
     rows = spelled_rows(Spelling(("new york", "New-York", "NEW YORK")), np.array([0.5, 0.25, 0.25]))
     assert rows.shape[0] == 3 and not rows.any()
+
+
+def test_where_no_kernel_tells_values_apart_a_mismatch_is_all():
+    grid = np.array(list(product("uvw", "xy")), object)
+    counts = Counts.of({"a": grid[:, 0], "b": grid[:, 1]})
+    for share in (0.0, 0.4, 1.0):
+        factors = Weave()._couplings(counts, "a", share, None)
+        apart = squared(factors.common) + np.add.outer(factors.own, factors.own)
+        np.testing.assert_allclose(apart[~np.eye(3, dtype=bool)], 1.0)
+
+
+def test_grades_alone_become_categories():
+    schema = Schema(
+        (Column("g", "ordinal", levels=("s", "m")), Column("x", "numeric"), Column("c"))
+    )
+    assert [(c.kind, c.levels) for c in nominal(schema).columns] == [
+        ("nominal", None),
+        ("numeric", None),
+        ("nominal", None),
+    ]

@@ -49,6 +49,8 @@ from tabweave.counts import counting
 from tabweave.counts.couplings import gaussian
 from tabweave.embed import EMBEDDERS
 from tabweave.embed.autoencoder import OneHotAutoencoder
+from tabweave.embed.nonbend import Gibbs
+from tabweave.embed.nonbend.model import Rows
 from tabweave.io import archive as _persist
 from tabweave.io import store as _store
 from tabweave.io.codec import Decoder, Encoder, state_of
@@ -766,8 +768,22 @@ class TestReleasedFormats:
             atol=1e-9,
         )
 
-    def test_numbering_has_moved(self):
-        assert _store._found("tabweave.embed.mixed.Numbering") is Numbering
+    @pytest.mark.parametrize(
+        ("before", "now"),
+        [
+            ("embed.mixed.Numbering", Numbering),
+            ("embed.nonbend.gibbs.Rows", Rows),
+            ("embed.nonbend.gibbs.Gibbs", Gibbs),
+            ("embed.nonbend.model.Rows", Rows),
+            ("published.ckml.CKML", published.CKML),
+            ("published.ckml.ValueMetric", published.ValueMetric),
+            ("published.value_metric.ValueMetric", published.ValueMetric),
+            ("published.measures.CKML", published.CKML),
+            ("published.measures.ValueMetric", published.ValueMetric),
+        ],
+    )
+    def test_classes_are_found_where_they_were(self, before, now):
+        assert _store._found(f"tabweave.{before}") is now
 
     @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(place=st.integers(0, 1314), mask=st.integers(1, 255))

@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from tabweave import Counts, OneHot, Table, published
 from tabweave.counts import counting, couplings
 from tabweave.datasets import make_coupled
-from tabweave.embed.nonbend.gibbs import Rows
+from tabweave.embed.nonbend.model import Rows
 from tabweave.published.untie import (
     BOUNDED,
     UNTIE,

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from tabweave._compat import one_thread
 from tabweave.base import seed_of
 from tabweave.blocks.numbers import Numbering
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.gibbs import Prior, Rows
-from tabweave.embed.nonbend.variational import first_fit
+from tabweave.embed.nonbend.model import Prior, Rows
+from tabweave.embed.nonbend.variational import expect, first_fit
 from tabweave.embed.weave import Weave
 from tabweave.rows.table import Schema, Table, distinct_rows, take_rows
 
@@ -172,8 +173,6 @@ def mixture_scores(
 
 def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
     """Fit k latent classes by EM from one start, and return the log likelihood."""
-    from tabweave.embed.kernels import expect
-
     prior = Prior(1.0, _PSEUDO, max(k, 1), rows.offsets)
     first = first_fit(rows, prior, "rows", rng)
     counts, sizes, before = first.counts, first.sizes, -np.inf
@@ -264,12 +263,11 @@ class _KMeans:
 
     def __call__(self, k: int, rows: np.ndarray) -> tuple[np.ndarray, float]:
         from sklearn.cluster import KMeans
-        from threadpoolctl import threadpool_limits
 
         if k == 1:
             centred = self.points - self.points[rows].mean(axis=0)
             return np.zeros(len(self.points), int), float((centred[rows] ** 2).sum())
-        with threadpool_limits(1):  # sums repeat
+        with one_thread():
             model = KMeans(k, n_init=3, random_state=self.seed).fit(self.points[rows])
             return model.predict(self.points).astype(int), float(model.inertia_)
 

@@ -17,7 +17,7 @@ _HOMES = {
     "HELIC": "helic",
     "HeMap": "hemap",
     "NonBEND": "nonbend",
-    "ValueMetric": "ckml",
+    "ValueMetric": "value_metric",
 }
 __all__ = [
     "CKML",

@@ -10,9 +10,9 @@ import numpy as np
 from tabweave.counts.counts import Counts
 from tabweave.embed import nonbend
 from tabweave.embed.nonbend import VI, Gibbs
-from tabweave.embed.nonbend.gibbs import Fit, Prior, Rows
+from tabweave.embed.nonbend.model import Fit, Prior, Rows, add_assigned
 from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
-from tabweave.embed.nonbend.variational import stick_expectations, value_expectations
+from tabweave.embed.nonbend.variational import assign, stick_expectations, value_expectations
 from tabweave.io.register import storable
 
 PSEUDO_COUNT = 0.1  # of values that a vector leaves out
@@ -118,8 +118,6 @@ def pseudo_counts(given: dict[str, Any], counts: Counts) -> np.ndarray:
 
 def assigned(rows: Rows, fit: Fit, prior: Prior) -> Fit:
     """Algorithm 2: return the counts of rows that are each in their likeliest subspace alone."""
-    from tabweave.embed.kernels import add_assigned, assign
-
     log_stick, _ = stick_expectations(fit.sizes, prior.alpha)
     log_value, _ = value_expectations(fit.counts, fit.sizes, prior)
     chosen, _ = assign(rows.cells, log_stick, log_value)

@@ -21,7 +21,7 @@ from tabweave.counts import couplings
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import named_weights
 from tabweave.counts.spectra import responses
-from tabweave.embed.nonbend.gibbs import RowKeeper, Rows
+from tabweave.embed.nonbend.model import RowKeeper, Rows
 from tabweave.embed.weave import check_clusters
 from tabweave.io.register import storable
 

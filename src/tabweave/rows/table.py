@@ -309,8 +309,8 @@ def _ruled(
     )
     for position, (column, data) in enumerate(table):
         verdict = verdicts.get(column.name)
-        if commas and verdict is not None and verdict.decimal == "." and has_thousands(data.labels):
-            verdict = verdict._replace(decimal=",")
+        if commas and verdict is not None and verdict.decimal == "." and isinstance(data, Codes):
+            verdict = verdict._replace(decimal="," if has_thousands(data.labels) else ".")
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:

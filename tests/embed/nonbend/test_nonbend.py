@@ -16,9 +16,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tabweave import Counts, Table
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.datasets import make_coupled
-from tabweave.embed import kernels
 from tabweave.embed.nonbend import VI, Gibbs, NonBEND, variational
-from tabweave.embed.nonbend.gibbs import Fit, Prior, Rows, Sampler, log_joint
+from tabweave.embed.nonbend.gibbs import Sampler, log_joint, sweep
+from tabweave.embed.nonbend.model import Fit, Prior, Rows, add_assigned
 from tabweave.embed.nonbend.nonbend import embedding_grams, mean_grams
 from tabweave.embed.nonbend.variational import (
     first_fit,
@@ -70,7 +70,7 @@ def assigned_counts(cells, n_values):
     def counts_of(z):
         z = np.array(z)
         counts, sizes = np.zeros((n_values, z.max() + 1)), np.zeros(z.max() + 1)
-        kernels.add_assigned(cells, np.ones(len(z)), z, counts, sizes)
+        add_assigned(cells, np.ones(len(z)), z, counts, sizes)
         return counts, sizes
 
     return counts_of
@@ -263,9 +263,9 @@ def test_many_blocks_equal_one(monkeypatch):
     X, _ = planted(3, 5_000)
     rows, _ = rows_of(X)
     base, values = np.zeros(4), np.random.default_rng(0).normal(size=(rows.n_values, 4))
-    one = kernels.expect(rows.cells, rows.weight, base, values)
-    monkeypatch.setattr(kernels, "_BLOCK_ROWS", 100)
-    many = kernels.expect(rows.cells, rows.weight, base, values)
+    one = variational.expect(rows.cells, rows.weight, base, values)
+    monkeypatch.setattr(variational, "_BLOCK_ROWS", 100)
+    many = variational.expect(rows.cells, rows.weight, base, values)
     for a, b in zip(one, many, strict=True):
         np.testing.assert_allclose(a, b)
 
@@ -624,7 +624,7 @@ def test_gibbs_draws_rows_with_gaps_from_the_conditional(alpha0):
         sampler.assignment[:] = start
         sampler.n_slots = 3
         sampler._count(11)
-        kernels.sweep(
+        sweep(
             0, np.array([3]), sampler.cells, rng.random(5), sampler.assignment, sampler.counts,
             sampler._logs, sampler.sizes, sampler._kinds, sampler._log_of_count,
             sampler._log_of_size, sampler._log_rest, np.log(prior.alpha), 3,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tabweave._compat import one_thread
 from tabweave.apps.report.html import rounded, shown
 from tabweave.cluster.describe import value_counts_by_cluster
 from tabweave.rows.table import Codes, Numbers, Sets, Table, take_rows
@@ -36,7 +37,6 @@ def find_centers(
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
-    from threadpoolctl import threadpool_limits
 
     # Rounding must not make two points of one: k-means would look for more groups than there are.
     points = np.round(points, 9 - _magnitude(points))
@@ -47,7 +47,7 @@ def find_centers(
     some = np.arange(len(points))
     if len(some) > N_SCORED:
         some = np.sort(rng.choice(len(points), N_SCORED, replace=False))
-    with threadpool_limits(1):  # few points: threads would wait for each other, and sums repeat
+    with one_thread():
         model = KMeans(n_clusters, n_init=3, random_state=random_state)
         labels = model.fit(points, sample_weight=weights).labels_[some]
         apart = len(np.unique(labels)) > 1

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from threadpoolctl import threadpool_limits
 
-from tabweave._compat import require
+from tabweave._compat import one_thread, require
 from tabweave.apps.methods import build, find
 from tabweave.apps.report.clusters import assign, describe_clusters, find_centers, how_many
 from tabweave.apps.report.columns import (
@@ -129,7 +128,7 @@ def describe(
     return look_at(read(X, target), method, Wishes(n_neighbors, rows, random_state), tell)[0]
 
 
-@threadpool_limits.wrap(limits=1)  # they would wait for each other, and t-SNE sees the last bit
+@one_thread()  # t-SNE makes much of the last bit
 def look_at(
     reading: Reading, method: Any, wishes: Wishes, tell: Tell
 ) -> tuple[dict[str, Any], Any, np.ndarray | None]:

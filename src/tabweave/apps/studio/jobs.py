@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from tabweave._compat import one_thread
 from tabweave.apps.methods import learns_from_classes
 from tabweave.apps.studio.files import Refused, Source
 from tabweave.engines import Progress, progress_reporter
@@ -409,11 +410,9 @@ def _of_sample(reading: Any, question: Question, wishes: Any) -> dict[str, Any]:
 
 
 def _by_neighborhood(points: Any) -> dict[str, Any]:
-    from threadpoolctl import threadpool_limits
-
     from tabweave.apps.report.rows import near_layout
 
-    with threadpool_limits(1):
+    with one_thread():
         found, without = near_layout(points, 0)
     return {"layouts": [found] if found else [], "without": without}
 

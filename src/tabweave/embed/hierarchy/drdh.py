@@ -14,9 +14,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
-from tabweave._compat import Interval, StrOptions, require
+from tabweave._compat import Interval, StrOptions, one_blas_thread, require
 from tabweave.base import Estimator, TabularInput, remember_names, seed_of
 from tabweave.blocks.block import Block, summed_differences
 from tabweave.embed.hierarchy.tree import DistanceHierarchy
@@ -381,6 +380,6 @@ def _finished(positions: np.ndarray, index: TreeIndex) -> Any:
 def _start(rows: np.ndarray, n_components: int, seed: int, initialization: Any) -> np.ndarray:
     """Return where the layout starts: principal axes, or chance where there are none."""
     if min(rows.shape) > n_components and np.ptp(rows, axis=0).any():
-        with threadpool_limits(1):  # the layout makes much of the last bit, which threads change
+        with one_blas_thread():  # the layout makes much of the last bit, which threads change
             return initialization.pca(rows, n_components=n_components, random_state=seed)
     return initialization.random(len(rows), n_components=n_components, random_state=seed)

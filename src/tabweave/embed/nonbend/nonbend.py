@@ -20,8 +20,9 @@ from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
-from tabweave.embed.nonbend.gibbs import Fit, Gibbs, Prior, RowKeeper, locate, total_inertia
-from tabweave.embed.nonbend.variational import VI, fit_batches
+from tabweave.embed.nonbend.gibbs import Gibbs
+from tabweave.embed.nonbend.model import Fit, Prior, RowKeeper, locate, total_inertia
+from tabweave.embed.nonbend.variational import VI, assign, fit_batches
 from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter
 from tabweave.rows.table import distinct_rows
@@ -231,8 +232,6 @@ class NonBEND(RowKeeper):
         return self._judge(X)[1]
 
     def _judge(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        from tabweave.embed.kernels import assign
-
         table = self._read_fitted(X)
         self.learn()
         self.counts_.vocabulary.positions(table, self._policy())

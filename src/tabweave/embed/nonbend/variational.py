@@ -15,17 +15,18 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import betaln, digamma
 
-from tabweave._compat import Interval, StrOptions
+from tabweave._compat import Interval, StrOptions, njit
 from tabweave.base import remember_names
+from tabweave.blocks.block import in_threads
 from tabweave.counts.counts import Counts
-from tabweave.embed.nonbend.gibbs import (
+from tabweave.embed.nonbend.gibbs import sampled_fit
+from tabweave.embed.nonbend.model import (
+    LOWEST,
     Fit,
     Prior,
     Rows,
-    expanded,
-    is_whole,
+    add_assigned,
     locate,
-    sampled_fit,
     value_evidence,
 )
 from tabweave.engines.progress import ProgressCallback, progress_reporter
@@ -36,6 +37,9 @@ from tabweave.rows.vocabulary import positions, union
 _SEED_WEIGHT = 50.0  # log odds of one matching column in a start from rows
 _EMPTY = 1e-12  # share of the rows below which a subspace is dropped
 SAMPLE_ROWS = 20_000  # of all batches, which every fit starts on
+_BLOCK_ROWS = 1 << 14
+_MOST_BLOCKS = 8  # fixed, so that sums do not depend on the number of cores
+_BLOCK_BYTES = 1 << 28
 Passes = Callable[[], Iterable[Rows]]
 
 
@@ -124,16 +128,13 @@ class VI:
 
 def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> Fit:
     """Return a first guess: rows in random subspaces, or with the nearest of some rows."""
-    from tabweave.embed.kernels import add_assigned, expect
-
     if kind == "sweeps":
         return sampled_fit(rows, prior, rng)
     n_subspaces = min(prior.truncation, len(rows.cells))
     counts, sizes = np.zeros((rows.n_values, n_subspaces)), np.zeros(n_subspaces)
     if kind == "random":
-        whole = is_whole(rows.weight)
-        cells = expanded(rows) if whole else rows.cells
-        weight = np.ones(len(cells)) if whole else rows.weight
+        cells = rows.copies() if rows.has_copies else rows.cells
+        weight = np.ones(len(cells)) if rows.has_copies else rows.weight
         add_assigned(cells, weight, rng.integers(n_subspaces, size=len(cells)), counts, sizes)
         return Fit(counts, sizes)
     share = rows.weight / rows.weight.sum()
@@ -150,8 +151,6 @@ def first_fit(rows: Rows, prior: Prior, kind: str, rng: np.random.Generator) -> 
 
 def step(passes: Passes, fit: Fit, prior: Prior) -> Fit:
     """Eqs. (5.18)–(5.25): update sticks and values, then the rows' subspaces, in one pass."""
-    from tabweave.embed.kernels import expect
-
     log_stick, stick_gap = stick_expectations(fit.sizes, prior.alpha)
     log_value, value_gap = value_expectations(fit.counts, fit.sizes, prior)
     counts, sizes = np.zeros_like(fit.counts), np.zeros_like(fit.sizes)
@@ -196,6 +195,109 @@ def value_expectations(
     log_theta[told] = digamma(tau) - digamma(tau_sum)
     gap = -value_evidence(counts, sizes, prior).sum() + (counts * log_theta).sum()
     return log_theta, float(gap)
+
+
+# -- passes over the rows -------------------------------------------------------------------------
+# Tables over values lie as (V, subspaces), so that the loop over subspaces runs in vector
+# registers. No loop stores the rows × subspaces matrix of responsibilities.
+
+
+def expect(
+    cells: np.ndarray, weight: np.ndarray, base: np.ndarray, values: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Eqs. (5.18)–(5.22): one pass over the rows.
+
+    Returns the weighted sum of log normalisers, the expected value counts (V, subspaces) and the
+    expected sizes (subspaces).
+    """
+    n_blocks = _number_of_blocks(len(cells), values.nbytes)
+    edges = np.linspace(0, len(cells), n_blocks + 1).astype(np.intp)
+    counts = np.zeros((n_blocks, *values.shape))
+    sizes = np.zeros((n_blocks, len(base)))
+    totals = np.zeros(n_blocks)
+
+    def work(b: int) -> None:
+        part = slice(edges[b], edges[b + 1])
+        totals[b] = _expect(cells[part], weight[part], base, values, counts[b], sizes[b])
+
+    in_threads(work, range(n_blocks))
+    return float(totals.sum()), counts.sum(axis=0), sizes.sum(axis=0)
+
+
+def assign(
+    cells: np.ndarray, base: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the likeliest subspace of each row and its log normaliser (log density)."""
+    chosen = np.empty(len(cells), np.intp)
+    normaliser = np.empty(len(cells))
+    n_blocks = _number_of_blocks(len(cells), 1)
+    edges = np.linspace(0, len(cells), n_blocks + 1).astype(np.intp)
+
+    def work(b: int) -> None:
+        part = slice(edges[b], edges[b + 1])
+        _assign(cells[part], base, values, chosen[part], normaliser[part])
+
+    in_threads(work, range(n_blocks))
+    return chosen, normaliser
+
+
+def _number_of_blocks(n_rows: int, bytes_each: int) -> int:
+    room = max(1, _BLOCK_BYTES // max(bytes_each, 1))
+    return int(min(_MOST_BLOCKS, room, max(1, n_rows // _BLOCK_ROWS)))
+
+
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _responsibilities(row, base, values, scores):
+    """Eq. (5.21): turn ``scores`` into a row's responsibilities; return their log normaliser."""
+    n_subspaces = len(base)
+    for t in range(n_subspaces):
+        scores[t] = base[t]
+    for a in range(len(row)):
+        entries = values[row[a]]
+        for t in range(n_subspaces):
+            scores[t] += entries[t]
+    top = scores[0]
+    for t in range(1, n_subspaces):
+        top = max(top, scores[t])
+    total = 0.0
+    for t in range(n_subspaces):
+        gap = scores[t] - top
+        scores[t] = np.exp(gap) if gap > LOWEST else 0.0
+        total += scores[t]
+    for t in range(n_subspaces):
+        scores[t] /= total
+    return top + np.log(total)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _expect(cells, weight, base, values, counts, sizes):
+    """Add the rows' expected counts to ``counts`` and ``sizes``; return the sum of normalisers."""
+    n_subspaces = len(base)
+    scores = np.empty(n_subspaces)
+    total = 0.0
+    for i in range(len(cells)):
+        row = cells[i]
+        total += weight[i] * _responsibilities(row, base, values, scores)
+        for t in range(n_subspaces):
+            scores[t] *= weight[i]
+            sizes[t] += scores[t]
+        for a in range(len(row)):
+            entries = counts[row[a]]
+            for t in range(n_subspaces):
+                entries[t] += scores[t]
+    return total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _assign(cells, base, values, chosen, normaliser):
+    scores = np.empty(len(base))
+    for i in range(len(cells)):
+        normaliser[i] = _responsibilities(cells[i], base, values, scores)
+        best = 0
+        for t in range(1, len(base)):
+            if scores[t] > scores[best]:
+                best = t
+        chosen[i] = best
 
 
 # -- order and number of subspaces ----------------------------------------------------------------

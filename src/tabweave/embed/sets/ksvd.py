@@ -18,10 +18,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from tabweave._compat import Interval, StrOptions, one_blas_thread
+from tabweave._compat import Interval, StrOptions, njit, one_blas_thread
 from tabweave.base import Estimator
 from tabweave.embed.register import embedder
-from tabweave.embed.sets.pursuit import code_errors, energies, pursue, stopping
+from tabweave.embed.sets.pursuit import FAST_SUMS, code_errors, energies, pursue, stopping
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 
 _FORGET = 2.0  # how fast partial_fit lets go of what older dictionaries coded
@@ -446,30 +446,26 @@ class _Error:
 
     def transposed(self, g: np.ndarray) -> np.ndarray:
         """``Eᵀg = X_Iᵀg − Σ_{l≠k} (γ_l·g) d_l``."""
-        from tabweave.embed import kernels
-
         shared = np.zeros(len(self.atoms))
-        kernels.weigh_sparse(*self.codes, self.rows, g, shared)
+        weigh_sparse(*self.codes, self.rows, g, shared)
         shared[self.k] = 0
         out = -(shared @ self.atoms)
         if sparse.issparse(self.X):
-            kernels.weigh_sparse(*_parts(self.X), self.rows, g, out)
+            weigh_sparse(*_parts(self.X), self.rows, g, out)
         else:
-            kernels.weigh_dense(self.X, self.rows, g, out)
+            weigh_dense(self.X, self.rows, g, out)
         return out
 
     def times(self, d: np.ndarray) -> np.ndarray:
         """``E d = X_I d − Σ_{l≠k} γ_l (d_l·d)``."""
-        from tabweave.embed import kernels
-
         along = self.atoms @ d
         along[self.k] = 0
         coded, out = np.empty(len(self.rows)), np.empty(len(self.rows))
-        kernels.project_sparse(*self.codes, self.rows, along, coded)
+        project_sparse(*self.codes, self.rows, along, coded)
         if sparse.issparse(self.X):
-            kernels.project_sparse(*_parts(self.X), self.rows, d, out)
+            project_sparse(*_parts(self.X), self.rows, d, out)
         else:
-            kernels.project_dense(self.X, self.rows, d, out)
+            project_dense(self.X, self.rows, d, out)
         return out - coded
 
     def dense(self) -> np.ndarray:
@@ -551,3 +547,43 @@ def refit(atoms: np.ndarray, overlaps: np.ndarray, sums: np.ndarray) -> np.ndarr
         if length > 0:
             atoms[k] = atom / length
     return atoms
+
+
+# -- compiled loops: an atom's error matrix, times a vector ---------------------------------------
+
+
+@njit(nogil=True, cache=True, fastmath=FAST_SUMS)
+def weigh_dense(X, rows, weights, out):
+    """Add ``weights @ X[rows]`` to out."""
+    for u in range(len(rows)):
+        i, w = rows[u], weights[u]
+        for t in range(X.shape[1]):
+            out[t] += w * X[i, t]
+
+
+@njit(nogil=True, cache=True, fastmath=FAST_SUMS)
+def project_dense(X, rows, vector, out):
+    """Set ``out = X[rows] @ vector``."""
+    for u in range(len(rows)):
+        i, total = rows[u], 0.0
+        for t in range(X.shape[1]):
+            total += X[i, t] * vector[t]
+        out[u] = total
+
+
+@njit(nogil=True, cache=True)
+def weigh_sparse(starts, indices, data, rows, weights, out):
+    """Add ``weights @ X[rows]`` to out."""
+    for u in range(len(rows)):
+        for t in range(starts[rows[u]], starts[rows[u] + 1]):
+            out[indices[t]] += weights[u] * data[t]
+
+
+@njit(nogil=True, cache=True)
+def project_sparse(starts, indices, data, rows, vector, out):
+    """Set ``out = X[rows] @ vector``."""
+    for u in range(len(rows)):
+        total = 0.0
+        for t in range(starts[rows[u]], starts[rows[u] + 1]):
+            total += data[t] * vector[indices[t]]
+        out[u] = total

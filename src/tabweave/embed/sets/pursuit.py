@@ -14,11 +14,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from tabweave._compat import one_blas_thread
+from tabweave._compat import njit, one_blas_thread
+from tabweave.blocks.block import in_threads
 
 _CHUNK_CELLS = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
 _ROWS = 512  # rows a thread takes at once: their products with the atoms stay in its cache
 _UNIT = 1e-6  # how far a squared length may be from 1
+_TIE = 1.0 - 1e-10  # products this close are equal: the first atom wins, however they were rounded
+_NEGLIGIBLE = 1e-10  # a product below this share of the signal's length is rounding
+_DEPENDENT = 1e-10  # squared distance of an atom from the span of those chosen before it
+FAST_SUMS = {"nnan", "ninf", "nsz", "reassoc", "contract"}  # lets sums use vector registers
 
 
 def omp(
@@ -147,8 +152,6 @@ def pursue(
     gram: np.ndarray | None = None,
 ) -> tuple[sparse.csr_array, np.ndarray]:
     """Return the codes of checked signals and the squared error of each."""
-    from tabweave.embed import kernels
-
     if gram is None and pursuit == "batch":
         gram = _gram(atoms)
     energy = energies(X)
@@ -167,10 +170,10 @@ def pursue(
             signals = X[there]
             if pursuit == "batch":
                 given = products(signals, atoms), energy[there], gram, target[there]
-                kernels.batch_omp_rows(*given, *own)
+                batch_omp_rows(*given, *own)
             else:
                 dense = signals.toarray() if sparse.issparse(signals) else signals
-                kernels.omp_rows(dense, atoms, target[there], *own)
+                omp_rows(dense, atoms, target[there], *own)
 
         share_rows(work, len(support))
         parts.append(_packed(support, coefficients, size, len(atoms)))
@@ -179,15 +182,13 @@ def pursue(
 
 def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarray:
     """Return the squared error ``‖x − γD‖²`` of each signal under given codes."""
-    from tabweave.embed import kernels
-
     gram, energy = _gram(atoms), energies(X)
     out = np.empty(len(energy))
 
     def work(rows: slice) -> None:
         starts = codes.indptr[rows.start : rows.stop + 1]
         given = products(X[rows], atoms), energy[rows], gram
-        kernels.errors_of(*given, starts, codes.indices, codes.data, out[rows])
+        errors_of(*given, starts, codes.indices, codes.data, out[rows])
 
     share_rows(work, len(out))
     return out
@@ -220,11 +221,9 @@ def _chunks(n_rows: int, limit: int) -> Iterator[slice]:
 def _packed(
     support: np.ndarray, coefficients: np.ndarray, size: np.ndarray, n_atoms: int
 ) -> sparse.csr_array:
-    from tabweave.embed import kernels
-
     starts = np.concatenate([[0], np.cumsum(size)])
     indices, data = np.empty(starts[-1], np.int32), np.empty(starts[-1])
-    kernels.pack(support, coefficients, starts, indices, data)
+    pack(support, coefficients, starts, indices, data)
     if starts[-1] <= np.iinfo(np.int32).max:
         starts = starts.astype(np.int32)
     return sparse.csr_array((data, indices, starts), shape=(len(size), n_atoms))
@@ -251,8 +250,171 @@ def _check_lengths(squared: np.ndarray, says: str) -> None:
 
 def share_rows(work: Callable[[slice], None], n_rows: int) -> None:
     """Call ``work(rows)`` for blocks of rows, on all cores."""
-    from tabweave.blocks.block import in_threads
-
     blocks = [slice(start, min(start + _ROWS, n_rows)) for start in range(0, n_rows, _ROWS)]
     with one_blas_thread():
         in_threads(work, blocks)
+
+
+# -- compiled loops -------------------------------------------------------------------------------
+# Both pursuits pick atoms in the same order and stop by the same rules; they differ in what they
+# keep. OMP keeps the residual and compares it with every atom at each step (K·d products);
+# Batch-OMP keeps the products of the residual with the atoms and never sees the signal again.
+
+
+@njit(nogil=True, cache=True, fastmath=FAST_SUMS)
+def _first_of(products, largest):
+    """Return the first atom whose product is as large as the largest."""
+    k = 0
+    while abs(products[k]) < largest * _TIE:
+        k += 1
+    return k
+
+
+@njit(nogil=True, cache=True)
+def _solve_upper(L, b, m, x):
+    """Solve Lᵀ x = b for the first m unknowns; b and x may be the same array."""
+    for i in range(m - 1, -1, -1):
+        total = b[i]
+        for j in range(i + 1, m):
+            total -= L[j, i] * x[j]
+        x[i] = total / L[i, i]
+
+
+@njit(nogil=True, cache=True, fastmath=FAST_SUMS)
+def batch_omp_rows(products, energy, gram, target, support, coefficients, size, error):
+    """Algorithm 3: code signals from their products with the atoms.
+
+    ``q[j]`` holds the products of all atoms with the j-th chosen atom made orthogonal to those
+    before it. Row m of the Cholesky factor then needs no solving: it is ``q[:m, k]``.
+    """
+    limit, n_atoms = support.shape[1], gram.shape[0]
+    alpha, row = np.empty(n_atoms), np.empty(n_atoms)
+    q, L, steps = np.empty((limit, n_atoms)), np.empty((limit, limit)), np.empty(limit)
+    for i in range(products.shape[0]):
+        left, negligible, largest, m = energy[i], _NEGLIGIBLE * np.sqrt(energy[i]), 0.0, 0
+        for t in range(n_atoms):
+            alpha[t] = products[i, t]
+            largest = max(largest, abs(alpha[t]))
+        while m < limit and left > target[i] and largest > negligible:
+            k = _first_of(alpha, largest)
+            rest = 1.0
+            for j in range(m):
+                L[m, j] = q[j, k]
+                rest -= L[m, j] * L[m, j]
+            if rest <= _DEPENDENT:
+                break
+            L[m, m] = np.sqrt(rest)
+            for t in range(n_atoms):
+                row[t] = gram[k, t]
+            for j in range(m):
+                for t in range(n_atoms):
+                    row[t] -= L[m, j] * q[j, t]
+            steps[m] = alpha[k] / L[m, m]
+            largest = 0.0
+            for t in range(n_atoms):
+                q[m, t] = row[t] / L[m, m]
+                alpha[t] -= steps[m] * q[m, t]
+                largest = max(largest, abs(alpha[t]))
+            left -= steps[m] * steps[m]
+            support[i, m] = k
+            m += 1
+        _solve_upper(L, steps, m, coefficients[i])
+        size[i], error[i] = m, max(left, 0.0)
+
+
+@njit(nogil=True, cache=True, fastmath=FAST_SUMS)
+def _compare(atoms, residual, products):
+    """Set the product of each atom with the residual; return the largest in size."""
+    largest = 0.0
+    for k in range(atoms.shape[0]):
+        total = 0.0
+        for t in range(atoms.shape[1]):
+            total += atoms[k, t] * residual[t]
+        products[k] = total
+        largest = max(largest, abs(total))
+    return largest
+
+
+@njit(nogil=True, cache=True, fastmath=FAST_SUMS)
+def _append_row(L, atoms, chosen, m, k):
+    """Grow the Cholesky factor of the chosen atoms' Gram by atom k; tell whether it could."""
+    rest = 1.0
+    for j in range(m):
+        total = 0.0
+        for t in range(atoms.shape[1]):
+            total += atoms[chosen[j], t] * atoms[k, t]
+        for s in range(j):
+            total -= L[m, s] * L[j, s]
+        L[m, j] = total / L[j, j]
+        rest -= L[m, j] * L[m, j]
+    L[m, m] = np.sqrt(max(rest, 0.0))
+    return rest > _DEPENDENT
+
+
+@njit(nogil=True, cache=True, fastmath=FAST_SUMS)
+def _leave(signal, atoms, chosen, x, m, residual):
+    """Set the residual of a signal; return its squared length."""
+    for t in range(atoms.shape[1]):
+        residual[t] = signal[t]
+    for j in range(m):
+        for t in range(atoms.shape[1]):
+            residual[t] -= x[j] * atoms[chosen[j], t]
+    left = 0.0
+    for t in range(atoms.shape[1]):
+        left += residual[t] * residual[t]
+    return left
+
+
+@njit(nogil=True, cache=True)
+def omp_rows(signals, atoms, target, support, coefficients, size, error):
+    """Algorithm 2: code signals by comparing each residual with every atom."""
+    limit, n_atoms = support.shape[1], atoms.shape[0]
+    products, residual = np.empty(n_atoms), np.empty(atoms.shape[1])
+    L, half, x = np.empty((limit, limit)), np.empty(limit), np.empty(limit)
+    for i in range(signals.shape[0]):
+        signal, chosen, m = signals[i], support[i], 0
+        left = _leave(signal, atoms, chosen, x, 0, residual)
+        negligible = _NEGLIGIBLE * np.sqrt(left)
+        while m < limit and left > target[i]:
+            largest = _compare(atoms, residual, products)
+            if largest <= negligible:
+                break
+            k = _first_of(products, largest)
+            if not _append_row(L, atoms, chosen, m, k):
+                break
+            # The forward substitution of L Lᵀ x = D_I y grows by one entry, too: the product of
+            # the residual with the new atom, over the diagonal.
+            half[m] = products[k] / L[m, m]
+            chosen[m] = k
+            m += 1
+            _solve_upper(L, half, m, x)
+            left = _leave(signal, atoms, chosen, x, m, residual)
+        coefficients[i, :m] = x[:m]
+        size[i], error[i] = m, left
+
+
+@njit(nogil=True, cache=True)
+def pack(support, coefficients, starts, indices, data):
+    """Write each row's atoms, in ascending order, where CSR wants them."""
+    for i in range(len(support)):
+        first = starts[i]
+        for t in range(starts[i + 1] - first):
+            atom, value = support[i, t], coefficients[i, t]
+            at = first + t
+            while at > first and indices[at - 1] > atom:
+                indices[at], data[at] = indices[at - 1], data[at - 1]
+                at -= 1
+            indices[at], data[at] = atom, value
+
+
+@njit(nogil=True, cache=True)
+def errors_of(products, energy, gram, starts, indices, data, error):
+    """Set ``‖x − γD‖²`` of each row from products only: ``xxᵀ − 2γ(Dx) + γGγᵀ``."""
+    for i in range(len(products)):
+        total = energy[i]
+        for s in range(starts[i], starts[i + 1]):
+            inner = 0.0
+            for t in range(starts[i], starts[i + 1]):
+                inner += data[t] * gram[indices[s], indices[t]]
+            total += data[s] * (inner - 2.0 * products[i, indices[s]])
+        error[i] = max(total, 0.0)

@@ -390,7 +390,7 @@ def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
 
 def _as_integers(cells: np.ndarray) -> np.ndarray:
     """Return numbers as integers if all of them are whole, and there."""
-    found = np.array(cells.tolist())
+    found = np.array(cells.tolist()) if cells.dtype == object else cells
     whole = found.dtype.kind == "i" or (found.dtype == float and (found == np.rint(found)).all())
     return found.astype(np.int64) if whole else cells
 
@@ -429,10 +429,13 @@ def _in_arrow(cells: Any, rows: np.ndarray, values: Any) -> Any:
     if not len(rows):
         return cells
     arrow = require("pyarrow", "frames")
-    out = cells.to_pylist()
-    for row, value in zip(rows.tolist(), _python_cells(values), strict=True):
-        out[row] = value
-    return arrow.chunked_array([arrow.array(out, cells.type)])
+    fills = arrow.array(_python_cells(values), cells.type)
+    both = arrow.chunked_array([*cells.chunks, fills])
+    if arrow.types.is_dictionary(cells.type):
+        both = both.unify_dictionaries()
+    at = np.arange(len(cells))
+    at[rows] = len(cells) + np.arange(len(fills))
+    return both.take(arrow.array(at))
 
 
 _FILLED = {"pandas": _in_pandas, "polars": _in_polars, "pyarrow": _in_arrow}

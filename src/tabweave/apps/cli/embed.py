@@ -77,14 +77,19 @@ def embed(
     if json:
         as_json(result)
     elif not piped:
-        say(
-            "{n} × {wide} → {dims} by {method}, written to "
-            "[bold]{output}[/]" + ("; model in [bold]{model}[/]" if save else ""),
-            n=plural(n_rows, "row"),
-            wide=plural(len(embedder.schema_), "column"),
-            dims=plural(n_dims, "dimension"),
-            **result,
-        )
+        _tell(result)
+
+
+def _tell(result: dict[str, Any]) -> None:
+    """Say in one line what was embedded, and where it is."""
+    say(
+        "{n} × {wide} → {dims} by {method}, written to "
+        "[bold]{output}[/]" + ("; model in [bold]{model}[/]" if result["model"] else ""),
+        n=plural(result["rows"], "row"),
+        wide=plural(result["columns"], "column"),
+        dims=plural(result["dimensions"], "dimension"),
+        **result,
+    )
 
 
 def _embedded(

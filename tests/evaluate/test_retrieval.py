@@ -140,7 +140,7 @@ def test_bad_k(k):
 
 def test_bad_input():
     square, y = np.zeros((3, 3)), [0, 0, 1]
-    with pytest.raises(ValueError, match="only 2 other objects"):
+    with pytest.raises(ValueError, match="at most 2, the other objects, got 3"):
         precision_at_k(square, y, k=3)
     with pytest.raises(ValueError, match="pass y_reference"):
         precision_at_k(np.zeros((3, 4)), y, k=1)

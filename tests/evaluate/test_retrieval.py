@@ -156,5 +156,5 @@ def test_bad_input():
         neighbor_precision_at_k([[1, 3], [0, 2], [0, 1]], y, k=1)
     with pytest.raises(ValueError, match="whole numbers"):
         neighbor_precision_at_k([[1.0], [0.0], [0.0]], y, k=1)
-    with pytest.raises(ValueError, match="only 1 neighbours listed"):
+    with pytest.raises(ValueError, match="at most 1, the neighbours listed for every query, got 2"):
         neighbor_precision_at_k([[0, 1], [0, 2], [0, 1]], y, k=2)

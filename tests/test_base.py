@@ -597,3 +597,5 @@ def test_kinds_of_what_was_fitted_say_what_is_left_out():
     assert found[2].why
     some = Weave().fit({"g": list("abc") * 20, "few": ["x"] * 59 + ["y"]}).kinds()
     assert [f.kept for f in some] == [True, True]
+    so_far = Weave().partial_fit({name: rows[name] for name in ("same", "g")}).kinds()
+    assert next((f.column, f.why, f.kept) for f in so_far) == ("same", "constant", False)

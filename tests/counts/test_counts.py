@@ -536,6 +536,8 @@ def test_rounding_is_zero_after_a_subtraction_of_weights():
 def test_what_is_no_class_is_named_by_its_row():
     with pytest.raises(ValueError, match="y of row 2 is missing; drop the row"):
         Counts.of({"a": list("uvuv")}, ["p", "q", None, "q"])
+    with pytest.raises(ValueError, match="y of row 0 is missing; drop the row"):
+        Counts.of({"a": list("uv")}, [None, None])
     with pytest.raises(ValueError, match="expected 4 labels in y, one a row, got 3"):
         Counts.of({"a": list("uvuv")}, ["p", "q", "q"])
 

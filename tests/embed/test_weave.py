@@ -16,6 +16,7 @@ from tabweave import (
     Column,
     Counts,
     OneHot,
+    Schema,
     SimilarityIndex,
     SupervisedWeave,
     Table,
@@ -32,6 +33,7 @@ from tabweave.embed.weave import (
     check_clusters,
     checked_weights,
     coupling_gram,
+    nominal,
     spelled_rows,
     tie_weights,
     ties,
@@ -310,6 +312,13 @@ def test_the_projection_holds_nearly_as_much_as_pca(k):
     assert short.shape == (1000, 2 * k)
     most = PCA(2 * k).fit(E).explained_variance_.sum()
     assert 0.97 * most < short.var(axis=0).sum() < 1.01 * most
+
+
+def test_a_value_that_is_none_of_its_levels_is_refused_in_fit():
+    rows = {"size": ["S", "M", "L", "XL"] * 9, "c": ["u", "v"] * 18}
+    sizes = Column("size", "ordinal", levels=("S", "M", "L"))
+    with pytest.raises(ValueError, match=r"column 'size': expected one of .*'L'\], got 'XL'"):
+        Weave(schema={"size": sizes}).fit(rows)
 
 
 def test_counts_of_plain_rows():
@@ -899,3 +908,23 @@ def test_columns_of_more_than_129_strings_are_spelled(n):
 def test_values_that_are_spelled_alike_do_not_differ_by_spelling():
     rows = spelled_rows(Spelling(("new york", "New-York", "NEW YORK")), np.array([0.5, 0.25, 0.25]))
     assert rows.shape[0] == 3 and not rows.any()
+
+
+def test_where_no_kernel_tells_values_apart_a_mismatch_is_all():
+    grid = np.array(list(product("uvw", "xy")), object)
+    counts = Counts.of({"a": grid[:, 0], "b": grid[:, 1]})
+    for share in (0.0, 0.4, 1.0):
+        factors = Weave()._couplings(counts, "a", share, None)
+        apart = squared(factors.common) + np.add.outer(factors.own, factors.own)
+        np.testing.assert_allclose(apart[~np.eye(3, dtype=bool)], 1.0)
+
+
+def test_grades_alone_become_categories():
+    schema = Schema(
+        (Column("g", "ordinal", levels=("s", "m")), Column("x", "numeric"), Column("c"))
+    )
+    assert [(c.kind, c.levels) for c in nominal(schema).columns] == [
+        ("nominal", None),
+        ("numeric", None),
+        ("nominal", None),
+    ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 import numpy as np
 import pytest
@@ -64,13 +65,71 @@ def test_vectors_without_a_dimension_make_no_file(tmp_path):
 @pytest.mark.parametrize("row", ["5,6,7", "5"])
 def test_a_ragged_csv_names_its_line(tmp_path, row):
     path = write(tmp_path / "ragged.csv", f"a,b\n1,2\n3,4\n{row}\n8,9\n")
-    with pytest.raises(ValueError, match=r"ragged\.csv.*Line: 4"):
+    with pytest.raises(ValueError, match=r"ragged\.csv: expected 2 cells, .* in line 4: "):
         count(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1,red,12.4\n2,blue,13.1\n3,red,10.2\n", "its first line (1, red, 12.4) looks like a row"),
+        ("a,x\n" + "a,y\nb,x\n" * 5, "looks like a row"),
+        ("2024-01-03,8\n2024-02-01,9\n2024-02-02,7\n", "looks like a row"),
+        ("Sales of 2024,,\nid,color,kg\n1,red,2.5\n", "holds one name for 3 columns, 'Sales of"),
+        ("id color kg\n1 red 2.5\n2 blue 3\n", "it has one column, 'id color kg'; separate"),
+    ],
+)
+def test_a_first_line_that_holds_no_names_is_told(tmp_path, text, said):
+    path = write(tmp_path / "first.csv", text)
+    with pytest.warns(UserWarning, match=re.escape(said)):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "country,1990,1991\nA,1980,2000\nB,1995,2010\n",  # years
+        "1990,1991\n1980,2000\n1995,2010\n",
+        "0,1,2\n0,1,2\n3,0,0\n",  # columns without names, by their number
+        "400,402,404\n0.1,0.2,0.3\n",  # wavelengths
+        "401.5,x\n0.1,0.2\n0.2,0.1\n",
+        "red,blue\nx,y\nx,z\nx,y\n",
+        "a title of words\nsome text\nand more of it\n",
+        "name\nx\n",
+        "a,b\n",
+    ],
+)
+def test_a_first_line_of_names_is_not_doubted(tmp_path, text):
+    assert read(write(tmp_path / "first.csv", text)).num_rows == text.count("\n") - 1
+
+
+def test_names_again_among_the_rows_are_refused(tmp_path):
+    path = write(tmp_path / "pasted.csv", "id,kg\n1,2\n3,4\n id,kg\n5,6\nid,kg\n")
+    with pytest.raises(ValueError, match=r"pasted\.csv: expected the names .* in 2 more; remove"):
+        read(path)
+
+
+def test_excel_may_say_what_separates(tmp_path):
+    path = write(tmp_path / "excel.csv", "\ufeffsep=;\na;b\n1;x,y\n2;z\n")
+    assert read(path).to_pylist() == [{"a": 1, "b": "x,y"}, {"a": 2, "b": "z"}]
+    with pytest.raises(ValueError, match=r"rows\.txt: expected the names of columns, got JSON"):
+        read(write(tmp_path / "rows.txt", '{"a":1,"b":2}\n{"a":2,"b":3}\n'))
+
+
+@pytest.mark.parametrize(
+    ("price", "sold"), [("1,5", [950, 1200, 12_345]), ("1.5", [950, 1.2, 12.345])]
+)
+def test_points_are_thousands_where_commas_are_decimal_marks(tmp_path, price, sold):
+    lines = [f"{text};{price};{i / 8 + 0.125}" for i, text in enumerate(["950", "1.200", "12.345"])]
+    path = write(tmp_path / "excel.csv", "sold;price;x\n" + "\n".join(lines) + "\n")
+    table = Table.of(read(path), rules="whole")
+    assert table["sold"].values.tolist() == sold and table["price"].values[0] == 1.5
+    assert read(path)["x"].type == "double"  # it has fractions of three digits, and others
 
 
 def test_a_ragged_row_far_down_is_found(tmp_path):
     path = write(tmp_path / "far.csv", "a,b\n" + "1,x\n" * 60_000 + "1,y,3\n" + "1,z\n")
-    with pytest.raises(ValueError, match=r"far\.csv.*Line: 60002"):
+    with pytest.raises(ValueError, match=r"far\.csv: .* in line 60002"):
         Weave().fit(path)
 
 

@@ -65,7 +65,7 @@ def slow_bases(rows, counts):
     return nodes, bases
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6))
 def test_mtdle_mixes_shortest_paths_to_agree_with_the_classes(seed):
     rows, y = random_rows(seed)
     counts = counted(rows, y)

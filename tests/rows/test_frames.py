@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from tabweave import Column, Table, Weave
+from tabweave.rows import frames
 from tabweave.rows.frames import (
     CLOCK,
     OWN_CLOCK,
@@ -342,3 +343,12 @@ def test_sets_are_those_of_python(delimiter):
     nothing = np.empty(2, object)
     nothing[:] = [[], []] if delimiter is None else ["", " ; "]
     assert [part.tolist() for part in sets(nothing, delimiter)[:2]] == [[0, 0, 0], []]
+
+
+def test_codes_of_ours_have_the_smallest_type(monkeypatch):
+    wide = np.array([0, 1, 0], np.uint32)  # made for this table: nobody else's memory
+    monkeypatch.setattr(frames, "encode", lambda _: (wide, ["a", "b"]))
+    assert frames.categories(None)[0].dtype == np.uint8
+    lent = memoryview(wide)
+    monkeypatch.setattr(frames, "encode", lambda _: (np.asarray(lent), ["a", "b"]))
+    assert frames.categories(None)[0].dtype == np.uint32

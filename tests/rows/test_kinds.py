@@ -41,6 +41,7 @@ from tabweave.rows.kinds import (
     numbers_written,
     parse_clock,
     parse_date,
+    ranges_in_order,
     write_moment,
 )
 
@@ -152,6 +153,21 @@ class TestRules:
         assert kind_of(range(N), name).kept
         assert not kind_of(range(N), "patient").kept
 
+    @pytest.mark.parametrize(
+        "make", [list, np.array, pd.Series, pl.Series, pa.array, "Int64", None]
+    )
+    def test_whole_numbers_that_one_float_would_hold_stay_apart(self, make):
+        cells = [2**60 + i % 5 for i in range(N)]
+        gap = [*cells[1:], None]
+        given = pd.Series(gap, dtype="Int64") if make == "Int64" else gap if make is None else None
+        found = Table.of({"x": make(cells) if given is None else given}, rules="whole")
+        assert found.schema["x"].kind == "nominal"
+        assert set(found["x"].labels) - {None} == set(cells)
+        assert kind_of([2**60 + 3 * i for i in range(N)]).why.startswith("an identifier")
+        assert (
+            kind_of([1_700_000_000_000_000_000 + i**2 * 10**9 for i in range(N)]).kind == "numeric"
+        )
+
     def test_years_of_old_are_years(self):
         assert kind_of(range(1565, 1565 + 4 * N, 4), "x").why == "years, or numbers like them"
 
@@ -209,6 +225,115 @@ class TestText:
         assert numbers_written(["3.000 €", "1.200,50 €"]) == ("money", ",")
         assert numbers_written(["3.00 €", "1200 €"]) == ("money", ".")
         assert numbers_written(["1.2.3", "4"]) is None
+
+    @pytest.mark.parametrize(
+        ("texts", "form", "numbers"),
+        [
+            (["12 km", "3.5 KM", "1,200 km"], ".km", [12, 3.5, 1200]),
+            (["1 day", "10 days"], ".day", [1, 10]),
+            (["16GB", "8GB"], ".gb", [16, 8]),
+            (["20.1°C", "−3 °C"], ".°c", [20.1, -3]),
+            (["1,5 kg", "2 kg"], ",kg", [1.5, 2]),
+            (["5'", "6'"], ".'", [5, 6]),
+            (["100 ms", "5 ms"], ".ms", [100, 5]),
+            (["1h 20m", "5 min", "2 hours, 3 seconds"], ":", [4800, 300, 7203]),
+            (["36:10:05", "1:02:03.5", "59:10"], ":", [130_205, 3723.5, 3550]),
+            (["1 days 02:03:04", "0 days 00:00:01.5"], ":", [93_784, 1.5]),
+            (["PT5M", "P1DT2H", "-PT0.5S"], ":", [300, 93_600, -0.5]),
+            (["90 s", "2 min", "1500ms"], ":", [90, 120, 1.5]),
+        ],
+    )
+    def test_quantities(self, texts, form, numbers):
+        assert numbers_written(texts)[1] == form
+        assert [number_of(text, form) for text in texts] == numbers
+        assert np.isnan(number_of("n/a", form))
+        with pytest.raises(TypeError, match=r"'7 furlongs' is not a (number of|duration)"):
+            number_of("7 furlongs", form)
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            *(["5 MB", "3 GB"], ["12A", "13B"], ["1st", "2nd"], ["12 Main", "3 High"], ["P", "PT"]),
+            *(["1.2.3", "1.2.4"], ["1:2", "3:1"], ["007 km", "1:60:00"], ["5 m 5 x", "3 m"]),
+        ],
+    )
+    def test_what_is_no_quantity(self, texts):
+        assert numbers_written(texts) is None
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            ["5-17", "18-24", "25-34", "65+"],
+            ["0-5yrs", "5-10yrs", "10-20yrs", "20+ yrs"],
+            ["<$20k", "$20k-$40k", "$40k–$60k", ">$60k"],
+            ["Under $1,000", "$1,000 to $9,999", "$10,000 or more"],
+            ["(-inf,18]", "(18,25]", "(25, 35]", "(35,Inf)"],
+            ["18 and under", "19-30", "31 and over"],
+            ["< 1 year", "1 year", "2 years", "10+ years"],
+            ["0-10%", "10-20%", "20%+"],
+            ["500-1K", "1K-10K", "1M+"],
+            ["1.5-2.5", "2.5-3.5", "3.5-4"],
+            ["9", "10", "11+"],
+        ],
+    )
+    def test_ranges_are_ordered(self, texts):
+        assert ranges_in_order(texts[::-1]) == texts
+        table = Table.of({"x": texts[::-1] * 20, "c": ["u", "v"] * 10 * len(texts)}, rules="whole")
+        assert table.schema["x"].kind == "ordinal" and table.schema["x"].levels == tuple(texts)
+        first = Table.of({"x": texts * 80}, rules="first")  # others may follow
+        assert first.schema["x"].kind == "nominal"
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            *(["3-1", "2-2", "0-1"], ["1-3", "2-4", "3-5"], ["120-80", "90-60", "80-50"]),
+            *(["2019-20", "2020-21", "2021-22"], ["555-1234", "555-1235", "555-1236"]),
+            *(["18-24", "25+"], ["18-24", "25-34", "none"], ["10-12-2020", "1-1-20", "3-4-20"]),
+            *(["1", "2", "3"], ["a-b", "b-c", "c-d"], [f"{i}-{i + 1}" for i in range(41)]),
+        ],
+    )
+    def test_what_is_no_order_of_ranges(self, texts):
+        assert ranges_in_order(texts) is None
+
+    def test_a_new_range_is_unknown_and_no_error(self):
+        ages = ["5-17", "18-24", "25-34", "65+"]
+        rows = {"age": ages * 15, "c": RNG.choice(["u", "v"], N)}
+        model = Weave().fit(rows)
+        assert model.kinds()[0][1:3] == ("ordinal", "ranges in order")
+        near = model.value_distances("age")
+        assert near.loc["5-17", "18-24"] < near.loc["5-17", "25-34"] < near.loc["5-17", "65+"]
+        new = {"age": ["35-44", "5-17"], "c": ["u", "v"]}
+        assert np.isfinite(model.transform(new)).all()
+        parts = Weave().partial_fit({n: c[:2] for n, c in rows.items()}).partial_fit(rows)
+        assert parts.transform(new).shape[0] == 2
+
+    @pytest.mark.parametrize(
+        ("cells", "why"),
+        [
+            ([str(i / 4) for i in range(N)] + ["kg"], "numbers, but for 'kg'"),
+            (["18-24", "25-34", "35-44", "65+", "Refused"] * 9, "ranges, but for 'Refused'"),
+            (["18-24", "25-34", "35-44", "65+", "NA"] * 9, "ranges, but for 'NA'"),
+            ([w.date().isoformat() for w in WHEN] + ["soon"], "dates, but for 'soon'"),
+            (["1/2/2023", "3/4/2023"] * 20, "dates, day or month first? declare format 'dmy'"),
+            (["a", "1", "2"] * 20, "values"),
+            (["1Fam", "2Fam", "3Story", "Foyer", "Split", "4Fam", "5Fam"] * 9, "values"),
+        ],
+    )
+    def test_what_a_column_nearly_is_is_said(self, cells, why):
+        assert kind_of(cells).why.startswith(why)
+        found = Table.of({"x": cells, "c": RNG.choice(["u", "v"], len(cells))}, rules="whole")
+        assert found.kinds()[0].why.startswith(why)
+
+    def test_durations_are_numbers_and_times_of_day_go_round(self):
+        cells = [f"{i % 24}:{7 * i % 60:02}:05" for i in range(N)]
+        assert kind_of(cells, "start")[1:3] == ("datetime", "times of day")
+        assert kind_of(cells, "duration")[1:3] == ("numeric", "durations written as text")
+        assert kind_of([*cells, "24:00:00"], "start").kind == "numeric"
+        halves = [f"{1 + i % 12}:{7 * i % 60:02} {'ap'[i % 2]}m" for i in range(N)]
+        assert kind_of(halves).why == "times of day"
+        assert [parse_clock(t) for t in ("12:05 AM", "1:00pm", "12:00:01 PM", "9:30")] == [
+            300, 46_800, 43_201, 34_200
+        ]  # fmt: skip
 
     def test_what_is_no_date(self):
         assert is_iso(["2024-02-29"]) and not is_iso(["2023-02-29"])
@@ -568,7 +693,10 @@ def words_with(distinct, n):
         (["5%", "7 %"] * 10, "percents written as text"),
         (["$5", "7 €"] * 10, "money written as text"),
         (["08:30", "23:59"] * 10, "times of day"),
-        (["24:30", "23:59"] * 10, None),
+        (["24:30", "23:59"] * 10, "durations written as text"),
+        (["8:30", "23:59"] * 10, "times of day"),
+        (["12 km", "7 km"] * 10, "numbers in km written as text"),
+        (["12 km", "7 mi"] * 10, None),
         (["31/12/2020", "1/2/2020"] * 10, "dates as text, day first"),
         (["12/31/2020", "1/2/2020"] * 10, "dates as text, month first"),
         (["2020/1/2", "2020/2/1"] * 10, "dates as text, year first"),

@@ -458,6 +458,17 @@ class TestEdges:
         before = Datetimes(np.array([-1.0, 5.0]))
         assert before.text(-1.0) == "1969-12-31 23:59:59"
 
+    def test_moments_are_rounded_to_what_all_of_a_column_are(self):
+        hour = 3600.0
+        for step in (24 * hour, hour, 60.0, 1.0):
+            own = Datetimes(np.array([1e6 * hour * 24, 1e6 * hour * 24 + 7 * step, np.nan]))
+            found = own.nearest(np.array([1e6 * hour * 24 + 2.4 * step]))
+            np.testing.assert_array_equal(found, [1e6 * hour * 24 + 2 * step])
+        odd = Datetimes(np.array([0.5, 1e9]))
+        np.testing.assert_array_equal(odd.nearest(np.array([2.4])), [2.4])
+        empty = Datetimes(np.array([np.nan]))
+        np.testing.assert_array_equal(empty.nearest(np.array([2.4])), [2.4])
+
     def test_one_row_is_constant(self):
         assert is_constant(Codes(np.array([1], np.uint8), ["a", "b"]))
         assert not is_constant(Codes(np.array([1, 0], np.uint8), ["a", "b"]))

@@ -23,6 +23,7 @@ from tabweave import (
     between,
 )
 from tabweave.datasets import make_coupled
+from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
 from tabweave.search import graph as graph_module
 from tabweave.search import index as index_module
@@ -600,13 +601,65 @@ def test_a_row_is_looked_for_as_if_it_were_not_there(large):
     view, walker = index._ready()._view(), index._ready()._walker
     nodes = np.arange(len(view.nodes))
     queries = view.queries(take_rows(view.table, view.copies.heads))
-    others = np.delete(nodes, walker.graph.order[walker.graph.entry])
-    found = walker.nearest(queries.take(others), 5, nodes, 1024, others)
-    for i, own in enumerate(others[:50]):
+    found = walker.nearest(queries, 5, nodes, 1024, nodes)
+    for own in nodes[:50]:
         alone = np.where(nodes == own, -1, nodes)
-        expected = nearest_nodes(view.nodes, queries.take(others[i : i + 1]), 5, alone)
-        np.testing.assert_array_equal(found[1][i], expected[1][0])
-    assert not (found[1] == others[:, None]).any()
+        expected = nearest_nodes(view.nodes, queries.take(nodes[own : own + 1]), 5, alone)
+        np.testing.assert_array_equal(found[1][own], expected[1][0])
+    assert not (found[1] == nodes[:, None]).any()
+
+
+def test_a_walk_finds_what_a_scan_of_its_links_finds(large):
+    pytest.importorskip("faiss", reason=FAISS)
+    index = SimilarityIndex(Weave(), backend="faiss-hnsw").fit(part(large, range(3000)))
+    view, walker = index._ready()._view(), index._ready()._walker
+    nodes = np.arange(len(view.nodes))
+    queries = view.queries(take_rows(view.table, view.copies.heads[:40]))
+    apart = np.full((40, len(nodes)), np.inf)
+    summed, found = nearest_nodes(view.nodes, queries, len(nodes))
+    np.put_along_axis(apart, found, summed, axis=1)
+    apart, links = apart[:, walker.graph.order], walker.graph.links  # as the graph numbers nodes
+    for breadth in (4, 7, 30):
+        _, got = walker.nearest(queries, 3, nodes, breadth)
+        for i in range(40):
+            met = _walked(apart[i], links, walker._seeds, breadth)
+            wanted = sorted(met, key=lambda j: (apart[i, j], walker.graph.order[j]))[:3]
+            assert got[i].tolist() == walker.graph.order[wanted].tolist()
+
+
+def _walked(apart, links, seeds, breadth):
+    """Return what a walk meets: a pool of so many, always on from the nearest not left yet."""
+    pool = sorted(seeds.tolist(), key=lambda j: apart[j])[:4]
+    met, left = set(pool), set()
+    while still := [j for j in pool if j not in left]:
+        left.add(still[0])
+        for j in links[still[0]].tolist():
+            if j >= 0 and j not in met:
+                met.add(j)
+                pool.append(j)
+        pool = sorted(pool, key=lambda j: apart[j])[:breadth]
+    return met
+
+
+def test_a_graph_with_levels_above_is_read(large):
+    pytest.importorskip("faiss", reason=FAISS)
+    graph = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(part(large, range(300)))
+    graph = graph._ready()._walker.graph
+    n, width = graph.links.shape
+    above = np.full((n, 5), -1, np.int32)  # as they were saved: the levels of a node side by side
+    state = {
+        "links": np.hstack([graph.links, above]).ravel(),
+        "offsets": np.arange(n + 1) * (width + 5),
+        "levels": np.array([0, width, width + 5]),
+        "entry": 7,
+        "top": 1,
+        "order": graph.order,
+    }
+    read = restored(type(graph), dict(state))
+    np.testing.assert_array_equal(read.links, graph.links)
+    np.testing.assert_array_equal(read.order, graph.order)
+    with pytest.raises(ValueError, match="lead nowhere"):
+        restored(type(graph), state | {"levels": np.array([0, 10**9])})
 
 
 def test_rows_without_structure_take_more_breadth(large):
@@ -711,14 +764,16 @@ def test_damaged_and_foreign_files(tmp_path):
         SimilarityIndex.load(tmp_path / "nothing")
 
 
-@pytest.mark.parametrize("what", ["links", "codes", "alive", "offsets"])
+@pytest.mark.parametrize("what", ["links", "codes", "alive", "order", "shape"])
 def test_files_whose_parts_do_not_fit_are_refused(what, tmp_path):
     pytest.importorskip("faiss", reason=FAISS)
     index = SimilarityIndex(OneHot(), backend="faiss-hnsw").fit(categories())
     if what == "links":
         index._graph.links[5] = 10**6
-    elif what == "offsets":
-        index._graph.offsets[3] = 10**9
+    elif what == "order":
+        index._graph.order[3] = 10**9
+    elif what == "shape":
+        object.__setattr__(index._graph, "links", index._graph.links.ravel())
     elif what == "codes":
         index._stored.table.columns[0].codes[0] = 77
     else:

@@ -302,6 +302,18 @@ def test_whole_numbers_in_lists_stay_whole():
 
 
 @pytest.mark.parametrize(
+    "written",
+    [["12 km", "40 km", "75 km"], ["1h 20m", "36h", "5 min"], ["1,5 kg", "2,25 kg", "3,00 kg"]],
+)
+def test_quantities_are_written_as_the_others_are(written):
+    rows = {"much": written * 20, "kind": [text[:2] for text in written] * 20}
+    rows["much"][5] = None
+    filled = Imputer("counts").fit(rows).transform(rows)["much"].tolist()
+    assert filled[:5] == rows["much"][:5]
+    assert re.fullmatch(r"[\d,]+ k[mg]|1h 20m|36h|5 min", filled[5])
+
+
+@pytest.mark.parametrize(
     "written, order",
     [
         (["7/21/2016", "12/3/2016", "1/30/2016"], "mdy"),
@@ -314,6 +326,7 @@ def test_whole_numbers_in_lists_stay_whole():
         (["2016-07-21 09:30+01:00", "2016-12-03 10:00+01:00"], None),
         (["2016-07-21 09:30:00.250", "2016-12-03 10:00:00.125"], None),
         (["08:30", "17:45", "23:59"], "clock"),
+        (["8:30", "7:45", "3:59"], "clock"),
     ],
 )
 def test_dates_are_written_as_the_others_are(written, order):

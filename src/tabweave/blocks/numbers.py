@@ -30,6 +30,7 @@ from tabweave.blocks.block import (
     added,
     label_column,
 )
+from tabweave.counts.counting import check_levels
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Column, Numbers, Sets, Table, sampled_rows
@@ -532,6 +533,8 @@ class Numbering:
                 for name, phase, own in _phases(column, values):
                     cycles[name] = bin_knots(phase, own, weight)[1:-1]
             elif column.kind == "ordinal" and isinstance(data, Codes):
+                met = [data.labels[code] for code in np.unique(data.codes)]
+                check_levels(column.name, met, column.levels)
                 levels[column.name] = column.levels or ordered(data.labels)
         return cls(edges, levels, knots=knots, cycles=cycles, nested=nested, coupled=coupled)
 
@@ -550,7 +553,8 @@ class Numbering:
                     parts.append(binned(phase, edges))
             elif column.kind == "ordinal":
                 ranks = numbers_of(table, column.name, self.levels, "centroid")
-                columns += [Column(column.name, "numeric"), Column(column.name + BINNED)]
+                plain = replace(column, kind="numeric", levels=None)
+                columns += [plain, Column(column.name + BINNED)]
                 parts += [Numbers(ranks), data]
             else:
                 columns.append(column)

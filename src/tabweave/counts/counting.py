@@ -194,7 +194,7 @@ def canonical(
     for name, start, column, own_levels in edges:
         index = np.flatnonzero(present[start : start + len(column)])
         own = [column[i] for i in index.tolist()]
-        _check_levels(name, own, own_levels)
+        check_levels(name, own, own_levels)
         permutation = order(own, own_levels)
         kept.append(start + index[permutation])
         labels.append(tuple(map(own.__getitem__, permutation.tolist())))
@@ -205,7 +205,8 @@ def canonical(
     return Vocabulary(vocabulary.names, tuple(labels)), tidy(pairs)
 
 
-def _check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] | None) -> None:
+def check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] | None) -> None:
+    """Raise for a value that is none of the levels declared for its column."""
     if levels is None:
         return
     known = {identity(level) for level in levels} | {identity(None)}

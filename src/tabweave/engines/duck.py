@@ -3,7 +3,8 @@
 A CSV file starts with its names. Its columns are whole numbers, numbers or text as *all* of its
 cells allow, unless they are given a type: nothing else is guessed, so a date stays the text it is,
 and yes and no stay words. Cells that only DuckDB takes for numbers (``0x1F``, ``0b1``, a blank
-before some), and whole numbers that a float would round, leave a column text: two cells that differ
+before some), whole numbers that a float would round, and points that may separate thousands (in a
+file whose delimiter is ``;``), leave a column text: two cells that differ
 are never one label. In JSON text is text, numbers are numbers, as in memory.
 """
 
@@ -11,20 +12,25 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.pushdown import NAME, Place, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, has_arrow
-from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
+from tabweave.io.files import csv_header, lines_before_header, sql_name, sql_path, sql_text
+from tabweave.rows.kinds import is_iso
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
+_FIRST = 1000  # rows that are looked at to see whether a header is one
+_POINTS = r"[+-]?[0-9]{1,3}(\.[0-9]{3})*"  # a number whose points may separate thousands
 _ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 # Types that DuckDB sees in the text of JSON, which has none of them.
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
@@ -48,7 +54,8 @@ class CsvSource(Source):
         header, delimiter = csv_header(path)
         names = _distinct_names(path, header)
         connection = connect()
-        layout = f"{sql_path(path)}, delim={sql_text(delimiter)}, header=true, skip=0"
+        layout = f"{sql_path(path)}, delim={sql_text(delimiter)}, header=true"
+        layout += f", skip={lines_before_header(path)}"
         layout += ", hive_partitioning=false"
         layout += """, comment='', quote='"', escape='"'"""
         guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED})"
@@ -60,7 +67,31 @@ class CsvSource(Source):
             connection.cursor().execute(f"SELECT count(*) FROM {plain._table()}").fetchall()
             raise
         source = cls(path, connection, layout, dict(zip(names, found.values(), strict=True)))
-        return source.retyped(dict.fromkeys(source._not_numbers(), "VARCHAR"))
+        source = source.retyped(dict.fromkeys(source._not_numbers(), "VARCHAR"))
+        source._check_names_once()
+        if doubt := doubtful_header(header, source._first_cells()):
+            warnings.warn(f"{path}: {doubt}", stacklevel=2)
+        return source
+
+    def _check_names_once(self) -> None:
+        """Raise for rows that repeat the names, as in files that were pasted together."""
+        if len(self.types) < 2 or set(self.types.values()) != {"VARCHAR"}:
+            return
+        same = [f"trim({sql_name(name)}) = {sql_text(name.strip())}" for name in self.types]
+        counts = ", ".join(f"count(*) FILTER ({one})" for one in (" AND ".join(same), *same))
+        found = self.connection.cursor().execute(f"SELECT {counts} FROM {self._table()}").fetchone()
+        if found[0] and len(set(found)) == 1:  # where names are values, they occur elsewhere, too
+            raise ValueError(
+                f"{self.name}: expected the names of the columns in the first line alone, got them "
+                f"in {found[0]} more; remove what repeats them"
+            )
+
+    def _first_cells(self) -> list[list[Any]]:
+        """Return the first cells of each column that are not missing."""
+        query = f"SELECT * FROM {self._table()} LIMIT {_FIRST}"
+        rows = self.connection.cursor().execute(query).fetchall()
+        columns = zip(*rows, strict=True) if rows else ([] for _ in self.types)
+        return [[cell for cell in cells if cell is not None] for cells in columns]
 
     def _not_numbers(self) -> list[str]:
         """Return the columns of numbers that have a cell which is none, or which would change.
@@ -79,6 +110,8 @@ class CsvSource(Source):
             if self.types[name] == "DOUBLE":
                 number = f"regexp_full_match({bare}, {sql_text(_NUMBER)})"
                 number += f" AND NOT regexp_full_match({bare}, {sql_text(_ROUNDED)})"
+                if "delim=';'" in self.layout:  # where commas are decimal marks, points may not be
+                    blank += f" AND NOT bool_and(regexp_full_match({bare}, {sql_text(_POINTS)}))"
             checks.append(f"{blank} AND coalesce(bool_and({number}), true)")
         query = f"SELECT {', '.join(checks)} FROM {plain}"
         kept = self.connection.cursor().execute(query).fetchone()
@@ -109,6 +142,60 @@ class CsvSource(Source):
     def _table(self) -> str:
         columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())
         return f"read_csv({self.layout}, auto_detect=false, columns={{{columns}}})"
+
+
+def doubtful_header(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
+    """Return why the first line of a CSV file may hold no names; nothing if it may well."""
+    if len(header) > 1 and header[0].strip() and not "".join(header[1:]).strip():
+        return (
+            f"its first line holds one name for {len(header)} columns, {header[0]!r}; if that is a "
+            "title, remove the line"
+        )
+    if len(header) == 1:
+        words = len(header[0].split())
+        if words > 1 and all(len(str(cell).split()) == words for cell in columns[0]):
+            return f"it has one column, {header[0]!r}; separate columns by a comma, ; | or a tab"
+        return ""
+    if _count_up(header):
+        return ""
+    signs = [_like_a_cell(n.strip(), cells) for n, cells in zip(header, columns, strict=True)]
+    if "name" in signs or signs.count("number") + signs.count("value") / 2 < 1:
+        return ""
+    return (
+        f"its first line ({', '.join(header[:4])}{', ...' * (len(header) > 4)}) looks like a row, "
+        "and is taken for the names of the columns; if it is a row, write names above it, or pass "
+        "pandas.read_csv(..., header=None)"
+    )
+
+
+def _count_up(names: Sequence[str]) -> bool:
+    """Tell whether names are numbers at even steps, as those of columns without names are."""
+    try:
+        steps = {round(float(b) - float(a), 9) for a, b in pairwise(names)}
+    except ValueError:
+        return False
+    return len(names) > 2 and len(steps) == 1 and steps != {0.0}
+
+
+def _like_a_cell(name: str, cells: Sequence[Any]) -> str:
+    """Tell whether what heads a column is a "number" or "value" like its cells, a "name", or ""."""
+    if not name or not cells:
+        return ""
+    if not isinstance(cells[0], str):
+        try:
+            number = float(name)
+        except ValueError:
+            return "name"
+        year = number == int(number) and 1500 <= number <= 2100
+        low, high = min(cells), max(cells)
+        inside = 2 * low - high <= number <= 2 * high - low
+        return "name" if not inside else "" if year else "number"
+    if is_iso([name]) and is_iso(cells):
+        return "number"
+    distinct = set(cells)
+    if name in distinct:
+        return "value"
+    return "" if 2 * len(distinct) > len(cells) else "name"
 
 
 class JsonSource(Source):

@@ -8,6 +8,7 @@ of columns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -320,8 +321,22 @@ def errors_naming(name: str) -> Iterator[None]:
         raise ValueError(f"{name}: {_essence(str(error))}") from error
 
 
+_RAGGED = re.compile(
+    r"CSV Error on Line: (\d+)\nOriginal Line:(.*)\nExpected Number of Columns: (\d+) Found: (\d+)",
+    re.DOTALL,
+)
+
+
 def _essence(text: str) -> str:
     """Return what went wrong without DuckDB's list of options."""
+    if ragged := _RAGGED.search(text):
+        line, written, names, cells = ragged.groups()
+        got = cells if int(cells) < int(names) else "more"
+        return (
+            f"expected {names} cell{'s' * (names != '1')}, as the first line has, got {got} in "
+            f"line {line}: {' '.join(written.split())[:80]!r}; mend the line, and remove notes "
+            "above the names or below the rows"
+        )
     for advice in ("Possible fixes", "Possible solutions", "\n\n", "LINE 1:"):
         text = text.partition(advice)[0]
     return "; ".join(line.strip() for line in text.splitlines() if line.strip())

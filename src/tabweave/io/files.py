@@ -6,6 +6,7 @@ import csv
 import glob
 import gzip
 import os
+import re
 import time
 import uuid
 import zlib
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 _DELIMITERS = (",", ";", "\t", "|")
+_SEPARATOR = re.compile(r"(?i:sep)=(.)\s*").fullmatch  # the first line of some files of Excel
 _STALE = 24 * 60 * 60  # seconds after which nobody writes to a temporary file any more
 
 
@@ -69,13 +71,18 @@ def csv_header(
     path : Path
         The file, in UTF-8; compressed if its name ends in ``.gz``.
     delimiter : str, optional
-        What separates the names; by default the one of ``, ; | TAB`` that is there most often.
+        What separates the names; by default the one of ``, ; | TAB`` that is there most often, or
+        that a line before them says, as Excel has it: ``sep=;``.
     longest : int, optional
         Refuse a first line of more characters.
     """
     line = _first_record(path, longest)
     if not line.strip():
         raise ValueError(f"{path}: the first line is empty; it must hold the names of the columns")
+    if said := _SEPARATOR(line):
+        line, delimiter = _first_record(path, longest, skip=1), delimiter or said[1]
+    if line.startswith(('{"', '[{"')):
+        raise ValueError(f"{path}: expected the names of columns, got JSON; name the file .jsonl")
     if delimiter is None:
         bare = "".join(line.split('"')[::2])  # what stands in quotes separates nothing
         delimiter = max(_DELIMITERS, key=bare.count)
@@ -85,12 +92,17 @@ def csv_header(
         raise ValueError(f"{path}: the first line cannot be read: {error}") from None
 
 
-def _first_record(path: Path, longest: int | None) -> str:
+def lines_before_header(path: Path) -> int:
+    """Return how many lines stand before the names: 1 if the first says what separates them."""
+    return int(_SEPARATOR(_first_record(path, None)) is not None)
+
+
+def _first_record(path: Path, longest: int | None, skip: int = 0) -> str:
     opened: Any = gzip.open if path.suffix == ".gz" else open
     limit = -1 if longest is None else longest + 1
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            line = file.readline(limit)
+            line = [file.readline(limit) for _ in range(skip + 1)][-1]
             while line.count('"') % 2 and (more := file.readline(limit)):  # a name of several lines
                 line += more
                 if longest is not None and len(line) > longest:

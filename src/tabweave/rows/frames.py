@@ -21,6 +21,7 @@ from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slic
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
 _BLOCK = 1 << 16
+_EXACT = 2**53  # up to which all whole numbers are floats
 _WIDEST_TABLE = 1 << 20
 _SETS = (list, tuple, set, frozenset, np.ndarray)
 _DATETIMES = (dt.date, np.datetime64)
@@ -278,7 +279,7 @@ def _typed(column: Any) -> Any:
         whole = [cell for cell in cells if type(cell) is int]
         low, high = min(whole), max(whole)
         # Two integers must not meet in one float: those beyond 2**53 stay as they are.
-        limit = 2**53 if float in types else 2**63 - 1
+        limit = _EXACT if float in types else 2**63 - 1
         return np.array(cells) if -limit <= low and high <= limit else column
     return column
 
@@ -306,6 +307,27 @@ def infer_kind(column: Any) -> str:
 
 def _infer_array(column: np.ndarray) -> str:
     return "numeric" if column.dtype.kind in "iufMm" else "nominal"
+
+
+def would_merge(column: Any) -> bool:
+    """Tell whether two whole numbers of a column, beyond 2**53, would be one and the same float."""
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind not in "iuO" or column.itemsize < 8:
+            return False
+        if column.dtype.kind == "O":
+            large = {c for c in column.tolist() if type(c) is int and _EXACT < abs(c) < 2**1023}
+            return len(set(map(float, large))) < len(large)
+    else:
+        series = nw.from_native(column, series_only=True, pass_through=True)
+        if not isinstance(series, nw.Series) or series.dtype not in (nw.Int64, nw.UInt64):
+            return False
+        column = series.drop_nulls().to_numpy()
+    if not len(column) or (-_EXACT <= int(column.min()) and int(column.max()) <= _EXACT):
+        return False
+    whole = np.unique(column)
+    return len(np.unique(whole.astype(np.float64))) < len(whole)
 
 
 def _infer_objects(cells: Sequence[Any]) -> str:
@@ -639,7 +661,8 @@ def numbers(
 ) -> np.ndarray:
     """Return a column as float64 with NaN for missing; say which value is no number.
 
-    ``decimal`` is the mark of numbers that are written as text: money, percents, with thousands.
+    ``decimal`` is the mark of numbers that are written as text (money, percents, with thousands),
+    and their unit behind it; ":" of durations.
     """
     if decimal is not None and infer_kind(column) == "nominal":
         return _numbers_of_text(column, decimal)

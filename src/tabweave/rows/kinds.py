@@ -7,13 +7,17 @@ reports, the command line); what a schema declares is never asked. In words:
 - Datetimes, and text all of whose values are dates or times, are ``datetime``: ISO text, to the day
   or finer (2013-01-01, 2013-01-01T05, 2013-01-01 05:30), dates such as 7/21/2016, 21.07.2016 and
   6-Aug-09, if only one order of day and month fits all of them, and times of day, typed or as text
-  such as ``08:30``: they go round. Durations are numbers.
+  such as ``8:30`` or ``8:30 PM``: they go round.
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
-  or with a currency. Words such as ``NA`` beside numbers or dates are missing. Digits are codes,
-  and ``nominal``, if one has a leading zero, or if there are at most 20 of them, all whole.
+  with a currency, or with one and the same unit (``12 km``, ``16GB``, ``36 months``). So are
+  durations, typed or as text: ``36:10:05``, ``1h 20m``, ``2 days 04:00:00``, ``PT5M``; those below
+  a day (``00:03:12``) if their name says so (``duration``, ``elapsed``). Words such as ``NA``
+  beside numbers or dates are missing. Digits are codes, and ``nominal``, if one has a leading zero,
+  or if there are at most 20 of them, all whole.
 - Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
   whose name says so (``zip``, ``code``, ``id``), two values only, or a few values of three digits
   or more that are neither round nor near each other (200, 301, 404).
+- Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
   (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas. A table
@@ -23,6 +27,8 @@ reports, the command line); what a schema declares is never asked. In words:
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
   on average it is called sentences (:mod:`tabweave.rows.spelling`).
 - Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
+- Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``) are ``ordinal``,
+  if all rows are there to see them.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
 """
 
@@ -31,6 +37,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -65,7 +72,10 @@ _ISO = re.compile(
     r"(?:[T ]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?)?"
 )
 ISO_TEXT = "ISO text"
-_CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?")
+_CLOCK = re.compile(
+    r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?"
+    r"|(?i:(?:0?[1-9]|1[0-2]):[0-5]\d(?::[0-5]\d)? ?[ap]m)"
+)
 CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
 _UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
 _SIGN = r"[+\-−]?"
@@ -83,6 +93,12 @@ _WRITTEN = {
     }
     for mark, digits in _NUMBER.items()
 }
+_IDENTIFIER = "an identifier: its values hardly repeat"
+_WITH_UNIT = {
+    mark: re.compile(rf"(?P<number>{_SIGN}{digits})\s?(?P<unit>(?:[^\W\d_]|[°\"'])[^\d,;]{{0,14}})")
+    for mark, digits in _NUMBER.items()
+}
+_THOUSANDS = re.compile(rf"{_SIGN}\d{{1,3}}(?:\.\d{{3}})*")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 
 
@@ -140,6 +156,7 @@ class Verdict(NamedTuple):
     why: str
     aside: bool = False
     decimal: str | None = None  # of numbers written as text; of dates, their order
+    levels: tuple[str, ...] | None = None  # of ranges
 
 
 def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
@@ -151,30 +168,67 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     if hasattr(data, "starts"):
         return None
     labels = [label for label in data.labels if label is not None]
-    if not labels or set(map(type, labels)) != {str}:
-        return None
-    return _judge_text(name, labels, data, least if enough else 2.0)
+    types = set(map(type, labels))
+    least = least if enough else 2.0
+    if types == {int} and max(map(abs, labels)) > 2**53 and _hardly_repeats(data, least):
+        return Verdict("nominal", _IDENTIFIER, aside=True)
+    complete = rules not in ("first", "sample")
+    return _judge_text(name, labels, data, least, complete) if types == {str} else None
 
 
-def _judge_text(name: str, labels: list[str], data: Any, least: float) -> Verdict | None:
+def _hardly_repeats(data: Any, least: float) -> bool:
+    """Tell whether the values of a column, but for missing, are distinct in most rows."""
+    seen = np.bincount(data.codes, minlength=len(data.labels))
+    if None in data.labels:
+        seen[data.labels.index(None)] = 0
+    return bool(np.count_nonzero(seen) >= least * max(seen.sum(), FEW_ROWS))
+
+
+def _judge_text(
+    name: str, labels: list[str], data: Any, least: float, complete: bool
+) -> Verdict | None:
     if is_iso(labels):
         return Verdict("datetime", ISO_TEXT)
     if _may_all(labels, _CLOCK) and is_clock(labels):
+        if _DURATION_NAMES.search(name):
+            return Verdict("numeric", "durations written as text", decimal=DURATIONS)
         return Verdict("datetime", "times of day")
     if order := date_order(labels):
         return Verdict("datetime", f"dates as text, {DATE_ORDERS[order]} first", decimal=order)
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
-    seen = np.bincount(data.codes, minlength=len(data.labels))
-    if None in data.labels:
-        seen[data.labels.index(None)] = 0
-    distinct = np.count_nonzero(seen)
-    if distinct >= least * max(seen.sum(), FEW_ROWS) and is_one_word(labels):
-        return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
+    if complete and (levels := ranges_in_order(labels)):
+        return Verdict("ordinal", "ranges in order", levels=tuple(levels))
+    doubt = _doubt(labels)
+    if is_one_word(labels) and _hardly_repeats(data, least):
+        return Verdict("nominal", doubt or _IDENTIFIER, aside=True)
+    if doubt:
+        return Verdict("nominal", doubt)
     if written is not None or has_leading_zeros(labels):
         return Verdict("nominal", "digits that are codes")
     return None
+
+
+def _doubt(labels: Sequence[str]) -> str:
+    """Return what text would be but for one or two of its values, or what is not sure about it."""
+    if len(date_orders(labels)) > 1:
+        return "dates, day or month first? declare format 'dmy' or 'mdy'"
+    for what, fits in (("numbers", _is_number), ("dates", _ISO.fullmatch), ("ranges", _range_of)):
+        if sum(not fits(text) for text in present_texts(labels[:20])) > 2:  # a few tell
+            continue
+        texts = list(map(str.strip, labels)) if what == "ranges" else present_texts(labels)
+        odd = [text for text in texts if not fits(text)]
+        few = 0 < len(odd) <= 2 and len(texts) >= 3 + 2 * len(odd)
+        if few and (what != "ranges" or ranges_in_order([t for t in texts if t not in odd])):
+            return f"{what}, but for {', '.join(map(repr, odd))}"
+    return ""
+
+
+def _is_number(text: str) -> bool:
+    return any(
+        pattern.fullmatch(text) for marked in _WRITTEN.values() for pattern in marked.values()
+    )
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
@@ -215,7 +269,7 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
         if np.array_equal(values, distinct) and not _MEASURE_NAMES.search(name):
             return Verdict("numeric", "counts the rows", aside=True)
     if named and len(distinct) >= least * len(present):
-        return Verdict("nominal", "an identifier: its values hardly repeat", aside=True)
+        return Verdict("nominal", _IDENTIFIER, aside=True)
     if named:
         return Verdict("nominal", "whole numbers whose name says that they are codes")
     if len(distinct) == 2:
@@ -238,25 +292,40 @@ def _look_like_codes(distinct: np.ndarray, n: int) -> bool:
 
 
 def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
-    """Return how text writes numbers ("numbers", "money" or "percents") and its decimal mark.
+    """Return how text writes numbers ("numbers", "money", "percents", ...) and its format.
 
-    None if some text is neither a number nor a word for missing, or digits lead with a zero. A mark
-    with exactly three digits behind it separates thousands if it is a comma, or the text is money;
-    otherwise a point is a decimal one.
+    The format is the decimal mark, then the unit if all have the same one; that of durations is
+    ``:``. None if some text is neither a number nor a word for missing, or digits lead with a zero.
+    A mark with exactly three digits behind it separates thousands if it is a comma, or the text is
+    money; otherwise a point is a decimal one, unless another column has decimal commas.
     """
     few = present_texts(labels[:20])
-    patterns = [pattern for marked in _WRITTEN.values() for pattern in marked.values()]
-    if few and not any(all(map(pattern.fullmatch, few)) for pattern in patterns):
+    if few and _written_as(few) is None:  # most text is told from a few
         return None
     texts = present_texts(labels)
-    if not texts or has_leading_zeros(texts):
-        return None
+    return None if not texts or has_leading_zeros(texts) else _written_as(texts)
+
+
+def _written_as(texts: Sequence[str]) -> tuple[str, str] | None:
     for what in ("numbers", "percents", "money"):
         for mark in (".", ",") if what != "money" else _money_marks(texts):
             pattern = _WRITTEN[mark][what]
             if all(map(pattern.fullmatch, texts)):
                 return what, mark
-    return None
+    for mark in (".", ","):
+        found = [_WITH_UNIT[mark].fullmatch(text) for text in texts]
+        units = {_unit_of(match) for match in found}
+        if len(units) == 1 and None not in units:
+            return f"numbers in {found[0]['unit'].strip()}", f"{mark}{units.pop()}"  # type: ignore[index]
+    return ("durations", DURATIONS) if all(map(is_duration, texts)) else None
+
+
+def _unit_of(match: re.Match[str] | None) -> str | None:
+    """Return the unit behind a number, in small letters and for one: 3 Days and 1 day are alike."""
+    if match is None:
+        return None
+    unit = match["unit"].strip().lower()
+    return unit.removesuffix("s") if len(unit) > 3 or unit in ("yrs", "hrs") else unit
 
 
 def _may_all(labels: Sequence[str], pattern: re.Pattern[str]) -> bool:
@@ -272,6 +341,12 @@ def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
     return (",", ".") if thousands else (".", ",")
 
 
+def has_thousands(labels: Iterable[Any]) -> bool:
+    """Tell whether all points in numbers written as text may separate thousands, as in 12.345."""
+    texts = present_texts([label for label in labels if isinstance(label, str)])
+    return all(map(_THOUSANDS.fullmatch, texts))
+
+
 def has_leading_zeros(labels: Iterable[str]) -> bool:
     """Tell whether some text is digits that begin with a zero: a code, not a number."""
     return any(map(_LEADING_ZERO.fullmatch, labels))
@@ -285,11 +360,124 @@ def number_of(text: str, decimal: str = ".") -> float:
     plain = text.strip()
     if plain.lower() in MISSING_WORDS:
         return float("nan")
-    known = _WRITTEN[decimal]
+    if decimal == DURATIONS:
+        return parse_duration(plain)
+    mark, unit = decimal[:1], decimal[1:]
+    known = _WRITTEN[mark]
+    if unit and _unit_of(found := _WITH_UNIT[mark].fullmatch(plain)) == unit:
+        plain = found["number"]  # type: ignore[index]
     if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
-        raise TypeError(f"{text!r} is not a number")
-    plain = _UNITS.sub("", plain).replace("−", "-").replace("," if decimal == "." else ".", "")
+        raise TypeError(f"{text!r} is not a number" + f" of {unit}" * bool(unit))
+    plain = _UNITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
     return float(plain.replace(",", "."))
+
+
+# -- text that holds durations --------------------------------------------------------------------
+
+DURATIONS = ":"  # stands for the format of a column of durations
+_SECONDS_OF = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
+_SPAN = r"(\d+(?:[.,]\d+)?) ?(weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|ms)"
+_SPANS = re.compile(rf"(?i:{_SPAN}(?![^\W\d_])(?:,? (?:and )?)?)")
+_LONG_CLOCK = re.compile(
+    r"(?i:(?:(\d+) days?,? \+?)?(?:(\d+):(?=[0-5]\d:))?(\d+):([0-5]\d(?:[.,]\d{1,9})?))"
+)
+_ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d+)?)S)?)?")
+_DURATION_NAMES = re.compile(
+    r"(?i:durat|elapsed|runtime|length|(?:^|[\W_])(?:lap|took|pace)s?(?:$|[\W_]))"
+)
+
+
+def is_duration(text: str) -> bool:
+    """Tell whether a text is a duration, such as 1h 20m, 36:10:05, 2 days 04:00:00 or PT5M."""
+    try:
+        parse_duration(text)
+    except TypeError:
+        return False
+    return True
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of a duration; 3:20 are minutes and seconds."""
+    plain = text.strip()
+    sign, plain = (-1.0, plain[1:]) if plain[:1] in "-−" and plain else (1.0, plain)
+    if clock := _LONG_CLOCK.fullmatch(plain) or _iso_duration(plain):
+        days, hours, minutes, seconds = (_plain_float(part) for part in clock.groups())
+        return sign * (86_400 * days + 3600 * hours + 60 * minutes + seconds)
+    spans = list(_SPANS.finditer(plain))
+    if not spans or sum(len(span.group()) for span in spans) != len(plain):
+        raise TypeError(f"{text!r} is not a duration")
+    return sign * sum(_plain_float(span[1]) * _SECONDS_OF[_short(span[2])] for span in spans)
+
+
+def _iso_duration(text: str) -> re.Match[str] | None:
+    found = _ISO_DURATION.fullmatch(text)
+    return found if found and any(found.groups()) else None
+
+
+def _plain_float(text: str | None) -> float:
+    return float(text.replace(",", ".")) if text else 0.0
+
+
+def _short(unit: str) -> str:
+    return "ms" if unit.lower() == "ms" else unit[0].lower()
+
+
+# -- text that holds ranges -----------------------------------------------------------------------
+
+_BOUND = r"[$€£¥]?\s?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKM]?(?![^\W\d_]*\d)"
+_OF_UNIT = r"(?:\s?(?:[^\W\d_]|%)[^\d,;+]{0,14}?)?"
+_RANGES = [  # patterns of ranges with two ends, open ones, and single numbers among them
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?P<low>{_BOUND})\s?(?:-|–|~|to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
+        rf"[\[(]\s?(?:-inf|(?P<low>{_BOUND}))\s?,\s?(?:inf|(?P<high>{_BOUND}))\s?[\])]",
+        rf"(?P<low>{_BOUND}){_OF_UNIT}\s?\+{_OF_UNIT}",
+        rf"(?P<low>{_BOUND}){_OF_UNIT} (?:and|or) (?:over|more|above|older|up)",
+        rf"(?:>=?|≥|over|above|more than|at least)\s?(?P<low>{_BOUND}){_OF_UNIT}",
+        rf"(?:<=?|≤|under|below|less than|up to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
+        rf"(?P<high>{_BOUND}){_OF_UNIT} (?:and|or) (?:under|less|below|younger)",
+        rf"(?P<low>{_BOUND}){_OF_UNIT}",
+    )
+]
+_MOST_RANGES = 40
+_LARGE = {"k": 1e3, "m": 1e6}
+
+
+def ranges_in_order(labels: Sequence[str]) -> list[str] | None:
+    """Return texts such as 18-24, <$20k, 65+ or 5 or more in order; None if they are no ranges.
+
+    There are three or more, and each begins where another ends, or later; single numbers may stand
+    among them.
+    """
+    if not 3 <= len(labels) <= _MOST_RANGES:
+        return None
+    found = [(*ends, label) for label in labels if (ends := _range_of(label))]
+    spans = sum(low < high for low, high, _ in found)
+    if len(found) < len(labels) or not spans:
+        return None
+    found.sort()
+    if any(after[0] < before[1] for before, after in pairwise(found)):
+        return None
+    return [label for *_, label in found]
+
+
+def _range_of(text: str) -> tuple[float, float] | None:
+    """Return the ends of a range, of a single number twice; None if a text is neither."""
+    plain = text.strip()
+    for pattern in _RANGES:
+        if match := pattern.fullmatch(plain):
+            ends = match.groupdict()
+            low = _end_of(ends["low"]) if ends.get("low") else -np.inf
+            high = _end_of(ends["high"]) if ends.get("high") else np.inf
+            high = low if pattern is _RANGES[-1] else high
+            return (low, high) if low < high or pattern is _RANGES[-1] else None
+    return None
+
+
+def _end_of(text: str) -> float:
+    plain = text.strip(" $€£¥").replace(",", "").lower()
+    times = _LARGE.get(plain[-1], 1.0)
+    return times * float(plain.rstrip("km"))
 
 
 # -- text that holds datetimes --------------------------------------------------------------------
@@ -310,7 +498,7 @@ def is_iso(labels: Sequence[str]) -> bool:
 
 
 def is_clock(labels: Sequence[str]) -> bool:
-    """Tell whether texts are times of day, such as 08:30 or 23:59:59.5, all of them."""
+    """Tell whether texts are times of day, such as 8:30, 8:30 PM or 23:59:59.5, all of them."""
     texts = present_texts(labels)
     return bool(texts) and all(map(_CLOCK.fullmatch, texts))
 
@@ -319,8 +507,11 @@ def parse_clock(text: str | None) -> float:
     """Return the seconds since midnight of a time of day, NaN for a word for missing."""
     if text is None or text.strip().lower() in MISSING_WORDS:
         return float("nan")
-    hours, minutes, *seconds = text.strip().replace(",", ".").split(":")
-    return 3600.0 * int(hours) + 60.0 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
+    plain = text.strip().lower().replace(",", ".")
+    half = plain[-2:] if plain.endswith("m") else ""
+    hours, minutes, *seconds = plain.removesuffix(half).split(":")
+    hour = int(hours) % 12 + 12 * (half == "pm") if half else int(hours)
+    return 3600.0 * hour + 60.0 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
 
 
 def parse_iso(text: str) -> dt.datetime:
@@ -344,13 +535,18 @@ _TOKENS = re.compile(r"\d+|[a-z]+")
 
 def date_order(labels: Sequence[str]) -> str | None:
     """Return the one order of day, month and year in which texts are dates; None if in doubt."""
-    if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
-        return None
-    texts = present_texts(labels)
-    if not all(map(_DATE.fullmatch, texts)):
-        return None
-    fits = [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]
+    fits = date_orders(labels)
     return fits[0] if len(fits) == 1 else None
+
+
+def date_orders(labels: Sequence[str]) -> list[str]:
+    """Return the orders of day, month and year in which texts are dates."""
+    if not all(map(_DATE.fullmatch, present_texts(labels[:20]))):  # most text is told from a few
+        return []
+    texts = present_texts(labels)
+    if not texts or not all(map(_DATE.fullmatch, texts)):
+        return []
+    return [order for order in DATE_ORDERS if all(_is_date(text, order) for text in texts)]
 
 
 def _is_date(text: str, order: str) -> bool:
@@ -413,7 +609,8 @@ def write_moment(moment: dt.datetime, texts: Sequence[str], order: str | None = 
 
     def written(match: re.Match[str]) -> str:
         i, text = next(at), match.group()
-        zeros = order is None or any(len(s) > i and s[i].startswith("0") for s in slots)
+        same = [s[i] for s in slots if len(s) > i]
+        zeros = any(t.startswith("0") for t in same) if order else all(len(t) > 1 for t in same)
         if text.isalpha():
             return _letters(text, moment, fields)
         return _digits(next(fields), text, moment, zeros, half)

@@ -29,6 +29,7 @@ from tabweave.rows.frames import (
     levels_of,
     objects,
     sets,
+    would_merge,
 )
 from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.kinds import (
@@ -40,6 +41,7 @@ from tabweave.rows.kinds import (
     Kinds,
     Rules,
     Verdict,
+    has_thousands,
     judge,
     numbers_written,
 )
@@ -297,9 +299,18 @@ def _ruled(
     kept, parts, aside = [], [], []
     asked = frozenset(undeclared)
     some = sampled_rows(table.n_rows)
+    verdicts = {
+        column.name: judge(column.name, _only(data, some), n_rows, rules)
+        for column, data in table
+        if column.name in asked and not _is_plain(column, data, by_name[column.name])
+    }
+    commas = any(
+        v is not None and v.kind == "numeric" and v.decimal == "," for v in verdicts.values()
+    )
     for position, (column, data) in enumerate(table):
-        asks = column.name in asked and not _is_plain(column, data, by_name[column.name])
-        verdict = judge(column.name, _only(data, some), n_rows, rules) if asks else None
+        verdict = verdicts.get(column.name)
+        if commas and verdict is not None and verdict.decimal == "." and isinstance(data, Codes):
+            verdict = verdict._replace(decimal="," if has_thousands(data.labels) else ".")
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
@@ -311,6 +322,7 @@ def _ruled(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
                 format=verdict.decimal,
+                levels=verdict.levels,
                 origin=(verdict.why, True, position if verdict.aside else None),
             )
             if verdict.aside:
@@ -378,7 +390,8 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         return True
     words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
-    return repeats and any(_WORD(w) and w.strip().lower() not in MISSING_WORDS for w in words)
+    plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
+    return repeats and 4 * plain > len(words)  # one or two words may stand among ranges or numbers
 
 
 def _with_zone(column: Column, cells: Any) -> Column:
@@ -446,6 +459,8 @@ def _completed(
         if column is None:
             kind = infer_kind(cells)
             why = _in_words(kind, cells)
+            if why == "numbers" and would_merge(cells):
+                kind, why = "nominal", "whole numbers that floats cannot tell apart"
             if rules is not None and why in (DATETIMES, CLOCK_TIMES):
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind
@@ -525,7 +540,7 @@ def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
         values = datetimes(cells, column.zone, first=False, order=column.date_order)[0]
     else:
         empty = schema.empty_is_missing
-        values = cells_numbers(cells, empty_is_missing=empty, decimal=column.decimal)
+        values = cells_numbers(cells, empty_is_missing=empty, decimal=column.format)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise ValueError(
@@ -581,7 +596,8 @@ class Column:
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
         as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are
         times of day without a date; or the order of day, month and year in text that is no ISO
-        text: "mdy", "dmy" or "ymd". Of a numeric column: the decimal mark of numbers in text.
+        text: "mdy", "dmy" or "ymd". Of a numeric column: the decimal mark of numbers in text, and
+        their unit behind it, as in ".km"; ":" says that they are durations, such as 36:10:05.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
@@ -618,8 +634,13 @@ class Column:
 
     @property
     def decimal(self) -> str | None:
-        """The decimal mark of numbers that are written as text."""
-        return self.format if self.kind == "numeric" else None
+        """The decimal mark of numbers that are written as text; ":" of durations."""
+        return self.format[:1] if self.kind == "numeric" and self.format else None
+
+    @property
+    def unit(self) -> str:
+        """The unit behind each number that is written as text."""
+        return self.format[1:] if self.kind == "numeric" and self.format else ""
 
     @property
     def why(self) -> str:

@@ -38,6 +38,7 @@ _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
 _SMALL = 16  # nodes of a group that is compared whole
+_SEEDS = 1024  # nodes, evenly spread over the graph, of which the nearest begin a walk
 _BUILD = 128  # breadth of the search for the links of a new node: with 80, walks find less
 _LADDER = (
     32,
@@ -71,17 +72,13 @@ Vectors = Callable[[int], Iterator[np.ndarray]]  # those of every so many nodes,
 @storable
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Links of nodes, on levels; see :func:`tabweave.search.kernels.walk`.
+    """Links of nodes, a line for each, -1 after the last; see :func:`.kernels.walk`.
 
     Nodes have other numbers here, so that neighbours lie close together in memory: the one that
     is number i here is ``order[i]`` elsewhere.
     """
 
     links: np.ndarray
-    offsets: np.ndarray
-    levels: np.ndarray
-    entry: int
-    top: int
     order: np.ndarray
 
     @property
@@ -89,18 +86,22 @@ class Graph:
         """Number of nodes it covers."""
         return len(self.order)
 
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the base level of a graph that was saved with the levels above it."""
+        if "levels" not in state:
+            return state
+        offsets, width = state["offsets"], int(state["levels"][1])
+        if not 0 < width <= np.diff(offsets).min(initial=width):
+            raise ValueError("the links of the graph lead nowhere")
+        return {"links": _base(state["links"], offsets, width), "order": state["order"]}
+
     def _check_loaded(self) -> None:
-        n, ends = self.n_nodes, self.offsets
-        if ends.shape != (n + 1,) or not np.array_equal(np.sort(self.order), np.arange(n)):
+        n, shape = self.n_nodes, self.links.shape
+        fits = len(shape) == 2 and shape[0] == n and shape[1] > 0
+        if not (fits and np.array_equal(np.sort(self.order), np.arange(n))):
             raise ValueError(f"the graph does not fit {n} nodes")
-        inside = self.links.size and -1 <= self.links.min() and self.links.max() < n
-        fits = inside and 0 <= self.entry < n and 0 <= self.top < len(self.levels) - 1
-        fits = fits and self.levels[0] == 0 and (np.diff(self.levels) >= 0).all()
-        room = np.diff(ends)
-        fits = (
-            fits and ends[0] == 0 and ends[-1] == len(self.links) and (room >= self.levels[1]).all()
-        )
-        if not fits:
+        if not (self.links.min(initial=0) >= -1 and self.links.max(initial=-1) < n):
             raise ValueError("the links of the graph lead nowhere")
 
     @classmethod
@@ -109,7 +110,8 @@ class Graph:
 
         Where vectors are wide, or nodes so many that their vectors would take more than 2 GB, and
         distances are Euclidean, it is built along their principal axes: neighbours there are nearly
-        those of the full vectors, and the walk compares in full.
+        those of the full vectors, and the walk compares in full. Of the levels that faiss builds
+        the lowest is kept, which has all nodes: where a walk begins is found by a short scan.
         """
         faiss = require("faiss", "search")
         blocks, width = _reduced(vectors, n_nodes, power)
@@ -122,26 +124,25 @@ class Graph:
                 index.add(block)
         finally:
             faiss.omp_set_num_threads(threads)
-        hnsw = index.hnsw
         links, offsets, levels = (
-            faiss.vector_to_array(getattr(hnsw, name))
+            faiss.vector_to_array(getattr(index.hnsw, name))
             for name in ("neighbors", "offsets", "cum_nneighbor_per_level")
         )
-        ends = offsets.astype(np.int64), levels.astype(np.int64)
-        order = np.arange(len(offsets) - 1)
-        return cls(links, *ends, hnsw.entry_point, hnsw.max_level, order)._renumbered()
+        base = _base(links, offsets.astype(np.int64), int(levels[1]))
+        return cls(base, np.arange(len(base)))._renumbered()
 
     def _renumbered(self) -> Graph:
         """Return the graph with nodes that link to each other close together."""
-        order = _close_together(self.links, self.offsets, int(self.levels[1]))
+        order = _close_together(self.links)
         number = np.empty(len(order), np.int32)
         number[order] = np.arange(len(order), dtype=np.int32)
-        lengths = np.diff(self.offsets)[order]
-        ends = np.concatenate([[0], np.cumsum(lengths)])
-        moved = np.arange(ends[-1]) + np.repeat(self.offsets[:-1][order] - ends[:-1], lengths)
-        links = self.links[moved]
-        links = np.where(links < 0, np.int32(-1), number[links])
-        return Graph(links, ends, self.levels, int(number[self.entry]), self.top, order)
+        links = self.links[order]
+        return Graph(np.where(links < 0, np.int32(-1), number[links]), order)
+
+
+def _base(links: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
+    """Return the links of the lowest of faiss's levels, a line for each node."""
+    return links[offsets[:-1, None] + np.arange(width)]
 
 
 class Walker:
@@ -154,6 +155,7 @@ class Walker:
         codes = np.ascontiguousarray(nodes.codes.T[graph.order], narrow)
         line = np.ascontiguousarray(nodes.line.T[graph.order])
         self._arrays = replace(nodes, codes=codes, line=line).arrays()
+        self._seeds = np.unique(np.linspace(0, graph.n_nodes - 1, _SEEDS).astype(np.int64))
         self._named = np.zeros(0), np.zeros(0)  # as in the last search: the same until rows change
 
     def nearest(
@@ -171,7 +173,7 @@ class Walker:
         from tabweave.search.kernels import walk
 
         graph, arrays = self.graph, self._arrays
-        way = graph.links, graph.offsets, graph.levels, graph.entry, graph.top, breadth
+        way = graph.links, self._seeds, breadth
         named = self._named
         if named[0] is not first:
             named = self._named = first, first[graph.order]
@@ -186,9 +188,8 @@ class Walker:
 
     def sample(self) -> np.ndarray:
         """Return the nodes that :meth:`choose_breadth` asks about, always the same ones."""
-        others = np.delete(np.arange(self.graph.n_nodes), self.graph.order[self.graph.entry])
-        n = min(len(others), _MEASURED)
-        return np.sort(np.random.default_rng(0).choice(others, n, replace=False))
+        n = min(self.graph.n_nodes, _MEASURED)
+        return np.sort(np.random.default_rng(0).choice(self.graph.n_nodes, n, replace=False))
 
     def choose_breadth(self, queries: Queries, own: np.ndarray) -> tuple[int, float]:
         """Return the smallest breadth whose walks find enough, and the recall they have.
@@ -405,15 +406,13 @@ def _reduced(vectors: Vectors, n_nodes: int, power: int) -> tuple[Iterator[np.nd
     return ((block - centre) @ chosen for block in vectors(1)), most
 
 
-def _close_together(links: np.ndarray, offsets: np.ndarray, width: int) -> np.ndarray:
+def _close_together(links: np.ndarray) -> np.ndarray:
     """Return an order of the nodes in which those that link to each other are near."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-    n = len(offsets) - 1
-    base = links[offsets[:-1, None] + np.arange(width)]
-    there = base >= 0
+    there = links >= 0
     ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
-    found = base[there]
-    graph = csr_array((np.ones(len(found), np.int8), found, ends), shape=(n, n))
+    found = links[there]
+    graph = csr_array((np.ones(len(found), np.int8), found, ends), shape=(len(links),) * 2)
     return reverse_cuthill_mckee(graph, symmetric_mode=True).astype(np.int64)

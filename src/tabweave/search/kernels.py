@@ -21,6 +21,7 @@ import numpy as np
 from tabweave._compat import njit
 
 _TILE = 4096  # nodes compared at a time: their distances (32 KB) stay in the caches
+_BEGIN = 4  # of the seeds, the nearest that a walk begins at
 NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found
 
 
@@ -242,28 +243,6 @@ def _distance(joint, starts, code, point, line, power):
 
 
 @njit(nogil=True, cache=True)
-def _descend(joint, starts, codes, point, line, power, links, offsets, levels, entry, top, own):
-    """Walk to the nearest node on each coarse level but ``own``; return it and its distance."""
-    best = entry
-    nearest = _distance(joint, starts, codes[best], point, line[best], power)
-    for level in range(top, 0, -1):
-        moved = True
-        while moved:
-            moved = False
-            begin, end = offsets[best], offsets[best + 1]
-            for p in range(begin + levels[level], min(begin + levels[level + 1], end)):
-                j = links[p]
-                if j < 0:
-                    break
-                if j == own:
-                    continue
-                distance = _distance(joint, starts, codes[j], point, line[j], power)
-                if distance < nearest or (distance == nearest and j < best):
-                    best, nearest, moved = j, distance, True
-    return best, nearest
-
-
-@njit(nogil=True, cache=True)
 def _insert(pool, nodes, open_, size, distance, j):
     """Insert a node into the sorted pool; return its index there and the pool's new size."""
     at = size if size < len(pool) else size - 1
@@ -275,20 +254,32 @@ def _insert(pool, nodes, open_, size, distance, j):
     return at, min(size + 1, len(pool))
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _meet(seen, j):
+    """Mark a node as met; return whether it was not before."""
+    bit = np.uint64(1) << np.uint64(j & 63)
+    new = not seen[j >> 6] & bit
+    seen[j >> 6] |= bit
+    return new
+
+
 @njit(nogil=True, cache=True)
-def _unseen(links, begin, end, seen, near):
-    """List the links that were not met before, and mark them as met; return their number."""
-    n = 0
-    for p in range(begin, end):
-        j = links[p]
-        if j < 0:
-            break
-        bit = np.uint64(1) << np.uint64(j & 63)
-        if not seen[j >> 6] & bit:
-            seen[j >> 6] |= bit
-            near[n] = j
-            n += 1
-    return n
+def _begin(joint, starts, codes, point, line, power, seeds, own, pool, nodes, open_):
+    """Fill a pool with the nearest of the seeds but ``own``; return its size."""
+    size = 0
+    for j in seeds:
+        distance = _distance(joint, starts, codes[j], point, line[j], power)
+        if j != own and (size < len(pool) or distance < pool[size - 1]):
+            _, size = _insert(pool, nodes, open_, size, distance, j)
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _next(open_, at, size):
+    """Return the nearest node of a pool that was not left yet, or the size of the pool."""
+    while at < size and not open_[at]:
+        at += 1
+    return at
 
 
 @njit(nogil=True, cache=True)
@@ -309,25 +300,40 @@ def _wander(
     found,
     rows,
 ):
-    """Walk for one query: always on from the nearest node in sight that was not left yet."""
-    links, begins, levels, entry, top, breadth = graph
-    near, distance = np.empty(levels[1], np.int64), np.empty(levels[1])
-    j, nearest = _descend(
-        joint, starts, codes, point, line, power, links, begins, levels, entry, top, own
-    )
+    """Walk for one query: always on from the nearest node in sight that was not left yet.
+
+    What is compared next is touched before it is needed: memory then answers for all of it at
+    once. The sum of what was touched means nothing, but without it compilers leave loads out.
+    """
+    links, seeds, breadth = graph
+    near, distance = np.empty(links.shape[1], np.int64), np.empty(links.shape[1])
+    touched = 0.0
     if own >= 0:
-        seen[own >> 6] |= np.uint64(1) << np.uint64(own & 63)
-    seen[j >> 6] |= np.uint64(1) << np.uint64(j & 63)
-    at, size = _insert(pool, nodes, open_, 0, nearest, j)
-    _offer(found, rows, nearest, first[j])
+        _meet(seen, own)
+    few = pool[:_BEGIN]
+    size = _begin(joint, starts, codes, point, line, power, seeds, own, few, nodes, open_)
+    for m in range(size):
+        _meet(seen, nodes[m])
+        _offer(found, rows, pool[m], first[nodes[m]])
+    at = 0
     while at < size:
-        if not open_[at]:
-            at += 1
-            continue
         open_[at] = False
-        here, at = begins[nodes[at]], at + 1
-        n = _unseen(links, here, here + levels[1], seen, near)
-        for m in range(n):  # before all that depends on them, so that memory is read ahead
+        n = 0
+        for j in links[nodes[at]]:
+            if j < 0:
+                break
+            if _meet(seen, j):
+                near[n] = j
+                n += 1
+        at = _next(open_, at, size)
+        for m in range(n):
+            if codes.shape[1]:
+                touched += codes[near[m], 0]
+            if line.shape[1]:
+                touched += line[near[m], 0]
+        if at < size:
+            touched += links[nodes[at], 0] + links[nodes[at], links.shape[1] // 2]
+        for m in range(n):
             j = near[m]
             distance[m] = _distance(joint, starts, codes[j], point, line[j], power)
         for m in range(n):
@@ -336,6 +342,8 @@ def _wander(
                 at = min(at, new)
             if distance[m] <= found[0]:
                 _offer(found, rows, distance[m], first[near[m]])
+        at = _next(open_, at, size)
+    return touched
 
 
 @njit(nogil=True, cache=True)
@@ -343,24 +351,26 @@ def walk(asked, nodes, first, graph, own, out, rows):
     """Find the k nearest nodes of each query as far as a walk of some breadth meets them.
 
     As :func:`scan`, but ``codes`` and ``line`` have a row for each node, and sums are compared.
-    ``graph`` is (links, offsets, levels, entry, top, breadth): node i links to ``links[offsets[i] +
-    levels[l] : offsets[i] + levels[l + 1]]`` on level l, -1 after the last. ``own`` is the node
-    that each query is, neither found nor passed, as if it were not there; -1 if it is none.
+    ``graph`` is (links, seeds, breadth): node i links to ``links[i]``, -1 after the last, and a
+    walk begins at the nearest of the seeds. ``own`` is the node that each query is, neither found
+    nor passed, as if it were not there; -1 if it is none. What is returned means nothing.
     """
     values, points = asked
     groups, offsets, widths, starts, codes, line, power, _ = nodes
-    breadth = graph[5]
+    breadth = graph[2]
     joint = np.empty(starts[-1])
     pool, kept = np.empty(breadth), np.empty(breadth, np.int64)
     open_ = np.empty(breadth, np.bool_)
     seen = np.empty((len(first) >> 6) + 1, np.uint64)
+    touched = 0.0
     for i in range(len(out)):
         _fill_joint(values[i], groups, offsets, widths, starts, joint)
         seen[:] = 0
         _clear(out[i], rows[i])
         space = joint, starts, codes, points[i], line, power
-        _wander(*space, first, graph, own[i], pool, kept, open_, seen, out[i], rows[i])
+        touched += _wander(*space, first, graph, own[i], pool, kept, open_, seen, out[i], rows[i])
         _in_order(out[i], rows[i])
+    return touched
 
 
 # -- votes of neighbours -------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from tabweave.base import (
 )
 from tabweave.io.register import storable
 from tabweave.rows.frames import columns_of, is_missing, lists
-from tabweave.rows.kinds import present_texts, write_moment
+from tabweave.rows.kinds import DURATIONS, parse_duration, present_texts, write_moment
 from tabweave.rows.table import (
     Codes,
     Datetimes,
@@ -341,6 +341,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         column = self.schema_[name]
         some = [cell for cell in _python_cells(cells[:_LOOKED_AT]) if isinstance(cell, str)]
         texts = present_texts(some or [_example(cells)])
+        if column.decimal == DURATIONS:
+            return nearest_written(texts, values)
         if column.kind == "numeric":
             return objects(written_like(texts, values, column.decimal or "."))
         return objects(
@@ -476,6 +478,17 @@ def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) ->
     comma = "," if any(("." if decimal == "," else ",") in n for n in numbers) else ""
     marks = str.maketrans(",.", ".,") if decimal == "," else {}
     return [f"{before}{f'{value:{comma}.{places}f}'.translate(marks)}{after}" for value in values]
+
+
+def nearest_written(texts: Sequence[str], values: np.ndarray) -> np.ndarray:
+    """Return durations as the nearest ones of their column are written.
+
+    >>> nearest_written(["1h 20m", "36h"], np.array([4000.0, 1e6])).tolist()
+    ['1h 20m', '36h']
+    """
+    seconds, first = np.unique(list(map(parse_duration, texts)), return_index=True)
+    near = np.searchsorted((seconds[1:] + seconds[:-1]) / 2, values)
+    return objects(texts)[first[near]]
 
 
 def cells_of(data: Any) -> np.ndarray:

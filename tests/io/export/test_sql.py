@@ -267,6 +267,26 @@ def test_moments_as_text_or_timestamp():
     agrees(in_duckdb(model, zoned, {"at": "TIMESTAMPTZ"}), model, zoned)
 
 
+@pytest.mark.parametrize("run", [in_duckdb, in_sqlite])
+def test_units_and_times_of_day_as_people_write_them(run):
+    rng = np.random.default_rng(0)
+    hours = range(60)
+    rows = {
+        "far": [f"{x:,.1f} {'km' if x > 900 else 'KM'}" for x in rng.normal(1000, 300, 60)],
+        "term": [f"{k} month{'s' if k > 1 else ''}" for k in rng.integers(1, 9, 60)],
+        "warm": [f"{x:.1f}°C" for x in rng.normal(3, 9, 60)],
+        "at": [f"{h * 7 % 24}:{h:02}{':30' if h % 3 else ''}" for h in hours],
+        "met": [f"{1 + h % 12}:{h:02}{':05' if h % 5 else ''} {'aApP'[h % 4]}m" for h in hours],
+    }
+    for column in rows.values():
+        column[3], column[4] = None, "n/a"
+    model = Weave().fit(rows)
+    np.testing.assert_allclose(run(model, rows), model.transform(rows), atol=1e-9)
+    took = {"took": [f"{h}h {h}m" for h in hours], "x": rng.normal(size=60)}
+    with pytest.raises(ValueError, match="column 'took' holds durations as text"):
+        tabweave.export.sql(Weave().fit(took))
+
+
 def test_types_say_what_the_values_do_not():
     model = OneHot().fit({"day": ["2024-01-01", "2024-01-02"]})
     script = tabweave.export.sql(model, types={"day": "date"})

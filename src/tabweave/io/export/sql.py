@@ -15,7 +15,7 @@ from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.files import sql_name, sql_text
 from tabweave.rows.frames import OWN_CLOCK
-from tabweave.rows.kinds import CURRENCIES, ISO_TEXT, MISSING_WORDS
+from tabweave.rows.kinds import CURRENCIES, DURATIONS, ISO_TEXT, MISSING_WORDS
 from tabweave.rows.vocabulary import Label
 
 _AT_ONCE = 500  # rows of an INSERT
@@ -266,7 +266,7 @@ class _Writer:
         elif column.kind == "datetime":
             x = _SECONDS[self.dialect](cell, column)
         else:
-            x = _written_number(f"CAST({cell} AS {text})", column.decimal or ".", self.dialect)
+            x = _written_number(f"CAST({cell} AS {text})", column, self.dialect)
         x = f"CASE WHEN LOWER(TRIM(CAST({cell} AS {text}))) IN ({words}) THEN NULL ELSE {x} END"
         if not cycle:
             return x
@@ -309,9 +309,18 @@ class _Writer:
         return quoted(name, self.dialect)
 
 
-def _written_number(text: str, decimal: str, dialect: str) -> str:
-    """Return the number that a text writes, without its currency, percent sign and thousands."""
-    for unit in (*CURRENCIES, "%", " ", "\u00a0", "," if decimal == "." else "."):
+def _written_number(text: str, column: Any, dialect: str) -> str:
+    """Return the number that a text writes, without its unit, percent sign and thousands."""
+    if column.decimal == DURATIONS:
+        raise ValueError(
+            f"column {column.name!r} holds durations as text, such as 1h 20m, which SQL does not "
+            "read; give it as a number of seconds, to fit and to the query"
+        )
+    thousands = "," if column.decimal == "." else "."
+    if column.unit:
+        text = f"LOWER({text})"
+    units = (f"{column.unit}s", column.unit) if column.unit else CURRENCIES
+    for unit in (*units, "%", " ", "\u00a0", thousands):
         text = f"REPLACE({text}, {sql_text(unit)}, '')"
     text = f"REPLACE(REPLACE({text}, '−', '-'), ',', '.')"
     if dialect != "sqlite":
@@ -379,10 +388,15 @@ def _clock_seconds(cell: str, text: str, dialect: str) -> str:
     """Return the seconds since midnight of a time of day, as a type of its own or as text."""
     cell = f"TRIM(CAST({cell} AS {text}))"
     kind = "REAL" if dialect == "sqlite" else TYPES[dialect]["number"]
-    part = [f"CAST(SUBSTR({cell}, {at}, 2) AS {kind})" for at in (1, 4)]
-    seconds = f"REPLACE(SUBSTR({cell}, 7), ',', '.')"
-    last = f"CASE WHEN LENGTH({cell}) > 5 THEN CAST({seconds} AS {kind}) ELSE 0 END"
-    return f"3600 * {part[0]} + 60 * {part[1]} + {last}"
+    cell = f"CASE WHEN SUBSTR({cell}, 2, 1) = ':' THEN '0' || {cell} ELSE {cell} END"
+    hour, minute = (f"CAST(SUBSTR({cell}, {at}, 2) AS {kind})" for at in (1, 4))
+    half = f"CASE WHEN UPPER({cell}) LIKE '%PM' THEN 12 ELSE 0 END"
+    halved = f"CASE WHEN {hour} = 12 THEN 0 ELSE {hour} END + {half}"
+    hour = f"(CASE WHEN UPPER({cell}) LIKE '%M' THEN {halved} ELSE {hour} END)"
+    tail = f"REPLACE(REPLACE(UPPER(SUBSTR({cell}, 7)), 'AM', ''), 'PM', '')"
+    seconds = f"TRIM(REPLACE({tail}, ',', '.'))"
+    last = f"CASE WHEN SUBSTR({cell}, 6, 1) = ':' THEN CAST({seconds} AS {kind}) ELSE 0 END"
+    return f"3600 * {hour} + 60 * {minute} + {last}"
 
 
 _SECONDS = {

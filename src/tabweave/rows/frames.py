@@ -432,11 +432,11 @@ def objects(column: Any) -> np.ndarray:
     """Return the cells of a library's column as Python objects."""
     if isinstance(column, np.ndarray):
         return column.astype(object, copy=False)
-    return lists(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+    return object_array(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
 
 
-def lists(cells: list[Any]) -> np.ndarray:
-    """Return an array of objects whose cells they are, lists among them."""
+def object_array(cells: Sequence[Any]) -> np.ndarray:
+    """Return cells as an array of Python objects; lists and tuples stay one cell each."""
     out = np.empty(len(cells), dtype=object)
     out[:] = cells
     return out

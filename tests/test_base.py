@@ -180,7 +180,7 @@ class TestColumns:
         np.testing.assert_array_equal(embedder.transform(table), embedder.transform(ROWS))
         with pytest.raises(ValueError, match="n"):
             embedder.transform(Table.of(ROWS[["color", "size"]]))
-        with pytest.raises(ValueError, match="'n' was read as numeric"):
+        with pytest.raises(ValueError, match=r"'n': expected .*, got numeric"):
             embedder.transform(Table.of(ROWS))
 
     def test_numeric_columns_are_refused_by_name(self):
@@ -462,7 +462,7 @@ class TestOddCalls:
         embedder = OneHot().fit(Table.of({"a": list("xy"), "b": list("pq")}))
         for names in ("abc", "ba"):
             table = Table.of({name: ["x"] for name in names})
-            with pytest.raises(ValueError, match=r"has columns \['[ab]'.*, not \['a', 'b'\]"):
+            with pytest.raises(ValueError, match=r"expected columns \['a', 'b'\], got \['[ab]'"):
                 embedder.transform(table)
             with pytest.raises(ValueError, match=r"expected columns \['a', 'b'\], got"):
                 read_with_fitted_schema(embedder, table)
@@ -492,7 +492,7 @@ class TestOddCalls:
 
     def test_rows_that_are_no_rows(self):
         embedder = OneHot().fit({"a": list("xy"), "b": list("pq")})
-        with pytest.raises(TypeError, match="5 is no row; give a dict"):
+        with pytest.raises(TypeError, match=r"expected a row .*, got 5"):
             embedder.explain(5, ["x", "p"])
 
     def test_what_a_page_says(self, monkeypatch):

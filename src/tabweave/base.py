@@ -415,7 +415,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         if isinstance(X, np.ndarray) and X.dtype.names is None:
             _check_feature_names(self, X, reset=False)
         if isinstance(X, Table) and X.schema.names != self.schema_.names:
-            raise ValueError(f"the table has columns {X.schema.names}, not {self.schema_.names}")
+            raise ValueError(f"expected columns {self.schema_.names}, got {X.schema.names}")
         return table
 
     def _read_asked(self, X: Any) -> Table:
@@ -813,7 +813,9 @@ def _one_row(row: Any) -> Any:
     ):
         return [list(row)]
     if not hasattr(row, "__len__"):
-        raise TypeError(f"{row!r} is no row; give a dict, a sequence of cells or a one-row frame")
+        raise TypeError(
+            f"expected a row (a dict, a sequence of cells or a one-row frame), got {row!r}"
+        )
     if len(row) != 1:
         raise ValueError(f"expected one row, got {len(row)}")
     return row

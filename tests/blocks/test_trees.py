@@ -128,7 +128,7 @@ def test_bad_points():
     tree = Tree.of(DRINKS)
     with pytest.raises(ValueError, match="'Cocoa' is not in the tree; it has 'Any', 'Coffee'"):
         tree.distance("Cocoa", "Latte")
-    with pytest.raises(ValueError, match="offset 3 of 'Latte' must lie between 0 and 2"):
+    with pytest.raises(ValueError, match="offset of 'Latte': expected 0 to 2, its depth, got 3"):
         tree.distance(("Latte", 3), "Latte")
 
 

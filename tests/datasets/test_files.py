@@ -73,7 +73,10 @@ def test_columns_csv_may_leave_out_the_label_and_other_sets(tmp_path):
     ("kinds", "match"),
     [
         ("pets,animal,categorical\n", "disagree about columns .*'legs', 'weight'"),
-        ("pets,animal,numeric\npets,legs,id\npets,weight,id\n", "'animal': 'cat' is not a number"),
+        (
+            "pets,animal,numeric\npets,legs,id\npets,weight,id\n",
+            "'animal': expected a number, got 'cat'",
+        ),
         ("pets,animal,colour\npets,legs,id\npets,weight,id\n", "'animal'.*'colour'"),
     ],
 )
@@ -90,7 +93,7 @@ def test_target_is_a_number_and_no_label_is_none(tmp_path):
     assert load("prices", tmp_path).y.tolist() == [10.0, 2.5]
     assert load("links", tmp_path).y is None
     write(tmp_path, "odd", "size,target\nbig,cheap\n")
-    with pytest.raises(ValueError, match="'target': 'cheap' is not a number"):
+    with pytest.raises(ValueError, match="'target': expected a number, got 'cheap'"):
         load("odd", tmp_path)
 
 

@@ -347,7 +347,7 @@ def test_a_failed_partial_fit_changes_nothing():
     X, y = small()
     model = HELIC(random_state=0).fit(X, y)
     before = model.transform(X)
-    with pytest.raises(ValueError, match="labels for"):
+    with pytest.raises(ValueError, match="labels in y"):
         model.partial_fit(X, y[:-1])
     np.testing.assert_array_equal(model.transform(X), before)
 

@@ -235,7 +235,7 @@ def test_measures_of_classes_need_classes(name):
         ValueError, match=f"'{name}' expected at least two classes in y, got one: 1"
     ):
         ValueMetric(name).fit(ROWS, [1] * 8)
-    with pytest.raises(ValueError, match="y has 7 labels for 8 rows"):
+    with pytest.raises(ValueError, match="expected 8 labels in y, one a row, got 7"):
         ValueMetric(name).fit(ROWS, Y[:-1])
     assert ValueMetric(name).__sklearn_tags__().target_tags.required
 

@@ -140,7 +140,7 @@ def test_bad_k(k):
 
 def test_bad_input():
     square, y = np.zeros((3, 3)), [0, 0, 1]
-    with pytest.raises(ValueError, match="only 2 other objects"):
+    with pytest.raises(ValueError, match="at most 2, the other objects, got 3"):
         precision_at_k(square, y, k=3)
     with pytest.raises(ValueError, match="pass y_reference"):
         precision_at_k(np.zeros((3, 4)), y, k=1)
@@ -156,5 +156,5 @@ def test_bad_input():
         neighbor_precision_at_k([[1, 3], [0, 2], [0, 1]], y, k=1)
     with pytest.raises(ValueError, match="whole numbers"):
         neighbor_precision_at_k([[1.0], [0.0], [0.0]], y, k=1)
-    with pytest.raises(ValueError, match="only 1 neighbours listed"):
+    with pytest.raises(ValueError, match="at most 1, the neighbours listed for every query, got 2"):
         neighbor_precision_at_k([[0, 1], [0, 2], [0, 1]], y, k=2)

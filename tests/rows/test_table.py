@@ -209,7 +209,7 @@ class TestMatching:
         assert Table.of(table, table.schema) is table
         assert Table.of(table, {"a": "ordinal"}) is table  # read alike
         for kind in ("set", "numeric"):
-            with pytest.raises(ValueError, match=f"'a' was read as nominal, not {kind}"):
+            with pytest.raises(ValueError, match=f"'a': expected {kind}, got nominal"):
                 Table.of(table, {"a": kind})
         with pytest.raises(ValueError, match="column 'z' is missing"):
             Table.of(table, {"z": "nominal"})

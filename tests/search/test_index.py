@@ -304,13 +304,15 @@ def test_bad_filters():
     row = row_of(mixed(), 0)
     with pytest.raises(ValueError, match="where names column 'shade', which is not there"):
         index.query(row, where={"shade": "red"})
-    with pytest.raises(TypeError, match="give a mapping"):
+    with pytest.raises(TypeError, match="expected where to be a mapping"):
         index.query(row, where=["job"])
-    with pytest.raises(TypeError, match="'pay' = 'much', but it is a numeric column"):
+    with pytest.raises(TypeError, match="expected a number for column 'pay', got 'much'"):
         index.query(row, where={"pay": "much"})
     with pytest.raises(ValueError, match="condition on column 'job' failed at"):
         index.query(row, where={"job": lambda v: v < 3})
-    with pytest.raises(ValueError, match="'pay' must turn an array of numbers into an array"):
+    with pytest.raises(
+        ValueError, match="'pay': expected 200 booleans for as many numbers, got bool"
+    ):
         index.query(row, where={"pay": lambda v: True})
 
 
@@ -410,13 +412,13 @@ def test_ids():
 def test_bad_ids():
     rows = categories(3)
     index = SimilarityIndex(OneHot())
-    with pytest.raises(ValueError, match="id 'a' appears twice"):
+    with pytest.raises(ValueError, match="expected ids that differ, got 'a' twice"):
         index.fit(rows, ids=["a", "b", "a"])
-    with pytest.raises(ValueError, match="2 ids for 3 rows"):
+    with pytest.raises(ValueError, match="expected 3 ids, one a row, got 2"):
         index.fit(rows, ids=[1, 2])
     with pytest.raises(TypeError, match="whole numbers or text"):
         index.fit(rows, ids=[1.5, 2.5, 3.5])
-    with pytest.raises(TypeError, match="all of one kind, not int, str"):
+    with pytest.raises(TypeError, match="all of one kind, got int, str"):
         index.fit(rows, ids=[1, "b", "c"])
     assert len(index) == 0
     index.fit(rows, ids=["a", "b", "c"])
@@ -425,7 +427,9 @@ def test_bad_ids():
         index.add(part(rows, [0]), ids=["b"])
     with pytest.raises(ValueError, match="have text as ids"):
         index.add(part(rows, [0]))
-    with pytest.raises(TypeError, match="ids of this index are text, not whole numbers"):
+    with pytest.raises(
+        TypeError, match="expected ids to be text, as those in the index are, got whole numbers"
+    ):
         index.add(part(rows, [0]), ids=[7])
     assert index.ids_.tolist() == ["a", "b", "c"]
 
@@ -438,7 +442,7 @@ def test_empty_and_too_small():
     with pytest.raises(ValueError, match="minimum of 1"):
         index.fit({"c0": []})
     index.fit(rows)
-    with pytest.raises(ValueError, match="k=4, but the index has 3 rows"):
+    with pytest.raises(ValueError, match="expected k of at most 3, the rows of the index, got 4"):
         index.query(rows, 4)
     for k in (0, -1, 2.5, True):
         with pytest.raises(ValueError, match="expected k to be a whole number >= 1, got"):
@@ -754,7 +758,7 @@ def test_damaged_and_foreign_files(tmp_path):
         with pytest.raises(ValueError, match="i is damaged"):
             SimilarityIndex.load(path)
     OneHot().fit(categories()).save(path)
-    with pytest.raises(ValueError, match="holds a OneHot, not a SimilarityIndex"):
+    with pytest.raises(ValueError, match=r"expected a SimilarityIndex in .*, got a OneHot"):
         SimilarityIndex.load(path)
     with pytest.raises(FileNotFoundError):
         SimilarityIndex.load(tmp_path / "nothing")

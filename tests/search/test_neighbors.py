@@ -153,7 +153,7 @@ class TestClassifier:
             WeaveClassifier().fit(X, y).partial_fit(X[:1], ["z"])
         with pytest.raises(ValueError, match="y of row 2 is missing"):
             WeaveClassifier().fit(X[:3], np.array(["a", "b", None], dtype=object))
-        with pytest.raises(ValueError, match="labels for"):
+        with pytest.raises(ValueError, match="labels in y"):
             WeaveClassifier().fit(X, y[:-1])
 
     def test_clones(self):

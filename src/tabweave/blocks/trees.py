@@ -337,7 +337,7 @@ class Tree:
         offset = float(p[1]) if pair else depth
         if not 0 <= offset <= depth * (1 + 1e-12):
             raise ValueError(
-                f"offset {offset:g} of {anchor!r} must lie between 0 and {depth:g}, its depth"
+                f"offset of {anchor!r}: expected 0 to {depth:g}, its depth, got {offset:g}"
             )
         return node, min(offset, depth)
 

@@ -184,7 +184,7 @@ class Counts(OfVocabulary):
         billionth of the rows is dropped.
         """
         if not (np.isfinite(factor) and factor >= 0):
-            raise ValueError(f"factor={factor} must be a number >= 0")
+            raise ValueError(f"expected factor to be a number >= 0, got {factor}")
         if self.schema is None or factor == 1:
             return self
         if factor == 0:
@@ -394,11 +394,15 @@ def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     if weight.shape != (n_rows,):
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}!")
     if weight.dtype.kind not in "biufO" or np.ma.is_masked(sample_weight):
-        raise TypeError(f"sample_weight is {weight.dtype} or masked; give a number for each row")
+        raise TypeError(
+            f"sample_weight: expected a number for each row, got {weight.dtype} or masked"
+        )
     given = weight if weight.dtype.kind in "biuf" else numbers(weight)
     bad = np.flatnonzero(~np.isfinite(given) | (given < 0))
     if len(bad):
-        raise ValueError(f"sample_weight of row {bad[0]} is {weight[bad[0]]}; use a number >= 0")
+        raise ValueError(
+            f"sample_weight of row {bad[0]}: expected a number >= 0, got {weight[bad[0]]}"
+        )
     whole = given.dtype.kind in "biu"
     with np.errstate(over="ignore"):
         total = given.sum(dtype=np.float64)
@@ -410,7 +414,7 @@ def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 def _class_column(y: Any, n_rows: int) -> Codes:
     named: Codes = Table.of({"y": y}, {"y": "nominal"})["y"]
     if len(named.codes) != n_rows:
-        raise ValueError(f"y has {len(named.codes)} labels for {n_rows} rows")
+        raise ValueError(f"expected {n_rows} labels in y, one a row, got {len(named.codes)}")
     if None in named.labels and (named.codes == named.labels.index(None)).any():
         row = np.flatnonzero(named.codes == named.labels.index(None))[0]
         raise ValueError(f"y of row {row} is missing; drop the row or give it a class")

@@ -83,7 +83,7 @@ def load(
     Dataset('monks3': 432 rows x 6 columns (6 nominal), 2 classes)
     """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_]+", name):
-        raise ValueError(f"data set name {name!r}: use letters, digits and underscores only.")
+        raise ValueError(f"expected a name of letters, digits and underscores, got {name!r}")
     directory = _data_dir(data_dir)
     if directory is not None and (path := directory / (name + SUFFIX)).is_file():
         return read(path, name)
@@ -206,8 +206,8 @@ def _declared_kinds(path: Path, name: str, header: list[str]) -> dict[str, str] 
     for column, kind in declared.items():
         if kind not in KINDS:
             raise ValueError(
-                f"data set {name!r}, column {column!r}: {path} says {kind!r}; "
-                f"use one of {', '.join(KINDS)}."
+                f"data set {name!r}, column {column!r}: expected one of {', '.join(KINDS)}, got "
+                f"{kind!r} in {path}"
             )
     return {column: KINDS[kind] for column, kind in declared.items()}
 
@@ -233,7 +233,9 @@ def _numbers(database: Any, column: str, where: str) -> np.ndarray:
     number = f"TRY_CAST({column} AS DOUBLE)"
     wrong = f"SELECT {column} FROM cells WHERE {column} IS NOT NULL AND {number} IS NULL LIMIT 1"
     if found := database.execute(wrong).fetchone():
-        raise ValueError(f"{where}: {found[0]!r} is not a number; correct it or the column's kind.")
+        raise ValueError(
+            f"{where}: expected a number, got {found[0]!r}; correct it or the column's kind"
+        )
     cells = database.execute(f"SELECT {number} AS n FROM cells").fetchnumpy()["n"]
     return np.ma.filled(np.ma.asarray(cells, dtype=np.float64), np.nan)
 

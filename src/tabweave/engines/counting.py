@@ -126,7 +126,7 @@ def count(
     ('L', 'S')
     """
     if other not in ("frequency", "hash"):
-        raise ValueError(f"other={other!r}: use 'frequency' or 'hash'")
+        raise ValueError(f"expected other to be 'frequency' or 'hash', got {other!r}")
     opened = open_source(source, columns, engine)
     reading, names = reading_of(opened, columns, y, schema, numbers)
     if engine == "pushdown":
@@ -602,5 +602,7 @@ def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
         if name not in names:
             raise ValueError(f"max_values names column {name!r}, which is not counted")
         if isinstance(most, bool) or not isinstance(most, int) or most < 2:
-            raise ValueError(f"max_values={most!r} of column {name!r} must be a number >= 2")
+            raise ValueError(
+                f"max_values of column {name!r}: expected a whole number >= 2, got {most!r}"
+            )
     return dict(given)

@@ -148,7 +148,7 @@ class Source:
         """Return the columns to read, all by default, y last; refuse names that are not there."""
         if isinstance(columns, str):
             raise TypeError(
-                f"columns={columns!r}: give a list of names, as in columns=[{columns!r}]"
+                f"expected columns to be a list of names, as in [{columns!r}], got {columns!r}"
             )
         names = list(self.types if columns is None else columns)
         if y is not None:

@@ -98,7 +98,7 @@ def transform(
     {'id': 1, 'vector': [0.0, 1.0]}
     """
     if isinstance(keep, str):
-        raise TypeError(f"keep={keep!r}: give a list of names, as in keep=[{keep!r}]")
+        raise TypeError(f"expected keep to be a list of names, as in [{keep!r}], got {keep!r}")
     if target is None and kind_of(source) in ("dask", "spark"):
         return vectors_of(embedder, source, keep)
     path, form = (None, "arrow") if target is None else _target(Path(target), format, overwrite)

@@ -260,7 +260,7 @@ def _as_sizes(k: Any) -> np.ndarray:
 
 def _check_reach(sizes: np.ndarray, available: int, what: str) -> None:
     if sizes.max() > available:
-        raise ValueError(f"k={sizes.max()} but there are only {available} {what}; lower k")
+        raise ValueError(f"expected k of at most {available}, the {what}, got {sizes.max()}")
 
 
 def _mean_recall(hits: np.ndarray, relevant: np.ndarray) -> np.ndarray:

@@ -305,7 +305,9 @@ def time_cost(
     sizes = np.asarray(sizes, dtype=float)
     for name, times in {"sizes": sizes, **seconds}.items():
         if not (np.asarray(times, dtype=float) > 0).all():
-            raise ValueError(f"{name!r} must be positive to be drawn on a logarithmic axis")
+            raise ValueError(
+                f"{name!r}: expected numbers above 0 on a logarithmic axis, got {np.min(times):g}"
+            )
     ax = axes(ax, (5, 3.6))
     draw_series(ax, {name: (sizes, times) for name, times in seconds.items()})
     start = min(float(np.asarray(times)[0]) for times in seconds.values())

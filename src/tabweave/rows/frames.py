@@ -34,7 +34,7 @@ def columns_of(X: Any) -> Parts:
     """Return (names or None, columns, number of rows) of whatever a user may pass as rows."""
     if isinstance(X, str | bytes) or hasattr(X, "__fspath__"):
         raise TypeError(
-            f"X is {X!r}; read the file into a frame first, or use tabweave.count for paths"
+            f"expected rows, got {X!r}; read the file into a frame, or use tabweave.count for paths"
         )
     if type(X).__module__.startswith("scipy.sparse"):  # first: some of these are mappings, too
         raise TypeError(
@@ -130,7 +130,9 @@ def _from_mapping(X: Mapping[Any, Any]) -> Parts:
     for name, length in zip(X, lengths, strict=True):
         if length != lengths[0]:
             first = next(iter(X))
-            raise ValueError(f"column {name!r} has {length} rows, column {first!r} {lengths[0]}")
+            raise ValueError(
+                f"column {name!r}: expected {lengths[0]} rows, as {first!r} has, got {length}"
+            )
     return names, columns, lengths[0] if lengths else 0
 
 
@@ -138,7 +140,7 @@ def _from_records(X: Sequence[Any]) -> Parts:
     keys: dict[Any, None] = {}
     for i, record in enumerate(X):
         if not isinstance(record, Mapping):
-            raise TypeError(f"row {i} is {record!r}, not a dict as row 0 is")
+            raise TypeError(f"row {i}: expected a dict, as row 0 is, got {record!r}")
         keys.update(dict.fromkeys(record))
     columns = [_listed([record.get(key) for record in X], key) for key in keys]
     return _names(list(keys)), columns, len(X)
@@ -148,10 +150,10 @@ def _from_rows(X: Sequence[Sequence[Any]]) -> Parts:
     width = len(X[0])
     for i, row in enumerate(X):
         if not isinstance(row, list | tuple) and getattr(row, "ndim", 0) != 1:
-            raise TypeError(f"row {i} is {row!r}, not a sequence of cells as row 0 is")
+            raise TypeError(f"row {i}: expected a sequence of cells, as row 0 is, got {row!r}")
         if len(row) != width:
             raise ValueError(
-                f"row {i} has {len(row)} cells, row 0 has {width}; inhomogeneous shape"
+                f"row {i}: expected {width} cells, as row 0 has, got {len(row)} (inhomogeneous)"
             )
     columns = zip(*X, strict=True)
     return None, [_listed(list(cells), f"x{i}") for i, cells in enumerate(columns)], len(X)
@@ -188,14 +190,16 @@ def _from_frame(X: Any) -> Parts:
         X = pa.table(X)  # a record batch, or what any library hands over as Arrow
     frame = nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
-        raise TypeError(f"X is a lazy {type(X).__module__} frame; call .collect() on it first")
+        raise TypeError(
+            f"expected rows, got a lazy {type(X).__module__} frame; call .collect() on it"
+        )
     if isinstance(frame, nw.DataFrame):
         _names(list(frame.columns))
         columns = [frame.get_column(name).to_native() for name in frame.columns]
         return list(frame.columns), columns, len(frame)
     array = np.asarray(X)
     if array.dtype == object and array.ndim == 0:
-        raise TypeError(f"X is {X!r}, which is no table; pass a frame or a 2-D array")
+        raise TypeError(f"expected a frame or a 2-D array, got {X!r}")
     return _from_array(array)
 
 
@@ -235,10 +239,10 @@ def _listed(cells: Any, name: Any) -> Any:
     # Sets have no order, and the keys of a mapping are not its cells.
     unordered = isinstance(cells, str | bytes | Mapping | Set)
     if unordered or not hasattr(cells, "__len__"):
-        raise TypeError(f"column {name!r} must be a sequence of cells, not {cells!r}")
+        raise TypeError(f"column {name!r}: expected a sequence of cells, got {cells!r}")
     ndim = len(getattr(cells, "shape", (0,)))  # a 0-d array has no length
     if ndim != 1:
-        raise ValueError(f"column {name!r} must be one-dimensional, not {ndim}-dimensional")
+        raise ValueError(f"column {name!r}: expected one dimension, got {ndim}")
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
         import pandas as pd
 
@@ -428,11 +432,11 @@ def objects(column: Any) -> np.ndarray:
     """Return the cells of a library's column as Python objects."""
     if isinstance(column, np.ndarray):
         return column.astype(object, copy=False)
-    return lists(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+    return object_array(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
 
 
-def lists(cells: list[Any]) -> np.ndarray:
-    """Return an array of objects whose cells they are, lists among them."""
+def object_array(cells: Sequence[Any]) -> np.ndarray:
+    """Return cells as an array of Python objects; lists and tuples stay one cell each."""
     out = np.empty(len(cells), dtype=object)
     out[:] = cells
     return out
@@ -604,7 +608,7 @@ def _split(label: Label, delimiter: str) -> Sequence[Any]:
     if label is None:
         return (None,)
     if isinstance(label, bytes):
-        raise TypeError(f"{label!r} is no text to split at {delimiter!r}; decode it first")
+        raise TypeError(f"expected text to split at {delimiter!r}, got {label!r}; decode it first")
     return [part.strip() for part in str(label).split(delimiter) if part.strip()]
 
 

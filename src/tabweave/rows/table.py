@@ -415,8 +415,8 @@ def _conforming(table: Table, schema: Schema) -> Table:
         found = table.schema[column.name].kind
         if found != column.kind and {found, column.kind} & {"numeric", "datetime", "set"}:
             raise ValueError(
-                f"column {column.name!r} was read as {found}, not {column.kind}; "
-                "give the schema to Table.of"
+                f"column {column.name!r}: expected {column.kind}, got {found}; give the schema to "
+                "Table.of"
             )
     return table
 
@@ -660,13 +660,15 @@ class Column:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(
-                f"column {self.name!r}: kind {self.kind!r} is none of {', '.join(KINDS)}"
+                f"column {self.name!r}: expected one of {', '.join(KINDS)}, got {self.kind!r}"
             )
         if self.delimiter is not None:
             if self.kind != "set":
                 raise ValueError(f"column {self.name!r}: a delimiter belongs to the kind 'set'")
             if not isinstance(self.delimiter, str) or not self.delimiter:
-                raise ValueError(f"column {self.name!r}: delimiter {self.delimiter!r} is no text")
+                raise ValueError(
+                    f"column {self.name!r}: expected a text as delimiter, got {self.delimiter!r}"
+                )
         check_spelling(self.name, self.kind, self.spelling)
         if self.levels is not None:
             if self.kind != "ordinal":
@@ -689,7 +691,9 @@ def check_spelling(name: str, kind: str, spelling: Any) -> None:
 
 def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
     if isinstance(levels, str | bytes | Set | Mapping) or not isinstance(levels, Iterable):
-        raise TypeError(f"column {name!r}: levels must be a sequence, lowest first, not {levels!r}")
+        raise TypeError(
+            f"column {name!r}: expected levels in a sequence, lowest first, got {levels!r}"
+        )
     try:
         out = tuple(canonical(level) for level in levels)
     except TypeError as error:
@@ -697,9 +701,11 @@ def _checked_levels(name: str, levels: Any) -> tuple[Label, ...]:
     seen: set[Any] = set()
     for level in out:
         if level is None:
-            raise ValueError(f"column {name!r}: missing is no level; it comes last by itself")
+            raise ValueError(
+                f"column {name!r}: expected levels, got missing, which comes last by itself"
+            )
         if identity(level) in seen:
-            raise ValueError(f"column {name!r}: level {level!r} appears twice")
+            raise ValueError(f"column {name!r}: expected each level once, got {level!r} twice")
         seen.add(identity(level))
     return out
 
@@ -745,15 +751,15 @@ class Schema:
         if isinstance(given, Mapping):
             given = [_declared(name, kind) for name, kind in given.items()]
         if isinstance(given, str) or not isinstance(given, Iterable):
-            raise TypeError(f"schema {given!r}: give a mapping of column name to kind")
+            raise TypeError(f"schema: expected a mapping of column name to kind, got {given!r}")
         object.__setattr__(self, "columns", tuple(given))
         for column in self.columns:
             if not isinstance(column, Column):
                 raise TypeError(
-                    f"schema names {column!r} without its kind; write {{{column!r}: kind}}"
+                    f"schema: expected {{{column!r}: kind}}, got {column!r} without a kind"
                 )
         if self.missing not in ("value", "error"):
-            raise ValueError(f"missing={self.missing!r}: use 'value' or 'error'")
+            raise ValueError(f"expected missing to be 'value' or 'error', got {self.missing!r}")
         check_distinct(self.names)
 
     @classmethod
@@ -822,7 +828,7 @@ def check_distinct(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ValueError(f"column {name!r} appears twice; give every column its own name")
+            raise ValueError(f"expected columns of different names, got {name!r} twice")
         seen.add(name)
 
 

@@ -369,7 +369,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         if not len(self):
             raise ValueError("the index is empty: every row was removed; add some")
         if where is None and k > len(self):
-            raise ValueError(f"k={k}, but the index has {len(self)} rows; ask for fewer")
+            raise ValueError(f"expected k of at most {len(self)}, the rows of the index, got {k}")
         asked, names = asked_rows(self.embedder_, rows, self._stored.table.schema)
         cache = self._prepared()
         stored = cache.stored
@@ -511,7 +511,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         """Read what :meth:`save` wrote; a damaged or foreign file is refused by name."""
         index = store_load(path)
         if not isinstance(index, cls):
-            raise ValueError(f"{path} holds a {type(index).__name__}, not a {cls.__name__}")
+            raise ValueError(f"expected a {cls.__name__} in {path}, got a {type(index).__name__}")
         try:
             if "_stored" in vars(index):
                 index._ready()
@@ -859,12 +859,14 @@ def _as_ids(ids: Any) -> np.ndarray:
         text = all(issubclass(kind, str) for kind in kinds)
         if not text and not all(issubclass(kind, Integral) for kind in kinds):
             names = ", ".join(sorted(kind.__name__ for kind in kinds))
-            raise TypeError(f"ids are whole numbers or text, all of one kind, not {names}")
+            raise TypeError(
+                f"expected ids to be whole numbers or text, all of one kind, got {names}"
+            )
         out = out.astype(str if text else np.int64)
     if not out.size:
         return out.astype(np.int64)
     if out.dtype.kind not in "iuUT":
-        raise TypeError(f"ids are whole numbers or text, not {out.dtype}")
+        raise TypeError(f"expected ids to be whole numbers or text, got {out.dtype}")
     return out.astype(np.int64) if out.dtype.kind in "iu" else out.astype(str)
 
 
@@ -876,16 +878,17 @@ def _new_ids(ids: Any, n_rows: int, held: np.ndarray, next_id: int) -> tuple[np.
         return np.arange(next_id, next_id + n_rows), next_id + n_rows
     out = np.atleast_1d(_as_ids(ids))
     if out.shape != (n_rows,):
-        raise ValueError(f"{out.size} ids for {n_rows} rows; give one for each row")
+        raise ValueError(f"expected {n_rows} ids, one a row, got {out.size}")
     if len(held) and n_rows and held.dtype.kind != out.dtype.kind:
         kinds = {"i": "whole numbers", "U": "text"}
         raise TypeError(
-            f"ids of this index are {kinds[held.dtype.kind]}, not {kinds[out.dtype.kind]}"
+            f"expected ids to be {kinds[held.dtype.kind]}, as those in the index are, got "
+            f"{kinds[out.dtype.kind]}"
         )
     sort = np.sort(out)
     twice = sort[1:][sort[1:] == sort[:-1]]
     if len(twice):
-        raise ValueError(f"id {twice[0].item()!r} appears twice; ids must differ")
+        raise ValueError(f"expected ids that differ, got {twice[0].item()!r} twice")
     used = held[np.isin(held, out)]
     if len(used):
         raise ValueError(
@@ -908,8 +911,8 @@ def _allowed(stored: Stored, where: Any) -> np.ndarray | None:
     mask, n = np.asarray(where), int(np.count_nonzero(stored.alive))
     if mask.dtype != bool or mask.shape != (n,):
         raise TypeError(
-            f"where is {_described(where, mask)}: give a mapping of column to value, values, range "
-            f"or function, or {n} booleans, one for each of ids_"
+            "expected where to be a mapping of column to value, values, range or function, or "
+            f"{n} booleans, one for each of ids_, got {_described(where, mask)}"
         )
     out = stored.alive.copy()
     out[stored.alive] = mask
@@ -928,7 +931,9 @@ def _check_distance(name: str, given: Any) -> None:
 def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
     """Return which rows pass every condition: a value, several values, or a function."""
     if not isinstance(where, Mapping):
-        raise TypeError(f"where={where!r}: give a mapping of column to value, values or function")
+        raise TypeError(
+            f"expected where to be a mapping of column to value, values or function, got {where!r}"
+        )
     out = np.ones(table.n_rows, bool)
     names = [name for name in table.schema.names if not name.startswith(HIDDEN)]
     for name, wanted in where.items():
@@ -997,9 +1002,7 @@ def _number(name: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"where asks for {name!r} = {value!r}, but it is a numeric column"
-        ) from None
+        raise TypeError(f"where: expected a number for column {name!r}, got {value!r}") from None
 
 
 def _said(name: str, test: Callable[[Any], Any], value: Label) -> bool:
@@ -1018,8 +1021,8 @@ def _answered(name: str, test: Callable[[Any], Any], values: np.ndarray, n: int)
         raise ValueError(f"the condition on column {name!r} failed: {error}") from error
     if out.shape != (n,) or out.dtype != bool:
         raise ValueError(
-            f"the condition on column {name!r} must turn an array of numbers into an array of "
-            f"{n} booleans, not {out.dtype} of shape {out.shape}"
+            f"the condition on column {name!r}: expected {n} booleans for as many numbers, got "
+            f"{out.dtype} of shape {out.shape}"
         )
     return out
 
@@ -1075,8 +1078,8 @@ def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
     vectors = np.asarray(embedder.transform(X), dtype=np.float64)
     if vectors.ndim != 2 or len(vectors) != table.n_rows or not np.isfinite(vectors).all():
         raise ValueError(
-            f"{type(embedder).__name__}.transform must give {table.n_rows} rows of finite "
-            f"numbers, not shape {vectors.shape}"
+            f"{type(embedder).__name__}.transform: expected {table.n_rows} rows of finite numbers, "
+            f"got shape {vectors.shape}"
         )
     require_rows(table)
     names = [f"{HIDDEN}{i}" for i in range(vectors.shape[1])]
@@ -1096,7 +1099,7 @@ def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
 
 def _checked(table: Table, schema: Schema) -> Table:
     if table.schema.names != schema.names:
-        raise ValueError(f"the table has columns {table.schema.names}, not {schema.names}")
+        raise ValueError(f"expected columns {schema.names}, got {table.schema.names}")
     require_rows(table)
     return table
 

@@ -411,4 +411,4 @@ def check_classes(classes: np.ndarray) -> None:
 def check_length(labels: np.ndarray, n_rows: int) -> None:
     """Raise unless there is a target for each row."""
     if len(labels) != n_rows:
-        raise ValueError(f"y has {len(labels)} labels for {n_rows} rows of X")
+        raise ValueError(f"expected {n_rows} labels in y, one a row of X, got {len(labels)}")

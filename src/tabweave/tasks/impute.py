@@ -29,7 +29,7 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.frames import columns_of, is_missing, lists
+from tabweave.rows.frames import columns_of, is_missing, object_array
 from tabweave.rows.kinds import DURATIONS, parse_duration, present_texts, write_moment
 from tabweave.rows.table import (
     Codes,
@@ -40,7 +40,7 @@ from tabweave.rows.table import (
     Table,
 )
 from tabweave.rows.vocabulary import Label
-from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, objects, rows_to_learn
+from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
 
 _LOOKED_AT = 1000  # cells of text that show how a column is written
 _PARTS = re.compile(r"(\D*?)([\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
@@ -344,8 +344,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         if column.decimal == DURATIONS:
             return nearest_written(texts, values)
         if column.kind == "numeric":
-            return objects(written_like(texts, values, column.decimal or "."))
-        return objects(
+            return object_array(written_like(texts, values, column.decimal or "."))
+        return object_array(
             [write_moment(m, texts, column.date_order) for m in _stamps(values).tolist()]
         )
 
@@ -384,8 +384,8 @@ def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
     """Return numbers as whole ones, or as decimals of as many places as an example has."""
     if isinstance(example, Decimal):
         places = Decimal(1).scaleb(min(int(example.as_tuple().exponent), 0))
-        return lists([Decimal(value).quantize(places) for value in values.tolist()])
-    return lists([round(value) for value in values.tolist()])
+        return object_array([Decimal(value).quantize(places) for value in values.tolist()])
+    return object_array([round(value) for value in values.tolist()])
 
 
 def _as_integers(cells: np.ndarray) -> np.ndarray:
@@ -491,7 +491,7 @@ def nearest_written(texts: Sequence[str], values: np.ndarray) -> np.ndarray:
     """
     seconds, first = np.unique(list(map(parse_duration, texts)), return_index=True)
     near = np.searchsorted((seconds[1:] + seconds[:-1]) / 2, values)
-    return objects(texts)[first[near]]
+    return object_array(texts)[first[near]]
 
 
 def cells_of(data: Any) -> np.ndarray:
@@ -501,6 +501,8 @@ def cells_of(data: Any) -> np.ndarray:
     if isinstance(data, Numbers):
         return data.values
     if isinstance(data, Codes):
-        return objects(data.labels)[data.codes]
-    labels = objects(data.labels)
-    return lists([labels[data.codes[a:b]].tolist() for a, b in pairwise(data.starts.tolist())])
+        return object_array(data.labels)[data.codes]
+    labels = object_array(data.labels)
+    return object_array(
+        [labels[data.codes[a:b]].tolist() for a, b in pairwise(data.starts.tolist())]
+    )

@@ -29,7 +29,7 @@ from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.nonbend import VI
 from tabweave.embed.nonbend.nonbend import NonBEND, subspace_weights, value_probabilities
 from tabweave.io.register import storable
-from tabweave.rows.frames import lists
+from tabweave.rows.frames import object_array
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -646,10 +646,10 @@ class Guess(NamedTuple):
         """Return the rows and what fills them."""
         if self.number is not None:
             return self.rows, self.number
-        labels = objects(model.labels[name])
+        labels = object_array(model.labels[name])
         if name in model.sets:
             chosen = self.proba > np.minimum(0.5, self.proba.max(axis=1, keepdims=True) - 1e-12)
-            return self.rows, lists([labels[own].tolist() for own in chosen])
+            return self.rows, object_array([labels[own].tolist() for own in chosen])
         return self.rows, labels[self.proba.argmax(axis=1)]
 
     def drawn(
@@ -658,13 +658,13 @@ class Guess(NamedTuple):
         """Return the rows and a draw of what may fill them."""
         if name in model.sets:
             chosen = rng.random(self.proba.shape) < self.proba
-            labels = objects(model.labels[name])
-            return self.rows, lists([labels[own].tolist() for own in chosen])
+            labels = object_array(model.labels[name])
+            return self.rows, object_array([labels[own].tolist() for own in chosen])
         upto = np.cumsum(self.proba, axis=1)
         code = (rng.random((len(upto), 1)) * upto[:, -1:] > upto).sum(axis=1)
         code = np.minimum(code, upto.shape[1] - 1)
         if self.number is None:
-            return self.rows, objects(model.labels[name])[code]
+            return self.rows, object_array(model.labels[name])[code]
         values = np.empty(len(code))
         for b in np.unique(code):
             own = code == b
@@ -854,8 +854,3 @@ def _normal(logs: np.ndarray) -> np.ndarray:
 
 def _subsets(engines: Sequence[str]) -> list[tuple[str, ...]]:
     return [c for size in range(1, len(engines) + 1) for c in combinations(engines, size)]
-
-
-def objects(labels: Sequence[Label]) -> np.ndarray:
-    """Return labels as an array of Python objects, tuples among them."""
-    return np.array([*labels, None], dtype=object)[:-1]

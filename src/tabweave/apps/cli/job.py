@@ -374,7 +374,7 @@ class Rows:
         What is left of a column may be numbers, as it would be had these cells been empty, unless
         it is to stay text. Each distinct value is looked at once.
         """
-        from tabweave.rows.frames import categories, infer_kind, lists
+        from tabweave.rows.frames import categories, infer_kind, object_array
 
         columns, found = dict(self.columns), set()
         for name, cells in self.columns.items():
@@ -382,7 +382,7 @@ class Rows:
             met = {v for v in labels if isinstance(v, str) and v.strip() in words}
             if met:
                 kept = [None if label in met else label for label in labels]
-                columns[name] = lists(kept if name in as_text else _as_numbers(kept))[codes]
+                columns[name] = object_array(kept if name in as_text else _as_numbers(kept))[codes]
             found |= {text.strip() for text in met}
         for word in words:
             if word not in found:

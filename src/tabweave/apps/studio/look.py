@@ -167,7 +167,7 @@ def check_row(row: int, n: int) -> None:
 def made(job: Job, kind: str) -> Path | bytes:
     """Return a download, made when it is asked for: a file, or its bytes."""
     if kind not in DOWNLOADS:
-        raise ValueError(f"there is no download {kind!r}; use one of {', '.join(DOWNLOADS)}")
+        raise ValueError(f"expected a download, one of {', '.join(DOWNLOADS)}, got {kind!r}")
     if kind == "program.py":
         return program_of([job]).encode()
     if kind == "report.html":

@@ -249,7 +249,7 @@ class NonBEND(RowKeeper):
         """Eqs. (5.14), (5.5): draw new rows, as a mapping of column to values."""
         self.learn()
         if not isinstance(n, Integral) or n < 0:
-            raise ValueError(f"n={n!r}: use a whole number of rows")
+            raise ValueError(f"expected n to be a whole number of rows, got {n!r}")
         rng = check_random_state(random_state)
         subspace = rng.choice(self.n_subspaces_, size=n, p=self.weights_)
         out = {}

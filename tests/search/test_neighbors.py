@@ -16,9 +16,11 @@ from tabweave.search.neighbors import (
     chosen,
     macro_f,
     nearest,
+    nearest_and_ties,
     probabilities,
     vote_weights,
 )
+from tabweave.search.scan import Nodes, Queries
 
 
 def table(n=300, seed=0):
@@ -76,6 +78,26 @@ class TestVotes:
         found = vote_weights(np.array([[1.0, 2.0]]), (9,), 4.0, np.array([[2, 1]]))[0]
         own = np.exp([-2.0, -4.0]) * [2, 1]
         np.testing.assert_allclose(found, own / own.sum())
+
+    def test_all_as_far_as_the_last_are_found(self):
+        apart = np.array([[0.0, 3.0, *[1.0] * 30, *[2.0] * 30]])
+        nodes = Nodes.of([np.arange(62)], [62], np.zeros((0, 62)))
+        queries = Queries.of([np.zeros(2, np.int64)], [apart], np.zeros((2, 0)))
+        squared, found = nearest_and_ties(nodes, np.ones(62, np.int64), queries, 4)
+        for line, which in zip(squared, found, strict=True):
+            assert set(which[line <= 1]) == {0, *range(2, 32)}
+        squared, found = nearest_and_ties(nodes, np.full(62, 5), queries, 4)  # one node is enough
+        assert (
+            squared[0, 0] == 0 and vote_weights(squared, (4,), 4.0, np.full((2, 5), 5))[0, 0] == 1
+        )
+
+    def test_rows_that_are_all_equally_far_take_no_room(self):
+        n = 3000
+        nodes = Nodes.of([np.arange(n)], [n], np.zeros((0, n)))
+        queries = Queries.of([np.zeros(9, np.int64)], [np.ones((1, n))], np.zeros((9, 0)))
+        squared, _ = nearest_and_ties(nodes, np.ones(n, np.int64), queries, 5)
+        assert squared.shape == (9, 1024)
+        np.testing.assert_allclose(vote_weights(squared, (5,), 4.0), 1 / 1024)
 
     def test_nearest_is_a_sort(self):
         apart = np.random.default_rng(0).integers(4, size=(20, 15)).astype(float)

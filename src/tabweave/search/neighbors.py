@@ -55,6 +55,7 @@ _REFERENCE = 10_000  # rows at most among which neighbours are looked for when m
 _FEW = 10  # rows below which nothing is compared
 _TIED = 1e-9  # by how much squared distances differ that are equal but for rounding
 _MORE = 4  # times as many nodes are asked for where those at the last distance were not all found
+_MOST = 1024  # nodes that are asked for at most, unless more vote: the first ones at that distance
 _BLOCK = 2048  # rows that are answered at a time
 _RUN = 32  # rows whose columns are weighed at a time
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
@@ -413,7 +414,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         """Return distances and ids of the nearest training rows of each row, nearest first.
 
         They are as many as the largest number of neighbours; where the last distance is that of
-        more rows, these vote, too.
+        more rows, these vote, too. Distances are local where ``local_`` is not 0.
         """
         table = self._read(X)
         rows, view, *_ = self._searched()
@@ -777,19 +778,20 @@ def kth(squared: np.ndarray, sizes: np.ndarray, k: int) -> np.ndarray:
 
 
 def nearest_and_ties(nodes: Nodes, sizes: np.ndarray, queries: Queries, k: int) -> Found:
-    """Return the nodes nearest to each query that hold k rows, and all as far as the last.
+    """Return the nodes nearest to each query that hold k rows, and those as far as the last.
 
-    They come nearest first; lines are filled up with infinity, and node 0.
+    They come nearest first; lines are filled up with infinity, and node 0. Where a column tells
+    every row from every other, all may be equally far: of 1,024 nodes the rest is left out.
     """
     k = min(k, int(sizes.sum()))
-    most = min(k + 1, len(nodes))
+    most, limit = (min(n, len(nodes)) for n in (k + 1, max(k + 1, _MOST)))
     squared, found = nearest_nodes(nodes, queries, most)
-    while most < len(nodes):
+    while most < limit:
         last = kth(squared, sizes[found], k)
         cut = np.flatnonzero(squared[:, -1] <= last * (1 + _TIED))
         if not len(cut):
             break
-        more = min(_MORE * most, len(nodes))
+        more = min(_MORE * most, limit)
         squared = np.pad(squared, ((0, 0), (0, more - most)), constant_values=np.inf)
         found = np.pad(found, ((0, 0), (0, more - most)))
         squared[cut], found[cut] = nearest_nodes(nodes, queries.take(cut), more)

@@ -6,11 +6,21 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import log_loss, r2_score
+from sklearn.metrics import f1_score, log_loss, r2_score
 
 import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
-from tabweave.search.neighbors import calibrated, chosen, nearest, probabilities, vote_weights
+from tabweave.search.neighbors import (
+    LOCAL,
+    calibrated,
+    chosen,
+    macro_f,
+    nearest,
+    nearest_and_ties,
+    probabilities,
+    vote_weights,
+)
+from tabweave.search.scan import Nodes, Queries
 
 
 def table(n=300, seed=0):
@@ -31,6 +41,21 @@ def table(n=300, seed=0):
     return frame, np.array(["a", "b", "c"])[kind]
 
 
+def grid(n=200):
+    """Return a table of few different rows, and two classes that follow them loosely."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({name: rng.choice(list("pqr"), n) for name in ("one", "two")})
+    likely = np.where(frame["one"] == "p", 0.8, 0.3)
+    return frame, np.where(rng.random(n) < likely, "a", "b")
+
+
+def weighed(model, local):
+    """Return a model that weighs columns around a row so far, whatever was best."""
+    model.local_ = local
+    model.__dict__.pop("_cache", None)
+    return model
+
+
 class TestVotes:
     def test_weights_by_hand(self):
         squared = np.array([[0.0, 1.0, 2.0, 4.0]])
@@ -43,12 +68,43 @@ class TestVotes:
     def test_equal_rows_share_the_vote(self):
         np.testing.assert_allclose(vote_weights(np.zeros((1, 4)), (4,), 4.0), 0.25)
 
+    def test_rows_at_the_last_distance_share_its_places(self):
+        squared, sizes = np.array([[0.0, 1.0, 2.0, 2.0, 4.0]]), np.array([[1, 2, 3, 1, 1]])
+        found = vote_weights(squared, (5,), 4.0, sizes)[0]  # two places are left for four rows
+        own = np.exp(-4 * squared[0] / 2.0) * [1, 2, 1.5, 0.5, 0]
+        np.testing.assert_allclose(found, own / own.sum())
+
+    def test_fewer_rows_than_neighbors_all_vote(self):
+        found = vote_weights(np.array([[1.0, 2.0]]), (9,), 4.0, np.array([[2, 1]]))[0]
+        own = np.exp([-2.0, -4.0]) * [2, 1]
+        np.testing.assert_allclose(found, own / own.sum())
+
+    def test_all_as_far_as_the_last_are_found(self):
+        apart = np.array([[0.0, 3.0, *[1.0] * 30, *[2.0] * 30]])
+        nodes = Nodes.of([np.arange(62)], [62], np.zeros((0, 62)))
+        queries = Queries.of([np.zeros(2, np.int64)], [apart], np.zeros((2, 0)))
+        squared, found = nearest_and_ties(nodes, np.ones(62, np.int64), queries, 4)
+        for line, which in zip(squared, found, strict=True):
+            assert set(which[line <= 1]) == {0, *range(2, 32)}
+        squared, found = nearest_and_ties(nodes, np.full(62, 5), queries, 4)  # one node is enough
+        assert (
+            squared[0, 0] == 0 and vote_weights(squared, (4,), 4.0, np.full((2, 5), 5))[0, 0] == 1
+        )
+
+    def test_rows_that_are_all_equally_far_take_no_room(self):
+        n = 3000
+        nodes = Nodes.of([np.arange(n)], [n], np.zeros((0, n)))
+        queries = Queries.of([np.zeros(9, np.int64)], [np.ones((1, n))], np.zeros((9, 0)))
+        squared, _ = nearest_and_ties(nodes, np.ones(n, np.int64), queries, 5)
+        assert squared.shape == (9, 1024)
+        np.testing.assert_allclose(vote_weights(squared, (5,), 4.0), 1 / 1024)
+
     def test_nearest_is_a_sort(self):
         apart = np.random.default_rng(0).integers(4, size=(20, 15)).astype(float)
         found, where = nearest(apart, 6)
         order = np.argsort(apart, axis=1, kind="stable")[:, :6]
         np.testing.assert_array_equal(found, np.take_along_axis(apart, order, axis=1))
-        np.testing.assert_array_equal(np.take_along_axis(apart, where, axis=1), found)
+        np.testing.assert_array_equal(where, order)
 
     def test_chosen_averages_three(self):
         scores = {
@@ -58,6 +114,13 @@ class TestVotes:
         member, ks, said = chosen(scores)
         assert member == (1.0, 1.0) and ks == (3, 5, 9)
         assert [row["score"] for row in said] == pytest.approx([0.7, 1.9 / 3])
+
+    def test_macro_f_is_that_of_others(self):
+        rng = np.random.default_rng(0)
+        for n_classes in (2, 5, 9):
+            truth, guess = rng.integers(n_classes, size=(2, 12))
+            expected = f1_score(truth, guess, average="macro")
+            assert macro_f(truth, guess, n_classes) == pytest.approx(expected, abs=1e-15)
 
     def test_calibration_lowers_the_loss_and_keeps_the_winner(self):
         rng = np.random.default_rng(0)
@@ -71,7 +134,7 @@ class TestVotes:
 class TestClassifier:
     def test_is_the_votes_of_the_nearest_vectors(self):
         X, y = table()
-        model = WeaveClassifier().fit(X[:200], y[:200])
+        model = weighed(WeaveClassifier().fit(X[:200], y[:200]), 0.0)
         space = model.embedder_
         apart = space.pairwise_distances(X[200:], X[:200]) ** 2
         squared, where = nearest(apart, max(model.n_neighbors_))
@@ -79,6 +142,48 @@ class TestClassifier:
         votes = np.stack([(weights * (y[where] == c)).sum(axis=1) for c in model.classes_], axis=1)
         expected = probabilities(votes, *model.calibration_)
         np.testing.assert_allclose(model.predict_proba(X[200:]), expected, atol=1e-9)
+
+    @pytest.mark.parametrize("local", LOCAL)
+    @pytest.mark.parametrize("k", [1, 3, 40])
+    def test_no_order_of_equal_rows_decides(self, k, local):
+        X, y = grid()
+        order = np.argsort(y, kind="stable")  # tables are often sorted by their classes
+        one, two = (
+            weighed(WeaveClassifier(k, embedder=SupervisedWeave()).fit(rows, own), local)
+            for rows, own in ((X, y), (X.iloc[order], y[order]))
+        )
+        np.testing.assert_allclose(two.predict_proba(X), one.predict_proba(X), atol=1e-9)
+
+    def test_ties_are_the_mean_over_orders(self):
+        X, y = grid(60)
+        model = WeaveClassifier(7, embedder=SupervisedWeave()).fit(X, y)
+        apart = model.embedder_.pairwise_distances(X, X) ** 2
+        votes, n_orders = np.zeros((len(X), 2)), 4000
+        random = np.random.default_rng(0)
+        for _ in range(n_orders):  # first come, first served, in every order
+            order = random.permutation(len(X))
+            found, where = nearest(np.round(apart[:, order], 9), 7)
+            labels = y[order][where]
+            weights = np.exp(-4 * found / np.where(found[:, -1:] > 0, found[:, -1:], 1))
+            weights /= weights.sum(axis=1, keepdims=True)
+            votes += np.stack([(weights * (labels == c)).sum(axis=1) for c in "ab"], axis=1)
+        expected = probabilities(votes / n_orders, *model.calibration_)
+        np.testing.assert_allclose(model.predict_proba(X), expected, atol=0.02)
+
+    @pytest.mark.parametrize("local", LOCAL)
+    def test_answers_do_not_depend_on_what_is_asked_beside(self, monkeypatch, local):
+        X, y = table()
+        model = weighed(WeaveClassifier().fit(X[:200], y[:200]), local)
+        whole = model.predict_proba(X)
+        alone = np.vstack([model.predict_proba(X[i : i + 1]) for i in range(0, 300, 25)])
+        np.testing.assert_allclose(alone, whole[::25], atol=1e-12)
+        monkeypatch.setattr("tabweave.search.neighbors._BLOCK", 7)
+        np.testing.assert_allclose(model.predict_proba(X), whole, atol=1e-12)
+        found = []
+        for n in (1, 3):
+            monkeypatch.setattr("tabweave.counts.counting.n_threads", lambda n=n: n)
+            found.append(model.predict_proba(X))
+        np.testing.assert_array_equal(*found)
 
     def test_columns_that_say_nothing_do_not_disturb(self):
         X, y = table(600)
@@ -104,9 +209,10 @@ class TestClassifier:
         assert model.embedder_.discriminant == first["discriminant"]
         assert model.n_neighbors_ == first["n_neighbors"]
 
-    def test_explains_by_rows_and_columns(self):
+    @pytest.mark.parametrize("local", LOCAL)
+    def test_explains_by_rows_and_columns(self, local):
         X, y = table()
-        model = WeaveClassifier().fit(X, y)
+        model = weighed(WeaveClassifier().fit(X, y), local)
         row = X.iloc[[7]]
         said = model.explain(row, n_neighbors=10_000)
         assert sum(one["weight"] for one in said) == pytest.approx(1)
@@ -116,10 +222,15 @@ class TestClassifier:
             assert one["target"] == y[one["id"]]
         votes = {c: sum(o["weight"] for o in said if o["target"] == c) for c in "abc"}
         assert max(votes, key=votes.get) == model.predict(row)[0]
+        distances, ids = (part[0] for part in model.kneighbors(row))
+        shown = {one["id"]: one["distance"] for one in said}
+        assert (np.diff(distances) >= 0).all()
+        np.testing.assert_allclose([shown[i] for i in ids], distances, atol=1e-9)
 
-    def test_rows_added_and_forgotten_are_exact(self):
+    @pytest.mark.parametrize("local", LOCAL)
+    def test_rows_added_and_forgotten_are_exact(self, local):
         X, y = table()
-        model = WeaveClassifier().fit(X[:200], y[:200])
+        model = weighed(WeaveClassifier().fit(X[:200], y[:200]), local)
         before = model.predict_proba(X[250:])
         model.partial_fit(X[200:250], y[200:250])
         more = model.predict_proba(X[250:])
@@ -161,6 +272,87 @@ class TestClassifier:
         assert model.n_neighbors == 7 and model.embedder.discriminant == 0.5
 
 
+class TestColumnsAroundARow:
+    """Columns weighed anew around each row that is asked."""
+
+    def reference(self, model, X, y, asked):
+        """Rank all rows by the formula, from n × n distances; return votes and weights."""
+        space = model._searched().view.space
+        parts = [
+            (block.coordinates(model._read(X)), block.distances(*map(model._read, (asked, X))) ** 2)
+            for block in (*space.values, *space.lines)
+        ]
+        apart = sum(squared for _, squared in parts)
+        votes, all_weights = np.zeros((len(asked), len(model.classes_))), []
+        for i, d in enumerate(apart):
+            order = np.argsort(d, kind="stable")
+            near = order[d[order] <= d[order[49]] * (1 + 1e-12)]
+            w = np.exp(-2 * d[near] / d[near].max())
+            w /= w.sum()
+            masses = {c: w[y[near] == c].sum() for c in np.unique(y[near])}
+            chance = (len(masses) - 1) / (1 / (w**2).sum() - 1)
+            weights = []
+            for z, _ in parts:
+                mean = w @ z[near]
+                total = (w[:, None] * (z[near] - mean) ** 2).sum()
+                between = sum(
+                    p * (((w * (y[near] == c)) @ z[near] / p - mean) ** 2).sum()
+                    for c, p in masses.items()
+                )
+                share = between / total if total > 1e-15 else 0
+                weights.append(1 + model.local_ * max((share - chance) / (1 - chance), 0))
+            weights = np.array(weights) / np.mean(weights)
+            local = sum(v * squared[i] for v, (_, squared) in zip(weights, parts, strict=True))
+            found = np.argsort(local, kind="stable")
+            own = vote_weights(local[found][None], model.n_neighbors_, 4.0)[0]
+            votes[i] = [(own * (y[found] == c)).sum() for c in model.classes_]
+            all_weights.append(weights)
+        return votes, np.array(all_weights)
+
+    @pytest.mark.parametrize("rows", [table, lambda n: grid(n)])
+    def test_is_the_formula(self, rows):
+        X, y = rows(160)
+        X, y, asked = X[:100], y[:100], X[100:]
+        model = weighed(WeaveClassifier().fit(X, y), 10.0)
+        votes, weights = self.reference(model, X, y, asked)
+        np.testing.assert_allclose(
+            model.predict_proba(asked), probabilities(votes, *model.calibration_), atol=1e-9
+        )
+        ((_, found),) = model._near(model._read(asked))
+        np.testing.assert_allclose(found, weights, atol=1e-9)
+
+    def test_a_column_counts_where_it_matters(self):
+        rng = np.random.default_rng(0)
+        n = 1500
+        X = pd.DataFrame({name: rng.normal(size=n) for name in ("one", "two", "place")})
+        X["place"] = rng.uniform(-4, 4, n)
+        y = np.where(X["place"] < 0, X["one"] > 0, X["two"] > 0).astype(int)
+        model = WeaveClassifier().fit(X[:1000], y[:1000])
+        assert model.local_ == 10.0
+        scores = model.validation_[0]["local"]
+        assert scores[10.0] > scores[0.0] + 0.01
+        fresh, right = X[1000:], y[1000:]
+        ((_, weights),) = model._near(
+            model._read(pd.DataFrame({"one": 0.0, "two": 0.0, "place": [-3.0, 3.0]}))
+        )
+        names = [b.names[0] for b in model._searched().view.space.lines]
+        one, two = names.index("one"), names.index("two")
+        assert weights[0, one] > 1.5 * weights[0, two]
+        assert weights[1, two] > 1.5 * weights[1, one]
+        assert model.score(fresh, right) > weighed(model, 0.0).score(fresh, right) + 0.01
+
+    def test_models_saved_before_answer_as_before(self):
+        X, y = table()
+        model = weighed(WeaveClassifier().fit(X, y), 0.0)
+        expected = model.predict_proba(X)
+        del model.local_
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+
+    def test_what_nobody_compared_is_as_everywhere(self):
+        X, y = table()
+        assert WeaveClassifier(5, embedder=SupervisedWeave()).fit(X, y).local_ == 0
+
+
 class TestRegressor:
     def rows(self, n=400):
         X, _ = table(n, seed=3)
@@ -197,6 +389,14 @@ class TestRegressor:
         X, _ = self.rows(20)
         with pytest.raises(ValueError, match="use WeaveClassifier"):
             WeaveRegressor().fit(X, ["a", "b"] * 10)
+
+    def test_no_order_of_equal_rows_decides(self):
+        X, _ = grid()
+        y = np.random.default_rng(6).normal(size=len(X)) + (X["two"] == "q")
+        order = np.argsort(y)
+        one = WeaveRegressor(5, embedder=SupervisedWeave()).fit(X, y).predict(X)
+        two = WeaveRegressor(5, embedder=SupervisedWeave()).fit(X.iloc[order], y[order])
+        np.testing.assert_allclose(two.predict(X), one, atol=1e-9)
 
     def test_forgets(self):
         X, y = self.rows()

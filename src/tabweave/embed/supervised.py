@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -59,6 +60,7 @@ _FLOOR = 0.01  # least tie of a column, of the largest
 _COUPLED = 0.99  # most that couplings count beside a mismatch, lest values of one company coincide
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _WIDEST = 1500  # coefficients up to which the penalty is chosen; beyond, it is 30
+_KEPT = 3000  # coefficients up to which what they share is kept in memory
 _FREQUENT = 256  # values of a column that have a coefficient of their own
 
 
@@ -242,8 +244,9 @@ class SupervisedWeave(Derived, Weave):
             for name in self._valued():
                 share = min(trusted[name], _COUPLED)
                 found[name] = plain(self._couplings(coupled, name, share, spelling.get(name)))
-            self._cache = self.counts_, found, self.landmarks_
-        return self._cache[1:]
+            shared: dict[str, Any] = {}  # what else the members share, see _solver
+            self._cache = self.counts_, found, self.landmarks_, shared
+        return self._cache[1:3]
 
     def _taught(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
@@ -311,8 +314,7 @@ class SupervisedWeave(Derived, Weave):
         """
         if not is_coupled(coupled):  # without pairs there is no discriminant
             return np.zeros((len(pairs), points.shape[1])), 1.0
-        bases = [self._basis(coupled, name) for name in coupled.names]
-        gram = scatter(coupled, bases)
+        bases, solver = self._solver(coupled)
         n = coupled.n
         kinds = [column.kind for column in coupled.schema.columns]  # type: ignore[union-attr]
         single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
@@ -321,10 +323,25 @@ class SupervisedWeave(Derived, Weave):
         centred = pairs @ points - np.outer(pairs.sum(axis=1), prior @ points)
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
         spread = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
-        found, penalty = ridge(gram, response, spread, n, penalty)
+        found, penalty = solver.solve(response, spread, n, penalty)
         edges = np.cumsum([0, *(basis.shape[1] for basis in bases)])
         rows = [b @ found[i:j] for b, i, j in zip(bases, edges[:-1], edges[1:], strict=True)]
         return np.vstack(rows), penalty
+
+    def _solver(self, coupled: Counts) -> tuple[list[Any], Ridge]:
+        """Return the features of all values and what solves for their coefficients.
+
+        Neither knows the target: folds and members of the family that share counts share them.
+        """
+        cache = vars(self).get("_cache", (None,))
+        kept: dict[str, Any] = cache[3] if cache[0] is self.counts_ else {}
+        if "solver" not in kept:
+            bases = [self._basis(coupled, name) for name in coupled.names]
+            kept["solver"] = bases, Ridge(scatter(coupled, bases))
+        found: tuple[list[Any], Ridge] = kept["solver"]
+        if found[1].n_features > _KEPT:
+            del kept["solver"]
+        return found
 
     def _basis(self, coupled: Counts, name: str) -> Any:
         """Return the features of a column's values with coefficients; sparse if they choose."""
@@ -581,28 +598,56 @@ def mean_squared_rows(counts: Counts, rows: np.ndarray) -> float:
     return 2 * float(np.einsum("aibi->", folded)) / counts.n
 
 
-def ridge(
-    gram: np.ndarray, response: np.ndarray, spread: float, n: float, penalty: float | None
-) -> tuple[np.ndarray, float]:
-    """Return ``(G + λI)⁻¹ R`` and λ, by generalised cross-validation unless it is given.
+class Ridge:
+    """Ridge regressions on the same features: what they share is computed once.
 
-    GCV is ``RSS(λ) / (1 - df(λ)/n)²``, and both follow from the eigenvalues of G and R.
+    Parameters
+    ----------
+    gram : ndarray
+        The scatter G of the features.
     """
-    if not len(gram):
-        return response, 1.0
-    if penalty is None and len(gram) > _WIDEST:
-        penalty = 30.0
-    if penalty is not None:
-        shifted = gram.copy()  # positive definite: Cholesky takes half the time of LU
-        shifted.flat[:: len(gram) + 1] += penalty
-        return cho_solve(cho_factor(shifted, overwrite_a=True), response), penalty
-    values, axes = eigh(gram)
-    values = np.maximum(values, 0)[:, None]
-    along = axes.T @ response
-    scores = {}
-    for given in _PENALTIES:
-        left = spread - (along**2 * (values + 2 * given) / (values + given) ** 2).sum()
-        freedom = (values / (values + given)).sum() + 1
-        scores[given] = max(left, 0) / max(1 - freedom / n, 1e-3) ** 2
-    best = min(scores, key=scores.__getitem__)
-    return axes @ (along / (values + best)), best
+
+    def __init__(self, gram: np.ndarray) -> None:
+        self.n_features = len(gram)
+        self._gram: np.ndarray | None = gram
+        self._factors: dict[float, Any] = {}
+
+    @cached_property
+    def _spectrum(self) -> tuple[np.ndarray, np.ndarray]:
+        assert self._gram is not None
+        values, axes = eigh(self._gram)
+        self._gram = None
+        return np.maximum(values, 0)[:, None], axes
+
+    def solve(
+        self, response: np.ndarray, spread: float, n: float, penalty: float | None = None
+    ) -> tuple[np.ndarray, float]:
+        """Return ``(G + λI)⁻¹ R`` and λ, by generalised cross-validation unless it is given.
+
+        GCV is ``RSS(λ) / (1 - df(λ)/n)²``, and both follow from the eigenvalues of G and R. Where
+        there are many features, λ is 30 and no eigenvalues are computed.
+        """
+        if not self.n_features:
+            return response, 1.0
+        if self.n_features > _WIDEST:
+            penalty = 30.0 if penalty is None else penalty
+            return cho_solve(self._factor(penalty), response), penalty
+        values, axes = self._spectrum
+        along = axes.T @ response
+        if penalty is None:
+            scores = {}
+            for given in _PENALTIES:
+                left = spread - (along**2 * (values + 2 * given) / (values + given) ** 2).sum()
+                freedom = (values / (values + given)).sum() + 1
+                scores[given] = max(left, 0) / max(1 - freedom / n, 1e-3) ** 2
+            penalty = min(scores, key=scores.__getitem__)
+        return axes @ (along / (values + penalty)), penalty
+
+    def _factor(self, penalty: float) -> Any:
+        """Return what Cholesky makes of the scatter and its penalty: half the time of LU."""
+        assert self._gram is not None
+        if penalty not in self._factors:
+            shifted = self._gram.copy()
+            shifted.flat[:: self.n_features + 1] += penalty
+            self._factors[penalty] = cho_factor(shifted, overwrite_a=True)
+        return self._factors[penalty]

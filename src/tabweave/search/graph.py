@@ -37,6 +37,8 @@ _QUERIES = 64  # that one call walks for
 _SAMPLE = 1 << 16  # nodes that say which dimensions matter
 _SPARE = 16  # nodes looked at beyond those asked for, where float32 may err
 _BLOCK, _ACROSS = 256, 1 << 14  # nodes compared at a time with as many that they may be near to
+_TABLE = 1 << 23  # distances of values that are kept while rows are looked for: 64 MB a column
+_EQUAL = 4  # rows for each value, from which on they are
 _SMALL = 16  # nodes of a group that is compared whole
 _SEEDS = 1024  # nodes, evenly spread over the graph, of which the nearest begin a walk
 _BUILD = 128  # breadth of the search for the links of a new node: with 80, walks find less
@@ -338,19 +340,24 @@ class View:
 
     def queries(self, table: Table) -> Queries:
         """Return the rows of another table as queries."""
-        space = self.space
-        columns = [table[block.names[0]] for block in space.values]
-        located = [space.locate(b, c) for b, c in zip(space.values, columns, strict=True)]
-        points = np.ascontiguousarray(space.line(table))
+        paid = [self._paid(a, table[block.names[0]]) for a, block in enumerate(self.space.values)]
+        points = np.ascontiguousarray(self.space.line(table))
 
         def values(some: Any) -> np.ndarray:
-            parts = [np.zeros((len(points[some]), 0))]
-            for a, block in enumerate(space.values):
-                asked = located[a][columns[a].codes[some]]
-                parts.append(space.between(block, asked, self._located[a]))
-            return np.hstack(parts)
+            return np.hstack([np.zeros((len(points[some]), 0)), *(pay(some) for pay in paid)])
 
         return Queries(values, points)
+
+    def _paid(self, a: int, column: Any) -> Callable[[Any], np.ndarray]:
+        """Return what queries pay for the values of a column: looked up where many are equal."""
+        space, block, stored = self.space, self.space.values[a], self._located[a]
+        located, codes = space.locate(block, column), column.codes
+        used = np.flatnonzero(np.bincount(codes, minlength=len(located)))
+        if _EQUAL * len(used) > len(codes) or len(used) * len(stored) > _TABLE:
+            return lambda some: space.between(block, located[codes[some]], stored)
+        line, table = np.zeros(len(located), np.int64), space.between(block, located[used], stored)
+        line[used] = np.arange(len(used))
+        return lambda some: table[line[codes[some]]]
 
 
 def _reach(groups: np.ndarray, along: np.ndarray, width: float) -> np.ndarray:

@@ -20,7 +20,7 @@ import numpy as np
 
 from tabweave._compat import njit
 
-_TILE = 4096  # nodes compared at a time: their distances (32 KB) stay in the caches
+_TILE = 1024  # nodes compared at a time: a hundred of their coordinates stay in the caches
 _BEGIN = 4  # of the seeds, the nearest that a walk begins at
 NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found
 
@@ -96,15 +96,27 @@ def _fill_joint(values, groups, offsets, widths, starts, joint):
 @njit(nogil=True, cache=True)
 def _add_line(point, line, begin, power, total):
     """Add the differences of coordinates from some node on, |x - y| or (x - y)²."""
-    for c in range(len(point)):
-        x, other = point[c], line[c, begin : begin + len(total)]
-        if power == 1:
+    end = begin + len(total)
+    if power == 1:
+        for c in range(len(point)):
+            x, other = point[c], line[c, begin:end]
             for j in range(len(total)):
                 total[j] += abs(x - other[j])
-        else:
-            for j in range(len(total)):
-                difference = x - other[j]
-                total[j] += difference * difference
+        return
+    whole = len(point) - len(point) % 4
+    for c in range(0, whole, 4):  # four at a time: sums are loaded and stored a quarter as often
+        a, b, d, e = point[c], point[c + 1], point[c + 2], point[c + 3]
+        first, second = line[c, begin:end], line[c + 1, begin:end]
+        third, fourth = line[c + 2, begin:end], line[c + 3, begin:end]
+        for j in range(len(total)):
+            summed = total[j] + (a - first[j]) * (a - first[j])
+            summed += (b - second[j]) * (b - second[j])
+            summed += (d - third[j]) * (d - third[j])
+            total[j] = summed + (e - fourth[j]) * (e - fourth[j])
+    for c in range(whole, len(point)):
+        x, other = point[c], line[c, begin:end]
+        for j in range(len(total)):
+            total[j] += (x - other[j]) * (x - other[j])
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -149,6 +161,17 @@ def scan(asked, nodes, first, out, rows):
                 if here[j] <= found[0]:
                     _offer(found, row, here[j], first[begin + j])
     for i in range(len(out)):
+        _in_order(out[i], rows[i])
+
+
+@njit(nogil=True, cache=True)
+def smallest(apart, out, rows):
+    """Find the k smallest of each line of distances."""
+    for i in range(len(out)):
+        _clear(out[i], rows[i])
+        for j in range(apart.shape[1]):
+            if apart[i, j] < out[i, 0]:
+                _offer(out[i], rows[i], apart[i, j], j)
         _in_order(out[i], rows[i])
 
 
@@ -225,6 +248,150 @@ def _split(code, group, widths, single):
         single[c] = code % widths[group[c]]
         code //= widths[group[c]]
     return n
+
+
+# -- columns weighed anew around each query ------------------------------------------------------
+#
+# ``stored`` is (codes, offsets, points, starts, line, edges): ``codes[u, a]`` is node u's value in
+# column a, ``offsets`` and ``starts`` say where the column's values stand in ``values`` and their
+# coordinates in ``points``, one value after the other; ``line[u]`` has the coordinates of what is
+# not looked up, which ``edges`` cut into columns. Columns with values come first.
+
+
+@njit(nogil=True, cache=True)
+def local_distances(asked, stored, squared, nodes, weights, out):
+    """Set the squared distances of each query to some nodes, each column by its weight.
+
+    Where ``squared`` is infinite there is no node.
+    """
+    values, points = asked
+    codes, offsets, _, _, line, edges = stored
+    n_values = codes.shape[1]
+    for i in range(len(nodes)):
+        for m in range(nodes.shape[1]):
+            out[i, m] = np.inf
+            if squared[i, m] == np.inf:
+                continue
+            total, u = 0.0, nodes[i, m]
+            for a in range(n_values):
+                total += weights[i, a] * values[i, offsets[a] + codes[u, a]]
+            for g in range(len(edges) - 1):
+                part = _squared(points[i], line[u], edges[g], edges[g + 1])
+                total += weights[i, n_values + g] * part
+            out[i, m] = total
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _squared(one, other, begin, end):
+    """Return the squared distance along some coordinates, by four sums at a time."""
+    first = second = third = fourth = 0.0
+    whole = end - (end - begin) % 4
+    for c in range(begin, whole, 4):
+        a, b = np.float64(one[c]) - other[c], np.float64(one[c + 1]) - other[c + 1]
+        d, e = np.float64(one[c + 2]) - other[c + 2], np.float64(one[c + 3]) - other[c + 3]
+        first += a * a
+        second += b * b
+        third += d * d
+        fourth += e * e
+    for c in range(whole, end):
+        a = np.float64(one[c]) - other[c]
+        first += a * a
+    return first + second + third + fourth
+
+
+@njit(nogil=True, cache=True)
+def explained(squared, nodes, sizes, classes, stored, around, out):
+    """Set the share of each column's variance that lies between classes, less what chance gives.
+
+    Looked at are the nearest nodes that hold ``around`` rows; a row at squared distance d counts
+    ``exp(-2 d / d_last)``. ``classes`` is (starts, numbers, shares): which classes a node's rows
+    have. Of m classes and n rows, as weights leave them, chance gives ``(m - 1) / (n - 1)``.
+    """
+    codes, offsets, points, starts, line, edges = stored
+    n_values, flat = codes.shape[1], line.reshape(-1)
+    for i in range(len(nodes)):
+        out[i] = 0
+        near = nodes[i, : _holding(squared[i], nodes[i], sizes, around)]
+        weight = np.empty(len(near))
+        last = squared[i, len(near) - 1]
+        for m in range(len(near)):
+            weight[m] = sizes[near[m]] * (math.exp(-2 * squared[i, m] / last) if last > 0 else 1.0)
+        weight /= weight.sum()
+        member, group, own, mass = _entries(near, weight, classes)
+        alone = (weight**2 / sizes[near]).sum()  # one over the number of rows, were they alike
+        chance = (len(mass) - 1) * alone / max(1 - alone, 1e-300)
+        if len(mass) < 2 or chance >= 1:
+            continue
+        for a in range(out.shape[1]):
+            if a < n_values:
+                width = (starts[a + 1] - starts[a]) // (offsets[a + 1] - offsets[a])
+                at = starts[a] + width * codes[near, a]
+                found = _between(points, at[member], width, group, own, mass)
+            else:
+                first = edges[a - n_values]
+                at = line.shape[1] * near + first
+                width = edges[a - n_values + 1] - first
+                found = _between(flat, at[member], width, group, own, mass)
+            out[i, a] = max((found - chance) / (1 - chance), 0.0)
+
+
+@njit(nogil=True, cache=True)
+def _holding(squared, nodes, sizes, around):
+    """Return how many of the nearest nodes hold so many rows, with those as far as the last."""
+    held, m = 0, 0
+    while m < len(nodes) and squared[m] < np.inf:
+        if held >= around and squared[m] > squared[m - 1]:
+            break
+        held += sizes[nodes[m]]
+        m += 1
+    return m
+
+
+@njit(nogil=True, cache=True)
+def _entries(near, weight, classes):
+    """List what each node gives to each class of its rows: node, class, weight; and their sums."""
+    begin, number, share = classes
+    n = 0
+    for u in near:
+        n += begin[u + 1] - begin[u]
+    member, group, own = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    known, mass = np.empty(n, np.int64), np.zeros(n)
+    n = n_groups = 0
+    for m in range(len(near)):
+        for e in range(begin[near[m]], begin[near[m] + 1]):
+            g = 0
+            while g < n_groups and known[g] != number[e]:
+                g += 1
+            known[g] = number[e]
+            n_groups = max(n_groups, g + 1)
+            member[n], group[n], own[n] = m, g, weight[m] * share[e]
+            mass[g] += own[n]
+            n += 1
+    return member, group, own, mass[:n_groups]
+
+
+@njit(nogil=True, cache=True)
+def _between(flat, at, width, group, own, mass):
+    """Return the share of the variance of points that lies between their groups."""
+    sums, squares = np.zeros((len(mass), width)), np.zeros(width)
+    origin = flat[at[0] : at[0] + width]
+    for m in range(1, len(at)):
+        if at[m] == at[0]:
+            continue
+        weight, point, total = own[m], flat[at[m] : at[m] + width], sums[group[m]]
+        for c in range(width):
+            z = np.float64(point[c]) - origin[c]  # from the first: equal points are 0
+            total[c] += weight * z
+            squares[c] += weight * z * z
+    between = whole = 0.0
+    for c in range(width):
+        mean = 0.0
+        for g in range(len(mass)):
+            mean += sums[g, c]
+            between += sums[g, c] ** 2 / mass[g]
+        between -= mean * mean
+        whole += squares[c] - mean * mean
+    return min(between / whole, 1.0) if whole > 1e-12 * squares.sum() else 0.0
 
 
 # -- the walk through a neighbour graph ----------------------------------------------------------

@@ -2,20 +2,23 @@
 
 A row gets the weighted votes of its nearest training rows in the space of
 :class:`~tabweave.SupervisedWeave`. Which member of that family, and how many neighbours, is decided
-on training rows that took no part in teaching it. Every answer is a list of rows with their
-weights, and every distance a sum over columns. Rows can be added and forgotten exactly.
+on training rows that took no part in teaching it, and so is whether columns are weighed anew around
+each row that is asked. Every answer is a list of rows with their weights, and every distance a sum
+over columns. Rows can be added and forgotten exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.metrics import f1_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -28,32 +31,172 @@ from tabweave.base import (
     require_rows,
     seed_of,
 )
-from tabweave.blocks.block import Block
+from tabweave.blocks.block import Block, added, in_threads
 from tabweave.counts.counts import Counts
 from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.io.register import storable
-from tabweave.rows.table import Schema, Table, take_rows
-from tabweave.search.index import SimilarityIndex, Stored
+from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
+from tabweave.rows.vocabulary import slices
+from tabweave.search.graph import View
+from tabweave.search.index import Stored
 from tabweave.search.knn import check_classes, check_length, checked_target
-from tabweave.search.scan import Derived
+from tabweave.search.scan import Derived, Found, Nodes, Queries, nearest_nodes
+from tabweave.search.space import space_of
 
 NEIGHBORS = (3, 5, 9, 15, 25, 40, 80)
 POWERS = (0.5, 1.0)  # of the weights of columns
 DISCRIMINANTS = (0.0, 0.3, 1.0)
 LINEAR = (0.0, 0.5, 1.0)  # share of the linear prediction, for numbers
+LOCAL = (0.0, 10.0)  # how far columns are weighed anew around a row
 _AVERAGED = 3  # numbers of neighbours that vote together
+_AROUND = 50  # rows by which columns are weighed around a row
+_CANDIDATES = 100  # nodes at least that are ranked anew, and twice as many as vote
 _REFERENCE = 10_000  # rows at most among which neighbours are looked for when members are compared
 _FEW = 10  # rows below which nothing is compared
+_TIED = 1e-9  # by how much squared distances differ that are equal but for rounding
+_MORE = 4  # times as many nodes are asked for where those at the last distance were not all found
+_MOST = 1024  # nodes that are asked for at most, unless more vote: the first ones at that distance
+_BLOCK = 2048  # rows that are answered at a time
+_RUN = 32  # rows whose columns are weighed at a time
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
 
 
 class Near(NamedTuple):
-    """Rows that were asked about, and of each the squared distances and numbers of the nearest."""
+    """Rows that were asked about, the squared distances and numbers of the nodes near each."""
 
     asked: np.ndarray
     squared: np.ndarray
+    nodes: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Voters:
+    """Rows that vote, gathered in nodes: rows that are equal have the same say.
+
+    Attributes
+    ----------
+    node_of : ndarray
+        The node of each row.
+    targets : ndarray
+        The target of each row: the number of its class, or a number.
+    sizes : ndarray
+        How many rows each node has.
+    """
+
+    node_of: np.ndarray
+    targets: np.ndarray
+    sizes: np.ndarray
+
+    @classmethod
+    def of(cls, node_of: np.ndarray, targets: np.ndarray, n_nodes: int) -> Voters:
+        """Count the rows of each node."""
+        return cls(node_of, targets, np.bincount(node_of, minlength=n_nodes))
+
+    def weights(self, near: Near, ks: Sequence[int], sharpness: float) -> np.ndarray:
+        """Return the weight of each node near the rows asked about."""
+        return vote_weights(near.squared, ks, sharpness, self.sizes[near.nodes])
+
+    def means(self, targets: np.ndarray) -> np.ndarray:
+        """Return the mean of numbers, one for each row, in each node."""
+        return np.bincount(self.node_of, targets, len(self.sizes)) / self.sizes
+
+    @cached_property
+    def classes(self) -> Any:
+        """The share of each class in each node."""
+        each = 1 / self.sizes[self.node_of]
+        shape = len(self.sizes), int(self.targets.max()) + 1
+        return sparse.csr_array((each, (self.node_of, self.targets)), shape)
+
+    def shares(self, weights: np.ndarray, nodes: np.ndarray, n_classes: int) -> np.ndarray:
+        """Return each class's share in the votes."""
+        starts = np.arange(0, weights.size + 1, weights.shape[1])
+        shape = len(nodes), len(self.sizes)
+        votes = sparse.csr_array((weights.ravel(), nodes.ravel(), starts), shape) @ self.classes
+        out = np.zeros((len(nodes), n_classes))
+        out[:, : votes.shape[1]] = votes.toarray()
+        return out
+
+
+class Columns(NamedTuple):
+    """Nodes as their columns see them, by which columns are weighed around a row.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (nodes, columns)
+        The values of nodes in the columns that are looked up.
+    offsets, points, starts : ndarray
+        Where the values of each column begin, and the coordinates of all values, one after the
+        other, and where those of each column begin.
+    line : ndarray of shape (nodes, coordinates)
+        What is not looked up.
+    edges : ndarray
+        Where the coordinates of each such column begin, and where the last ones end.
+    """
+
+    codes: np.ndarray
+    offsets: np.ndarray
+    points: np.ndarray
+    starts: np.ndarray
+    line: np.ndarray
+    edges: np.ndarray
+
+    @classmethod
+    def of_vectors(cls, vectors: np.ndarray, widths: Sequence[int]) -> Columns:
+        """Look nothing up."""
+        none = np.zeros(1, np.int64)
+        codes = np.zeros((len(vectors), 0), np.int64)
+        return cls(codes, none, np.zeros(0), none, vectors, _edges(widths))
+
+    @classmethod
+    def of_view(cls, view: View) -> Columns:
+        """Look up what a search looks up."""
+        space, heads = view.space, view.copies.heads
+        columns = [view.table[block.names[0]] for block in space.values]
+        codes = np.zeros((len(heads), len(columns)), np.int64)
+        points = [np.zeros(0)]
+        for a, (block, column) in enumerate(zip(space.values, columns, strict=True)):
+            codes[:, a] = column.codes[heads]
+            points.append(block.points(column, space.unknown)[:-1].ravel())
+        offsets = _edges([len(column.labels) for column in columns])
+        starts = _edges([len(part) for part in points[1:]])
+        line = np.ascontiguousarray(view.nodes.line.T)
+        edges = _edges([block.width for block in space.lines])
+        return cls(codes, offsets, np.concatenate(points), starts, line, edges)
+
+    def ranked(
+        self, near: Near, voters: Voters, asked: Found, strength: float, scales: Any = 1.0
+    ) -> tuple[Near, np.ndarray]:
+        """Return nodes by the distances around each row, and the weights of its columns.
+
+        Squared distances of columns are multiplied by their ``scales`` first.
+        """
+        from tabweave.search.kernels import explained, local_distances
+
+        _, squared, nodes = near
+        weights = np.empty((len(nodes), self.codes.shape[1] + len(self.edges) - 1))
+        classes = voters.classes.indptr, voters.classes.indices, voters.classes.data
+        explained(squared, nodes, voters.sizes, classes, tuple(self), _AROUND, weights)
+        weights = 1 + strength * weights
+        weights /= weights.mean(axis=1, keepdims=True)
+        out = np.empty(nodes.shape)
+        local_distances(asked, tuple(self), squared, nodes, weights * scales, out)
+        order = np.argsort(out, axis=1, kind="stable")
+        out, nodes = (np.take_along_axis(part, order, axis=1) for part in (out, nodes))
+        return Near(near.asked, out, nodes), weights
+
+
+class Searched(NamedTuple):
+    """The rows that are there: their numbers, a search, votes, and columns to be weighed anew."""
+
     rows: np.ndarray
+    view: View
+    voters: Voters
+    columns: Columns | None
+
+
+def _edges(widths: Sequence[int]) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(widths, dtype=np.int64)]).astype(np.int64)
 
 
 class _Neighbors(Derived, TabularInput, Estimator):
@@ -86,6 +229,8 @@ class _Neighbors(Derived, TabularInput, Estimator):
         self.random_state = random_state
 
     embedder_: SupervisedWeave
+    local_: float = 0.0  # models that were saved before there was another have none
+    _locals: ClassVar[tuple[float, ...]] = (0.0,)
     _stored: Stored
     _targets: np.ndarray  # of all rows that were ever stored
 
@@ -178,18 +323,24 @@ class _Neighbors(Derived, TabularInput, Estimator):
         """Return, for each member and number of neighbours, the rows asked and what they got."""
         out: dict[tuple[Any, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
         most = -(-int(self.n_validation) // 5)
-        for power in dict.fromkeys(power for power, _ in members):
-            model = self._member(power, 1.0)  # whose discriminant counts as its columns do
-            for part, pairs in model.left_out(table, targets):
-                asked, others = part[:most], np.setdiff1d(np.arange(table.n_rows), part)
-                block = model.taught_by(pairs)
-                apart = _split_distances(block, model, table, asked, others)
-                extra = self._extra(model, pairs, table)
+        most_near = candidates(ks) if len(self._locals) > 1 else max(ks) + 1
+        heads, node_of = distinct_rows(canonical_codes(table))
+        powers = dict.fromkeys(power for power, _ in members)
+        models = {power: self._member(power, 1.0) for power in powers}
+        for part, pairs in self.embedder_.left_out(table, targets):
+            asked, others = part[:most], np.setdiff1d(np.arange(table.n_rows), part)
+            there, own = np.unique(node_of[others], return_inverse=True)
+            voters = Voters.of(own, targets[others], len(there))
+            extra = self._extra(pairs, table, others, asked)
+            for power, model in models.items():  # whose discriminant counts as its columns do
+                apart = Apart(model.taught_by(pairs), model, table, asked, heads[there])
                 for share in (d for p, d in members if p == power):
-                    squared, rows = nearest(apart[0] + share * apart[1], max(ks))
-                    near = Near(asked, squared, others[rows])
-                    for key, votes in self._votes(near, targets, ks, extra).items():
-                        out.setdefault((power, share, *key), []).append((asked, votes))
+                    near = apart.near(share, most_near)
+                    for local in self._locals:
+                        ranked = near if not local else apart.ranked(near, voters, share, local)
+                        for key, votes in self._votes(ranked, voters, ks, extra).items():
+                            key = (power, share, local, *key)
+                            out.setdefault(key, []).append((asked, votes))
         pairs = {key: zip(*parts, strict=True) for key, parts in out.items()}
         return {
             key: (np.concatenate(asked), np.concatenate(votes))
@@ -210,24 +361,70 @@ class _Neighbors(Derived, TabularInput, Estimator):
         return self.embedder_._read_asked(X)
 
     @exclusive
-    def _searched(self) -> tuple[np.ndarray, SimilarityIndex]:
-        """Return the numbers of the rows that are there, and an index of them."""
+    def _searched(self) -> Searched:
+        """Return the rows that are there, as they are looked for and vote."""
         if "_cache" not in vars(self):
             rows = np.flatnonzero(self._stored.alive)
-            index = SimilarityIndex(self.embedder_.learn(), backend="exact")
-            self._cache = rows, index.fit(take_rows(self._stored.table, rows))
+            table = take_rows(self._stored.table, rows)
+            view = View(table, space_of(self.embedder_.learn(), table.schema, "auto"))
+            voters = Voters.of(view.copies.node_of, self._targets[rows], len(view.nodes))
+            columns = Columns.of_view(view) if self.local_ else None
+            self._cache = Searched(rows, view, voters, columns)
         return self._cache
 
-    def _neighbors(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """Return squared distances and numbers of the nearest stored rows."""
-        rows, index = self._searched()
-        found = index.query(table, min(max(self.n_neighbors_), len(rows)))
-        return found.distances**2, rows[found.ids]
+    def _near(self, table: Table) -> Iterator[tuple[Near, np.ndarray]]:
+        """Yield the nodes near some of the rows asked about, and the weights of columns."""
+        _, view, voters, columns = self._searched()
+        queries, ks = view.queries(table), self.n_neighbors_
+        for some in slices(table.n_rows, 1, _BLOCK):
+            asked = np.arange(table.n_rows)[some]
+            own = queries.take(asked)
+            if columns is None:
+                near = Near(asked, *nearest_and_ties(view.nodes, voters.sizes, own, max(ks)))
+                yield near, np.ones((len(asked), len(view.space.values) + len(view.space.lines)))
+            else:
+                each = np.ones(len(view.nodes), np.int64)
+                near = Near(asked, *nearest_and_ties(view.nodes, each, own, candidates(ks)))
+                yield self._ranked(near, voters, columns, own)
+
+    def _ranked(
+        self, near: Near, voters: Voters, columns: Columns, queries: Queries
+    ) -> tuple[Near, np.ndarray]:
+        """Rank nodes by columns that are weighed anew, some queries at a time."""
+        runs = slices(len(near.nodes), 1, _RUN)
+        found: list[Any] = [None] * len(runs)
+
+        def work(run: int) -> None:
+            some = runs[run]
+            own = Near(*(part[some] for part in near))
+            found[run] = columns.ranked(own, voters, queries.asked(some), self.local_)
+
+        in_threads(work, range(len(runs)))
+        parts, weights = zip(*found, strict=True)
+        return Near(*map(np.concatenate, zip(*parts, strict=True))), np.concatenate(weights)
+
+    def _voting(self, table: Table) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield some of the rows asked about, the nodes that vote for each, and their weights."""
+        voters = self._searched().voters
+        for near, _ in self._near(table):
+            weights = voters.weights(near, self.n_neighbors_, self.sharpness)
+            yield near.asked, near.nodes, weights
 
     def kneighbors(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return distances and ids of the training rows that vote for each row, nearest first."""
-        squared, rows = self._neighbors(self._read(X))
-        return np.sqrt(squared), self._stored.ids[rows]
+        """Return distances and ids of the nearest training rows of each row, nearest first.
+
+        They are as many as the largest number of neighbours; where the last distance is that of
+        more rows, these vote, too. Distances are local where ``local_`` is not 0.
+        """
+        table = self._read(X)
+        rows, view, *_ = self._searched()
+        k = min(max(self.n_neighbors_), len(rows))
+        found = [
+            view.copies.expand((near.squared, view.copies.heads[near.nodes]), k, None)
+            for near, _ in self._near(table)
+        ]
+        squared, nearest_ = (np.concatenate(part) for part in zip(*found, strict=True))
+        return np.sqrt(squared), self._stored.ids[rows[nearest_]]
 
     def explain(self, row: Any, n_neighbors: int = 5) -> list[dict[str, Any]]:
         """Say which rows an answer comes from, and which columns made them near.
@@ -243,28 +440,35 @@ class _Neighbors(Derived, TabularInput, Estimator):
         -------
         list of dict
             ``id``, ``target``, ``weight`` (its share in the votes), ``distance``, and ``shares``:
-            what each column adds to the squared distance.
+            what each column adds to the squared distance, its weight around the row included.
         """
         table = self._read([row] if isinstance(row, dict) else row)
         if table.n_rows != 1:
             raise ValueError(f"expected one row, got {table.n_rows}")
-        squared, rows = self._neighbors(table)
-        weights = vote_weights(squared, self.n_neighbors_, self.sharpness)[0]
-        block = self.embedder_.blocks_
-        out = []
-        for i in np.argsort(-weights, kind="stable")[:n_neighbors]:
-            other = take_rows(self._stored.table, rows[0, i : i + 1])
-            shares = block.shares(table, other)
-            out.append(
-                {
-                    "id": self._stored.ids[rows[0, i]].item(),
-                    "target": self._shown(self._targets[rows[0, i]]),
-                    "weight": float(weights[i]),
-                    "distance": float(np.sqrt(squared[0, i])),
-                    "shares": {name: float(share[0]) for name, share in shares.items()},
-                }
-            )
-        return out
+        known, view, voters, _ = self._searched()
+        ((near, (columns,)),) = self._near(table)
+        (weights,) = voters.weights(near, self.n_neighbors_, self.sharpness)
+        each = weights / voters.sizes[near.nodes[0]]
+        best = np.argsort(-each, kind="stable")[: min(np.count_nonzero(each), n_neighbors)]
+        found, sizes = view.copies.rows_of(near.nodes[0][best], None)
+        found, shown = known[found[:n_neighbors]], np.repeat(each[best], sizes)
+        others = take_rows(self._stored.table, found)
+        again = take_rows(table, np.zeros(len(found), np.int64))
+        parts = zip((*view.space.values, *view.space.lines), columns, strict=True)
+        shares = added(
+            {name: weight * share for name, share in part.shares(again, others).items()}
+            for part, weight in parts
+        )
+        return [
+            {
+                "id": self._stored.ids[row].item(),
+                "target": self._shown(self._targets[row]),
+                "weight": float(shown[i]),
+                "distance": float(np.sqrt(max(sum(share[i] for share in shares.values()), 0.0))),
+                "shares": {name: float(share[i]) for name, share in shares.items()},
+            }
+            for i, row in enumerate(found)
+        ]
 
 
 @storable
@@ -281,7 +485,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         of columns, three shares of the discriminant.
     sharpness : float, default=4.0
         A neighbour at squared distance d votes with ``exp(-sharpness · d / d_k)``, d_k that of the
-        last one; 0 gives all the same vote.
+        last one; 0 gives all the same vote. All rows at d_k share the places that are left for
+        them, so that no order of rows decides.
     n_validation : int, default=1000
         How many rows at most are asked when members are compared, among at most 10,000 others: the
         cost of choosing does not grow with the rows beyond that.
@@ -298,8 +503,11 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         The space that was chosen.
     n_neighbors_ : tuple of int
         The numbers of neighbours that vote.
+    local_ : float
+        How far columns are weighed anew around each row that is asked, λ below: 0 or 10.
     validation_ : list of dict
-        Macro F of each member on rows that did not teach it, best first.
+        Macro F of each member on rows that did not teach it, best first; "local" of the best one
+        has that of both λ.
     calibration_ : tuple of float
         Floor and exponent by which votes become probabilities.
 
@@ -309,6 +517,16 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     a value says of the class is learned from the other rows. Probabilities are the votes v as
     ``(v + floor)^exponent``, scaled to 1, where both minimise the log-loss of the same rows; the
     class of most votes stays the most probable.
+
+    A column may matter in one part of a table and not in another. Where that helps the same rows,
+    distances are *local*, as Hastie and Tibshirani (1996) adapt theirs: around a row x the squared
+    distance of column a counts ``1 + λ η²_a(x)``, divided by the mean of this over the columns.
+    η²_a is the share of the column's variance among the 50 nearest rows (all that tie with the
+    last, weights ``exp(-2 d / d_50)``) that lies between classes, less what chance gives. The
+    nearest 100 different rows, or twice as many as vote, are ranked anew by these distances, and
+    their votes weighted. So distances that are shown are those seen from the row that is asked;
+    what columns add to them still sums to their squares. Weights come from the rows that are there
+    when a row is asked. The discriminant is weighed as one more column, the sum of its shares.
 
     Examples
     --------
@@ -352,43 +570,43 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
             raise ValueError(f"expected classes of fit, {known}, got {found!r}")
         return np.searchsorted(self.classes_, labels)
 
+    _locals: ClassVar[tuple[float, ...]] = LOCAL
+
     def _target(self, targets: np.ndarray, n_bins: int) -> Target:
         return Target()
 
     def _shown(self, target: Any) -> Any:
         return self.classes_[target].item() if hasattr(target, "item") else self.classes_[target]
 
-    def _extra(self, model: SupervisedWeave, pairs: np.ndarray, table: Table) -> None:
+    def _extra(self, *_: Any) -> None:
         return None
 
     def _votes(
-        self, near: Near, targets: np.ndarray, ks: Sequence[int], extra: None
+        self, near: Near, voters: Voters, ks: Sequence[int], extra: None
     ) -> dict[tuple[Any, ...], np.ndarray]:
-        labels = targets[near.rows]
-        return {(k,): self._shares(near.squared, labels, (k,)) for k in ks}
-
-    def _shares(self, squared: np.ndarray, labels: np.ndarray, ks: Sequence[int]) -> np.ndarray:
-        """Return each class's share in the votes."""
-        weights = vote_weights(squared, ks, self.sharpness)
         n = len(self.classes_)
-        where = labels + n * np.arange(len(labels))[:, None]
-        return np.bincount(where.ravel(), weights.ravel(), n * len(labels)).reshape(-1, n)
+        weights = ((k, voters.weights(near, (k,), self.sharpness)) for k in ks)
+        return {(k,): voters.shares(own, near.nodes, n) for k, own in weights}
 
     def _best(
         self, found: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]], targets: np.ndarray
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
-        scores: dict[tuple[float, float], dict[int, float]] = {}
-        for (power, share, k), (rows, votes) in found.items():
-            score = f1_score(targets[rows], votes.argmax(axis=1), average="macro")
-            scores.setdefault((power, share), {})[k] = float(score)
-        member, ks, self.validation_ = chosen(scores)
-        rows = found[(*member, ks[0])][0]
-        votes = np.mean([found[(*member, k)][1] for k in ks], axis=0)
-        self.calibration_ = calibrated(votes, targets[rows])
+        scores: dict[tuple[float, ...], dict[int, float]] = {}
+        for (*member, k), (rows, votes) in found.items():
+            score = macro_f(targets[rows], votes.argmax(axis=1), len(self.classes_))
+            scores.setdefault(tuple(member), {})[k] = score
+        plain = {member[:2]: by_k for member, by_k in scores.items() if not member[2]}
+        member, ks, self.validation_ = chosen(plain)
+        means = {z: float(np.mean([scores[(*member, z)][k] for k in ks])) for z in self._locals}
+        self.local_ = max(means, key=lambda strength: (means[strength], -strength))
+        self.validation_[0]["local"] = means
+        best = [found[(*member, self.local_, k)] for k in ks]
+        votes = np.mean([votes for _, votes in best], axis=0)
+        self.calibration_ = calibrated(votes, targets[best[0][0]])
         return member, ks
 
     def _without_validation(self) -> None:
-        self.calibration_ = (_FLOORS[0], 1.0)
+        self.calibration_, self.local_ = (_FLOORS[0], 1.0), 0.0
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row."""
@@ -397,8 +615,11 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class, calibrated on training rows."""
-        squared, rows = self._neighbors(self._read(X))
-        votes = self._shares(squared, self._targets[rows], self.n_neighbors_)
+        table, n = self._read(X), len(self.classes_)
+        voters = self._searched().voters
+        votes = np.empty((table.n_rows, n))
+        for some, nodes, weights in self._voting(table):
+            votes[some] = voters.shares(weights, nodes, n)
         return probabilities(votes, *self.calibration_)
 
 
@@ -468,19 +689,26 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             return lambda table: np.zeros(table.n_rows)
         return lambda table: block.coordinates(table)[:, 0]
 
-    def _extra(self, model: SupervisedWeave, pairs: np.ndarray, table: Table) -> np.ndarray:
-        return self._line(model, pairs)(table)
+    def _extra(
+        self, pairs: np.ndarray, table: Table, others: np.ndarray, asked: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        line = self._line(self.embedder_, pairs)(table)
+        return line[others], line[asked]
 
     def _votes(
-        self, near: Near, targets: np.ndarray, ks: Sequence[int], extra: np.ndarray
+        self,
+        near: Near,
+        voters: Voters,
+        ks: Sequence[int],
+        extra: tuple[np.ndarray, np.ndarray],
     ) -> dict[tuple[Any, ...], np.ndarray]:
+        theirs, ours = extra
+        means = {share: voters.means(voters.targets - share * theirs) for share in LINEAR}
         out = {}
         for k in ks:
-            weights = vote_weights(near.squared, (k,), self.sharpness)
-            for share in LINEAR:
-                left = targets - share * extra
-                means = (weights * left[near.rows]).sum(axis=1)
-                out[k, share] = means + share * extra[near.asked]
+            weights = voters.weights(near, (k,), self.sharpness)
+            for share, left in means.items():
+                out[k, share] = (weights * left[near.nodes]).sum(axis=1) + share * ours
         return out
 
     def _best(
@@ -488,7 +716,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         spread = max(float(targets.var()), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
-        for (power, discriminant, k, share), (rows, guess) in found.items():
+        for (power, discriminant, _, k, share), (rows, guess) in found.items():
             error = float(np.mean((targets[rows] - guess) ** 2))
             scores.setdefault((power, discriminant, share), {})[k] = 1 - error / spread
         member, ks, self.validation_ = chosen(scores)
@@ -501,56 +729,133 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""
         table = self._read(X)
-        squared, rows = self._neighbors(table)
-        weights = vote_weights(squared, self.n_neighbors_, self.sharpness)
-        if not self.linear_:
-            return np.asarray((weights * self._targets[rows]).sum(axis=1))
-        pairs = self.embedder_._coupled().class_pairs
-        assert pairs is not None
-        line = self._line(self.embedder_, pairs.astype(float))
-        known, inverse = np.unique(rows, return_inverse=True)
-        left = self._targets[known] - self.linear_ * line(take_rows(self._stored.table, known))
-        near = left[inverse.reshape(rows.shape)]
-        return np.asarray((weights * near).sum(axis=1) + self.linear_ * line(table))
+        _, view, voters, _ = self._searched()
+        means, out, line = voters.means(voters.targets), np.zeros(table.n_rows), None
+        if self.linear_:
+            pairs = self.embedder_._coupled().class_pairs
+            assert pairs is not None
+            line = self._line(self.embedder_, pairs.astype(float))
+            out = self.linear_ * line(table)
+        for some, nodes, weights in self._voting(table):
+            known, inverse = np.unique(nodes, return_inverse=True)
+            left = means[known]
+            if line is not None:
+                left = left - self.linear_ * line(take_rows(view.table, view.copies.heads[known]))
+            out[some] += (weights * left[inverse.reshape(nodes.shape)]).sum(axis=1)
+        return out
 
 
 # -- votes --------------------------------------------------------------------------------------
 
 
-def vote_weights(squared: np.ndarray, ks: Sequence[int], sharpness: float) -> np.ndarray:
+def vote_weights(
+    squared: np.ndarray, ks: Sequence[int], sharpness: float, sizes: np.ndarray | None = None
+) -> np.ndarray:
     """Return the weights of neighbours, nearest first: ``exp(-s d / d_k)``, mean over the ks.
 
-    Of rows that are all at distance 0, each has the same weight. Weights of a row add up to 1.
+    A neighbour may stand for several rows. Rows at the distance d_k of the k-th share the places
+    that are left, so that no order of rows decides; of rows that are all at distance 0, each has
+    the same weight. Weights of a line add up to 1.
     """
+    count = np.ones(squared.shape, np.int64) if sizes is None else sizes
     out = np.zeros(squared.shape)
     for k in ks:
-        k = min(k, squared.shape[1])
-        last = squared[:, k - 1 : k]
-        own = np.exp(-sharpness * squared[:, :k] / np.where(last > 0, last, 1))
-        out[:, :k] += own / own.sum(axis=1, keepdims=True) / len(ks)
+        last = kth(squared, count, k)[:, None]
+        nearer, tied = squared < last * (1 - _TIED), squared <= last * (1 + _TIED)
+        places = count * nearer
+        left = np.minimum(k, count.sum(axis=1)) - places.sum(axis=1)
+        tied &= ~nearer
+        places = places + count * tied * (left / (count * tied).sum(axis=1))[:, None]
+        own = np.exp(-sharpness * squared / np.where(last > 0, last, 1)) * places
+        out += own / own.sum(axis=1, keepdims=True) / len(ks)
     return out
 
 
+def kth(squared: np.ndarray, sizes: np.ndarray, k: int) -> np.ndarray:
+    """Return the distance of the k-th row, or of the last if there are fewer."""
+    reached = np.minimum((sizes.cumsum(axis=1) < k).sum(axis=1), squared.shape[1] - 1)
+    return np.asarray(squared[np.arange(len(squared)), reached])
+
+
+def nearest_and_ties(nodes: Nodes, sizes: np.ndarray, queries: Queries, k: int) -> Found:
+    """Return the nodes nearest to each query that hold k rows, and those as far as the last.
+
+    They come nearest first; lines are filled up with infinity, and node 0. Where a column tells
+    every row from every other, all may be equally far: of 1,024 nodes the rest is left out.
+    """
+    k = min(k, int(sizes.sum()))
+    most, limit = (min(n, len(nodes)) for n in (k + 1, max(k + 1, _MOST)))
+    squared, found = nearest_nodes(nodes, queries, most)
+    while most < limit:
+        last = kth(squared, sizes[found], k)
+        cut = np.flatnonzero(squared[:, -1] <= last * (1 + _TIED))
+        if not len(cut):
+            break
+        more = min(_MORE * most, limit)
+        squared = np.pad(squared, ((0, 0), (0, more - most)), constant_values=np.inf)
+        found = np.pad(found, ((0, 0), (0, more - most)))
+        squared[cut], found[cut] = nearest_nodes(nodes, queries.take(cut), more)
+        most = more
+    return np.maximum(squared, 0, out=squared), found
+
+
 def nearest(apart: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k smallest entries of each row in order, and where they stand."""
-    k = min(k, apart.shape[1])
-    where = np.argpartition(apart, k - 1, axis=1)[:, :k]
-    found = np.take_along_axis(apart, where, axis=1)
-    order = np.lexsort((where, found), axis=1)
-    return np.take_along_axis(found, order, axis=1), np.take_along_axis(where, order, axis=1)
+    """Return the k smallest entries of each line in order, the first first, and where they are."""
+    from tabweave.search.kernels import smallest
+
+    shape = len(apart), min(k, apart.shape[1])
+    out, where = np.empty(shape, apart.dtype), np.empty(shape, np.int64)
+    smallest(apart, out, where)
+    return out, where
 
 
-def _split_distances(
-    block: Block, model: SupervisedWeave, table: Table, asked: np.ndarray, others: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return squared distances by the columns, and by the discriminant."""
-    left, right = (
-        block.coordinates(take_rows(table, rows), dtype=np.float32) for rows in (asked, others)
-    )
-    linear = model.discriminant_
-    edge = block.width - (0 if linear is None else linear.width)
-    columns = squares(left[:, :edge], right[:, :edge])
-    return columns, squares(left[:, edge:], right[:, edge:])
+class Apart:
+    """Distances of rows that are asked to others, by the columns and by the discriminant.
+
+    Parameters
+    ----------
+    block : Block
+        What was taught without the rows that are asked.
+    model : SupervisedWeave
+        Whose block it is; its discriminant counts as its columns do.
+    table, asked, others
+        All rows, and the numbers of these and those.
+    """
+
+    def __init__(
+        self,
+        block: Block,
+        model: SupervisedWeave,
+        table: Table,
+        asked: np.ndarray,
+        others: np.ndarray,
+    ) -> None:
+        self.asked = asked
+        self.vectors = [
+            block.coordinates(take_rows(table, rows), dtype=np.float32) for rows in (asked, others)
+        ]
+        self.widths = [part.width for part in block.parts()]
+        linear = model.discriminant_
+        self.edge = block.width - (0 if linear is None else linear.width)
+        left, right = self.vectors
+        self.columns = squares(left[:, : self.edge], right[:, : self.edge])
+        self.discriminant = squares(left[:, self.edge :], right[:, self.edge :])
+
+    def near(self, share: float, k: int) -> Near:
+        """Return the k nearest, where the discriminant counts so much."""
+        return Near(self.asked, *nearest(self.columns + share * self.discriminant, k))
+
+    def ranked(self, near: Near, voters: Voters, share: float, strength: float) -> Near:
+        """Return them by columns that are weighed anew around each row."""
+        left, right = self.vectors
+        widths, scales = self.widths, np.ones(len(self.widths))
+        if self.edge < sum(widths):
+            scales[-1] = share
+            kept = slice(None, None if share else -1)  # what counts nothing has no weight
+            widths, scales = widths[kept], scales[kept]
+        asked = np.zeros((len(left), 0)), left
+        columns = Columns.of_vectors(right, widths)
+        return columns.ranked(near, voters, asked, strength, scales)[0]
 
 
 def squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -560,6 +865,20 @@ def squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     out += (x**2).sum(axis=1)[:, None]
     out += (y**2).sum(axis=1)
     return np.maximum(out, 0, out=out)
+
+
+def candidates(ks: Sequence[int]) -> int:
+    """Return how many nodes are ranked anew."""
+    return max(_CANDIDATES, 2 * max(ks))
+
+
+def macro_f(truth: np.ndarray, guess: np.ndarray, n_classes: int) -> float:
+    """Return the mean of the classes' F, of those that are there or guessed."""
+    hits, ours, theirs = (
+        np.bincount(labels, minlength=n_classes) for labels in (truth[truth == guess], truth, guess)
+    )
+    there = ours + theirs > 0
+    return float(np.mean(2 * hits[there] / (ours + theirs)[there]))
 
 
 def chosen(

@@ -310,7 +310,7 @@ def test_bad_parameters(args, message):
 
 def test_bad_rows():
     rows = [["a", "x"], ["a", "y"], ["b", "x"]]
-    with pytest.raises(ValueError, match="sample_weight of row 1 is nan"):
+    with pytest.raises(ValueError, match="sample_weight of row 1: expected a number >= 0, got nan"):
         KModes(2).fit(rows, sample_weight=[1, np.nan, 1])
     with pytest.raises(ValueError, match="expected \\(3,\\)"):
         KModes(2).fit(rows, sample_weight=[1, 1])

@@ -398,11 +398,17 @@ def _between(flat, at, width, group, own, mass):
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _distance(joint, starts, code, point, line, power):
-    """Distance of a query to one node, added up in the order of ``scan``."""
+def _look_up(joint, starts, code):
+    """Return what adds up to one node over groups of columns, in the order of ``scan``."""
     total = 0.0
     for g in range(len(code)):
         total += joint[starts[g] + code[g]]
+    return total
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _and_line(total, point, line, power):
+    """Return it with the differences of coordinates, which come after columns."""
     for c in range(len(point)):
         difference = point[c] - line[c]
         total += abs(difference) if power == 1 else difference * difference
@@ -435,7 +441,7 @@ def _begin(joint, starts, codes, point, line, power, seeds, own, pool, nodes, op
     """Fill a pool with the nearest of the seeds but ``own``; return its size."""
     size = 0
     for j in seeds:
-        distance = _distance(joint, starts, codes[j], point, line[j], power)
+        distance = _and_line(_look_up(joint, starts, codes[j]), point, line[j], power)
         if j != own and (size < len(pool) or distance < pool[size - 1]):
             _, size = _insert(pool, nodes, open_, size, distance, j)
     return size
@@ -493,16 +499,21 @@ def _wander(
                 near[n] = j
                 n += 1
         at = _next(open_, at, size)
-        for m in range(n):
-            if codes.shape[1]:
+        if codes.shape[1]:
+            for m in range(n):
                 touched += codes[near[m], 0]
-            if line.shape[1]:
-                touched += line[near[m], 0]
         if at < size:
             touched += links[nodes[at], 0] + links[nodes[at], links.shape[1] // 2]
+        limit = pool[size - 1] if size == breadth else np.inf
         for m in range(n):
-            j = near[m]
-            distance[m] = _distance(joint, starts, codes[j], point, line[j], power)
+            distance[m] = _look_up(joint, starts, codes[near[m]])
+        if line.shape[1]:  # of those that are not too far already
+            for m in range(n):
+                for c in range(0, line.shape[1] if distance[m] <= limit else 0, 8):
+                    touched += line[near[m], c]
+            for m in range(n):
+                if distance[m] <= limit:
+                    distance[m] = _and_line(distance[m], point, line[near[m]], power)
         for m in range(n):
             if size < breadth or distance[m] < pool[size - 1]:
                 new, size = _insert(pool, nodes, open_, size, distance[m], near[m])

@@ -106,9 +106,10 @@ faiss's have 0.986.
 
 Coordinates are added only where columns alone are not too far already (categories and numbers,
 breadth 96: 0.255 ms without that, 0.198 with it). That, and an exact scan that adds four
-coordinates at a time, came after the tables on top; the same two graphs again, load 8: categories, breadth 112
-as chosen, exact 3.98 ms and 0.139 ms of processor time a query, **28.6 times exact**, recall
-0.9622; categories and numbers, breadth 96, 4.41 and 0.197 ms, **22.4 times exact**, recall 0.9574.
+coordinates at a time, came after the tables on top; the same two graphs again, load 8: categories,
+breadth 112 as chosen, exact 3.98 ms and 0.139 ms of processor time a query, **28.6 times exact**,
+recall 0.9622; categories and numbers, breadth 96, 4.41 and 0.197 ms, **22.4 times exact**, recall
+0.9574.
 
 What the index measured on its own rows is what new rows get (100,000 rows, build 80, A):
 

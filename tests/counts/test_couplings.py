@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -427,6 +428,32 @@ def test_kernels_add_up_at_unit_inertia(monkeypatch):
     np.testing.assert_array_equal(
         couplings.summed_kernels(counts, 1, marks, kernels, 5.0)[0], total
     )
+
+
+@pytest.mark.parametrize("cached", [1 << 15, 8])
+def test_sums_of_kernels_keep_their_digits(cached, monkeypatch):
+    """Against 50 digits: wide Gaussians of frequencies are 1 up to 1e-8, which is all of them."""
+    monkeypatch.setattr(couplings, "_CACHED", cached)
+    a = [v for v, times in {"p": 40, "q": 41, "r": 45, "s": 74}.items() for _ in range(times)]
+    counts = Counts.of(Table.of({"a": a}))
+    kernels, marks = couplings.kernel_family(), np.array([0, 2, 3])
+    total, diagonal, n_kernels = couplings.summed_kernels(counts, 0, marks, kernels, 5.0)
+    with localcontext(prec=50):
+        f = np.array([Decimal(int(c)) / len(a) for c in counts.value_counts])
+        exact, own, seen = np.full((4, 3), Decimal(0)), np.full(4, Decimal(0)), 0
+        for name in kernels:
+            number = Decimal(name.removeprefix("gauss").removeprefix("poly"))
+            if name.startswith("gauss"):
+                gram = np.array([[(-((x - y) ** 2) / (2 * number**2)).exp() for y in f] for x in f])
+            else:
+                gram = np.outer(f, f) ** int(number)
+            inertia = f @ np.diagonal(gram) - f @ gram[:, marks] @ f[marks] / f[marks].sum()
+            if inertia > couplings.NEGLIGIBLE:
+                exact, own = exact + gram[:, marks] / inertia, own + np.diagonal(gram) / inertia
+                seen += 1
+    assert n_kernels == seen
+    np.testing.assert_allclose(total, exact.astype(float), rtol=1e-12)
+    np.testing.assert_allclose(diagonal, own.astype(float), rtol=1e-12)
 
 
 def test_values_alike_in_a_space_add_no_kernel():

@@ -185,11 +185,11 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         self._rows = np.vstack([self._rows.reshape(n_before, codes.shape[1]), codes])
         pool = self._space.table(table.schema, self._rows)
         vectors = np.asarray(self.embedder_.transform(pool))
-        points, inverse, weight = np.unique(
-            vectors, axis=0, return_inverse=True, return_counts=True
+        _, first, inverse, weight = np.unique(  # by codes: the order of vectors is one of rounding
+            self._rows, axis=0, return_index=True, return_inverse=True, return_counts=True
         )
-        inverse = inverse.ravel()
-        k = min(self.n_clusters, len(points))
+        points, inverse = vectors[first], inverse.ravel()
+        k = min(self.n_clusters, len(np.unique(points, axis=0)))
         if self.method == "kmeans":
             found = self._k_means(points, weight, k, carried)[inverse]
         else:

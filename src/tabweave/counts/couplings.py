@@ -336,7 +336,10 @@ def gaussian_exponent(inner: np.ndarray, left: np.ndarray, right: np.ndarray) ->
 @storable
 def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int) -> Any:
     """Return ``(x·y)^p`` from x·y, elementwise."""
-    return inner**degree
+    power = np.array(inner, dtype=np.float64)
+    for _ in range(degree - 1):  # several times as fast as a power
+        power *= inner
+    return power
 
 
 @storable
@@ -406,6 +409,15 @@ def kernel_blocks(
             yield KernelBlock(space, name, gram, kernel(norms, norms, norms))
 
 
+def _spaces(counts: Counts, column: int, smoothing: float) -> dict[str, Points]:
+    """Return the values of a column as points: f(v), [p(v|w)] and [p(w|v)]."""
+    spaces = {"intra": intra(counts, column)}
+    if len(counts.names) > 1:
+        spaces["inter"] = inter(counts, column, smoothing)
+        spaces["reverse"] = reverse(counts, column, smoothing)
+    return spaces
+
+
 def identity_block(n_values: int, marks: np.ndarray) -> KernelBlock:
     """Ours: every value on its own axis, so that no two values fall together."""
     gram = np.zeros((n_values, len(marks)))
@@ -422,11 +434,7 @@ def column_blocks(
 ) -> Iterator[tuple[KernelBlock, float]]:
     """Yield the kernels of f(v), [p(v|w)] and [p(w|v)] in which values differ, and how much."""
     f = counts.frequencies[column]
-    spaces = {"intra": intra(counts, column)}
-    if len(counts.names) > 1:
-        spaces["inter"] = inter(counts, column, smoothing)
-        spaces["reverse"] = reverse(counts, column, smoothing)
-    for block in kernel_blocks(spaces, kernels, marks):
+    for block in kernel_blocks(_spaces(counts, column, smoothing), kernels, marks):
         inertia = block.inertia(f, marks)
         if inertia > NEGLIGIBLE:
             yield block, inertia
@@ -439,15 +447,81 @@ def summed_kernels(
     kernels: dict[str, Kernel],
     smoothing: float,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the sum of a column's kernels at unit inertia, its diagonal, and how many they are."""
+    """Return the sum of a column's kernels at unit inertia, its diagonal, and how many they are.
+
+    The kernels of a few values at a time, which the caches hold, are computed twice: first for
+    their inertia, then to be summed. That takes less time than to keep them.
+    """
     f = counts.frequencies[column]
+    share = f[marks] / f[marks].sum()
     total, diagonal, n_kernels = np.zeros((len(f), len(marks))), np.zeros(len(f)), 0
-    for block, inertia in column_blocks(counts, column, marks, kernels, smoothing):
-        for part in slices(len(total), len(marks), _CACHED):  # what is divided stays in the caches
-            total[part] += block.gram[part] / inertia
-        diagonal += block.diagonal / inertia
-        n_kernels += 1
+    parts = slices(len(total), len(marks), _CACHED)
+    family = _Family.of(kernels)
+    for points in _spaces(counts, column, smoothing).values():
+        norms, inner = points.norms(), points.inner(marks)
+
+        def grams(part: slice, norms: Any = norms, inner: Any = inner) -> Iterator[np.ndarray]:
+            return family.grams(inner[part], norms[part, None], norms[None, marks])
+
+        own = np.array(list(family.grams(norms, norms, norms)))
+        inertia = own @ f
+        for part in parts:
+            inertia -= [f[part] @ gram @ share for gram in grams(part)]
+        differ = inertia > NEGLIGIBLE
+        scale = np.divide(1, inertia, out=np.zeros_like(inertia), where=differ)
+        for part in parts:
+            for gram, factor in zip(grams(part), scale, strict=True):
+                if factor:
+                    gram *= factor
+                    total[part] += gram
+        at_least = scale @ family.offsets
+        total += at_least
+        diagonal += scale @ own + at_least
+        n_kernels += int(differ.sum())
     return total, diagonal, n_kernels
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Kernels to be summed: Gaussians, from wide to narrow, and others."""
+
+    widths: list[float]
+    others: list[Kernel]
+
+    @classmethod
+    def of(cls, kernels: Mapping[str, Kernel]) -> _Family:
+        widths, others = [], []
+        for kernel in kernels.values():
+            if isinstance(kernel, partial) and kernel.func is gaussian:
+                widths.append(kernel.keywords["width"])
+            else:
+                others.append(kernel)
+        return cls(sorted(widths, reverse=True), others)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """What each of `grams` lacks of its kernel."""
+        return np.repeat([0.0, 1.0], [len(self.others), len(self.widths)])
+
+    def grams(self, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield each kernel from x·y, |x|² and |y|²; of Gaussians what they are less than 1.
+
+        Where values hardly differ, that keeps its digits. With ``g = exp(-x) - 1``, half the width
+        is ``exp(-4x) - 1``: twice ``g (2 + g)``.
+        """
+        for kernel in self.others:
+            yield kernel(inner, left, right)
+        exponent = gaussian_exponent(inner, left, right) if self.widths else inner
+        less, last = exponent, 0.0
+        for width in self.widths:
+            if last == 2 * width:
+                for _ in range(2):
+                    less *= less + 2
+            else:
+                less = exponent * (1 / width**2)
+                np.expm1(less, out=less)
+            yield less.copy()
+            last = width
 
 
 def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:

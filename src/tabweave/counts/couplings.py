@@ -463,17 +463,17 @@ def summed_kernels(
         def grams(part: slice, norms: Any = norms, inner: Any = inner) -> Iterator[np.ndarray]:
             return family.grams(inner[part], norms[part, None], norms[None, marks])
 
-        own = np.array(list(family.grams(norms, norms, norms)))
+        own = np.array([gram.copy() for gram in family.grams(norms, norms, norms)])
         inertia = own @ f
         for part in parts:
             inertia -= [f[part] @ gram @ share for gram in grams(part)]
         differ = inertia > NEGLIGIBLE
         scale = np.divide(1, inertia, out=np.zeros_like(inertia), where=differ)
         for part in parts:
+            scaled = np.empty_like(total[part])
             for gram, factor in zip(grams(part), scale, strict=True):
                 if factor:
-                    gram *= factor
-                    total[part] += gram
+                    total[part] += np.multiply(gram, factor, out=scaled)
         at_least = scale @ family.offsets
         total += at_least
         diagonal += scale @ own + at_least
@@ -504,23 +504,22 @@ class _Family:
         return np.repeat([0.0, 1.0], [len(self.others), len(self.widths)])
 
     def grams(self, inner: np.ndarray, left: np.ndarray, right: np.ndarray) -> Iterator[np.ndarray]:
-        """Yield each kernel from x·y, |x|² and |y|²; of Gaussians what they are less than 1.
+        """Yield each kernel from x·y, |x|² and |y|², until the next; Gaussians less 1.
 
-        Where values hardly differ, that keeps its digits. With ``g = exp(-x) - 1``, half the width
-        is ``exp(-4x) - 1``: twice ``g (2 + g)``.
+        Where values hardly differ, these keep their digits. With ``g = exp(-x) - 1``, half the
+        width is ``exp(-4x) - 1``: twice ``g (2 + g)``.
         """
         for kernel in self.others:
             yield kernel(inner, left, right)
         exponent = gaussian_exponent(inner, left, right) if self.widths else inner
-        less, last = exponent, 0.0
+        less, more, last = np.empty_like(exponent), np.empty_like(exponent), 0.0
         for width in self.widths:
             if last == 2 * width:
                 for _ in range(2):
-                    less *= less + 2
+                    less *= np.add(less, 2, out=more)
             else:
-                less = exponent * (1 / width**2)
-                np.expm1(less, out=less)
-            yield less.copy()
+                np.expm1(np.multiply(exponent, 1 / width**2, out=less), out=less)
+            yield less
             last = width
 
 

@@ -96,7 +96,9 @@ class RiverEmbedder(_Base):
         if not self._fitted:
             return dict(x)
         check_window_columns(x, self.model.schema_)
-        return {name: x.get(name) for name in self.model.schema_.names}
+        names = self.model.schema_.names
+        gaps = [n for n in names if n not in x and n.partition(".")[0] not in x]  # no record's field
+        return {**x, **dict.fromkeys(gaps)}
 
     def transform_many(self, X: Any) -> Any:
         """Return the vectors of a frame as a frame with the same index."""

@@ -96,9 +96,12 @@ class RiverEmbedder(_Base):
         if not self._fitted:
             return dict(x)
         check_window_columns(x, self.model.schema_)
-        names = self.model.schema_.names
-        gaps = [n for n in names if n not in x and n.partition(".")[0] not in x]  # no record's field
-        return {**x, **dict.fromkeys(gaps)}
+        absent = [  # neither a cell nor a field of a record
+            name
+            for name in self.model.schema_.names
+            if name not in x and name.partition(".")[0] not in x
+        ]
+        return {**x, **dict.fromkeys(absent)}
 
     def transform_many(self, X: Any) -> Any:
         """Return the vectors of a frame as a frame with the same index."""

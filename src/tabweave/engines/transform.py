@@ -264,6 +264,12 @@ def _opened(path: Path, form: str, batch: Any) -> Any:
         return _PlainCsv(path)
     arrow = require("pyarrow", "frames")
     if form == "csv":
+        nested = [field.name for field in batch.schema if arrow.types.is_nested(field.type)]
+        if nested:
+            raise TypeError(
+                f"column {nested[0]!r} holds lists or records, which a CSV file cannot; write a "
+                "file that ends in .parquet or .arrow, or leave the column out"
+            )
         return require("pyarrow.csv", "frames").CSVWriter(path, batch.schema)
     if form == "arrow":
         return arrow.ipc.new_file(path, batch.schema)

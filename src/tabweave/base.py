@@ -37,7 +37,7 @@ from tabweave.engines import count_for, is_distributed, is_source, read, vectors
 from tabweave.io.store import Storable
 from tabweave.rows.frames import columns_of, in_memory
 from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, aside_line
-from tabweave.rows.table import Column, Schema, Table
+from tabweave.rows.table import Column, Schema, Table, said_of_strings
 from tabweave.rows.vocabulary import Label, Vocabulary, canonical, types_of
 
 # Locks of estimators, beside them: neither files nor copies hold one.
@@ -450,7 +450,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         check_is_fitted(self, "counts_")
         own = {column.name for column in self._own_columns()}
         found = [
-            Finding(c.name, c.kind, c.why or c.kind)
+            Finding(c.name, c.kind, self._said_of(c) or c.why or c.kind)
             if c.name in own
             else Finding(c.name, c.kind, "constant", False)
             for c in self.schema_.columns
@@ -459,6 +459,13 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             at = column.position or 0
             found.insert(at, Finding(column.name, column.kind, column.why, False))
         return Kinds(found)
+
+    def _said_of(self, column: Column) -> str:
+        """Return what is to be said of a column that is compared by spelling; nothing of others."""
+        if column.name not in spelled_columns(self):
+            return ""
+        vocabulary = self._vocabulary()
+        return said_of_strings(column, vocabulary.labels[vocabulary.index(column.name)])
 
     def _own_columns(self) -> list[Column]:
         """Return the columns that count: not those that were constant so far, unless declared."""

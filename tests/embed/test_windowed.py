@@ -524,3 +524,41 @@ def test_vectors_of_different_windows_can_be_compared(name, tmp_path):
         before = by_name(aligned, windows[0])
         d = pairwise_distances(plain.transform(window)[:50])
         np.testing.assert_allclose(pairwise_distances(aligned.transform(window)[:50]), d, atol=1e-6)
+
+
+def readings(day, n=100):
+    """Return a window of a sensor: the clock goes on, ids never repeat, one cell is a record."""
+    rng = np.random.default_rng(day)
+    minute = np.datetime64("2024-01-01") + np.timedelta64(day, "D") + np.arange(n).astype("m8[m]")
+    return {
+        "at": minute,
+        "sensor": rng.choice(["a", "b"], n).tolist(),
+        "message": [f"{day}-{i}" for i in range(n)],
+        "load": [{"cpu": float(x)} for x in rng.normal(size=n)],
+    }
+
+
+def test_columns_set_aside_and_records_are_none_that_are_new():
+    windows = [readings(day, 200) for day in range(3)]
+    stream = Windowed(Weave(), window=2)
+    for window in windows:
+        stream.partial_fit(window)
+    assert stream.kinds().aside == {"message": "an identifier: its values hardly repeat"}
+    assert stream.counts_.n == 400
+    with pytest.raises(ValueError, match=r"'new' is new: expected 'at', .*'message', 'load.cpu'"):
+        stream.partial_fit(windows[0] | {"new": [1] * 200})
+
+
+def test_numbers_move_on_when_old_ones_are_forgotten():
+    """No bin of the first window is left but the last, and numbers there are still apart."""
+    stream = Windowed(Weave(), window=2)
+    for day in range(6):
+        meter = 10.0 * day + np.random.default_rng(day).random(100)
+        stream.partial_fit({"meter": meter, "sensor": readings(day)["sensor"]}).learn()
+    near, far, farther = (
+        stream.explain({"meter": 50.0, "sensor": "a"}, {"meter": x, "sensor": "a"})["meter"]
+        for x in (50.1, 51.0, 40.0)
+    )
+    assert 0 < near < far < farther
+    # Half of the rows lie at each of two numbers: their squared distance is twice the mean one.
+    assert farther == pytest.approx(2 * stream.weights_["meter"], rel=0.1)

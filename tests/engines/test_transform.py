@@ -47,6 +47,17 @@ def test_every_kind_of_file_is_read(files, plain, untie, tmp_path, source):
     np.testing.assert_array_equal(found, untie.transform(plain))
 
 
+def test_lists_that_csv_cannot_hold_are_named(tmp_path):
+    import pyarrow as pa
+
+    rows = pa.table({"g": ["u", "v"] * 20, "tags": [["x", "y"], ["x"]] * 20})
+    model = Weave().fit(rows)
+    with pytest.raises(TypeError, match="column 'tags' holds lists or records, which"):
+        transform(model, rows, tmp_path / "rows.csv", keep=["tags"])
+    assert transform(model, rows, tmp_path / "rows.parquet", keep=["tags"]) == 40
+    assert read(tmp_path / "rows.parquet")["tags"].to_pylist() == rows["tags"].to_pylist()
+
+
 def test_a_file_is_not_replaced_unless_asked(files, untie, tmp_path):
     target = tmp_path / "out.csv"
     target.write_text("mine")

@@ -230,6 +230,45 @@ class TestText:
         assert numbers_written(["1.2.3", "4"]) is None
 
     @pytest.mark.parametrize(
+        ("texts", "what", "numbers"),
+        [
+            (["(1,200)", "300", "-5"], "numbers", [-1200, 300, -5]),
+            (["($1,200.50)", "$80", "$(7)"], "money", [-1200.5, 80, -7]),
+            (["(1.200,50) €", "7 €"], "money", [-1200.5, 7]),
+            (["(5%)", "3%", "(7)%"], "percents", [-5, 3, -7]),
+            (["(12 km)", "3 km"], "numbers in km", [-12, 3]),
+            (["(5 min)", "3 h"], "durations", [-300, 10_800]),
+        ],
+    )
+    def test_brackets_are_the_minus_of_accountants(self, texts, what, numbers):
+        found, form = numbers_written(texts)
+        assert found == what
+        assert [number_of(text, form) for text in texts] == numbers
+        [kind] = Table.of({"x": [f"{t} " for t in texts] * 20}).kinds()
+        assert kind == ("x", "numeric", f"{what} written as text, negative in brackets", True)
+
+    @pytest.mark.parametrize(
+        "texts",
+        [
+            ["(1999)", "(2001)"],
+            ["(5", "6"],
+            ["((5))", "6"],
+            ["(a)", "6"],
+            ["1 (2)", "3"],
+            ["()", "3"],
+        ],
+    )
+    def test_other_brackets_make_no_numbers(self, texts):
+        assert numbers_written(texts) is None
+
+    def test_several_currencies_are_told(self):
+        kinds = Table.of({"a": ["$5.50", "7 €"] * 20, "b": ["$5.50", "$7"] * 20}).kinds()
+        assert [k.why for k in kinds] == [
+            "money written as text, $, € taken as one currency",
+            "money written as text",
+        ]
+
+    @pytest.mark.parametrize(
         ("texts", "form", "numbers"),
         [
             (["12 km", "3.5 KM", "1,200 km"], ".km", [12, 3.5, 1200]),
@@ -356,6 +395,7 @@ class TestText:
             ("%B %d, %Y", "mdy"),
             ("%Y/%m/%d", "ymd"),
             ("%m/%d/%y %I:%M %p", "mdy"),
+            ("%d/%b/%Y:%H:%M:%S +0100", "dmy"),
         ],
     )
     def test_dates_that_are_no_iso_text(self, written, order):
@@ -587,6 +627,38 @@ def test_fields_of_records_are_columns(tmp_path):
         np.testing.assert_allclose(model.transform(source), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("cells", "vectors"),
+    [
+        ([[i / 7, -i / 3] for i in range(40)], True),
+        ([*([i / 7, -i / 3] for i in range(39)), None], True),
+        ([np.array([i / 7, i]) for i in range(40)], True),
+        ([[i, 100 + i] for i in range(40)], False),  # whole
+        ([[i / 7] * (1 + i % 3) for i in range(40)], False),  # of different lengths
+        ([[i // 9 / 7, -i // 9 / 3] for i in range(40)], False),  # repeat
+        ([[f"v{i}", 0.5] for i in range(40)], False),
+        ([[i / 7] for i in range(40)], False),
+    ],
+)
+def test_vectors_are_no_sets(cells, vectors):
+    """The numbers of [0.2, 0.7] are no elements that rows share: each counts by its position."""
+    rows = {"x": cells, "g": ["u", "v"] * 20}
+    aside = {"x": "vectors, not sets: split them into columns of numbers"} if vectors else {}
+    assert Table.of(rows).kinds().aside == aside
+    assert Weave().fit(rows).kinds().aside == aside
+    assert not Weave(schema={"x": "set"}).fit(rows).kinds().aside
+    assert not Table.of({"x": cells[:10]}).kinds().aside
+
+
+def test_a_model_says_what_is_compared_by_spelling():
+    rows = {"name": [f"name {i % 150}" for i in range(300)], "g": ["u", "v", "w"] * 100}
+    rows["said"] = [f"this is the line number {i % 140}" for i in range(300)]
+    assert Weave().fit(rows).kinds() == Table.of(rows).kinds()
+    assert [k.why for k in Weave().fit(rows).kinds()] == [
+        "many strings: spelling counts", "values", "sentences: compared by spelling"
+    ]  # fmt: skip
+
+
 def test_declared_schemas_are_not_asked():
     rows = {"id": [f"F{i}" for i in range(30)], "day": ["2024-01-01", "2024-01-02"] * 15}
     declared = {"id": "nominal", "day": "nominal"}
@@ -699,7 +771,7 @@ def words_with(distinct, n):
         ([f"0{i}" for i in range(30)] * 2, "digits that are codes"),
         (["1,5", "2,25", "NA"] * 10, "numbers written as text"),
         (["5%", "7 %"] * 10, "percents written as text"),
-        (["$5", "7 €"] * 10, "money written as text"),
+        (["$5", "7 €"] * 10, "money written as text, $, € taken as one currency"),
         (["08:30", "23:59"] * 10, "times of day"),
         (["24:30", "23:59"] * 10, "durations written as text"),
         (["8:30", "23:59"] * 10, "times of day"),
@@ -802,6 +874,7 @@ def test_dates_of_many_writings_are_those_of_python():
         ("August 6, 2009", "mdy", "%B %d, %Y"),
         ("Dec 31 1999, 11:59:59 pm", "mdy", "%b %d %Y, %I:%M:%S %p"),
         ("1 jan 70", "dmy", "%d %b %y"),
+        ("06/Aug/2009:23:59:58", "dmy", "%d/%b/%Y:%H:%M:%S"),
     ):
         assert parse_date(f" {text} ", order) == dt.datetime.strptime(text, written)
     for text in ("7/21", "21/7/2016", "7/21/2016 25:00", "16/7/21 x"):
@@ -841,6 +914,9 @@ COLUMNS = {
     "gaps": ["NA", "5.5", "7.5", "none"] * 10,
     "digits": ["7", "x", "5", "7"] * 10,
     "clock": ["10:00", "11:30"] * 20,
+    "lists": [["u", "v"], ["u"]] * 20,
+    "sizes": [[7.5, 8], [8, 9.5]] * 20,
+    "vectors": [[i + 0.5, i / 7] for i in range(40)],
     "same": ["a"] * 40,
     "nothing": [None] * 40,
 }
@@ -857,7 +933,7 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     ]
     assert [c.name for c in found.schema.aside] == [c.name for c in asked.schema.aside]
     if rules == "whole":
-        aside = ["rise", "__index_level_0__", "keys", "same", "nothing"]
+        aside = ["rise", "__index_level_0__", "keys", "vectors", "same", "nothing"]
         assert [c.name for c in found.schema.aside] == aside
 
 
@@ -869,6 +945,7 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
         ("%B %d, %Y", "mdy"),
         ("%m/%d/%Y %I:%M %p", "mdy"),
         ("%Y/%m/%d", "ymd"),
+        ("%d/%b/%Y:%H:%M:%S -0700", "dmy"),
         ("%Y-%m-%dT%H:%M:%SZ", None),
         ("%Y-%m-%d %H:%M:%S.%f", None),
     ],

@@ -812,6 +812,53 @@ def test_a_range_filters_numbers_and_values():
         index.query(row, where={"job": between(1, 2)})
 
 
+def written(n=60):
+    """Return rows as people write them: levels, days before months, money."""
+    rng = np.random.default_rng(4)
+    days = [f"{1 + 7 * i // 24}/1/2024 {7 * i % 24}:00" for i in range(n)]
+    return {
+        "size": rng.choice(["S", "M", "L", "XL"], n).tolist(),
+        "when": days,
+        "price": [f"{p:.2f} €" for p in rng.uniform(1, 200, n)],
+        "weight": rng.normal(size=n).tolist(),
+    }
+
+
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_range_means_what_the_column_means(counted):
+    """As text, 9 € lies behind 40 €, the 28th of January behind the 1st of February, L before M."""
+    rows = written()
+    schema = {"size": Column("size", "ordinal", levels=("S", "M", "L", "XL"))}
+    some = rows if counted else {name: rows[name] for name in ("size", "weight")}
+    index = SimilarityIndex(Weave(schema=schema).fit(some)).fit(rows)
+
+    def passing(**where):
+        found = index.query({"weight": 0.0}, k=60, where=where).ids[0]
+        return sorted(found.tolist())
+
+    def expected(name, condition):
+        return [i for i, cell in enumerate(rows[name]) if condition(cell)]
+
+    amount = [float(text.removesuffix(" €")) for text in rows["price"]]
+    assert passing(price=between("9 €", "40 €")) == expected(
+        "price", lambda cell: 9 <= float(cell.removesuffix(" €")) <= 40
+    )
+    assert passing(price=between(100)) == [i for i, a in enumerate(amount) if a >= 100]
+    assert passing(size=between("M", "L")) == expected("size", lambda cell: cell in "ML")
+    assert passing(size=between(low="L")) == expected("size", lambda cell: cell in ("L", "XL"))
+    assert passing(size=between(high="M")) == expected("size", lambda cell: cell in "SM")
+    first = expected("when", lambda cell: cell.startswith(("8/1/", "9/1/", "10/1/")))
+    assert first and passing(when=between("8/1/2024", "10/1/2024")) == first
+    one = expected("when", lambda cell: cell.startswith("8/1/"))
+    assert len(one) == 4 and passing(when="8/1/2024") == one  # a day is all of it
+    assert passing(when=["8/1/2024", rows["when"][0]]) == [0, *one]
+    for where in ({"size": between("L", "M")}, {"when": between("10/1/2024", "8/1/2024")}):
+        with pytest.raises(ValueError, match="expected low <= high"):
+            passing(**where)
+    with pytest.raises(ValueError, match=r"levels of column 'size' \('S', .*, got 'huge'"):
+        passing(size=between("M", "huge"))
+
+
 def test_a_mask_filters_rows_that_are_there():
     rows, index = numbers_too()
     index.remove([0, 7])

@@ -10,7 +10,8 @@ import pytest
 
 import tabweave
 from tabweave import Imputer
-from tabweave.rows.kinds import parse_date, parse_iso, write_moment
+from tabweave.rows.kinds import number_of, parse_date, parse_iso, write_moment
+from tabweave.tasks.impute import written_like
 from tabweave.tasks.row_model import ENGINES
 
 
@@ -351,3 +352,23 @@ def test_no_number_leaves_the_range_of_fit():
     gaps = rows.mask(rng.random(rows.shape) < 0.2)
     filled = Imputer("counts").fit(gaps).transform(gaps)
     assert filled.min().ge(gaps.min()).all() and filled.max().le(gaps.max()).all()
+
+
+@pytest.mark.parametrize(
+    ("minus", "plus"),
+    [("-{} €", "{} €"), ("(${})", "${}"), ("−{}%", "{}%"), ("$-{}", "${}")],
+)
+def test_filled_numbers_in_text_keep_their_own_sign(minus, plus):
+    """The minus of the first text is that of one number, and no part of the unit."""
+    sizes = np.random.default_rng(0).uniform(5, 6, 120)
+    side = ["loss"] * 60 + ["gain"] * 60
+    known = [minus.format(f"{x:.2f}") for x in sizes[:60]]
+    known += [plus.format(f"{x:.2f}") for x in sizes[60:]]
+    text = [None if i in (3, 100) else cell for i, cell in enumerate(known)]
+    filled = Imputer().fit_transform({"side": side, "amount": text})["amount"]
+    assert -6 <= number_of(filled[3]) <= -5 and 5 <= number_of(filled[100]) <= 6
+    assert np.delete(filled, [3, 100]).tolist() == np.delete(known, [3, 100]).tolist()
+
+
+def test_no_minus_is_written_before_a_zero():
+    assert written_like(["-5.00", "3.00"], [-0.001, -0.01], ".") == ["0.00", "-0.01"]

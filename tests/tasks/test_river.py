@@ -66,6 +66,13 @@ def test_a_key_that_is_absent_is_missing():
     assert stream.transform_one({"b": "u"})["b_u"] == 1
 
 
+def test_fields_of_records_are_read_in_every_window():
+    stream = RiverEmbedder(OneHot(), window_size=1)
+    for value in "xyx":
+        stream.learn_one({"a": "u", "of": {"b": value}})
+    assert stream.model.counts_ == Counts.of({"a": ["u"] * 3, "of.b": ["x", "y", "x"]})
+
+
 def test_bad_parameters():
     with pytest.raises(ValueError, match="window_size"):
         RiverEmbedder(window_size=0)

@@ -746,14 +746,14 @@ def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
         ends = np.r_[0, : len(found), len(found) - 1] if len(found) else np.zeros(0, np.intp)
         found, within = found[ends], part[ends]
     here = found < len(labels)
-    x, value = x[here], found[here]
-    share = mass[value] * within[here]
-    if outer and len(x):
-        share[[0, -1]] = 0
-    keep = np.ones(len(x), bool)  # a bin of one number has its knot there
-    if outer and len(x) > 2:
-        keep[0], keep[-1] = x[0] < x[1], x[-1] > x[-2]
-    x, value, share = x[keep], value[keep], share[keep]
+    end = np.zeros(len(x), bool)
+    if outer:
+        end[[0, -1]] = True
+    x, value, end = x[here], found[here], end[here]  # a bin that was forgotten has no knot
+    share = np.where(end, 0.0, mass[value] * within[here])
+    if outer and len(x) > 2:  # a bin of one number has its knot there
+        keep = ~end | np.r_[x[0] < x[1], np.ones(len(x) - 2, bool), x[-1] > x[-2]]
+        x, value, share = x[keep], value[keep], share[keep]
     return Knots(x, value, share / max(share.sum(), 1e-300), missing)
 
 
@@ -772,6 +772,8 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
         g = g + (knots.x - mean) / np.sqrt(variance) / _NORMAL_DIFFERENCE / 2
     if len(g) < 2 or not g[-1] > g[0]:
         return np.zeros((len(g), 1))
+    if knots.share.max() == 1 and variance > 0:  # all in one bin, as far as a stream has moved
+        return ((knots.x - mean) / np.sqrt(2 * variance))[:, None]
     rungs = np.tril(np.ones((len(g), len(g) - 1)), -1) * np.sqrt(np.maximum(np.diff(g), 0))
     rungs = rungs - knots.share @ rungs
     root = np.sqrt(knots.share)[:, None]

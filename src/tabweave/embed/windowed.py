@@ -25,6 +25,7 @@ from tabweave.io.archive import read
 from tabweave.io.files import remove_leftovers
 from tabweave.io.register import storable
 from tabweave.io.store import KIND, Storable, opened
+from tabweave.rows.frames import joined_name
 from tabweave.rows.table import Schema, Table
 
 
@@ -343,11 +344,12 @@ def check_window_columns(X: Any, schema: Schema) -> None:
         names = list(X.dtype.names or ())
     else:  # pyarrow says column_names, and means something else by columns
         names = list(getattr(X, "column_names", getattr(X, "columns", ())))
-    expected = set(schema.names)
-    for name in map(str, names):
-        if name not in expected:
+    expected = schema.given
+    for name in (joined_name(n) if isinstance(n, tuple) else str(n) for n in names):
+        of_record = any(known.startswith(f"{name}.") for known in expected)
+        if name not in expected and not of_record:
             raise ValueError(
-                f"column {name!r} is new: expected {', '.join(map(repr, schema.names))}, the "
+                f"column {name!r} is new: expected {', '.join(map(repr, expected))}, the "
                 "columns of the stream; drop it, or fit a new model"
             )
 

@@ -264,6 +264,12 @@ def _opened(path: Path, form: str, batch: Any) -> Any:
         return _PlainCsv(path)
     arrow = require("pyarrow", "frames")
     if form == "csv":
+        nested = [field.name for field in batch.schema if arrow.types.is_nested(field.type)]
+        if nested:
+            raise TypeError(
+                f"column {nested[0]!r} holds lists or records, which a CSV file cannot; write a "
+                "file that ends in .parquet or .arrow, or leave the column out"
+            )
         return require("pyarrow.csv", "frames").CSVWriter(path, batch.schema)
     if form == "arrow":
         return arrow.ipc.new_file(path, batch.schema)
@@ -285,6 +291,8 @@ def _repeating(batch: Any) -> list[str]:
         cells, listed = column.slice(0, _LOOKED_AT), ""
         if pa.types.is_fixed_size_list(column.type):
             cells, listed = cells.flatten(), ".list.element"
+        elif pa.types.is_nested(column.type):  # kept from the rows, and not counted by Arrow
+            continue
         if 2 * pc.count_distinct(cells).as_py() <= len(cells):
             out.append(f"{name}{listed}")
     return out

@@ -216,7 +216,7 @@ def _names(names: list[Any]) -> list[str] | None:
 
     A mixture is refused.
     """
-    names = [_joined_name(name) if isinstance(name, tuple) else name for name in names]
+    names = [joined_name(name) if isinstance(name, tuple) else name for name in names]
     text = [isinstance(name, str) for name in names]
     if all(text):
         return names
@@ -229,7 +229,7 @@ def _names(names: list[Any]) -> list[str] | None:
     return None
 
 
-def _joined_name(levels: tuple[Any, ...]) -> str:
+def joined_name(levels: tuple[Any, ...]) -> str:
     """Return ``upper.lower`` of the name of a column below others, as of fields of records."""
     return ".".join(str(level) for level in levels if level != "")
 

@@ -9,7 +9,8 @@ reports, the command line); what a schema declares is never asked. In words:
   6-Aug-09, if only one order of day and month fits all of them, and times of day, typed or as text
   such as ``8:30`` or ``8:30 PM``: they go round.
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
-  with a currency, or with one and the same unit (``12 km``, ``16GB``, ``36 months``). So are
+  with a currency, below zero in brackets as accountants have it (``(1,200)``; not if all are), or
+  with one and the same unit (``12 km``, ``16GB``, ``36 months``). So are
   durations, typed or as text: ``36:10:05``, ``1h 20m``, ``2 days 04:00:00``, ``PT5M``; those below
   a day (``00:03:12``) if their name says so (``duration``, ``elapsed``). Words such as ``NA``
   beside numbers or dates are missing. Digits are codes, and ``nominal``, if one has a leading zero,
@@ -30,6 +31,8 @@ reports, the command line); what a schema declares is never asked. In words:
 - Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``) are ``ordinal``,
   if all rows are there to see them.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
+  Vectors (lists of equal length, most of whose numbers occur once, not all whole) are set aside:
+  each number means something by its position.
 """
 
 from __future__ import annotations
@@ -97,7 +100,9 @@ _WRITTEN = {
     }
     for mark, digits in _NUMBER.items()
 }
+_IN_BRACKETS = re.compile(r"([^\d()+\-−]{0,4})\(([^()+\-−]+)\)([^\d()]{0,4})")
 _IDENTIFIER = "an identifier: its values hardly repeat"
+_VECTORS = "vectors, not sets: split them into columns of numbers"
 _WITH_UNIT = {
     mark: re.compile(rf"(?P<number>{_SIGN}{digits})\s?(?P<unit>(?:[^\W\d_]|[°\"'])[^\d,;]{{0,14}})")
     for mark, digits in _NUMBER.items()
@@ -170,7 +175,7 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     if hasattr(data, "values"):
         return _judge_numbers(name, data.values, least, n_rows) if enough else None
     if hasattr(data, "starts"):
-        return None
+        return Verdict("set", _VECTORS, aside=True) if enough and _are_vectors(data) else None
     labels = [label for label in data.labels if label is not None]
     types = set(map(type, labels))
     least = least if enough else 2.0
@@ -178,6 +183,20 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
         return Verdict("nominal", _IDENTIFIER, aside=True)
     complete = rules not in ("first", "sample")
     return _judge_text(name, labels, data, least, complete) if types == {str} else None
+
+
+def _are_vectors(data: Any) -> bool:
+    """Tell vectors, such as those of a model of text or pairs of coordinates, from sets.
+
+    They are equally long, and most of their numbers occur once; some are not whole.
+    """
+    labels = [label for label in data.labels if label is not None]
+    lengths = np.unique(np.diff(data.starts))
+    if len(lengths[lengths > 1]) != 1 or 2 * len(labels) < len(data.codes):
+        return False
+    if not all(isinstance(label, int | float) for label in labels):
+        return False
+    return any(label != int(label) for label in labels if np.isfinite(label))
 
 
 def _hardly_repeats(data: Any, least: float) -> bool:
@@ -201,7 +220,8 @@ def _judge_text(
         return Verdict("datetime", f"dates as text, {DATE_ORDERS[order]} first", decimal=order)
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
-        return Verdict("numeric", f"{written[0]} written as text", decimal=written[1])
+        why = f"{written[0]} written as text{_remarks(labels, written[0])}"
+        return Verdict("numeric", why, decimal=written[1])
     if complete and (levels := ranges_in_order(labels)):
         return Verdict("ordinal", "ranges in order", levels=tuple(levels))
     doubt = _doubt(labels)
@@ -212,6 +232,15 @@ def _judge_text(
     if written is not None or has_leading_zeros(labels):
         return Verdict("nominal", "digits that are codes")
     return None
+
+
+def _remarks(labels: Sequence[str], what: str) -> str:
+    """Return what else is to be said of numbers in text: brackets, several currencies."""
+    texts = present_texts(labels)
+    brackets = ", negative in brackets" if any(map(_IN_BRACKETS.fullmatch, texts)) else ""
+    used = {sign for text in texts for sign in _CURRENCY.findall(text)} if what == "money" else ()
+    alike = f", {', '.join(sorted(used))} taken as one currency" if len(used) > 1 else ""
+    return brackets + alike
 
 
 def _doubt(labels: Sequence[str]) -> str:
@@ -242,9 +271,16 @@ def _joined_by(labels: Sequence[str]) -> str:
 
 
 def _is_number(text: str) -> bool:
+    plain = _without_brackets(text)
     return any(
-        pattern.fullmatch(text) for marked in _WRITTEN.values() for pattern in marked.values()
+        pattern.fullmatch(plain) for marked in _WRITTEN.values() for pattern in marked.values()
     )
+
+
+def _without_brackets(text: str) -> str:
+    """Return a number in brackets, as accountants write those below zero, with a minus."""
+    found = _IN_BRACKETS.fullmatch(text)
+    return "-" + "".join(found.groups()) if found else text
 
 
 def _is_few_digits(labels: Sequence[str]) -> bool:
@@ -315,11 +351,13 @@ def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
     A mark with exactly three digits behind it separates thousands if it is a comma, or the text is
     money; otherwise a point is a decimal one, unless another column has decimal commas.
     """
-    few = present_texts(labels[:20])
+    few = list(map(_without_brackets, present_texts(labels[:20])))
     if few and _written_as(few) is None:  # most text is told from a few
         return None
     texts = present_texts(labels)
-    return None if not texts or has_leading_zeros(texts) else _written_as(texts)
+    if not texts or has_leading_zeros(texts) or all(map(_IN_BRACKETS.fullmatch, texts)):
+        return None
+    return _written_as(list(map(_without_brackets, texts)))
 
 
 def _written_as(texts: Sequence[str]) -> tuple[str, str] | None:
@@ -360,7 +398,7 @@ def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
 def has_thousands(labels: Iterable[Any]) -> bool:
     """Tell whether all points in numbers written as text may separate thousands, as in 12.345."""
     texts = present_texts([label for label in labels if isinstance(label, str)])
-    return all(map(_THOUSANDS.fullmatch, texts))
+    return all(_THOUSANDS.fullmatch(_without_brackets(text)) for text in texts)
 
 
 def has_leading_zeros(labels: Iterable[str]) -> bool:
@@ -369,6 +407,7 @@ def has_leading_zeros(labels: Iterable[str]) -> bool:
 
 
 _UNITS = re.compile(_UNIT + r"|[%\s]")
+_CURRENCY = re.compile(_UNIT)
 
 
 def number_of(text: str, decimal: str = ".") -> float:
@@ -376,6 +415,7 @@ def number_of(text: str, decimal: str = ".") -> float:
     plain = text.strip()
     if plain.lower() in MISSING_WORDS:
         return float("nan")
+    plain = _without_brackets(plain)
     if decimal == DURATIONS:
         return parse_duration(plain)
     mark, unit = decimal[:1], decimal[1:]
@@ -544,7 +584,8 @@ _NAMED_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
 _DATE = re.compile(
     r"(?i:(?:\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
     rf"|\d{{1,2}}([ -]){_NAMED_MONTH}\3(?:\d{{4}}|\d\d)|{_NAMED_MONTH} \d{{1,2}},? \d{{4}})"
-    r"(?:,? \d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?)?)"
+    r"(?:,? \d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?)?"
+    rf"|\d\d/{_NAMED_MONTH}/\d{{4}}:\d\d:\d\d:\d\d(?: [+-]\d{{4}})?)"  # of a web server's log
 )
 _TOKENS = re.compile(r"\d+|[a-z]+")
 
@@ -601,6 +642,7 @@ def _year(text: str) -> int:
     return int(text) + (0 if len(text) > 2 else 1900 if text >= "69" else 2000)
 
 
+_OFFSET = re.compile(r" [+-]\d{4}$")
 _ISO_PARTS = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ][\d:.,]+)?)(.*)")
 _MONTH_NAMES = (
     "january february march april may june july august september october november december".split()
@@ -617,7 +659,10 @@ def write_moment(moment: dt.datetime, texts: Sequence[str], order: str | None = 
     """
     longest = max(texts, key=len)
     iso = _ISO_PARTS.fullmatch(longest)
+    offset = _OFFSET.search(longest)
     head, tail = iso.groups() if iso else (longest, "")
+    if offset and not iso:
+        head, tail = longest[: offset.start()], offset.group()
     fields = iter((order or ("ymd" if iso else "")) + "HMSf")
     slots = [_TOKENS.findall(text.lower()) for text in texts]
     half = any(slot[-1] in ("am", "pm") for slot in slots if slot)

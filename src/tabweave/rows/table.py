@@ -265,21 +265,18 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
         return Finding(column.name, "datetime", column.why)
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
-        why = _said_of_strings(column, data) or column.why or column.kind
+        labels = [] if isinstance(data, Numbers) else data.labels
+        why = said_of_strings(column, labels) or column.why or column.kind
         return Finding(column.name, column.kind, why)
     return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
 
 
-def _said_of_strings(column: Column, data: Any) -> str:
+def said_of_strings(column: Column, labels: Sequence[Label]) -> str:
     """Return what is to be said of a column of many strings; nothing of others."""
     spelled = column.kind in ("nominal", "set") and column.spelling is not False
-    if not spelled or not is_spelled(data.labels):
+    if not spelled or not is_spelled(labels):
         return ""
-    return (
-        "sentences: compared by spelling"
-        if is_text(data.labels)
-        else "many strings: spelling counts"
-    )
+    return "sentences: compared by spelling" if is_text(labels) else "many strings: spelling counts"
 
 
 def is_constant(data: Codes | Numbers | Sets) -> bool:
@@ -376,7 +373,9 @@ _WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan
 
 def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     """Tell at a glance that a column is what its type says, so that no rule need be asked."""
-    if isinstance(data, Sets) or column.kind in ("ordinal", "datetime"):
+    if isinstance(data, Sets):
+        return not any(isinstance(label, float) for label in data.labels[:_SEEN])
+    if column.kind in ("ordinal", "datetime"):
         return True
     if column.name.startswith("__index"):
         return False

@@ -7,6 +7,8 @@ in a fraction of the time. Rows can be added, removed, filtered and explained.
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -114,7 +116,8 @@ def between(low: Any = None, high: Any = None) -> Between:
     Parameters
     ----------
     low, high : number, date or text, optional
-        The ends; without one the range is open on that side.
+        The ends, written as the column is; without one the range is open on that side. A day as
+        the upper end lasts until its evening. Levels of an ordinal column go by their order.
 
     Examples
     --------
@@ -127,9 +130,15 @@ def between(low: Any = None, high: Any = None) -> Between:
     """
     if low is None and high is None:
         raise ValueError("between() needs a lower or an upper end, got neither")
-    if low is not None and high is not None and low > high:
-        raise ValueError(f"expected low <= high, got between({low!r}, {high!r})")
+    if not isinstance(low, str) and not isinstance(high, str):  # what text means, its column says
+        _check_ends(low, high, low, high)
     return Between(low, high)
+
+
+def _check_ends(low: Any, high: Any, first: Any, last: Any) -> None:
+    """Raise for a range from low to high that ends before it begins, as first and last say."""
+    if first is not None and last is not None and first > last:
+        raise ValueError(f"expected low <= high, got between({low!r}, {high!r})")
 
 
 @storable
@@ -942,31 +951,63 @@ def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
                 f"where names column {name!r}, which is not there; "
                 f"there are {', '.join(map(repr, names))}"
             )
-        out &= _passes(name, table[name], _in_numbers(table.schema[name], wanted))
+        out &= _passes(name, table[name], _as_stored(table.schema[name], wanted))
     return out
 
 
-def _in_numbers(column: Column, wanted: Any) -> Any:
-    """Return a condition on datetimes, or on numbers written as text, in the column's numbers."""
-    written = column.kind == "datetime" or (column.kind == "numeric" and column.decimal is not None)
-    if not written or (callable(wanted) and not isinstance(wanted, Between)):
-        return wanted
+def _as_stored(column: Column, wanted: Any) -> Any:
+    """Return a condition in what a column holds: text as its numbers, a range as its levels."""
     if isinstance(wanted, Between):
-        day = 86_399.999999 if _is_date(column, wanted.high) else 0.0  # a day ends in the evening
-        low, high = (_cell_number(column, end) for end in (wanted.low, wanted.high))
-        return Between(low, None if high is None else high + day)
-    return [_cell_number(column, value) for value in _listed(wanted)]
+        return _range_as_stored(column, wanted)
+    written = column.kind == "datetime" or (column.kind == "numeric" and column.decimal is not None)
+    if not written or callable(wanted):
+        return wanted
+    listed = _listed(wanted)
+    days = [_range_as_stored(column, Between(v, v)) for v in listed if _is_day(column, v)]
+    others = [_cell_number(column, value) for value in listed if not _is_day(column, value)]
+    if not days:
+        return others
+    return lambda cells: np.any(
+        [_passes(column.name, Numbers(cells), passing) for passing in (*days, others)], axis=0
+    )
 
 
-def _is_date(column: Column, value: Any) -> bool:
-    text = value if isinstance(value, str) else getattr(value, "isoformat", str)()
-    return column.kind == "datetime" and len(text.strip()) == 10
+def _range_as_stored(column: Column, wanted: Between) -> Any:
+    """Return a range of levels as the levels in it, another with both ends in numbers."""
+    low, high = wanted.low, wanted.high
+    if column.kind == "ordinal" and column.levels is not None:
+        return _levels_within(column.name, list(column.levels), low, high)
+    if column.kind in ("datetime", "numeric"):
+        low, high = (_cell_number(column, end) for end in (low, high))
+    _check_ends(wanted.low, wanted.high, low, high)
+    return Between(low, high + 86_399.999999 if _is_day(column, wanted.high) else high)
+
+
+def _levels_within(name: str, levels: list[Label], low: Any, high: Any) -> list[Label]:
+    for end in (low, high):
+        if end is not None and end not in levels:
+            raise ValueError(
+                f"where: expected a range of levels of column {name!r} "
+                f"({', '.join(map(repr, levels))}), got {end!r}"
+            )
+    first = 0 if low is None else levels.index(low)
+    last = len(levels) - 1 if high is None else levels.index(high)
+    _check_ends(low, high, first, last)
+    return levels[first : last + 1]
+
+
+def _is_day(column: Column, value: Any) -> bool:
+    """Tell whether a value for a column of datetimes is a day, without a time."""
+    if column.kind != "datetime" or not isinstance(value, str | dt.date | np.datetime64):
+        return False
+    text = value.isoformat() if isinstance(value, dt.date) else str(value)
+    return bool(re.search(r"\d", text)) and not re.search(r":|\dT\d", text)
 
 
 def _cell_number(column: Column, value: Any) -> float | None:
-    """Return the number of a cell of a column; None stays None."""
-    if value is None:
-        return None
+    """Return the number of a cell of a column; None and numbers stay what they are."""
+    if value is None or isinstance(value, Real):
+        return None if value is None else float(value)
     schema = Schema((column,), complete=True)
     return float(Table.of({column.name: [value]}, schema)[column.name].values[0])
 
@@ -1062,13 +1103,13 @@ def _is_fitted(embedder: Any) -> bool:
 
 
 def _table(embedder: Any, X: Any) -> Table:
-    """Read the first rows: the embedder's columns as it reads them, others as they look."""
+    """Read the first rows: the embedder's columns as it reads them, others as their values look."""
     if not isinstance(embedder, Embedder):
-        return with_vectors(embedder, X, Table.of(X))
+        return with_vectors(embedder, X, Table.of(X, rules="all"))
     known = embedder.schema_
     if isinstance(X, Table) or names_of(X) is None or not known.named:
         return _checked(Table.of(X, known), known)
-    table = Table.of(X, replace(known, complete=False, aside=()))
+    table = Table.of(X, replace(known, complete=False, aside=()), rules="all")
     require_rows(table)
     return table
 

@@ -44,6 +44,7 @@ from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_lea
 
 _LOOKED_AT = 1000  # cells of text that show how a column is written
 _PARTS = re.compile(r"(\D*?)([\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
+_SIGNS = re.compile(r"[-+−()]")
 
 
 @storable
@@ -467,20 +468,29 @@ def _python_cells(cells: Any) -> list[Any]:
 
 
 def written_like(texts: Sequence[str], values: Iterable[float], decimal: str) -> list[str]:
-    """Return numbers as other texts of their column write them: unit, thousands, decimals.
+    """Return numbers as other texts of their column write them: unit, thousands, decimals, sign.
 
-    >>> written_like(["$1,250.00", "$80.50"], [1234.567], ".")
-    ['$1,234.57']
+    >>> written_like(["-$1,250.00", "$80.50"], [1234.567, -2], ".")
+    ['$1,234.57', '-$2.00']
     >>> written_like(["7,5 %"], [12.25], ",")
     ['12,2 %']
+    >>> written_like(["(300)", "200"], [-100, 50], ".")
+    ['(100)', '50']
     """
-    parts = [_PARTS.fullmatch(text) for text in texts]
+    parts = [_PARTS.fullmatch(_SIGNS.sub("", text)) for text in texts]
     before, _, after = next((p.groups() for p in parts if p), ("", "", ""))
     numbers = [p.group(2) for p in parts if p]
     places = max((len(n.partition(decimal)[2]) for n in numbers), default=0)
     comma = "," if any(("." if decimal == "," else ",") in n for n in numbers) else ""
     marks = str.maketrans(",.", ".,") if decimal == "," else {}
-    return [f"{before}{f'{value:{comma}.{places}f}'.translate(marks)}{after}" for value in values]
+    minus = next((sign for sign in "(−" if any(sign in text for text in texts)), "-")
+    out = []
+    for value in values:
+        digits = f"{abs(value):{comma}.{places}f}".translate(marks)
+        negative = value < 0 and digits.strip("0,.")
+        sign, end = (minus, ")" * (minus == "(")) if negative else ("", "")
+        out.append(f"{sign}{before}{digits}{after}{end}")
+    return out
 
 
 def nearest_written(texts: Sequence[str], values: np.ndarray) -> np.ndarray:

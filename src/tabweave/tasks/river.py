@@ -96,7 +96,12 @@ class RiverEmbedder(_Base):
         if not self._fitted:
             return dict(x)
         check_window_columns(x, self.model.schema_)
-        return {name: x.get(name) for name in self.model.schema_.names}
+        absent = [  # neither a cell nor a field of a record
+            name
+            for name in self.model.schema_.names
+            if name not in x and name.partition(".")[0] not in x
+        ]
+        return {**x, **dict.fromkeys(absent)}
 
     def transform_many(self, X: Any) -> Any:
         """Return the vectors of a frame as a frame with the same index."""

@@ -172,6 +172,27 @@ def test_an_onnx_export_runs(folder):
     assert [i.name for i in session.get_inputs()] == ["status", "age", "sex"]
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_neighbors_in_a_range_of_days_and_of_money(folder, ending):
+    days = [f"2024-01-{1 + i // 2:02} {12 * (i % 2):02}:00:00" for i in range(40)]
+    lines = [f"{day},{5 * i} €,{i % 3}" for i, day in enumerate(days)]
+    (folder / "sales.csv").write_text("\n".join(["when,price,shop", *lines]), encoding="utf-8")
+    if ending == "parquet":
+        import pandas as pd
+
+        sales = pd.read_csv(folder / "sales.csv", parse_dates=["when"])
+        sales.to_parquet(folder / "sales.parquet")
+    words = ("neighbors", f"sales.{ending}", "--row", "0", "-k", "50")
+    for where, rows in (
+        ("when=2024-01-03..2024-01-04", [4, 5, 6, 7]),
+        ("when=2024-01-03", [4, 5]),
+        ("price=9..40", [2, 3, 4, 5, 6, 7, 8]),
+        ("price=185 €..", [37, 38, 39]),
+    ):
+        found = told(*words, "--where", where, cwd=folder)["neighbors"]
+        assert sorted(n["row"] for n in found) == rows, where
+
+
 def test_neighbors_in_a_range_and_within_a_radius(folder):
     words = ("neighbors", "shop.csv", "--row", "17", "-k", "100", "--drop", "sku")
     everyone = told(*words, cwd=folder)["neighbors"]

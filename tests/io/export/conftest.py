@@ -224,7 +224,7 @@ def every_kind(n=120):
         "utc": [None if w is None else w.isoformat() + "Z" for w in whole],
         "price": rng.choice(["$1,200.50", "$80", "-$3.25", "n/a"], n).tolist(),
         "share": rng.choice(["12%", "7.5 %", "100%"], n).tolist(),
-        "euro": rng.choice(["1.200,50 €", "3.000 €", "7,5 €"], n).tolist(),
+        "euro": rng.choice(["1.200,50 €", "3.000 €", "(7,5 €)", "€(8)"], n).tolist(),
         "flag": rng.choice([0, 1], n).tolist(),
         "open": rng.choice([True, False, None], n).tolist(),
         "status": rng.choice([200, 301, 404], n).tolist(),

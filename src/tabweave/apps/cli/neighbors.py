@@ -112,17 +112,28 @@ def _values(
     return out
 
 
+def _cells_of(name: str, learned: Learned) -> Any:
+    """Return a column as the embedder reads it, or as its values look, and what it is."""
+    from tabweave import Table
+
+    schema = learned.embedder.schema_
+    kinds = {name: schema[name]} if name in schema.names else None
+    table = Table.of({name: learned.rows.columns[name]}, kinds, rules="all")
+    return table.columns[0], table.schema.columns[0]
+
+
 def _read_range(text: str, name: str, learned: Learned) -> Any:
     """Return the condition that 30..40, 30.. or ..40 means in a column."""
-    from tabweave import Table, between
+    from tabweave import between
     from tabweave.rows.table import Numbers
 
-    cells = Table.of({name: learned.rows.columns[name]}).columns[0]
+    cells, column = _cells_of(name, learned)
     labels = () if isinstance(cells, Numbers) else cells.labels
     if text in labels:
         return text
     low, _, high = (end.strip() or None for end in text.partition(".."))
-    if any(isinstance(label, str) for label in labels):
+    written = column.kind == "datetime" or column.decimal is not None
+    if written or any(isinstance(label, str) for label in labels):
         return between(low, high)
     try:
         return between(*(None if end is None else float(end) for end in (low, high)))
@@ -132,23 +143,20 @@ def _read_range(text: str, name: str, learned: Learned) -> Any:
 
 def _read(text: str, name: str, learned: Learned) -> Any:
     """Return the value that a text means in a column."""
-    from tabweave import Table
-    from tabweave.rows.table import Datetimes, Numbers
+    from tabweave.rows.table import Numbers
 
-    schema = learned.embedder.schema_
-    kinds = {name: schema[name]} if name in schema.names else None
-    cells = Table.of({name: learned.rows.columns[name]}, kinds)
-    if isinstance(cells.columns[0], Datetimes) or cells.schema.columns[0].decimal is not None:
+    cells, column = _cells_of(name, learned)
+    if column.kind == "datetime" or column.decimal is not None:
         return text  # the embedder reads it as it read the others
-    if isinstance(cells.columns[0], Numbers):
+    if isinstance(cells, Numbers):
         try:
             return float(text)
         except ValueError:
             raise ValueError(f"column {name!r}: expected a number, got {text!r}") from None
-    if cells.schema.columns[0].kind == "set":
+    if column.kind == "set":
         return {part for part in text.split("|") if part}
     known = {str(label).lower() if isinstance(label, bool) else str(label): label
-             for label in cells.columns[0].labels if label is not None}  # fmt: skip
+             for label in cells.labels if label is not None}  # fmt: skip
     value = known.get(text, known.get(text.lower()))
     if value is None:
         shown = ", ".join(map(repr, list(known)[:12]))

@@ -322,7 +322,8 @@ def _written_number(text: str, column: Any, dialect: str) -> str:
     units = (f"{column.unit}s", column.unit) if column.unit else CURRENCIES
     for unit in (*units, "%", " ", "\u00a0", thousands):
         text = f"REPLACE({text}, {sql_text(unit)}, '')"
-    text = f"REPLACE(REPLACE({text}, '−', '-'), ',', '.')"
+    for written, read in (("−", "-"), (",", "."), ("(", "-"), (")", "")):  # (5) is -5
+        text = f"REPLACE({text}, {sql_text(written)}, {sql_text(read)})"
     if dialect != "sqlite":
         return f"CAST({text} AS {TYPES[dialect]['number']})"
     # SQLite takes any text for a number, 0 if need be.

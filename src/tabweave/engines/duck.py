@@ -23,7 +23,7 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.engines.pushdown import NAME, Place, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, has_arrow
-from tabweave.io.files import csv_header, lines_before_header, sql_name, sql_path, sql_text
+from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 from tabweave.rows.kinds import is_iso
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
@@ -51,12 +51,11 @@ class CsvSource(Source):
     @classmethod
     def open(cls, path: Path) -> CsvSource:
         """Open a file; this reads all of it, to see what its cells are."""
-        header, delimiter = csv_header(path)
-        names = _distinct_names(path, header)
+        header = csv_header(path)
+        names = _distinct_names(path, header.names)
         connection = connect()
-        layout = f"{sql_path(path)}, delim={sql_text(delimiter)}, header=true"
-        layout += f", skip={lines_before_header(path)}"
-        layout += ", hive_partitioning=false"
+        layout = f"{sql_path(path)}, delim={sql_text(header.delimiter)}, header=true"
+        layout += f", skip={header.lines_before}, hive_partitioning=false"
         layout += """, comment='', quote='"', escape='"'"""
         guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED})"
         try:
@@ -69,7 +68,7 @@ class CsvSource(Source):
         source = cls(path, connection, layout, dict(zip(names, found.values(), strict=True)))
         source = source.retyped(dict.fromkeys(source._not_numbers(), "VARCHAR"))
         source._check_names_once()
-        if doubt := doubtful_header(header, source._first_cells()):
+        if doubt := doubtful_header(header.names, source._first_cells()):
             warnings.warn(f"{path}: {doubt}", stacklevel=2)
         return source
 

@@ -10,7 +10,7 @@ import pytest
 
 import tabweave
 from tabweave import Imputer
-from tabweave.rows.kinds import parse_date, parse_iso, write_moment
+from tabweave.rows.formats import parse_date, parse_iso, write_moment
 from tabweave.tasks.row_model import ENGINES
 
 

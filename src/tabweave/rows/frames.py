@@ -17,6 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from tabweave.rows.formats import (
+    MISSING_WORDS,
+    is_clock,
+    is_iso,
+    number_of,
+    parse_clock,
+    parse_date,
+    parse_iso,
+)
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
@@ -657,15 +666,14 @@ def _is_set(cell: Any) -> bool:
 
 
 def numbers(
-    column: Any, *, empty_is_missing: bool = False, decimal: str | None = None
+    column: Any, *, empty_is_missing: bool = False, format: str | None = None
 ) -> np.ndarray:
     """Return a column as float64 with NaN for missing; say which value is no number.
 
-    ``decimal`` is the mark of numbers that are written as text (money, percents, with thousands),
-    and their unit behind it; ":" of durations.
+    ``format`` says how numbers are written as text (:mod:`tabweave.rows.formats`).
     """
-    if decimal is not None and infer_kind(column) == "nominal":
-        return _numbers_of_text(column, decimal)
+    if format is not None and infer_kind(column) == "nominal":
+        return _numbers_of_text(column, format)
     if type(column).__module__.startswith("pyarrow"):
         column = np.asarray(column) if _plain(column) else objects(column)
     elif hasattr(column, "to_numpy"):
@@ -800,8 +808,6 @@ def _datetimes_of_text(
     column: Any, zone: str | None, first: bool, order: str | None
 ) -> tuple[np.ndarray, str | None]:
     """Read each distinct text once."""
-    from tabweave.rows.kinds import is_clock, parse_clock
-
     codes, labels = categories(column)
     texts = [label for label in labels if isinstance(label, str) or label is None]
     if len(texts) == len(labels) and is_clock([text for text in texts if text is not None]):
@@ -853,8 +859,6 @@ def _datetimes_of_objects(
 
 def _moment(value: Any, order: str | None = None) -> dt.datetime | None:
     """Return a cell as a datetime, None where missing."""
-    from tabweave.rows.kinds import MISSING_WORDS, is_iso, parse_date, parse_iso
-
     label = canonical(value)
     if label is None:
         return None
@@ -894,14 +898,12 @@ def _plain(column: Any) -> bool:
     return bool(pa.types.is_floating(column.type) or pa.types.is_temporal(column.type))
 
 
-def _numbers_of_text(column: Any, decimal: str) -> np.ndarray:
+def _numbers_of_text(column: Any, format: str) -> np.ndarray:
     """Read each distinct text once."""
-    from tabweave.rows.kinds import number_of
-
     codes, labels = categories(column)
     if not len(codes):
         return np.zeros(0)
-    found = [number_of(v, decimal) if isinstance(v, str) else _number(v) for v in labels]
+    found = [number_of(v, format) if isinstance(v, str) else _number(v) for v in labels]
     return np.array(found, np.float64)[codes]
 
 

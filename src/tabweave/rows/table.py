@@ -17,6 +17,7 @@ import numpy as np
 
 from tabweave._compat import html_table
 from tabweave.io.register import storable
+from tabweave.rows.formats import DATE_ORDERS, MISSING_WORDS, has_thousands, numbers_written
 from tabweave.rows.frames import (
     CLOCK,
     categories,
@@ -32,19 +33,7 @@ from tabweave.rows.frames import (
     would_merge,
 )
 from tabweave.rows.frames import numbers as cells_numbers
-from tabweave.rows.kinds import (
-    CODE_NAMES,
-    DATE_ORDERS,
-    FEW_ROWS,
-    MISSING_WORDS,
-    Finding,
-    Kinds,
-    Rules,
-    Verdict,
-    has_thousands,
-    judge,
-    numbers_written,
-)
+from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, Rules, Verdict, judge
 from tabweave.rows.spelling import is_spelled, is_text
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
@@ -305,23 +294,23 @@ def _ruled(
         if column.name in asked and not _is_plain(column, data, by_name[column.name])
     }
     commas = any(
-        v is not None and v.kind == "numeric" and v.decimal == "," for v in verdicts.values()
+        v is not None and v.kind == "numeric" and v.format == "," for v in verdicts.values()
     )
     for position, (column, data) in enumerate(table):
         verdict = verdicts.get(column.name)
-        if commas and verdict is not None and verdict.decimal == "." and isinstance(data, Codes):
-            verdict = verdict._replace(decimal="," if has_thousands(data.labels) else ".")
+        if commas and verdict is not None and verdict.format == "." and isinstance(data, Codes):
+            verdict = verdict._replace(format="," if has_thousands(data.labels) else ".")
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
             column = replace(column, origin=(column.why, True, None))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
-                verdict = Verdict(column.kind, "constant", aside=True, decimal=column.decimal)
+                verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
             column = replace(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
-                format=verdict.decimal,
+                format=verdict.format,
                 levels=verdict.levels,
                 origin=(verdict.why, True, position if verdict.aside else None),
             )
@@ -540,7 +529,7 @@ def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
         values = datetimes(cells, column.zone, first=False, order=column.date_order)[0]
     else:
         empty = schema.empty_is_missing
-        values = cells_numbers(cells, empty_is_missing=empty, decimal=column.format)
+        values = cells_numbers(cells, empty_is_missing=empty, format=column.format)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise ValueError(

@@ -29,8 +29,8 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
+from tabweave.rows.formats import DURATIONS, parse_duration, present_texts, write_moment
 from tabweave.rows.frames import columns_of, is_missing, object_array
-from tabweave.rows.kinds import DURATIONS, parse_duration, present_texts, write_moment
 from tabweave.rows.table import (
     Codes,
     Datetimes,

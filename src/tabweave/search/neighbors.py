@@ -145,24 +145,27 @@ class Columns(NamedTuple):
     def of_vectors(cls, vectors: np.ndarray, widths: Sequence[int]) -> Columns:
         """Look nothing up."""
         none = np.zeros(1, np.int64)
-        codes = np.zeros((len(vectors), 0), np.int64)
+        codes = np.zeros((len(vectors), 0), np.uint16)
         return cls(codes, none, np.zeros(0), none, vectors, _edges(widths))
 
     @classmethod
     def of_view(cls, view: View) -> Columns:
         """Look up what a search looks up."""
-        space, heads = view.space, view.copies.heads
+        space = view.space
         columns = [view.table[block.names[0]] for block in space.values]
-        codes = np.zeros((len(heads), len(columns)), np.int64)
-        points = [np.zeros(0)]
-        for a, (block, column) in enumerate(zip(space.values, columns, strict=True)):
-            codes[:, a] = column.codes[heads]
-            points.append(block.points(column, space.unknown)[:-1].ravel())
-        offsets = _edges([len(column.labels) for column in columns])
-        starts = _edges([len(part) for part in points[1:]])
+        sizes = [len(column.labels) for column in columns]
+        narrow = np.uint16 if max(sizes, default=0) <= 1 << 16 else np.uint32
+        codes = np.empty((len(view.nodes), len(columns)), narrow)
+        for a, own in enumerate(view.codes()):
+            codes[:, a] = own
+        points = [
+            block.points(column, space.unknown)[:-1].ravel()
+            for block, column in zip(space.values, columns, strict=True)
+        ]
+        offsets, starts = _edges(sizes), _edges([len(part) for part in points])
         line = np.ascontiguousarray(view.nodes.line.T)
         edges = _edges([block.width for block in space.lines])
-        return cls(codes, offsets, np.concatenate(points), starts, line, edges)
+        return cls(codes, offsets, np.concatenate([np.zeros(0), *points]), starts, line, edges)
 
     def ranked(
         self, near: Near, voters: Voters, asked: Found, strength: float, scales: Any = 1.0

@@ -258,6 +258,12 @@ class TestClassifier:
         model = WeaveClassifier().fit({"a": ["x", "y", "x"]}, [0, 1, 0])
         np.testing.assert_array_equal(model.predict({"a": ["x", "y"]}), [0, 1])
 
+    @pytest.mark.parametrize("model", [WeaveClassifier, WeaveRegressor])
+    def test_without_y_it_says_who_needs_it(self, model):
+        for learn in (model().fit, model().partial_fit):
+            with pytest.raises(ValueError, match=f"^{model.__name__} requires y to be passed"):
+                learn(table(40)[0])
+
     def test_refuses(self):
         X, y = table(40)
         with pytest.raises(ValueError, match="one class only, 'a';"):

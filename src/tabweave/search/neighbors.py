@@ -239,7 +239,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
 
     # -- learning --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, ids: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Keep the rows, choose a member of the family, and learn its space.
 
         Parameters
@@ -263,7 +263,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         self._searched()
         return self
 
-    def partial_fit(self, X: Any, y: Any, *, ids: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Add rows: counts and rows grow, the member of the family stays as it was chosen."""
         if "_stored" not in vars(self):
             return self.fit(X, y, ids=ids)
@@ -543,7 +543,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     'no'
     """
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, ids: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
         """Add rows: counts and rows grow, the member of the family stays as it was chosen.
 
         Parameters

@@ -288,18 +288,16 @@ def _ruled(
     kept, parts, aside = [], [], []
     asked = frozenset(undeclared)
     some = sampled_rows(table.n_rows)
-    verdicts = {
-        column.name: judge(column.name, _only(data, some), n_rows, rules)
-        for column, data in table
-        if column.name in asked and not _is_plain(column, data, by_name[column.name])
-    }
-    commas = any(
-        v is not None and v.kind == "numeric" and v.format == "," for v in verdicts.values()
+    verdicts = _with_commas(
+        table,
+        {
+            column.name: judge(column.name, _only(data, some), n_rows, rules)
+            for column, data in table
+            if column.name in asked and not _is_plain(column, data, by_name[column.name])
+        },
     )
     for position, (column, data) in enumerate(table):
         verdict = verdicts.get(column.name)
-        if commas and verdict is not None and verdict.format == "." and isinstance(data, Codes):
-            verdict = verdict._replace(format="," if has_thousands(data.labels) else ".")
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
@@ -330,6 +328,25 @@ def _ruled(
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _with_commas(
+    table: Table, verdicts: Mapping[str, Verdict | None]
+) -> Mapping[str, Verdict | None]:
+    """Return verdicts for a table in which, if one column has decimal commas, the others do, too.
+
+    Points then separate thousands wherever all of a column's may.
+    """
+    if not any(
+        v is not None and v.kind == "numeric" and v.format == "," for v in verdicts.values()
+    ):
+        return verdicts
+    out = dict(verdicts)
+    for name, verdict in verdicts.items():
+        data = table[name]
+        if verdict is not None and verdict.format == "." and isinstance(data, Codes):
+            out[name] = verdict._replace(format="," if has_thousands(data.labels) else ".")
+    return out
 
 
 def _stays(verdict: Verdict, rules: Rules) -> bool:

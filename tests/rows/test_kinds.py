@@ -348,7 +348,7 @@ class TestText:
     def test_a_bad_cell_is_named(self):
         prices = ["$1.50", "$20", "$3.25", "n/a"] * 10
         model = Weave().fit({"price": prices, "c": ["u", "v"] * 20})
-        with pytest.raises(TypeError, match=r"column 'price': 'call us' is not a number; mend it"):
+        with pytest.raises(TypeError, match=r"'price': expected a number, got 'call us'; mend it"):
             model.transform({"price": ["call us"], "c": ["u"]})
         dated = Weave().fit({"day": ["2024-01-01", "2024-01-09"] * 10, "c": ["u", "v"] * 10})
         with pytest.raises(ValueError, match=r"column 'day': expected a date or time such as"):

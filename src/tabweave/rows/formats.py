@@ -147,7 +147,7 @@ def number_of(text: str, format: str = ".") -> float:
     if unit and _unit_of(found := _WITH_UNIT[mark].fullmatch(plain)) == unit:
         plain = found["number"]  # type: ignore[index]
     if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
-        raise TypeError(f"{text!r} is not a number" + f" of {unit}" * bool(unit))
+        raise TypeError(f"expected a number{f' of {unit}' * bool(unit)}, got {text!r}")
     plain = _UNITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
     return float(plain.replace(",", "."))
 
@@ -182,7 +182,7 @@ def parse_duration(text: str) -> float:
         return sign * (86_400 * days + 3600 * hours + 60 * minutes + seconds)
     spans = list(_SPANS.finditer(plain))
     if not spans or sum(len(span.group()) for span in spans) != len(plain):
-        raise TypeError(f"{text!r} is not a duration")
+        raise TypeError(f"expected a duration, got {text!r}")
     return sign * sum(_plain_float(span[1]) * _SECONDS_OF[_short(span[2])] for span in spans)
 
 

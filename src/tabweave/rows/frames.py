@@ -626,7 +626,7 @@ def _as_set(cell: Any) -> Sequence[Any]:
         return list(cell)
     if canonical(cell) is None:
         return (None,)
-    raise TypeError(f"{cell!r} is not a set: give lists, or a delimiter for text")
+    raise TypeError(f"expected a set, got {cell!r}; give lists, or a delimiter for text")
 
 
 def _number_sets(
@@ -868,7 +868,7 @@ def _moment(value: Any, order: str | None = None) -> dt.datetime | None:
         if label.strip().lower() in MISSING_WORDS:
             return None
         return parse_iso(label) if order is None or is_iso([label]) else parse_date(label, order)
-    raise TypeError(f"{value!r} is not a date or time")
+    raise TypeError(f"expected a date or time, got {value!r}")
 
 
 def _wall_seconds(moment: dt.datetime) -> float:
@@ -916,7 +916,7 @@ def _number(value: Any) -> float:
     try:
         return float(label)
     except ValueError:
-        raise TypeError(f"{value!r} is not a number") from None
+        raise TypeError(f"expected a number, got {value!r}") from None
     except OverflowError:
         shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
         raise ValueError(f"{shown} is beyond the range of float64") from None

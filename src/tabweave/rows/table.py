@@ -532,12 +532,11 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
 
 def _named_error(error: Exception, column: Column) -> Exception:
     """Return an error that says of which column it speaks, and what to do."""
-    hint = ""
-    if column.kind == "nominal" and "cannot be a category" in str(error):
+    kind, hint = TypeError if isinstance(error, TypeError) else ValueError, ""
+    if column.kind == "nominal" and "expected a category" in str(error):
         hint = "; turn it into text or a number, or declare the column as kind 'set'"
-    if column.kind in ("numeric", "datetime") and "is not a" in str(error):
+    if column.kind in ("numeric", "datetime") and kind is TypeError and "got" in str(error):
         hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
-    kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(f"column {column.name!r}: {error}{hint}")
 
 

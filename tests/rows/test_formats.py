@@ -15,7 +15,7 @@ from tabweave.rows.formats import (
     parse_clock,
     parse_date,
     ranges_in_order,
-    write_moment,
+    write_datetime,
 )
 
 
@@ -182,5 +182,5 @@ def test_moments_are_written_as_python_writes_them(written, order):
     moments = [dt.datetime(2016, 7, 4, 15, 5, 9, 250), dt.datetime(1969, 12, 31, 0, 59, 0)]
     like = [dt.datetime(2008, 3, 5, 1, 2, 3).strftime(written)]
     for moment in moments:
-        assert write_moment(moment, like, order) == moment.strftime(written)
-    assert write_moment(moments[0], ["3/5/2008 1:02 AM"], "mdy") == "7/4/2016 3:05 PM"
+        assert write_datetime(moment, like, order) == moment.strftime(written)
+    assert write_datetime(moments[0], ["3/5/2008 1:02 AM"], "mdy") == "7/4/2016 3:05 PM"

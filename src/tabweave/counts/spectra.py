@@ -235,8 +235,8 @@ class CrossMoments:
         """Return Pearson's correlation of every two columns, over the rows that have both."""
         product, total, n, square = self.products
         n = divisor(n)
-        spread = np.maximum(square - total**2 / n, 0)
-        length = np.sqrt(spread * spread.T)
+        squares = np.maximum(square - total**2 / n, 0)
+        length = np.sqrt(squares * squares.T)
         out = np.full(product.shape, np.nan)
         np.divide(product - total * total.T / n, length, out=out, where=length > 0)
         return np.clip(out, -1, 1)

@@ -368,12 +368,12 @@ _MONTH_NAMES = (
 )
 
 
-def write_moment(moment: dt.datetime, texts: Sequence[str], order: str | None = None) -> str:
+def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None = None) -> str:
     """Return a datetime as the texts of a column are written: order, signs, zeros, month names.
 
-    >>> write_moment(dt.datetime(2016, 7, 4, 15, 5), ["7/21/2016 9:30 AM"], "mdy")
+    >>> write_datetime(dt.datetime(2016, 7, 4, 15, 5), ["7/21/2016 9:30 AM"], "mdy")
     '7/4/2016 3:05 PM'
-    >>> write_moment(dt.datetime(2016, 7, 4, 15, 5), ["2016-07-21T09:30:00Z"])
+    >>> write_datetime(dt.datetime(2016, 7, 4, 15, 5), ["2016-07-21T09:30:00Z"])
     '2016-07-04T15:05:00Z'
     """
     longest = max(texts, key=len)

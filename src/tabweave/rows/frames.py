@@ -722,7 +722,7 @@ def datetimes(
         return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
-        return _datetimes_of_objects(list(map(_moment, objects(column).tolist())), zone, first)
+        return _datetimes_of_objects(list(map(_as_datetime, objects(column).tolist())), zone, first)
     zone_of, walls_of = _READERS.get(library, (lambda _: None, lambda cells, *_: cells))
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
@@ -816,7 +816,7 @@ def _datetimes_of_text(
     plain = _plain_datetimes(labels)
     if plain is not None:
         return _epoch(plain)[codes], None
-    moments = [_moment(label, order) for label in labels]
+    moments = [_as_datetime(label, order) for label in labels]
     seconds, found = _datetimes_of_objects(moments, zone, first)
     return seconds[codes], found
 
@@ -857,7 +857,7 @@ def _datetimes_of_objects(
     return np.array(seconds, np.float64), found
 
 
-def _moment(value: Any, order: str | None = None) -> dt.datetime | None:
+def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
     """Return a cell as a datetime, None where missing."""
     label = canonical(value)
     if label is None:

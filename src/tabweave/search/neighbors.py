@@ -717,11 +717,11 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _best(
         self, found: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]], targets: np.ndarray
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
-        spread = max(float(targets.var()), 1e-300)
+        variance = max(float(targets.var()), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for (power, discriminant, _, k, share), (rows, guess) in found.items():
             error = float(np.mean((targets[rows] - guess) ** 2))
-            scores.setdefault((power, discriminant, share), {})[k] = 1 - error / spread
+            scores.setdefault((power, discriminant, share), {})[k] = 1 - error / variance
         member, ks, self.validation_ = chosen(scores)
         self.linear_ = float(member[2])
         return (member[0], member[1]), ks
@@ -875,10 +875,11 @@ def candidates(ks: Sequence[int]) -> int:
     return max(_CANDIDATES, 2 * max(ks))
 
 
-def macro_f(truth: np.ndarray, guess: np.ndarray, n_classes: int) -> float:
+def macro_f(y_true: np.ndarray, y_pred: np.ndarray, n_classes: int) -> float:
     """Return the mean of the classes' F, of those that are there or guessed."""
     hits, ours, theirs = (
-        np.bincount(labels, minlength=n_classes) for labels in (truth[truth == guess], truth, guess)
+        np.bincount(labels, minlength=n_classes)
+        for labels in (y_true[y_true == y_pred], y_true, y_pred)
     )
     there = ours + theirs > 0
     return float(np.mean(2 * hits[there] / (ours + theirs)[there]))

@@ -17,7 +17,7 @@ import tabweave
 from tabweave import _compat
 from tabweave.blocks import block, numbers
 from tabweave.counts import counting, spectra
-from tabweave.counts.counts import DIGITS
+from tabweave.counts.counting import DIGITS
 
 SEEDS = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 

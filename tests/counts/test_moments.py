@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tabweave import Counts
 from tabweave.counts import counting
-from tabweave.counts import counts as _moments
+from tabweave.counts import counting as _moments
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 extreme = st.sampled_from([5e-324, 1e-310, 2.0**-1033 * 1.7, 2.2250738585072014e-308, 1.7e308])

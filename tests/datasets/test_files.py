@@ -120,7 +120,7 @@ def test_file_without_rows(tmp_path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "the first line is empty"),
+        ("", "got an empty line"),
         ("a,a,class\n1,2,x\n", "name every column once"),
         ("a,,class\n1,2,x\n", "name every column once"),
     ],

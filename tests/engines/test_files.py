@@ -218,7 +218,7 @@ def test_paths_that_are_not_there(tmp_path):
         count("sqlite:///rows.db")
     with pytest.raises(ValueError, match="does not say what it is"):
         count(write(tmp_path / "rows.data", "a,b\n1,2\n"))
-    with pytest.raises(ValueError, match="first line is empty"):
+    with pytest.raises(ValueError, match="got an empty line"):
         count(write(tmp_path / "empty.csv", ""))
 
 

@@ -19,25 +19,28 @@ from tabweave.io.files import csv_header, remove_leftovers, replacing, sql_name,
         ('"a ""b""\n\nc",d\nx,1\n', ['a "b"\n\nc', "d"], ","),
         (",a\n", ["", "a"], ","),
         ("one", ["one"], ","),
+        ("sep=;\na;b,c\n", ["a", "b,c"], ";"),
     ],
 )
 def test_names_and_what_separates_them(tmp_path, text, names, delimiter):
     plain, packed = tmp_path / "t.csv", tmp_path / "t.csv.gz"
     plain.write_text(text, encoding="utf-8", newline="")
     packed.write_bytes(gzip.compress(text.encode()))
-    assert csv_header(plain) == csv_header(packed) == (names, delimiter)
+    before = int(text.startswith("sep"))
+    assert csv_header(plain) == csv_header(packed) == (names, delimiter, before)
 
 
 def test_a_delimiter_may_be_given(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a;b;c,d\n")
-    assert csv_header(path, ",") == (["a;b;c", "d"], ",")
+    assert csv_header(path, ",") == (["a;b;c", "d"], ",", 0)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("t.csv", b"\n1\n", "the first line is empty"),
+        ("t.csv", b"\n1\n", "got an empty line"),
+        ("t.csv", b"sep=;\n", "got an empty line"),
         ("t.csv", b"caf\xe9\n", "expected UTF-8, got byte 0xe9"),
         ("t.csv", b"a\0b\n", "got NUL characters"),
         ("t.csv", b"a" * 200, "longer than 100 characters"),
@@ -150,7 +153,7 @@ def test_leftovers_are_kept_until_they_are_older(tmp_path, monkeypatch):
 def test_a_name_of_several_lines_is_read_to_its_end_or_refused(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text('"a\nb\nc",d\n1,2\n')
-    assert csv_header(path, longest=100) == (["a\nb\nc", "d"], ",")
+    assert csv_header(path, longest=100) == (["a\nb\nc", "d"], ",", 0)
     for longest in (4, 5, 6, 9):
         with pytest.raises(ValueError, match=f"the first line is longer than {longest} characters"):
             csv_header(path, longest=longest)
@@ -159,13 +162,13 @@ def test_a_name_of_several_lines_is_read_to_its_end_or_refused(tmp_path):
 def test_quotes_within_a_name_do_not_end_it(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('a,"b""\nc",d\n1,2,3\n')
-    assert csv_header(path) == (["a", 'b"\nc', "d"], ",")
+    assert csv_header(path) == (["a", 'b"\nc', "d"], ",", 0)
 
 
 def test_only_the_first_record_tells_what_separates_names(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('"a","b;c"\n1;2;3;4;5,6\n"1;2;3;4;5",6\n')
-    assert csv_header(path) == csv_header(path, longest=10) == (["a", "b;c"], ",")
+    assert csv_header(path) == csv_header(path, longest=10) == (["a", "b;c"], ",", 0)
 
 
 @pytest.mark.parametrize("text", ["a,b", '"a\nb"', '"a","b"'])

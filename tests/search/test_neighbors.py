@@ -10,14 +10,18 @@ from sklearn.metrics import f1_score, log_loss, r2_score
 
 import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
+from tabweave.rows.table import take_rows
 from tabweave.search.neighbors import (
     LOCAL,
+    Columns,
+    Near,
     calibrated,
     chosen,
     macro_f,
     nearest,
     nearest_and_ties,
     probabilities,
+    squares,
     vote_weights,
 )
 from tabweave.search.scan import Nodes, Queries
@@ -254,6 +258,12 @@ class TestClassifier:
         model = WeaveClassifier().fit({"a": ["x", "y", "x"]}, [0, 1, 0])
         np.testing.assert_array_equal(model.predict({"a": ["x", "y"]}), [0, 1])
 
+    @pytest.mark.parametrize("model", [WeaveClassifier, WeaveRegressor])
+    def test_without_y_it_says_who_needs_it(self, model):
+        for learn in (model().fit, model().partial_fit):
+            with pytest.raises(ValueError, match=f"^{model.__name__} requires y to be passed"):
+                learn(table(40)[0])
+
     def test_refuses(self):
         X, y = table(40)
         with pytest.raises(ValueError, match="one class only, 'a';"):
@@ -320,6 +330,24 @@ class TestColumnsAroundARow:
         )
         ((_, found),) = model._near(model._read(asked))
         np.testing.assert_allclose(found, weights, atol=1e-9)
+
+    @pytest.mark.parametrize("rows", [table, lambda n: grid(n)])
+    def test_values_looked_up_weigh_as_their_vectors(self, rows):
+        X, y = rows(160)
+        model = WeaveClassifier().fit(X[:100], y[:100])
+        _, view, voters, _ = model._searched()
+        parts, asked = (*view.space.values, *view.space.lines), model._read(X[100:])
+        left, right = (
+            np.hstack([part.coordinates(rows) for part in parts])
+            for rows in (asked, take_rows(view.table, view.copies.heads))
+        )
+        near = Near(np.arange(60), *nearest(squares(left, right), 40))
+        plain = Columns.of_vectors(right, [part.width for part in parts])
+        expected, weights = plain.ranked(near, voters, (np.zeros((60, 0)), left), 10.0)
+        queries = view.queries(asked).asked(slice(None))
+        found, same = Columns.of_view(view).ranked(near, voters, queries, 10.0)
+        np.testing.assert_allclose(same, weights, atol=1e-9)
+        np.testing.assert_allclose(found.squared, expected.squared, atol=1e-9)
 
     def test_a_column_counts_where_it_matters(self):
         rng = np.random.default_rng(0)

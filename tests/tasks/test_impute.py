@@ -10,7 +10,7 @@ import pytest
 
 import tabweave
 from tabweave import Imputer
-from tabweave.rows.kinds import number_of, parse_date, parse_iso, write_moment
+from tabweave.rows.formats import number_of, parse_date, parse_iso, write_datetime
 from tabweave.tasks.impute import written_like
 from tabweave.tasks.row_model import ENGINES
 
@@ -341,7 +341,7 @@ def test_dates_are_written_as_the_others_are(written, order):
             moment = dt.datetime.strptime(text, "%H:%M")
         else:
             moment = parse_iso(text) if order is None else parse_date(text, order)
-        again = write_moment(moment, written, None if order == "clock" else order)
+        again = write_datetime(moment, written, None if order == "clock" else order)
         assert again == text
 
 

@@ -61,12 +61,10 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
         for k, value, here, overall, z in of_column(data, owner, sizes):
             if abs(z) >= min_z:
                 lines[k].append((names[k], int(sizes[k]), column.name, value, here, overall, z))
-    kept = [line for own in lines for line in sorted(own, key=_telling)[:n_values]]
+    kept = [
+        line for own in lines for line in sorted(own, key=lambda line: -abs(line[-1]))[:n_values]
+    ]
     return pandas.DataFrame(kept, columns=list(FIELDS))
-
-
-def _telling(line: tuple[Any, ...]) -> float:
-    return -abs(line[-1])
 
 
 def _of_values(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[Any, ...]]:

@@ -214,7 +214,7 @@ def partition_scores(
     out: dict[str, dict[int, float]] = {name: {} for name in wanted}
     entropy: dict[int, float] = {}
     for k in range(1, min(most, n_distinct - 1) + 1):
-        labels, spread = fit(k, np.arange(table.n_rows))
+        labels, dispersion = fit(k, np.arange(table.n_rows))
         own, free = within_entropy(codes, labels)
         entropy[k] = own
         out["entropy_bic"][k] = 2 * own + k * free * np.log(table.n_rows)
@@ -222,7 +222,7 @@ def partition_scores(
         if k > 1:
             out["silhouette"][k] = fit.silhouette(labels, rng)
         if "gap" in wanted:
-            out["gap"][k] = _gap(table, clusterer, k, spread, rng)
+            out["gap"][k] = _gap(table, clusterer, k, dispersion, rng)
         if "stability" in wanted and k > 1:
             out["stability"][k] = _stability(fit, k, table.n_rows, rng)
     out["bk"] = best_k({k: h / table.n_rows for k, h in entropy.items()})
@@ -301,7 +301,9 @@ def _codes(table: Table) -> list[np.ndarray]:
     return [np.unique(data.codes, return_inverse=True)[1] for _, data in table]  # type: ignore[union-attr]
 
 
-def _gap(table: Table, clusterer: str, k: int, spread: float, rng: np.random.Generator) -> float:
+def _gap(
+    table: Table, clusterer: str, k: int, dispersion: float, rng: np.random.Generator
+) -> float:
     """Return how much narrower clusters are than those of shuffled columns, in logs."""
     reference = []
     for _ in range(_DRAWS):
@@ -310,7 +312,7 @@ def _gap(table: Table, clusterer: str, k: int, spread: float, rng: np.random.Gen
         shuffled = Table(table.schema, tuple(columns), table.n_rows)
         fit = _CLUSTERERS[clusterer](shuffled, int(rng.integers(2**31 - 1)))
         reference.append(np.log(max(fit(k, np.arange(table.n_rows))[1], 1e-300)))
-    return float(np.mean(reference) - np.log(max(spread, 1e-300)))
+    return float(np.mean(reference) - np.log(max(dispersion, 1e-300)))
 
 
 def _first_gap(scores: dict[int, float]) -> int:

@@ -1,4 +1,4 @@
-"""Counting: coded columns in, the V×V matrix of pair counts out.
+"""Counting: coded columns in, the V×V matrix of pair counts out; numbers in, exact moments out.
 
 Counting all pairs of columns is bound by increments, not by reading. So small columns are packed
 into groups whose joint codes fit in a byte: one increment into the histogram of two groups then
@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, pairwise
 from typing import Any, TypeVar
 
@@ -19,10 +20,10 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import njit
-from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets
 from tabweave.rows.vocabulary import Label, Vocabulary, identity, order, slices
 
+DENSE_VALUES = 2048  # a dense V×V matrix up to here (32 MB), a sparse one beyond
 _DENSE_CELLS = 1 << 22
 WIDE = 512  # columns that make a table wide
 Block = tuple[np.ndarray, np.ndarray, Any]  # values, values, how often two meet
@@ -599,18 +600,108 @@ def add_pairs(places: np.ndarray, pairs: np.ndarray) -> None:
             pairs[v, w] = pairs[w, v]
 
 
-# -- Compiled loop behind the exact moments of :mod:`tabweave.counts.counts`
+# -- exact moments ------------------------------------------------------------------------------
 #
-# A float is ``± mantissa 2**exponent``, 53 bits whose place is read from its own bits. Shifted, it
-# covers three digits of 32 bits, its square five.
+# A sum of floats depends on the order of adding. Here a sum is a row of integers, digits in base
+# 2**32 of one long fixed-point number that covers the whole range of float64, so it does not:
+# adding chunks in any order, or taking one away again, gives the same digits. Weighted sums keep
+# float digits; they are linear in the same way, but rounded.
 
-_LOWEST = -2272
+DIGITS = 138  # 32 bits each: below the smallest square of a 53-bit mantissa, with room to carry
+_LOWEST = -2272  # the exponent of the lowest bit
+_PIECE = 16  # bits of an integer weight that are added at a time
 _ONE = -_LOWEST // 32  # the digit of 1
 _DIGIT = 0xFFFFFFFF
 _MANTISSA = (1 << 52) - 1
 _BIASED = 0x7FF  # the exponent's bits; all of them are set in NaN
 _UNIT = 1075  # what is taken from an exponent's bits, the mantissa being whole
 _HALF = 27  # bits of a mantissa's lower half
+
+
+def add_up_columns(columns: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndarray:
+    """Return the digits of :func:`add_up` of each column."""
+    out = np.zeros((len(columns), 3, DIGITS), np.int64 if weight is None else weight.dtype)
+    for i, values in enumerate(columns):
+        out[i] = _add_rows(values, None, 1 << 24) if weight is None else add_up(values, weight)
+    return carry(out)  # of all columns at once
+
+
+def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """Return the digits of (how many, sum, sum of squares) of the numbers that are not NaN."""
+    if weight is None or weight.dtype.kind == "f" or not len(weight):
+        return carry(_add_rows(values, weight, 1 << 24))
+    out = np.zeros((3, DIGITS), np.int64)
+    pieces = -(-int(weight.max()).bit_length() // _PIECE)
+    for piece in reversed(range(pieces)):  # Horner's rule: no product may fill an int64
+        part = (weight >> (piece * _PIECE)) & ((1 << _PIECE) - 1)
+        block = min(1 << 24, (1 << 30) // max(int(part.max()), 1))
+        out = carry((out << _PIECE) + _add_rows(values, part, block))
+    return out
+
+
+def _add_rows(values: np.ndarray, weight: np.ndarray | None, block: int) -> np.ndarray:
+    """Add up in blocks: carry before 2**31 additions could fill an int64, not after the last."""
+    out = np.zeros((3, DIGITS), np.int64 if weight is None else weight.dtype)
+    values = np.ascontiguousarray(values, np.float64)  # its bits are read
+    for start in range(0, len(values), block):
+        rows = slice(start, start + block)
+        part = None if weight is None else weight[rows]
+        out = carry(out) if start else out
+        accumulate(values[rows], np.empty(0, out.dtype) if part is None else part, out)
+    return out
+
+
+def carry(digits: np.ndarray) -> np.ndarray:
+    """Bring integer digits below 2**32 (the top one keeps the sign): equal sums, equal digits."""
+    if digits.dtype.kind == "f":
+        return digits
+    digits = digits.copy()
+    for k in range(DIGITS - 1):
+        digits[..., k + 1] += digits[..., k] >> 32
+        digits[..., k] &= 0xFFFFFFFF
+    return digits
+
+
+def exact(digits: np.ndarray) -> Fraction:
+    """Return the number that a row of digits stands for."""
+    if digits.dtype.kind == "f":
+        return sum(
+            (
+                Fraction(float(d)) * Fraction(2) ** (32 * k + _LOWEST)
+                for k, d in enumerate(digits)
+                if d
+            ),
+            Fraction(0),
+        )
+    total = sum(int(d) << (32 * k) for k, d in enumerate(digits) if d)
+    return Fraction(total) * Fraction(2) ** _LOWEST
+
+
+def moments_in(digits: np.ndarray) -> tuple[int | float, float, float]:
+    """Return how many numbers digits are of, their mean and variance."""
+    count = exact(digits[0])
+    whole = int(count) if digits.dtype.kind == "i" else float(count)
+    return whole, *mean_and_variance(digits)
+
+
+def mean_and_variance(digits: np.ndarray) -> tuple[float, float]:
+    """Return mean and population variance, without cancellation; NaN if there is no number."""
+    count, total, squares = (exact(row) for row in digits)
+    if count <= 0:
+        return float("nan"), float("nan")
+    mean = total / count
+    return float(mean), _rounded(max(squares / count - mean * mean, Fraction(0)))
+
+
+def _rounded(number: Fraction) -> float:
+    try:
+        return float(number) or (5e-324 if number else 0.0)  # a variance may be below float64,
+    except OverflowError:  # or exceed it
+        return float("inf")
+
+
+# A float is ``± mantissa 2**exponent``, 53 bits whose place is read from its own bits. Shifted, it
+# covers three digits of 32 bits, its square five.
 
 
 def _square_plain(mantissa: Any) -> tuple[Any, Any, Any, Any]:

@@ -8,9 +8,8 @@ exactly, in any order, and ``Counts()`` is zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from os import PathLike
 from typing import Any, cast
@@ -19,6 +18,15 @@ import numpy as np
 from scipy import sparse
 
 from tabweave._compat import html_table
+from tabweave.counts.counting import (
+    add_pairs,
+    add_up_columns,
+    canonical,
+    count_alone,
+    count_pairs,
+    moments_in,
+    tidy,
+)
 from tabweave.counts.merging import combine, drop_negligible, equal, expand, with_classes
 from tabweave.io.archive import read, schema_from_json, schema_to_json, write
 from tabweave.io.register import storable
@@ -36,9 +44,6 @@ from tabweave.rows.vocabulary import (
 )
 
 Matrix = Any  # np.ndarray or scipy.sparse.csr_array
-DIGITS = 138  # 32 bits each: below the smallest square of a 53-bit mantissa, with room to carry
-_LOWEST = -2272
-_PIECE = 16  # bits of an integer weight that are added at a time
 
 
 @storable
@@ -105,8 +110,6 @@ class Counts(OfVocabulary):
         sample_weight : array-like, optional
             A weight for each row. Integers are counted exactly.
         """
-        from tabweave.counts.counting import canonical, count_alone, count_pairs
-
         table = Table.of(table)
         weight = checked_weight(sample_weight, table.n_rows)
         n = table.n_rows if weight is None else weight.sum().item()
@@ -128,7 +131,7 @@ class Counts(OfVocabulary):
         found = Vocabulary(tuple(names), tuple(tuple(data.labels) for data in columns))
         vocabulary, pairs = canonical(found, pairs, levels)
         numeric = [data.values for _, data in table if isinstance(data, Numbers)]
-        moments = _add_up(numeric, weight)
+        moments = add_up_columns(numeric, weight)
         return cls._with_classes(table.schema, n, vocabulary, pairs, moments, y is not None)
 
     @classmethod
@@ -144,8 +147,6 @@ class Counts(OfVocabulary):
         """Return counts; where rows have classes, the last column of the vocabulary is theirs."""
         if not has_classes:
             return cls(schema, n, vocabulary, pairs, exact_moments=moments)
-        from tabweave.counts.counting import tidy
-
         v = int(vocabulary.offsets[-2])
         side = pairs[:v][:, v:]
         return cls(
@@ -267,8 +268,6 @@ class Counts(OfVocabulary):
         columns = [columns] if isinstance(columns, str) else list(columns)
         if self.schema is None or columns == self.schema.names:
             return self
-        from tabweave.counts.counting import tidy
-
         schema = self.schema.select(columns)
         chosen = [c.name for c in schema.categorical]
         old = [c.name for c in self.schema.numeric]
@@ -421,14 +420,6 @@ def _class_column(y: Any, n_rows: int) -> Codes:
     return named
 
 
-def _add_up(numeric: Sequence[np.ndarray], weight: np.ndarray | None) -> np.ndarray:
-    dtype = np.int64 if weight is None else weight.dtype
-    out = np.zeros((len(numeric), 3, DIGITS), dtype)
-    for i, values in enumerate(numeric):
-        out[i] = _add_rows(values, None, 1 << 24) if weight is None else add_up(values, weight)
-    return carry(out)  # of all columns at once
-
-
 def append(counts: Counts, table: Table, y: Any = None, *, sample_weight: Any = None) -> Counts:
     """Return ``counts + Counts.of(table, y, sample_weight=sample_weight)``.
 
@@ -439,8 +430,6 @@ def append(counts: Counts, table: Table, y: Any = None, *, sample_weight: Any = 
     vocabulary = _grown(counts, table) if plain else None
     if vocabulary is None:
         return counts + Counts.of(table, y, sample_weight=sample_weight)
-    from tabweave.counts.counting import add_pairs
-
     same = vocabulary is counts.vocabulary
     pairs = counts.pairs.copy() if same else expand(counts, vocabulary)
     if not isinstance(pairs, np.ndarray):  # grown too large for a dense matrix
@@ -477,87 +466,3 @@ def _grown(counts: Counts, table: Table) -> Vocabulary | None:
         labels.append(known)
     same = all(new is old for new, old in zip(labels, counts.labels, strict=True))
     return counts.vocabulary if same else Vocabulary(counts.vocabulary.names, tuple(labels))
-
-
-# -- exact moments ------------------------------------------------------------------------------
-#
-# A sum of floats depends on the order of adding. Here a sum is a row of integers, digits in base
-# 2**32 of one long fixed-point number that covers the whole range of float64, so it does not:
-# adding chunks in any order, or taking one away again, gives the same digits. Weighted sums keep
-# float digits; they are linear in the same way, but rounded.
-
-
-def add_up(values: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
-    """Return the digits of (how many, sum, sum of squares) of the numbers that are not NaN."""
-    if weight is None or weight.dtype.kind == "f" or not len(weight):
-        return carry(_add_rows(values, weight, 1 << 24))
-    out = np.zeros((3, DIGITS), np.int64)
-    pieces = -(-int(weight.max()).bit_length() // _PIECE)
-    for piece in reversed(range(pieces)):  # Horner's rule: no product may fill an int64
-        part = (weight >> (piece * _PIECE)) & ((1 << _PIECE) - 1)
-        block = min(1 << 24, (1 << 30) // max(int(part.max()), 1))
-        out = carry((out << _PIECE) + _add_rows(values, part, block))
-    return out
-
-
-def _add_rows(values: np.ndarray, weight: np.ndarray | None, block: int) -> np.ndarray:
-    """Add up in blocks: carry before 2**31 additions could fill an int64, not after the last."""
-    from tabweave.counts.counting import accumulate
-
-    out = np.zeros((3, DIGITS), np.int64 if weight is None else weight.dtype)
-    values = np.ascontiguousarray(values, np.float64)  # its bits are read
-    for start in range(0, len(values), block):
-        rows = slice(start, start + block)
-        part = None if weight is None else weight[rows]
-        out = carry(out) if start else out
-        accumulate(values[rows], np.empty(0, out.dtype) if part is None else part, out)
-    return out
-
-
-def carry(digits: np.ndarray) -> np.ndarray:
-    """Bring integer digits below 2**32 (the top one keeps the sign): equal sums, equal digits."""
-    if digits.dtype.kind == "f":
-        return digits
-    digits = digits.copy()
-    for k in range(DIGITS - 1):
-        digits[..., k + 1] += digits[..., k] >> 32
-        digits[..., k] &= 0xFFFFFFFF
-    return digits
-
-
-def exact(digits: np.ndarray) -> Fraction:
-    """Return the number that a row of digits stands for."""
-    if digits.dtype.kind == "f":
-        return sum(
-            (
-                Fraction(float(d)) * Fraction(2) ** (32 * k + _LOWEST)
-                for k, d in enumerate(digits)
-                if d
-            ),
-            Fraction(0),
-        )
-    total = sum(int(d) << (32 * k) for k, d in enumerate(digits) if d)
-    return Fraction(total) * Fraction(2) ** _LOWEST
-
-
-def moments_in(digits: np.ndarray) -> tuple[int | float, float, float]:
-    """Return how many numbers digits are of, their mean and variance."""
-    count = exact(digits[0])
-    whole = int(count) if digits.dtype.kind == "i" else float(count)
-    return whole, *mean_and_variance(digits)
-
-
-def mean_and_variance(digits: np.ndarray) -> tuple[float, float]:
-    """Return mean and population variance, without cancellation; NaN if there is no number."""
-    count, total, squares = (exact(row) for row in digits)
-    if count <= 0:
-        return float("nan"), float("nan")
-    mean = total / count
-    return float(mean), _rounded(max(squares / count - mean * mean, Fraction(0)))
-
-
-def _rounded(number: Fraction) -> float:
-    try:
-        return float(number) or (5e-324 if number else 0.0)  # a variance may be below float64,
-    except OverflowError:  # or exceed it
-        return float("inf")

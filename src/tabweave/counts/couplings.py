@@ -381,31 +381,31 @@ class KernelBlock:
     gram: np.ndarray
     diagonal: np.ndarray
 
-    def inertia(self, weights: np.ndarray, marks: np.ndarray) -> float:
+    def inertia(self, weights: np.ndarray, landmark_ids: np.ndarray) -> float:
         """Return the variance of the values in this kernel, weighted; exact if all are landmarks.
 
         The weighted trace of the centred Gram: what the column adds to the spread of objects.
         """
-        share = weights[marks] / weights[marks].sum()
+        share = weights[landmark_ids] / weights[landmark_ids].sum()
         return float(weights @ self.diagonal - weights @ self.gram @ share)
 
 
 def kernel_blocks(
-    spaces: dict[str, Points], kernels: dict[str, Kernel], marks: np.ndarray
+    spaces: dict[str, Points], kernels: dict[str, Kernel], landmark_ids: np.ndarray
 ) -> Iterator[KernelBlock]:
     """Yield every kernel of every space of a column."""
     for space, points in spaces.items():
-        norms, inner = points.norms(), points.inner(marks)
+        norms, inner = points.norms(), points.inner(landmark_ids)
         near: np.ndarray | None = None
         for name, kernel in kernels.items():
             few = inner.size <= _SHARED
             if few and isinstance(kernel, partial) and kernel.func is gaussian:
                 if near is None:  # what Gaussians of all widths begin with
-                    near = gaussian_exponent(inner, norms[:, None], norms[None, marks])
+                    near = gaussian_exponent(inner, norms[:, None], norms[None, landmark_ids])
                 gram = near * (1 / kernel.keywords["width"] ** 2)
                 np.exp(gram, out=gram)
             else:
-                gram = kernel(inner, norms[:, None], norms[None, marks])
+                gram = kernel(inner, norms[:, None], norms[None, landmark_ids])
             yield KernelBlock(space, name, gram, kernel(norms, norms, norms))
 
 
@@ -418,24 +418,24 @@ def _spaces(counts: Counts, column: int, smoothing: float) -> dict[str, Points]:
     return spaces
 
 
-def identity_block(n_values: int, marks: np.ndarray) -> KernelBlock:
+def identity_block(n_values: int, landmark_ids: np.ndarray) -> KernelBlock:
     """Ours: every value on its own axis, so that no two values fall together."""
-    gram = np.zeros((n_values, len(marks)))
-    gram[marks, np.arange(len(marks))] = 1
+    gram = np.zeros((n_values, len(landmark_ids)))
+    gram[landmark_ids, np.arange(len(landmark_ids))] = 1
     return KernelBlock("identity", "match", gram, np.ones(n_values))
 
 
 def column_blocks(
     counts: Counts,
     column: int,
-    marks: np.ndarray,
+    landmark_ids: np.ndarray,
     kernels: dict[str, Kernel],
     smoothing: float,
 ) -> Iterator[tuple[KernelBlock, float]]:
     """Yield the kernels of f(v), [p(v|w)] and [p(w|v)] in which values differ, and how much."""
     f = counts.frequencies[column]
-    for block in kernel_blocks(_spaces(counts, column, smoothing), kernels, marks):
-        inertia = block.inertia(f, marks)
+    for block in kernel_blocks(_spaces(counts, column, smoothing), kernels, landmark_ids):
+        inertia = block.inertia(f, landmark_ids)
         if inertia > NEGLIGIBLE:
             yield block, inertia
 
@@ -443,7 +443,7 @@ def column_blocks(
 def summed_kernels(
     counts: Counts,
     column: int,
-    marks: np.ndarray,
+    landmark_ids: np.ndarray,
     kernels: dict[str, Kernel],
     smoothing: float,
 ) -> tuple[np.ndarray, np.ndarray, int]:
@@ -453,15 +453,15 @@ def summed_kernels(
     their inertia, then to be summed. That takes less time than to keep them.
     """
     f = counts.frequencies[column]
-    share = f[marks] / f[marks].sum()
-    total, diagonal, n_kernels = np.zeros((len(f), len(marks))), np.zeros(len(f)), 0
-    parts = slices(len(total), len(marks), _CACHED)
+    share = f[landmark_ids] / f[landmark_ids].sum()
+    total, diagonal, n_kernels = np.zeros((len(f), len(landmark_ids))), np.zeros(len(f)), 0
+    parts = slices(len(total), len(landmark_ids), _CACHED)
     family = _Family.of(kernels)
     for points in _spaces(counts, column, smoothing).values():
-        norms, inner = points.norms(), points.inner(marks)
+        norms, inner = points.norms(), points.inner(landmark_ids)
 
         def grams(part: slice, norms: Any = norms, inner: Any = inner) -> Iterator[np.ndarray]:
-            return family.grams(inner[part], norms[part, None], norms[None, marks])
+            return family.grams(inner[part], norms[part, None], norms[None, landmark_ids])
 
         own = np.array([gram.copy() for gram in family.grams(norms, norms, norms)])
         inertia = own @ f
@@ -523,13 +523,13 @@ class _Family:
             last = width
 
 
-def factor(gram: np.ndarray, marks: np.ndarray) -> np.ndarray:
+def factor(gram: np.ndarray, landmark_ids: np.ndarray) -> np.ndarray:
     """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
-    if len(marks) == len(gram):
+    if len(landmark_ids) == len(gram):
         values, vectors = eigh(gram)
         keep = values > len(values) * np.finfo(float).eps * max(values[-1], 0)
         return vectors[:, keep] * np.sqrt(values[keep])
-    values, vectors = eigh(gram[marks])
+    values, vectors = eigh(gram[landmark_ids])
     keep = values > 1e-10 * values[-1]
     return gram @ (vectors[:, keep] / np.sqrt(values[keep]))
 
@@ -559,22 +559,22 @@ class Factors:
 
     @classmethod
     def of(
-        cls, gram: np.ndarray, diagonal: np.ndarray, identity: float, marks: np.ndarray
+        cls, gram: np.ndarray, diagonal: np.ndarray, identity: float, landmark_ids: np.ndarray
     ) -> Factors:
         """Return the factors of a kernel of all values against landmarks, and of the identity.
 
         What the landmarks do not explain of a value is its own, as in FITC [Snelson and Ghahramani
         2006]: the kernel of a value with itself is exact.
         """
-        if len(marks) == len(gram) <= WIDEST + 1:
+        if len(landmark_ids) == len(gram) <= WIDEST + 1:
             whole = gram.copy()
-            whole[marks, marks] += identity
-            return cls(factor(whole, marks), np.zeros(len(gram)))
+            whole[landmark_ids, landmark_ids] += identity
+            return cls(factor(whole, landmark_ids), np.zeros(len(gram)))
         if not gram.any():
             return cls(np.zeros((len(gram), 0)), diagonal + identity)
-        common = factor(gram, marks)
+        common = factor(gram, landmark_ids)
         own = np.maximum(diagonal - np.einsum("ij,ij->i", common, common), 0)
-        own[marks] = 0
+        own[landmark_ids] = 0
         return cls(common, own + identity)
 
     def scaled(self, weight: float) -> Factors:

@@ -1,7 +1,4 @@
-"""Merging: two counts in, their sum or difference out, over the values of both.
-
-What counts is imported when it is needed: it loads numba.
-"""
+"""Merging: two counts in, their sum or difference out, over the values of both."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy import sparse
 
+from tabweave.counts.counting import DENSE_VALUES, canonical, carry, exact, tidy
 from tabweave.rows.table import Schema
 from tabweave.rows.vocabulary import Label, Vocabulary, union
 
@@ -18,14 +16,8 @@ if TYPE_CHECKING:
     from tabweave.counts.counts import Counts
 
 
-DENSE_VALUES = 2048  # a dense V×V matrix up to here (32 MB), a sparse one beyond
-
-
 def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     """Return ``a + b``, or ``a - b``; both have rows."""
-    from tabweave.counts.counting import canonical
-    from tabweave.counts.counts import carry
-
     check_same_columns(a, b)
     schema = cast(Schema, a.schema)
     b = b.select(schema.names)
@@ -62,8 +54,6 @@ def with_classes(counts: Counts) -> Vocabulary:
 
 def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
     """Return the pair counts over a larger vocabulary; classes, if there are, come last in both."""
-    from tabweave.counts.counting import tidy
-
     pairs, own = counts.pairs, with_classes(counts)
     if counts.classes is not None:
         corner = sparse.csr_array(np.diag(cast(np.ndarray, counts.class_n)))
@@ -98,8 +88,6 @@ def check_nonnegative(
     noise: float,
 ) -> Any:
     """Raise for counts below zero after a subtraction; return the pairs without rounding."""
-    from tabweave.counts.counts import exact
-
     coo = sparse.coo_array(pairs)
     if len(coo.data) and coo.data.min() < -noise:
         worst = int(coo.data.argmin())
@@ -116,8 +104,6 @@ def check_nonnegative(
         raise ValueError("more rows would be taken away than were counted")
     if not noise:
         return pairs
-    from tabweave.counts.counting import tidy
-
     kept = np.abs(coo.data) > noise
     coords = tuple(axis[kept] for axis in coo.coords)
     return tidy(sparse.coo_array((coo.data[kept], coords), shape=coo.shape).tocsr())
@@ -129,8 +115,6 @@ def drop_negligible(counts: Counts) -> Counts:
     light = counts.value_counts <= noise
     if not light.any():
         return counts
-    from tabweave.counts.counting import canonical
-
     levels = [c.levels for c in cast(Schema, counts.schema).categorical]
     vocabulary, pairs = canonical(counts.vocabulary, counts.pairs, levels, noise)
     kept = None if counts.class_pairs is None else counts.class_pairs[~light]

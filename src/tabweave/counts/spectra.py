@@ -235,8 +235,8 @@ class CrossMoments:
         """Return Pearson's correlation of every two columns, over the rows that have both."""
         product, total, n, square = self.products
         n = divisor(n)
-        spread = np.maximum(square - total**2 / n, 0)
-        length = np.sqrt(spread * spread.T)
+        squares = np.maximum(square - total**2 / n, 0)
+        length = np.sqrt(squares * squares.T)
         out = np.full(product.shape, np.nan)
         np.divide(product - total * total.T / n, length, out=out, where=length > 0)
         return np.clip(out, -1, 1)
@@ -306,7 +306,7 @@ def _shaped(space: np.ndarray, n_rows: int, width: int) -> np.ndarray:
 def _products(features: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Return the four products of :class:`CrossMoments` of some rows."""
     p = len(present)
-    gram = _gram(features)
+    gram = _row_products(features)
     if (present == p).all():
         squares = np.repeat(np.diagonal(gram)[:p, None], p, axis=1)
     else:
@@ -314,7 +314,7 @@ def _products(features: np.ndarray, present: np.ndarray) -> np.ndarray:
     return np.stack([gram[:p, :p], gram[:p, present], gram[np.ix_(present, present)], squares])
 
 
-def _gram(x: np.ndarray) -> np.ndarray:
+def _row_products(x: np.ndarray) -> np.ndarray:
     """Return ``x xᵀ``; of few rows in pieces so short that BLAS multiplies them as they lie.
 
     The last row is left out of one factor: of two equal ones BLAS would make a slower product.

@@ -183,7 +183,7 @@ def _not_found(name: str, directory: Path | None, reason: str) -> str:
 
 
 def _header(path: Path) -> list[str]:
-    header, _ = csv_header(path, ",")
+    header = csv_header(path, ",").names
     odd = sorted({c for c in header if header.count(c) > 1 or not c})
     if odd:
         raise ValueError(f"{path}: the first line must name every column once; look at {odd}.")

@@ -322,8 +322,8 @@ class SupervisedWeave(Derived, Weave):
         prior = prior / prior.sum()
         centred = pairs @ points - np.outer(pairs.sum(axis=1), prior @ points)
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
-        spread = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
-        found, penalty = solver.solve(response, spread, n, penalty)
+        total_squares = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
+        found, penalty = solver.solve(response, total_squares, n, penalty)
         edges = np.cumsum([0, *(basis.shape[1] for basis in bases)])
         rows = [b @ found[i:j] for b, i, j in zip(bases, edges[:-1], edges[1:], strict=True)]
         return np.vstack(rows), penalty
@@ -620,7 +620,7 @@ class Ridge:
         return np.maximum(values, 0)[:, None], axes
 
     def solve(
-        self, response: np.ndarray, spread: float, n: float, penalty: float | None = None
+        self, response: np.ndarray, total_squares: float, n: float, penalty: float | None = None
     ) -> tuple[np.ndarray, float]:
         """Return ``(G + λI)⁻¹ R`` and λ, by generalised cross-validation unless it is given.
 
@@ -637,7 +637,9 @@ class Ridge:
         if penalty is None:
             scores = {}
             for given in _PENALTIES:
-                left = spread - (along**2 * (values + 2 * given) / (values + given) ** 2).sum()
+                left = (
+                    total_squares - (along**2 * (values + 2 * given) / (values + given) ** 2).sum()
+                )
                 freedom = (values / (values + given)).sum() + 1
                 scores[given] = max(left, 0) / max(1 - freedom / n, 1e-3) ** 2
             penalty = min(scores, key=scores.__getitem__)

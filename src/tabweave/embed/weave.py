@@ -396,19 +396,21 @@ class Weave(ValueEmbedder):
         """
         a = coupled.vocabulary.index(name)
         f = coupled.frequencies[a]
-        marks = couplings.landmarks(coupled, a, self.max_landmarks)
-        if len(marks) < coupled.sizes[a]:
-            self.landmarks_[name] = len(marks)
+        landmark_ids = couplings.landmarks(coupled, a, self.max_landmarks)
+        if len(landmark_ids) < coupled.sizes[a]:
+            self.landmarks_[name] = len(landmark_ids)
         kernels = couplings.chosen_kernels(self._kernels)
-        gram, diagonal = np.zeros((coupled.sizes[a], len(marks))), np.zeros(coupled.sizes[a])
+        gram, diagonal = np.zeros((coupled.sizes[a], len(landmark_ids))), np.zeros(coupled.sizes[a])
         spelled = None
         if spelling is not None:
             spelled = np.sqrt((1 - share) * _SPELLED) * spelled_rows(spelling, f)
         identity = (1 - share) / 2 * (1 if spelled is None else 1 - _SPELLED)
         if share > 0:
-            gram, diagonal, mismatch = coupling_gram(coupled, a, marks, kernels, self._smoothing)
+            gram, diagonal, mismatch = coupling_gram(
+                coupled, a, landmark_ids, kernels, self._smoothing
+            )
             gram, diagonal, identity = share * gram, share * diagonal, identity + share * mismatch
-        factors = Factors.of(gram, diagonal, identity, marks).bounded(f)
+        factors = Factors.of(gram, diagonal, identity, landmark_ids).bounded(f)
         return factors if spelled is None else factors.beside(spelled).bounded(f)
 
     def _curve(self, coupled: Counts, name: str, weight: float) -> Curve:
@@ -512,7 +514,7 @@ def tie_weights(tied: np.ndarray, trusted: np.ndarray) -> np.ndarray:
 def coupling_gram(
     counts: Counts,
     column: int,
-    marks: np.ndarray,
+    landmark_ids: np.ndarray,
     kernels: dict[str, couplings.Kernel],
     smoothing: float,
 ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -523,7 +525,9 @@ def coupling_gram(
     """
     f = counts.frequencies[column]
     share = f / max(f.sum(), 1e-300)  # the elements of sets occur more than once a row
-    total, diagonal, n_kernels = couplings.summed_kernels(counts, column, marks, kernels, smoothing)
+    total, diagonal, n_kernels = couplings.summed_kernels(
+        counts, column, landmark_ids, kernels, smoothing
+    )
     scale = (1 - share @ share) / 2 / max(n_kernels, 1)
     return total * scale, diagonal * scale, 0.0 if n_kernels else 0.5
 

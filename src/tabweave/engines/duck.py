@@ -23,14 +23,13 @@ from typing import Any
 from tabweave._compat import require
 from tabweave.engines.pushdown import NAME, Place, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, has_arrow
-from tabweave.io.files import csv_header, lines_before_header, sql_name, sql_path, sql_text
-from tabweave.rows.kinds import is_iso
+from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
+from tabweave.rows.formats import THOUSANDS, is_iso
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
 _FIRST = 1000  # rows that are looked at to see whether a header is one
-_POINTS = r"[+-]?[0-9]{1,3}(\.[0-9]{3})*"  # a number whose points may separate thousands
 _ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 # Types that DuckDB sees in the text of JSON, which has none of them.
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
@@ -51,12 +50,11 @@ class CsvSource(Source):
     @classmethod
     def open(cls, path: Path) -> CsvSource:
         """Open a file; this reads all of it, to see what its cells are."""
-        header, delimiter = csv_header(path)
-        names = _distinct_names(path, header)
+        header = csv_header(path)
+        names = _distinct_names(path, header.names)
         connection = connect()
-        layout = f"{sql_path(path)}, delim={sql_text(delimiter)}, header=true"
-        layout += f", skip={lines_before_header(path)}"
-        layout += ", hive_partitioning=false"
+        layout = f"{sql_path(path)}, delim={sql_text(header.delimiter)}, header=true"
+        layout += f", skip={header.lines_before}, hive_partitioning=false"
         layout += """, comment='', quote='"', escape='"'"""
         guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED})"
         try:
@@ -69,7 +67,7 @@ class CsvSource(Source):
         source = cls(path, connection, layout, dict(zip(names, found.values(), strict=True)))
         source = source.retyped(dict.fromkeys(source._not_numbers(), "VARCHAR"))
         source._check_names_once()
-        if doubt := doubtful_header(header, source._first_cells()):
+        if doubt := doubtful_header(header.names, source._first_cells()):
             warnings.warn(f"{path}: {doubt}", stacklevel=2)
         return source
 
@@ -111,7 +109,8 @@ class CsvSource(Source):
                 number = f"regexp_full_match({bare}, {sql_text(_NUMBER)})"
                 number += f" AND NOT regexp_full_match({bare}, {sql_text(_ROUNDED)})"
                 if "delim=';'" in self.layout:  # where commas are decimal marks, points may not be
-                    blank += f" AND NOT bool_and(regexp_full_match({bare}, {sql_text(_POINTS)}))"
+                    points = f"regexp_full_match({bare}, {sql_text(THOUSANDS.pattern)})"
+                    blank += f" AND NOT bool_and({points})"
             checks.append(f"{blank} AND coalesce(bool_and({number}), true)")
         query = f"SELECT {', '.join(checks)} FROM {plain}"
         kept = self.connection.cursor().execute(query).fetchone()

@@ -9,6 +9,7 @@ from typing import Any
 
 from tabweave.counts.counts import Counts
 from tabweave.engines.database import DatabaseSource, is_database
+from tabweave.engines.distributed import DaskSource, SparkSource
 from tabweave.engines.duck import open_sql
 from tabweave.engines.files import looks_like_file, open_file, open_files
 from tabweave.engines.frames import (
@@ -113,14 +114,6 @@ def open_source(X: Any, columns: Any = None, engine: str = "auto") -> Source:
 
 
 def _opened(X: Any, kind: str, engine: str) -> Source:
-    if kind == "dask":
-        from tabweave.engines.dask import DaskSource
-
-        return DaskSource(X)
-    if kind == "spark":
-        from tabweave.engines.spark import SparkSource
-
-        return SparkSource(X)
     if kind == "lazy" and type(X).__module__.startswith("narwhals"):
         return open_source(X.to_native(), engine=engine)
     if kind in ("lazy", "relation", "arrow") and engine == "auto":
@@ -128,6 +121,8 @@ def _opened(X: Any, kind: str, engine: str) -> Source:
         if file is not None:
             return file
     openers: dict[str, Any] = {
+        "dask": DaskSource,
+        "spark": SparkSource,
         "database": DatabaseSource,
         "sql": open_sql,
         "relation": RelationSource,

@@ -18,6 +18,7 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.counts.counting import (
+    DENSE_VALUES,
     WIDE,
     available_memory,
     check_wide,
@@ -25,7 +26,6 @@ from tabweave.counts.counting import (
     wide_bytes,
 )
 from tabweave.counts.counts import Counts
-from tabweave.counts.merging import DENSE_VALUES
 from tabweave.rows.table import Codes, Sets, Table
 
 _PAIR_BYTES = 120  # of a sparse pair while two sums of counts become one

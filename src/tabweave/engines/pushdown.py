@@ -22,8 +22,15 @@ from uuid import uuid4
 import numpy as np
 from scipy import sparse
 
-from tabweave.counts.counting import canonical, check_wide, group_columns, pack_columns
-from tabweave.counts.counts import DIGITS, Counts, add_up
+from tabweave.counts.counting import (
+    DIGITS,
+    add_up,
+    canonical,
+    check_wide,
+    group_columns,
+    pack_columns,
+)
+from tabweave.counts.counts import Counts
 from tabweave.io.files import sql_name
 from tabweave.rows.frames import columns_of
 from tabweave.rows.table import Codes, Numbers, Schema, Table

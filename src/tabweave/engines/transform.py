@@ -146,10 +146,8 @@ def _written(batches: Iterator[Any], source: Source, path: Path, form: str) -> i
 
 def vectors_of(embedder: Any, frame: Any, keep: Sequence[str] = ()) -> Any:
     """Return the vectors of a Dask or Spark frame as another; nothing is computed yet."""
-    from tabweave.engines import dask, spark
-
-    there = dask if kind_of(frame) == "dask" else spark
-    return there.transformed(embedder, frame, list(keep))
+    opened: Any = open_source(frame)
+    return opened.vectors(embedder, list(keep))
 
 
 def vector_batch(

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR = re.compile(r"(?i:sep)=(.)\s*").fullmatch  # the first line of some files of Excel
@@ -61,10 +61,18 @@ def _flush(path: Path) -> None:
         os.close(file)
 
 
+class CsvHeader(NamedTuple):
+    """The names of the columns of a CSV file, what separates them, how many lines come before."""
+
+    names: list[str]
+    delimiter: str
+    lines_before: int
+
+
 def csv_header(
     path: Path, delimiter: str | None = None, *, longest: int | None = None
-) -> tuple[list[str], str]:
-    """Return the names in the first line of a CSV file, and what separates them.
+) -> CsvHeader:
+    """Return the names of the columns of a CSV file, and how they stand in it.
 
     Parameters
     ----------
@@ -76,37 +84,34 @@ def csv_header(
     longest : int, optional
         Refuse a first line of more characters.
     """
-    line = _first_record(path, longest)
+    with _opened_text(path) as file:
+        line = _record(file, path, longest)
+        said = _SEPARATOR(line)
+        if said:
+            line, delimiter = _record(file, path, longest), delimiter or said[1]
     if not line.strip():
-        raise ValueError(f"{path}: the first line is empty; it must hold the names of the columns")
-    if said := _SEPARATOR(line):
-        line, delimiter = _first_record(path, longest, skip=1), delimiter or said[1]
+        raise ValueError(
+            f"{path}: expected the names of columns in the first line, got an empty line"
+        )
     if line.startswith(('{"', '[{"')):
         raise ValueError(f"{path}: expected the names of columns, got JSON; name the file .jsonl")
     if delimiter is None:
         bare = "".join(line.split('"')[::2])  # what stands in quotes separates nothing
         delimiter = max(_DELIMITERS, key=bare.count)
     try:
-        return next(csv.reader(line.splitlines(keepends=True), delimiter=delimiter)), delimiter
+        names = next(csv.reader(line.splitlines(keepends=True), delimiter=delimiter))
     except csv.Error as error:
         raise ValueError(f"{path}: the first line cannot be read: {error}") from None
+    return CsvHeader(names, delimiter, int(said is not None))
 
 
-def lines_before_header(path: Path) -> int:
-    """Return how many lines stand before the names: 1 if the first says what separates them."""
-    return int(_SEPARATOR(_first_record(path, None)) is not None)
-
-
-def _first_record(path: Path, longest: int | None, skip: int = 0) -> str:
+@contextmanager
+def _opened_text(path: Path) -> Iterator[Any]:
+    """Open a file of text, packed or not; raise, by its name, for what is no UTF-8 or no gzip."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
-    limit = -1 if longest is None else longest + 1
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-            line = [file.readline(limit) for _ in range(skip + 1)][-1]
-            while line.count('"') % 2 and (more := file.readline(limit)):  # a name of several lines
-                line += more
-                if longest is not None and len(line) > longest:
-                    break
+            yield file
     except UnicodeDecodeError as error:
         wide = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
         raise ValueError(
@@ -115,6 +120,16 @@ def _first_record(path: Path, longest: int | None, skip: int = 0) -> str:
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path}: expected a gzip file, got another or a part: {error}") from None
+
+
+def _record(file: Any, path: Path, longest: int | None) -> str:
+    """Return the next line of a CSV file, with those that a name in quotes goes on in."""
+    limit = -1 if longest is None else longest + 1
+    line = file.readline(limit)
+    while line.count('"') % 2 and (more := file.readline(limit)):
+        line += more
+        if longest is not None and len(line) > longest:
+            break
     if longest is not None and len(line) > longest:
         raise ValueError(f"{path}: the first line is longer than {longest:,} characters")
     if "\0" in line:

@@ -93,7 +93,7 @@ class NonBEND(nonbend.NonBEND):
         columns = zip(
             embedding_grams(fit, prior), theta, np.split(prior.pseudo_counts, edges), strict=True
         )
-        return [gram * column_weight(own[told > 0]) ** 2 for gram, own, told in columns]
+        return [gram * column_weight(own[pseudo > 0]) ** 2 for gram, own, pseudo in columns]
 
 
 def pseudo_counts(given: dict[str, Any], counts: Counts) -> np.ndarray:

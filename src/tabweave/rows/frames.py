@@ -17,6 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from tabweave.rows.formats import (
+    MISSING_WORDS,
+    is_clock,
+    is_iso,
+    number_of,
+    parse_clock,
+    parse_date,
+    parse_iso,
+)
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
 
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal)
@@ -617,7 +626,7 @@ def _as_set(cell: Any) -> Sequence[Any]:
         return list(cell)
     if canonical(cell) is None:
         return (None,)
-    raise TypeError(f"{cell!r} is not a set: give lists, or a delimiter for text")
+    raise TypeError(f"expected a set, got {cell!r}; give lists, or a delimiter for text")
 
 
 def _number_sets(
@@ -657,15 +666,14 @@ def _is_set(cell: Any) -> bool:
 
 
 def numbers(
-    column: Any, *, empty_is_missing: bool = False, decimal: str | None = None
+    column: Any, *, empty_is_missing: bool = False, format: str | None = None
 ) -> np.ndarray:
     """Return a column as float64 with NaN for missing; say which value is no number.
 
-    ``decimal`` is the mark of numbers that are written as text (money, percents, with thousands),
-    and their unit behind it; ":" of durations.
+    ``format`` says how numbers are written as text (:mod:`tabweave.rows.formats`).
     """
-    if decimal is not None and infer_kind(column) == "nominal":
-        return _numbers_of_text(column, decimal)
+    if format is not None and infer_kind(column) == "nominal":
+        return _numbers_of_text(column, format)
     if type(column).__module__.startswith("pyarrow"):
         column = np.asarray(column) if _plain(column) else objects(column)
     elif hasattr(column, "to_numpy"):
@@ -714,7 +722,7 @@ def datetimes(
         return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
-        return _datetimes_of_objects(list(map(_moment, objects(column).tolist())), zone, first)
+        return _datetimes_of_objects(list(map(_as_datetime, objects(column).tolist())), zone, first)
     zone_of, walls_of = _READERS.get(library, (lambda _: None, lambda cells, *_: cells))
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
@@ -800,8 +808,6 @@ def _datetimes_of_text(
     column: Any, zone: str | None, first: bool, order: str | None
 ) -> tuple[np.ndarray, str | None]:
     """Read each distinct text once."""
-    from tabweave.rows.kinds import is_clock, parse_clock
-
     codes, labels = categories(column)
     texts = [label for label in labels if isinstance(label, str) or label is None]
     if len(texts) == len(labels) and is_clock([text for text in texts if text is not None]):
@@ -810,7 +816,7 @@ def _datetimes_of_text(
     plain = _plain_datetimes(labels)
     if plain is not None:
         return _epoch(plain)[codes], None
-    moments = [_moment(label, order) for label in labels]
+    moments = [_as_datetime(label, order) for label in labels]
     seconds, found = _datetimes_of_objects(moments, zone, first)
     return seconds[codes], found
 
@@ -851,10 +857,8 @@ def _datetimes_of_objects(
     return np.array(seconds, np.float64), found
 
 
-def _moment(value: Any, order: str | None = None) -> dt.datetime | None:
+def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
     """Return a cell as a datetime, None where missing."""
-    from tabweave.rows.kinds import MISSING_WORDS, is_iso, parse_date, parse_iso
-
     label = canonical(value)
     if label is None:
         return None
@@ -864,7 +868,7 @@ def _moment(value: Any, order: str | None = None) -> dt.datetime | None:
         if label.strip().lower() in MISSING_WORDS:
             return None
         return parse_iso(label) if order is None or is_iso([label]) else parse_date(label, order)
-    raise TypeError(f"{value!r} is not a date or time")
+    raise TypeError(f"expected a date or time, got {value!r}")
 
 
 def _wall_seconds(moment: dt.datetime) -> float:
@@ -894,14 +898,12 @@ def _plain(column: Any) -> bool:
     return bool(pa.types.is_floating(column.type) or pa.types.is_temporal(column.type))
 
 
-def _numbers_of_text(column: Any, decimal: str) -> np.ndarray:
+def _numbers_of_text(column: Any, format: str) -> np.ndarray:
     """Read each distinct text once."""
-    from tabweave.rows.kinds import number_of
-
     codes, labels = categories(column)
     if not len(codes):
         return np.zeros(0)
-    found = [number_of(v, decimal) if isinstance(v, str) else _number(v) for v in labels]
+    found = [number_of(v, format) if isinstance(v, str) else _number(v) for v in labels]
     return np.array(found, np.float64)[codes]
 
 
@@ -914,7 +916,7 @@ def _number(value: Any) -> float:
     try:
         return float(label)
     except ValueError:
-        raise TypeError(f"{value!r} is not a number") from None
+        raise TypeError(f"expected a number, got {value!r}") from None
     except OverflowError:
         shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
         raise ValueError(f"{shown} is beyond the range of float64") from None

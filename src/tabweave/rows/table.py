@@ -17,6 +17,7 @@ import numpy as np
 
 from tabweave._compat import html_table
 from tabweave.io.register import storable
+from tabweave.rows.formats import DATE_ORDERS, MISSING_WORDS, has_thousands, numbers_written
 from tabweave.rows.frames import (
     CLOCK,
     categories,
@@ -32,19 +33,7 @@ from tabweave.rows.frames import (
     would_merge,
 )
 from tabweave.rows.frames import numbers as cells_numbers
-from tabweave.rows.kinds import (
-    CODE_NAMES,
-    DATE_ORDERS,
-    FEW_ROWS,
-    MISSING_WORDS,
-    Finding,
-    Kinds,
-    Rules,
-    Verdict,
-    has_thousands,
-    judge,
-    numbers_written,
-)
+from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, Rules, Verdict, judge
 from tabweave.rows.spelling import is_spelled, is_text
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
@@ -296,29 +285,27 @@ def _ruled(
     kept, parts, aside = [], [], []
     asked = frozenset(undeclared)
     some = sampled_rows(table.n_rows)
-    verdicts = {
-        column.name: judge(column.name, _only(data, some), n_rows, rules)
-        for column, data in table
-        if column.name in asked and not _is_plain(column, data, by_name[column.name])
-    }
-    commas = any(
-        v is not None and v.kind == "numeric" and v.decimal == "," for v in verdicts.values()
+    verdicts = _with_commas(
+        table,
+        {
+            column.name: judge(column.name, _only(data, some), n_rows, rules)
+            for column, data in table
+            if column.name in asked and not _is_plain(column, data, by_name[column.name])
+        },
     )
     for position, (column, data) in enumerate(table):
         verdict = verdicts.get(column.name)
-        if commas and verdict is not None and verdict.decimal == "." and isinstance(data, Codes):
-            verdict = verdict._replace(decimal="," if has_thousands(data.labels) else ".")
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
             column = replace(column, origin=(column.why, True, None))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
-                verdict = Verdict(column.kind, "constant", aside=True, decimal=column.decimal)
+                verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
             column = replace(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
-                format=verdict.decimal,
+                format=verdict.format,
                 levels=verdict.levels,
                 origin=(verdict.why, True, position if verdict.aside else None),
             )
@@ -338,6 +325,25 @@ def _ruled(
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _with_commas(
+    table: Table, verdicts: Mapping[str, Verdict | None]
+) -> Mapping[str, Verdict | None]:
+    """Return verdicts for a table in which, if one column has decimal commas, the others do, too.
+
+    Points then separate thousands wherever all of a column's may.
+    """
+    if not any(
+        v is not None and v.kind == "numeric" and v.format == "," for v in verdicts.values()
+    ):
+        return verdicts
+    out = dict(verdicts)
+    for name, verdict in verdicts.items():
+        data = table[name]
+        if verdict is not None and verdict.format == "." and isinstance(data, Codes):
+            out[name] = verdict._replace(format="," if has_thousands(data.labels) else ".")
+    return out
 
 
 def _stays(verdict: Verdict, rules: Rules) -> bool:
@@ -525,12 +531,11 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
 
 def _named_error(error: Exception, column: Column) -> Exception:
     """Return an error that says of which column it speaks, and what to do."""
-    hint = ""
-    if column.kind == "nominal" and "cannot be a category" in str(error):
+    kind, hint = TypeError if isinstance(error, TypeError) else ValueError, ""
+    if column.kind == "nominal" and "expected a category" in str(error):
         hint = "; turn it into text or a number, or declare the column as kind 'set'"
-    if column.kind in ("numeric", "datetime") and "is not a" in str(error):
+    if column.kind in ("numeric", "datetime") and kind is TypeError and "got" in str(error):
         hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
-    kind = TypeError if isinstance(error, TypeError) else ValueError
     return kind(f"column {column.name!r}: {error}{hint}")
 
 
@@ -539,7 +544,7 @@ def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
         values = datetimes(cells, column.zone, first=False, order=column.date_order)[0]
     else:
         empty = schema.empty_is_missing
-        values = cells_numbers(cells, empty_is_missing=empty, decimal=column.format)
+        values = cells_numbers(cells, empty_is_missing=empty, format=column.format)
     infinite = np.flatnonzero(np.isinf(values))
     if len(infinite):
         raise ValueError(

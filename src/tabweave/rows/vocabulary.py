@@ -326,7 +326,7 @@ def canonical(value: Any) -> Label:
         return _duration(value)
     if isinstance(value, uuid.UUID) or type(value).__name__ in ("Period", "Interval"):
         return str(value)
-    raise TypeError(f"{value!r} of type {type(value).__name__} cannot be a category")
+    raise TypeError(f"expected a category, got {value!r} of type {type(value).__name__}")
 
 
 def _as_python(value: np.datetime64 | np.timedelta64) -> Any:

@@ -279,8 +279,13 @@ class View:
         self._located = [space.locate(b, c) for b, c in zip(space.values, columns, strict=True)]
         parts = [space.line(rows).T for rows in chunks(table, heads)] if space.lines else []
         line = np.ascontiguousarray(np.hstack(parts)) if parts else np.zeros((0, len(heads)))
-        codes, widths = [c.codes[heads] for c in columns], [len(c.labels) for c in columns]
-        self.nodes = Nodes.of(codes, widths, line, power=space.power)
+        widths = [len(column.labels) for column in columns]
+        self.nodes = Nodes.of(self.codes(), widths, line, power=space.power)
+
+    def codes(self, nodes: Any = slice(None)) -> list[np.ndarray]:
+        """Return the values of (some) nodes in each column that is looked up."""
+        rows = self.copies.heads[nodes]
+        return [self.table[block.names[0]].codes[rows] for block in self.space.values]
 
     def vectors(self, step: int = 1) -> Iterator[np.ndarray]:
         """Yield the coordinates of the nodes, or of every so many, some at a time."""
@@ -320,21 +325,17 @@ class View:
         known = [labels for labels in kin if labels is not None]
         if not known or len(known) < len(kin):
             return np.zeros(len(kept), np.int64)
-        rows = self.copies.heads[kept]
-        codes = [self.table[block.names[0]].codes[rows] for block in self.space.values]
-        groups = [labels[own] for labels, own in zip(known, codes, strict=True)]
+        groups = [labels[own] for labels, own in zip(known, self.codes(kept), strict=True)]
         return distinct_rows(groups)[1] if len(kept) else np.zeros(0, np.int64)
 
     def _summed(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Return what adds up between nodes and others, from the labels that they have."""
         line = self.nodes.line
         out = summed_differences(line[:, left].T, line[:, right].T, self.space.power)
-        for block, located in zip(self.space.values, self._located, strict=True):
-            codes = self.table[block.names[0]].codes
-            (a, i), (b, j) = (
-                np.unique(codes[self.copies.heads[nodes]], return_inverse=True)
-                for nodes in (left, right)
-            )
+        columns = zip(self.space.values, self._located, strict=True)
+        codes = zip(self.codes(left), self.codes(right), strict=True)
+        for (block, located), both in zip(columns, codes, strict=True):
+            (a, i), (b, j) = (np.unique(own, return_inverse=True) for own in both)
             out += self.space.between(block, located[a], located[b])[i][:, j]
         return out
 

@@ -10,6 +10,9 @@ i to value v of column a, ``points[i]`` its coordinates. ``nodes`` is (groups, o
 starts, codes, line, power, root): ``codes[g]`` has each node's joint value in the columns
 ``groups[g]`` (padded with -1), ``line[c]`` the nodes' coordinates, and ``root`` says that sums are
 compared by their roots, so that those that differ by less than a root can tell are equal.
+
+No loop has a twin in NumPy (:func:`tabweave._compat.njit`): any search is worth loading numba.
+Tests compare them with brute force.
 """
 
 from __future__ import annotations
@@ -437,8 +440,9 @@ def _meet(seen, j):
 
 
 @njit(nogil=True, cache=True)
-def _begin(joint, starts, codes, point, line, power, seeds, own, pool, nodes, open_):
+def _begin(space, seeds, own, pool, nodes, open_):
     """Fill a pool with the nearest of the seeds but ``own``; return its size."""
+    joint, starts, codes, point, line, power = space
     size = 0
     for j in seeds:
         distance = _and_line(_look_up(joint, starts, codes[j]), point, line[j], power)
@@ -456,48 +460,59 @@ def _next(open_, at, size):
 
 
 @njit(nogil=True, cache=True)
-def _wander(
-    joint,
-    starts,
-    codes,
-    point,
-    line,
-    power,
-    first,
-    graph,
-    own,
-    pool,
-    nodes,
-    open_,
-    seen,
-    found,
-    rows,
-):
+def _meet_linked(links, seen, near):
+    """List the nodes that links lead to and that were not met before; return how many."""
+    n = 0
+    for j in links:
+        if j < 0:
+            break
+        if _meet(seen, j):
+            near[n] = j
+            n += 1
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _compare(space, near, limit, distance):
+    """Set the distances to some nodes; beyond the limit, what columns add up to is enough."""
+    joint, starts, codes, point, line, power = space
+    touched = 0.0
+    for m in range(len(near)):
+        distance[m] = _look_up(joint, starts, codes[near[m]])
+    if line.shape[1]:
+        for m in range(len(near)):
+            for c in range(0, line.shape[1] if distance[m] <= limit else 0, 8):
+                touched += line[near[m], c]
+        for m in range(len(near)):
+            if distance[m] <= limit:
+                distance[m] = _and_line(distance[m], point, line[near[m]], power)
+    return touched
+
+
+@njit(nogil=True, cache=True)
+def _wander(space, first, graph, own, sight, seen, found, rows):
     """Walk for one query: always on from the nearest node in sight that was not left yet.
 
-    What is compared next is touched before it is needed: memory then answers for all of it at
-    once. The sum of what was touched means nothing, but without it compilers leave loads out.
+    ``space`` is (joint, starts, codes, point, line, power), ``sight`` the pool of the nearest nodes
+    so far: (distances, nodes, whether each is still to be left). What is compared next is touched
+    before it is needed: memory then answers for all of it at once. The sum of what was touched
+    means nothing, but without it compilers leave loads out.
     """
     links, seeds, breadth = graph
+    pool, nodes, open_ = sight
+    codes = space[2]
     near, distance = np.empty(links.shape[1], np.int64), np.empty(links.shape[1])
     touched = 0.0
     if own >= 0:
         _meet(seen, own)
-    few = pool[:_BEGIN]
-    size = _begin(joint, starts, codes, point, line, power, seeds, own, few, nodes, open_)
+    size = _begin(space, seeds, own, pool[:_BEGIN], nodes, open_)
     for m in range(size):
         _meet(seen, nodes[m])
         _offer(found, rows, pool[m], first[nodes[m]])
     at = 0
     while at < size:
         open_[at] = False
-        n = 0
-        for j in links[nodes[at]]:
-            if j < 0:
-                break
-            if _meet(seen, j):
-                near[n] = j
-                n += 1
+        n = _meet_linked(links[nodes[at]], seen, near)
         at = _next(open_, at, size)
         if codes.shape[1]:
             for m in range(n):
@@ -505,15 +520,7 @@ def _wander(
         if at < size:
             touched += links[nodes[at], 0] + links[nodes[at], links.shape[1] // 2]
         limit = pool[size - 1] if size == breadth else np.inf
-        for m in range(n):
-            distance[m] = _look_up(joint, starts, codes[near[m]])
-        if line.shape[1]:  # of those that are not too far already
-            for m in range(n):
-                for c in range(0, line.shape[1] if distance[m] <= limit else 0, 8):
-                    touched += line[near[m], c]
-            for m in range(n):
-                if distance[m] <= limit:
-                    distance[m] = _and_line(distance[m], point, line[near[m]], power)
+        touched += _compare(space, near[:n], limit, distance)
         for m in range(n):
             if size < breadth or distance[m] < pool[size - 1]:
                 new, size = _insert(pool, nodes, open_, size, distance[m], near[m])
@@ -537,8 +544,7 @@ def walk(asked, nodes, first, graph, own, out, rows):
     groups, offsets, widths, starts, codes, line, power, _ = nodes
     breadth = graph[2]
     joint = np.empty(starts[-1])
-    pool, kept = np.empty(breadth), np.empty(breadth, np.int64)
-    open_ = np.empty(breadth, np.bool_)
+    sight = np.empty(breadth), np.empty(breadth, np.int64), np.empty(breadth, np.bool_)
     seen = np.empty((len(first) >> 6) + 1, np.uint64)
     touched = 0.0
     for i in range(len(out)):
@@ -546,7 +552,7 @@ def walk(asked, nodes, first, graph, own, out, rows):
         seen[:] = 0
         _clear(out[i], rows[i])
         space = joint, starts, codes, points[i], line, power
-        touched += _wander(*space, first, graph, own[i], pool, kept, open_, seen, out[i], rows[i])
+        touched += _wander(space, first, graph, own[i], sight, seen, out[i], rows[i])
         _in_order(out[i], rows[i])
     return touched
 

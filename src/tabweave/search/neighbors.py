@@ -145,24 +145,27 @@ class Columns(NamedTuple):
     def of_vectors(cls, vectors: np.ndarray, widths: Sequence[int]) -> Columns:
         """Look nothing up."""
         none = np.zeros(1, np.int64)
-        codes = np.zeros((len(vectors), 0), np.int64)
+        codes = np.zeros((len(vectors), 0), np.uint16)
         return cls(codes, none, np.zeros(0), none, vectors, _edges(widths))
 
     @classmethod
     def of_view(cls, view: View) -> Columns:
         """Look up what a search looks up."""
-        space, heads = view.space, view.copies.heads
+        space = view.space
         columns = [view.table[block.names[0]] for block in space.values]
-        codes = np.zeros((len(heads), len(columns)), np.int64)
-        points = [np.zeros(0)]
-        for a, (block, column) in enumerate(zip(space.values, columns, strict=True)):
-            codes[:, a] = column.codes[heads]
-            points.append(block.points(column, space.unknown)[:-1].ravel())
-        offsets = _edges([len(column.labels) for column in columns])
-        starts = _edges([len(part) for part in points[1:]])
+        sizes = [len(column.labels) for column in columns]
+        narrow = np.uint16 if max(sizes, default=0) <= 1 << 16 else np.uint32
+        codes = np.empty((len(view.nodes), len(columns)), narrow)
+        for a, own in enumerate(view.codes()):
+            codes[:, a] = own
+        points = [
+            block.points(column, space.unknown)[:-1].ravel()
+            for block, column in zip(space.values, columns, strict=True)
+        ]
+        offsets, starts = _edges(sizes), _edges([len(part) for part in points])
         line = np.ascontiguousarray(view.nodes.line.T)
         edges = _edges([block.width for block in space.lines])
-        return cls(codes, offsets, np.concatenate(points), starts, line, edges)
+        return cls(codes, offsets, np.concatenate([np.zeros(0), *points]), starts, line, edges)
 
     def ranked(
         self, near: Near, voters: Voters, asked: Found, strength: float, scales: Any = 1.0
@@ -236,7 +239,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
 
     # -- learning --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, *, ids: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Keep the rows, choose a member of the family, and learn its space.
 
         Parameters
@@ -260,7 +263,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         self._searched()
         return self
 
-    def partial_fit(self, X: Any, y: Any, *, ids: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
         """Add rows: counts and rows grow, the member of the family stays as it was chosen."""
         if "_stored" not in vars(self):
             return self.fit(X, y, ids=ids)
@@ -540,7 +543,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     'no'
     """
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, *, ids: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
         """Add rows: counts and rows grow, the member of the family stays as it was chosen.
 
         Parameters
@@ -714,11 +717,11 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _best(
         self, found: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]], targets: np.ndarray
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
-        spread = max(float(targets.var()), 1e-300)
+        variance = max(float(targets.var()), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for (power, discriminant, _, k, share), (rows, guess) in found.items():
             error = float(np.mean((targets[rows] - guess) ** 2))
-            scores.setdefault((power, discriminant, share), {})[k] = 1 - error / spread
+            scores.setdefault((power, discriminant, share), {})[k] = 1 - error / variance
         member, ks, self.validation_ = chosen(scores)
         self.linear_ = float(member[2])
         return (member[0], member[1]), ks
@@ -872,10 +875,11 @@ def candidates(ks: Sequence[int]) -> int:
     return max(_CANDIDATES, 2 * max(ks))
 
 
-def macro_f(truth: np.ndarray, guess: np.ndarray, n_classes: int) -> float:
+def macro_f(y_true: np.ndarray, y_pred: np.ndarray, n_classes: int) -> float:
     """Return the mean of the classes' F, of those that are there or guessed."""
     hits, ours, theirs = (
-        np.bincount(labels, minlength=n_classes) for labels in (truth[truth == guess], truth, guess)
+        np.bincount(labels, minlength=n_classes)
+        for labels in (y_true[y_true == y_pred], y_true, y_pred)
     )
     there = ours + theirs > 0
     return float(np.mean(2 * hits[there] / (ours + theirs)[there]))

@@ -29,8 +29,8 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
+from tabweave.rows.formats import DURATIONS, parse_duration, present_texts, write_datetime
 from tabweave.rows.frames import columns_of, is_missing, object_array
-from tabweave.rows.kinds import DURATIONS, parse_duration, present_texts, write_moment
 from tabweave.rows.table import (
     Codes,
     Datetimes,
@@ -347,7 +347,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         if column.kind == "numeric":
             return object_array(written_like(texts, values, column.decimal or "."))
         return object_array(
-            [write_moment(m, texts, column.date_order) for m in _stamps(values).tolist()]
+            [write_datetime(m, texts, column.date_order) for m in _stamps(values).tolist()]
         )
 
     def _is_dated(self, name: str) -> bool:

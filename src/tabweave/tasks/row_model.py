@@ -64,8 +64,8 @@ class RowModel:
 
     Attributes
     ----------
-    names : list of str
-        The columns.
+    names, numbers, sets : list of str
+        The columns, those of numbers, those of sets.
     numbering : Numbering
         The bins of numbers.
     labels : dict of str to tuple
@@ -74,6 +74,23 @@ class RowModel:
         In how many rows two values meet.
     both : ndarray of shape (columns, columns)
         In how many rows two columns have a cell each.
+    moments : CrossMoments
+        The moments of numbers.
+    value_z : ndarray of shape (V, numbers)
+        The sums of ``x - mean`` over the rows that have a value.
+    seen : dict of str to list of ndarray
+        The numbers of each bin that fit has seen, at most a thousand of each.
+    subspaces : list of (ndarray, ndarray)
+        The mixture, fit by fit: log weights of its parts, and log probabilities of values in them.
+    n_neighbors : int
+        How many of the nearest rows say something.
+    wanted : tuple of str
+        The engines that were asked for.
+    reference, reference_z, observed : ndarray
+        The rows among which neighbours are looked for: codes, standardised numbers, and which
+        cells are there.
+    engines : dict of str to tuple of str
+        The engines that guess each column.
     """
 
     names: list[str]
@@ -125,7 +142,7 @@ class RowModel:
         empty = np.zeros((0, 0))
         model = cls(
             names, numbers, sets, numbering, labels, pairs, both, moments, value_z,
-            _seen(table, numbering, labels), [], n_neighbors, tuple(wanted),
+            _numbers_by_bin(table, numbering, labels), [], n_neighbors, tuple(wanted),
             empty.astype(np.int32), empty, empty.astype(bool), {},
             tuple(column.name for column, data in table if isinstance(data, Datetimes)),
         )  # fmt: skip
@@ -800,10 +817,10 @@ def _value_sums(
     return np.vstack(parts)
 
 
-def _seen(
+def _numbers_by_bin(
     table: Table, numbering: Numbering, labels: Mapping[str, tuple[Label, ...]]
 ) -> dict[str, list[np.ndarray]]:
-    """Return the numbers that were seen in each bin, at most a thousand of each."""
+    """Return the numbers of each bin that fit has seen, at most a thousand of each."""
     out = {}
     for name, edges in numbering.edges.items():
         values = table[name].values

@@ -263,6 +263,24 @@ def test_no_word_is_cut_on_a_phone(driver, tmp_path):
     assert cut == []
 
 
+def test_what_is_not_shown_yet_is_drawn_when_it_is(browser):
+    """Not when the colours change: it has no width before, and a drawing of none is an error."""
+    browser.execute_script(
+        "window.drawn = []; window.hidden = document.createElement('div');"
+        "hidden.style.display = 'none'; document.body.append(hidden);"
+        "tabweave.onLook(hidden, (width) => drawn.push(width));"
+        "window.changed = 0; matchMedia('(prefers-color-scheme: dark)')"
+        ".addEventListener('change', () => { changed += 1; });"
+    )
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
+    WebDriverWait(browser, 20).until(lambda d: d.execute_script("return changed"))
+    assert browser.execute_script("return drawn") == []
+    browser.execute_script("hidden.style.display = ''")
+    (width,) = WebDriverWait(browser, 20).until(lambda d: d.execute_script("return drawn"))
+    assert width > 0
+
+
 def test_follows_the_dark_mode(browser):
     def seen():
         return browser.execute_script(

@@ -624,11 +624,11 @@ def test_gibbs_draws_rows_with_gaps_from_the_conditional(alpha0):
         sampler.assignment[:] = start
         sampler.n_slots = 3
         sampler._count(11)
-        sweep(
-            0, np.array([3]), sampler.cells, rng.random(5), sampler.assignment, sampler.counts,
-            sampler._logs, sampler.sizes, sampler._kinds, sampler._log_of_count,
-            sampler._log_of_size, sampler._log_rest, np.log(prior.alpha), 3,
-        )  # fmt: skip
+        state = sampler.counts, sampler._logs, sampler.sizes
+        values = sampler._kinds, sampler._log_of_count
+        subspaces = sampler._log_of_size, sampler._log_rest, np.log(prior.alpha)
+        draws = np.array([3]), rng.random(5)
+        sweep(0, draws, sampler.cells, sampler.assignment, state, values, subspaces, 3)
         seen[sampler.assignment[3]] += 1
     counts_of = assigned_counts(cells, int(prior.offsets[-1]))
     joint = [log_joint(*counts_of((0, 0, 1, t, 1)), prior) for t in range(3)]

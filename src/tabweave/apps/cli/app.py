@@ -187,7 +187,7 @@ def header(ctx: typer.Context) -> list[str]:
 def _names(path: Path) -> Iterator[str]:
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
-        yield from csv_header(path)[0]
+        yield from csv_header(path).names
     elif kind in (".jsonl", ".ndjson"):
         with path.open(encoding="utf-8-sig") as lines:
             yield from json.loads(next(lines))

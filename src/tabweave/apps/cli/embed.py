@@ -64,20 +64,17 @@ def embed(
         embedder, n_rows, n_dims = _embedded(job, output, form, vector)
         if save is not None:
             embedder.save(save)
-    result = {
-        "rows": n_rows,
-        "columns": len(embedder.schema_),
-        "dimensions": n_dims,
-        "method": job.method if job.model is None else str(job.model),
-        "output": None if piped else str(output),
-        "model": None if save is None else str(save),
-    }
-    if aside := {column.name: column.why for column in embedder.schema_.aside}:
-        result["aside"] = aside
-    if json:
-        as_json(result)
-    elif not piped:
-        _tell(result)
+    if not piped:
+        result = {
+            "rows": n_rows,
+            "columns": len(embedder.schema_),
+            "dimensions": n_dims,
+            "method": job.method if job.model is None else str(job.model),
+            "output": str(output),
+            "model": None if save is None else str(save),
+        }
+        aside = {column.name: column.why for column in embedder.schema_.aside}
+        (as_json if json else _tell)(result | ({"aside": aside} if aside else {}))
 
 
 def _tell(result: dict[str, Any]) -> None:

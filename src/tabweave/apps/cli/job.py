@@ -409,7 +409,7 @@ class Rows:
 
 def _as_numbers(labels: list[Any]) -> list[Any]:
     """Return texts that are all plain numbers as these; others as they are."""
-    from tabweave.rows.kinds import number_of, numbers_written
+    from tabweave.rows.formats import number_of, numbers_written
 
     texts = [label for label in labels if label is not None]
     if not texts or numbers_written(texts) != ("numbers", ".") or any("," in t for t in texts):
@@ -510,7 +510,7 @@ def tell_nearly(found: Sequence[Any]) -> None:
 
 def tell_words(labels: Mapping[str, Sequence[Any]]) -> None:
     """Say which categories look like words for missing, and how to have them missing."""
-    from tabweave.rows.kinds import looks_missing
+    from tabweave.rows.formats import looks_missing
 
     for name, own in labels.items():
         for word in filter(str.strip, filter(looks_missing, own)):

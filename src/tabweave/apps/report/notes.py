@@ -12,7 +12,7 @@ from tabweave.apps.report.html import percent, quoted, rounded, shown, written
 from tabweave.apps.report.reading import Reading, as_values, select
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
-from tabweave.rows.kinds import looks_missing
+from tabweave.rows.formats import looks_missing
 from tabweave.rows.table import (
     Codes,
     Column,

@@ -375,7 +375,7 @@ def check(path: Path) -> None:
     if suffix == ".parquet":
         check_width(_parquet_width(path))
     elif suffix in (".csv", ".tsv"):
-        check_width(len(csv_header(path, longest=_LONGEST)[0]))
+        check_width(len(csv_header(path, longest=_LONGEST).names))
 
 
 def check_width(width: int) -> None:

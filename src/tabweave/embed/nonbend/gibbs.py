@@ -140,14 +140,15 @@ class Sampler:
     def sweep(self, rng: np.random.Generator) -> None:
         """Draw every row's subspace anew, in random order."""
         n = len(self.cells)
-        order, uniforms = rng.permutation(n), rng.random(n)
+        draws = rng.permutation(n), rng.random(n)
+        values = self._kinds, self._log_of_count
+        subspaces = self._log_of_size, self._log_rest, np.log(self.prior.alpha)
         done = 0
         while done < n:
+            state = self.counts, self._logs, self.sizes
             done, self.n_slots = sweep(
-                done, order, self.cells, uniforms, self.assignment, self.counts, self._logs,
-                self.sizes, self._kinds, self._log_of_count, self._log_of_size, self._log_rest,
-                np.log(self.prior.alpha), self.n_slots,
-            )  # fmt: skip
+                done, draws, self.cells, self.assignment, state, values, subspaces, self.n_slots
+            )
             if done < n:
                 self._count(2 * len(self.sizes))
 
@@ -201,8 +202,10 @@ def fit_of(cells: np.ndarray, chosen: np.ndarray, prior: Prior, trace: list[floa
 
 
 @njit(nogil=True, cache=True)
-def move(row, t, step, counts, logs, sizes, kinds, log_of_count):
+def move(row, t, step, state, values):
     """Add (``step=1``) or take (``-1``) a row to or from subspace t; logs follow the counts."""
+    counts, logs, sizes = state
+    kinds, log_of_count = values
     sizes[t] += step
     for a in range(len(row)):
         v = row[a]
@@ -230,23 +233,24 @@ def _choose(scores, n_slots, uniform):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def sweep(
-    first, order, cells, uniforms, assignment, counts, logs, sizes, kinds, log_of_count,
-    log_of_size, log_rest, log_alpha, n_slots
-):  # fmt: skip
+def sweep(first, draws, cells, assignment, state, values, subspaces, n_slots):
     """Eq. (5.11) for every row from ``first`` on; return (next row, number of slots in use).
 
-    ``log_rest[m]`` is the sum over columns of log(m + Σα₀), ``log_of_count[kinds[v], m]`` what a
-    value adds that m rows have. An empty slot holds the counts of a
-    new subspace, all zero, so the case of a new subspace is the same sum with α for its size; only
-    the first empty slot takes part. Returns early when every slot is taken, to be called again
-    with more of them.
+    ``draws`` is (order of the rows, a uniform number for each), ``state`` (counts, logs, sizes),
+    ``values`` (kinds, log_of_count), where ``log_of_count[kinds[v], m]`` is what a value adds that
+    m rows have, and ``subspaces`` (log_of_size, log_rest, log α), where ``log_rest[m]`` is the sum
+    over columns of log(m + Σα₀). An empty slot holds the counts of a new subspace, all zero, so the
+    case of a new subspace is the same sum with α for its size; only the first empty slot takes
+    part. Returns early when every slot is taken, to be called again with more of them.
     """
+    order, uniforms = draws
+    _, logs, sizes = state
+    log_of_size, log_rest, log_alpha = subspaces
     scores = np.empty(len(sizes))
     for k in range(first, len(order)):
         i = order[k]
         row = cells[i]
-        move(row, assignment[i], -1, counts, logs, sizes, kinds, log_of_count)
+        move(row, assignment[i], -1, state, values)
         empty = -1
         for t in range(n_slots):
             scores[t] = log_of_size[sizes[t]] - log_rest[sizes[t]]
@@ -255,7 +259,7 @@ def sweep(
                 empty = t if empty < 0 else empty
         if empty < 0:
             if n_slots == len(sizes):
-                move(row, assignment[i], 1, counts, logs, sizes, kinds, log_of_count)
+                move(row, assignment[i], 1, state, values)
                 return k, n_slots
             scores[n_slots] = log_alpha - log_rest[0]
             n_slots += 1
@@ -264,7 +268,7 @@ def sweep(
             for t in range(n_slots):
                 scores[t] += entries[t]
         assignment[i] = _choose(scores, n_slots, uniforms[k])
-        move(row, assignment[i], 1, counts, logs, sizes, kinds, log_of_count)
+        move(row, assignment[i], 1, state, values)
     return len(order), n_slots
 
 

@@ -259,8 +259,8 @@ def log_prior_normaliser(prior: Prior) -> float:
 def value_evidence(counts: np.ndarray, sizes: np.ndarray, prior: Prior) -> np.ndarray:
     """Return per subspace what the values add to the bound at their best: log C(τ) − log C(α₀)."""
     pseudo, totals = prior.pseudo_counts, prior.totals
-    told, held = pseudo > 0, totals > 0
-    own = gammaln(counts[told] + pseudo[told, None]).sum(axis=0)
+    present, held = pseudo > 0, totals > 0
+    own = gammaln(counts[present] + pseudo[present, None]).sum(axis=0)
     both = gammaln(prior.seen(counts, sizes)[held] + totals[held, None]).sum(axis=0)
     return own - both - log_prior_normaliser(prior)
 

@@ -238,10 +238,10 @@ class NonBEND(RowKeeper):
         sizes, prior = self.weights_ * float(self.counts_.n), self._prior(self.counts_)
         blocks, pseudo = [], prior.pseudo_counts
         for a, (theta, total) in enumerate(zip(self.theta_, prior.totals, strict=True)):
-            told = pseudo[self.counts_.span(a)] > 0
-            each = total / max(told.sum(), 1)
+            present = pseudo[self.counts_.span(a)] > 0
+            each = total / max(present.sum(), 1)
             unseen = each / (sizes + total + each) if each else np.ones(len(sizes))
-            blocks += [np.where(told[:, None], theta.T, 1.0), unseen[None, :]]
+            blocks += [np.where(present[:, None], theta.T, 1.0), unseen[None, :]]
         cells = locate(table, self.counts_, shift=1)
         return assign(cells, np.log(self.weights_), np.log(np.vstack(blocks)))
 
@@ -303,8 +303,8 @@ def value_probabilities(fit: Fit, prior: Prior) -> np.ndarray:
     """
     pseudo, widths = prior.pseudo_counts, np.diff(prior.offsets)
     total = np.repeat(prior.seen(fit.counts, fit.sizes) + prior.totals[:, None], widths, axis=0)
-    out, told = np.zeros(fit.counts.shape), pseudo > 0
-    out[told] = (fit.counts[told] + pseudo[told, None]) / total[told]
+    out, present = np.zeros(fit.counts.shape), pseudo > 0
+    out[present] = (fit.counts[present] + pseudo[present, None]) / total[present]
     return out
 
 
@@ -324,13 +324,13 @@ def embedding_grams(fit: Fit, prior: Prior) -> list[np.ndarray]:
     pi, theta = subspace_weights(fit), value_probabilities(fit, prior)
     grams, pseudo = [], prior.pseudo_counts
     for start, stop in zip(prior.offsets[:-1], prior.offsets[1:], strict=True):
-        told = pseudo[start:stop] > 0
+        present = pseudo[start:stop] > 0
         scaled = pi * np.exp(-theta[start:stop])
-        gram = (scaled @ scaled.T) * (told.sum() - 2 + np.eye(len(told)))
-        if not told.all():
-            mix = np.diag(told.astype(float))
-            often = fit.counts[start:stop].sum(axis=1) * told
-            mix[~told] = often / max(often.sum(), np.finfo(float).tiny)
+        gram = (scaled @ scaled.T) * (present.sum() - 2 + np.eye(len(present)))
+        if not present.all():
+            mix = np.diag(present.astype(float))
+            often = fit.counts[start:stop].sum(axis=1) * present
+            mix[~present] = often / max(often.sum(), np.finfo(float).tiny)
             gram = mix @ gram @ mix.T
         grams.append(gram)
     return grams

@@ -187,12 +187,12 @@ def value_expectations(
     Erratum: the digamma of the sum in (5.25) runs over the values of the column.
     """
     pseudo, widths = prior.pseudo_counts, np.diff(prior.offsets)
-    told = pseudo > 0
-    tau = counts[told] + pseudo[told, None]
+    present = pseudo > 0
+    tau = counts[present] + pseudo[present, None]
     # a row has one value in each column, or a gap, so τ of a column sums to those and the prior
-    tau_sum = np.repeat(prior.seen(counts, sizes) + prior.totals[:, None], widths, axis=0)[told]
+    tau_sum = np.repeat(prior.seen(counts, sizes) + prior.totals[:, None], widths, axis=0)[present]
     log_theta = np.zeros(counts.shape)  # what a gap says
-    log_theta[told] = digamma(tau) - digamma(tau_sum)
+    log_theta[present] = digamma(tau) - digamma(tau_sum)
     gap = -value_evidence(counts, sizes, prior).sum() + (counts * log_theta).sum()
     return log_theta, float(gap)
 

@@ -195,6 +195,7 @@ def code_errors(X: Any, atoms: np.ndarray, codes: sparse.csr_array) -> np.ndarra
 
 
 def _gram(atoms: np.ndarray) -> np.ndarray:
+    """Return ``DDᵀ``."""
     with one_blas_thread():
         return atoms @ atoms.T
 

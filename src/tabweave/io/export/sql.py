@@ -14,8 +14,9 @@ import numpy as np
 from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.files import sql_name, sql_text
+from tabweave.rows.formats import CURRENCIES, DURATIONS, MISSING_WORDS
 from tabweave.rows.frames import OWN_CLOCK
-from tabweave.rows.kinds import CURRENCIES, DURATIONS, ISO_TEXT, MISSING_WORDS
+from tabweave.rows.kinds import ISO_TEXT
 from tabweave.rows.vocabulary import Label
 
 _AT_ONCE = 500  # rows of an INSERT

@@ -56,7 +56,16 @@ FIXED = {
 ONLY = "X"  # the name of the one table that plain rows make
 
 
-class Asked(NamedTuple):
+class Answer(NamedTuple):
+    """The predictions of a row, with and without its neighbours, and the scores they come from."""
+
+    final: np.ndarray
+    plain: np.ndarray
+    fused: np.ndarray
+    start: np.ndarray  # the constant in the fused scores
+
+
+class Explained(NamedTuple):
     """What is explained of a row: an output in some unit, and the shares of no column."""
 
     output: int
@@ -117,7 +126,7 @@ class GBC(TabularInput, Estimator):
 
     # -- learning --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from sources and the labels of some of their ids.
 
         Parameters
@@ -252,18 +261,18 @@ class GBC(TabularInput, Estimator):
         out = []
         for i, row in enumerate(at.tolist()):
             start = certainty[i] * self._start
-            asked = self._asked(final[row], plain[row], fused[row], start)
-            one: dict[str, Any] = {"constant": asked.constant}
+            whole = self._explained(Answer(final[row], plain[row], fused[row], start))
+            one: dict[str, Any] = {"constant": whole.constant}
             own: dict[str, np.ndarray] = {}
             for name, (rows, values) in shares.items():
                 if rows[i] >= 0:
-                    parts = values[rows[i], asked.output] * asked.unit
+                    parts = values[rows[i], whole.output] * whole.unit
                     own[name] = parts[:-1]
                     one["constant"] += float(parts[-1])  # what the trees say of a row at large
             for name, parts in split_joined(own, self.reference_).items():
                 one[name] = by_name(self.reference_.columns(name), parts)
-            one["graphs"] = asked.graphs
-            out.append(one if asked.others is None else one | {"other classes": asked.others})
+            one["graphs"] = whole.graphs
+            out.append(one if whole.others is None else one | {"other classes": whole.others})
         return out
 
     def _column_shares(
@@ -292,13 +301,8 @@ class GBC(TabularInput, Estimator):
             out[name] = row, raw
         return certainty, out
 
-    def _asked(
-        self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray, start: np.ndarray
-    ) -> Asked:
-        """Return what is explained of a row, from predictions with and without neighbours.
-
-        ``start`` is the constant in its fused scores.
-        """
+    def _explained(self, answer: Answer) -> Explained:
+        """Return what is explained of a row."""
         raise NotImplementedError
 
     def _read(self, X: Any) -> Sources:
@@ -484,16 +488,15 @@ class GBCClassifier(ClassifierMixin, GBC):
         weights = _weights_of(X.ids, labeled, sample_weight)
         return float(np.average(self.predict(X)[labeled] == labels, weights=weights))
 
-    def _asked(
-        self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray, start: np.ndarray
-    ) -> Asked:
+    def _explained(self, answer: Answer) -> Explained:
+        final, plain, fused, start = answer
         chosen, tiny = int(final.argmax()), 1e-300
         odds = [float(np.log((p[chosen] + tiny) / (1 - p[chosen] + tiny))) for p in (final, plain)]
         if len(start) > 1:
             others = odds[1] - float(fused[chosen])
-            return Asked(chosen, 1.0, float(start[chosen]), odds[0] - odds[1], others)
+            return Explained(chosen, 1.0, float(start[chosen]), odds[0] - odds[1], others)
         sign = 1.0 if chosen else -1.0
-        return Asked(0, sign, sign * float(start[0]), odds[0] - odds[1], None)
+        return Explained(0, sign, sign * float(start[0]), odds[0] - odds[1], None)
 
 
 @storable
@@ -551,11 +554,10 @@ class GBCRegressor(RegressorMixin, GBC):
             r2_score(labels.astype(float), self.predict(X)[labeled], sample_weight=weights)
         )
 
-    def _asked(
-        self, final: np.ndarray, plain: np.ndarray, fused: np.ndarray, start: np.ndarray
-    ) -> Asked:
-        constant = self._center + self._unit * float(start[0])
-        return Asked(0, self._unit, constant, self._unit * float(final[0] - plain[0]), None)
+    def _explained(self, answer: Answer) -> Explained:
+        constant = self._center + self._unit * float(answer.start[0])
+        graphs = self._unit * float(answer.final[0] - answer.plain[0])
+        return Explained(0, self._unit, constant, graphs, None)
 
 
 # -- what GBC takes: sources with labels by id, or plain rows with a label each -----------------

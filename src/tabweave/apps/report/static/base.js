@@ -141,7 +141,7 @@ tabweave.onLook = (node, draw) => {
     if (now > 0 && now !== width) draw((width = now));
   };
   new ResizeObserver(() => requestAnimationFrame(look)).observe(node);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { tabweave.shades.clear(); if (width) draw(width); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (width) draw(width); });
   look();
 };
 

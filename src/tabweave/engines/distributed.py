@@ -1,0 +1,170 @@
+"""Distributed: frames of Dask and Spark; partitions are counted by the workers that hold them.
+
+Rows stay where they are: only counts travel, merged in a tree on the way.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tabweave._compat import require
+from tabweave.engines.frames import FrameSource, gathered
+from tabweave.engines.progress import progress_reporter
+from tabweave.engines.source import Source
+from tabweave.io.files import sql_name
+
+_DASK_BRANCHES = 8  # results that are merged at a time
+_SPARK_BRANCHES = 16
+
+
+class DaskSource(Source):
+    """A Dask frame; work is done by the workers of its scheduler."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__("Dask frame", dict.fromkeys(frame.columns, ""))
+        self.frame = frame
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        for part in self.frame[list(columns)].to_delayed():
+            yield part.compute()
+
+    def collect(self, columns: Sequence[str]) -> Any:
+        """Return all rows as a pandas frame or a mapping of columns."""
+        return FrameSource(self.frame.compute()).collect(columns)
+
+    def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
+        """Do the work on each partition, merge in a tree, and bring back the one result."""
+        dask = require("dask", "dask")
+        report = progress_reporter(progress, "partitions", self.frame.npartitions)
+        start = dask.delayed(work, pure=False, traverse=False)
+        merge = dask.delayed(work.merge, pure=False, traverse=False)
+        parts = [start([part]) for part in self.frame[list(columns)].to_delayed()]
+        while len(parts) > 1:
+            parts = [
+                merge(parts[i : i + _DASK_BRANCHES]) for i in range(0, len(parts), _DASK_BRANCHES)
+            ]
+        report(step, 0)
+        result = dask.compute(parts[0])[0]
+        report(step, self.frame.npartitions)
+        return result
+
+    def vectors(self, embedder: Any, keep: Sequence[str]) -> Any:
+        """Return the vectors of the rows as another frame, partition by partition."""
+        pandas = require("pandas", "frames")
+        names = embedder.get_feature_names_out()
+        kept = self.frame._meta[list(keep)]
+        empty = pandas.DataFrame({name: pandas.Series([], dtype=embedder.dtype) for name in names})
+        meta = pandas.concat([kept, empty.set_index(kept.index[:0])], axis=1)
+        return self.frame.map_partitions(
+            _pandas_vectors, embedder, list(keep), list(names), meta=meta
+        )
+
+
+def _pandas_vectors(part: Any, embedder: Any, keep: list[str], names: list[str]) -> Any:
+    import pandas
+
+    from tabweave.engines.transform import fitted_names
+
+    fitted = fitted_names(embedder)
+    rows = part.drop(columns=keep) if fitted is None else part[fitted]
+    vectors = embedder.transform(rows)
+    frame = pandas.DataFrame(vectors, columns=names, index=part.index)
+    return pandas.concat([part[keep], frame], axis=1)
+
+
+class SparkSource(Source):
+    """A Spark frame; work is done by the executors of its session."""
+
+    def __init__(self, frame: Any) -> None:
+        super().__init__("Spark frame", dict.fromkeys(frame.columns, ""))
+        self.frame = frame
+
+    def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
+        yield self._select(columns).toArrow()
+
+    def _select(self, columns: Sequence[str]) -> Any:
+        return self.frame.select(*(sql_name(name, "`") for name in columns))
+
+    def collect(self, columns: Sequence[str]) -> Any:
+        """Return all rows as an Arrow table, a pandas frame or a mapping of columns."""
+        frame = self.frame
+        rows = frame.toArrow() if hasattr(frame, "toArrow") else frame.toPandas()
+        return FrameSource(rows).collect(columns)
+
+    def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
+        """Do the work on each partition, merge some on the executors, and the rest here."""
+        rows = self._select(columns)
+        results = rows.mapInArrow(_Partition(work), "result binary")
+        n_parts = _partitions(rows)
+        while n_parts > 2 * _SPARK_BRANCHES:
+            n_parts = -(-n_parts // _SPARK_BRANCHES)
+            results = results.repartition(n_parts).mapInArrow(_Merge(work), "result binary")
+        report = progress_reporter(progress, "partitions", n_parts)
+        parts = []
+        for row in results.toLocalIterator():
+            parts.append(pickle.loads(row.result))  # noqa: S301
+            report(step, len(parts))
+        return work.merge(parts)
+
+    def vectors(self, embedder: Any, keep: Sequence[str]) -> Any:
+        """Return the vectors of the rows as another frame, computed by the executors."""
+        types = require("pyspark.sql.types", "spark")
+        number = types.FloatType() if embedder.dtype == "float32" else types.DoubleType()
+        names = embedder.get_feature_names_out()
+        kept = [self.frame.schema[name] for name in keep]
+        schema = types.StructType([*kept, *(types.StructField(name, number) for name in names)])
+        work = _ArrowVectors(embedder, tuple(keep), tuple(names))
+        return self.frame.mapInArrow(work, schema)
+
+
+@dataclass(frozen=True)
+class _Partition:
+    """The work on the Arrow batches of one partition; its result as one row of bytes."""
+
+    work: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        yield _row(self.work(gathered(batches)))
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """The merging of the results that one partition holds."""
+
+    work: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        parts = [pickle.loads(cell) for batch in batches for cell in batch.column(0).to_pylist()]  # noqa: S301
+        yield _row(self.work.merge(parts))
+
+
+def _row(result: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict({"result": pa.array([pickle.dumps(result)], pa.binary())})
+
+
+def _partitions(frame: Any) -> int:
+    try:
+        return frame.rdd.getNumPartitions()
+    except Exception:  # Spark Connect has no RDDs; merge once, to be safe
+        return 4 * _SPARK_BRANCHES
+
+
+@dataclass(frozen=True)
+class _ArrowVectors:
+    """The vectors of Arrow batches, beside the columns that are kept."""
+
+    embedder: Any
+    keep: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        from tabweave.engines.transform import vector_batch
+
+        for batch in batches:
+            if len(batch):
+                yield vector_batch(self.embedder, batch, self.keep, self.names)

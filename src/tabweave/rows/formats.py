@@ -1,0 +1,448 @@
+"""Formats: numbers, durations, ranges and datetimes that are written as text.
+
+Each is told (all texts of a column fit, but for words such as ``NA``), read and, as the column
+writes it, written again. A format is a short text that says how to read a column: the decimal mark
+of its numbers and their unit (``"."``, ``",km"``), :data:`DURATIONS`, or the order of day, month
+and year (``"dmy"``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+_FEW = 20  # texts, from which most that are something else are told
+_SAMPLE = 1000  # texts that are read to see whether all can be
+MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they are values
+    ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "unknown",
+     "not available", "-", "--", "?", "??", ".")
+)  # fmt: skip
+_MISSING_CODES = ("-9", "-99", "-999", "-9999")  # which are numbers beside numbers
+
+
+def present_texts(labels: Sequence[str]) -> list[str]:
+    """Return labels without the blanks around them, but for words that stand for missing."""
+    return [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
+
+
+def looks_missing(label: Any) -> bool:
+    """Tell whether a category may be a word, or a code, for missing: it counts as a value."""
+    plain = label.strip().lower() if isinstance(label, str) else None
+    return plain in MISSING_WORDS or plain in _MISSING_CODES
+
+
+def _matching(labels: Sequence[str], pattern: re.Pattern[str]) -> list[str]:
+    """Return the texts that are not missing if all of them match, and else none."""
+    if not all(map(pattern.fullmatch, present_texts(labels[:_FEW]))):
+        return []
+    texts = present_texts(labels)
+    return texts if all(map(pattern.fullmatch, texts)) else []
+
+
+# -- numbers --------------------------------------------------------------------------------------
+
+CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
+_UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
+_SIGN = r"[+\-−]?"
+_NUMBER = {  # by decimal mark
+    ".": r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)",
+    ",": r"(?:\d{1,3}(?:\.\d{3})+(?:,\d*)?|\d+,?\d*|,\d+)",
+}
+_WRITTEN = {
+    mark: {
+        "numbers": re.compile(rf"{_SIGN}{digits}"),
+        "percents": re.compile(rf"{_SIGN}{digits}\s?%"),
+        "money": re.compile(
+            rf"{_SIGN}{_UNIT}\s?{_SIGN}{digits}|{_SIGN}{digits}\s?{_UNIT}|{_SIGN}{digits}"
+        ),
+    }
+    for mark, digits in _NUMBER.items()
+}
+_IN_BRACKETS = re.compile(r"([^\d()+\-−]{0,4})\(([^()+\-−]+)\)([^\d()]{0,4})")
+_WITH_UNIT = {
+    mark: re.compile(rf"(?P<number>{_SIGN}{digits})\s?(?P<unit>(?:[^\W\d_]|[°\"'])[^\d,;]{{0,14}})")
+    for mark, digits in _NUMBER.items()
+}
+# Numbers whose points may separate thousands; SQL searches by it, too.
+THOUSANDS = re.compile(rf"{_SIGN}\d{{1,3}}(?:\.\d{{3}})*")
+_LEADING_ZERO = re.compile(r"[+-]?0\d+")
+_CURRENCY = re.compile(_UNIT)
+_UNITS = re.compile(_UNIT + r"|[%\s]")
+
+
+def numbers_written(labels: Sequence[str]) -> tuple[str, str] | None:
+    """Return how text writes numbers ("numbers", "money", "percents", ...) and its format.
+
+    The format is the decimal mark, then the unit if all have the same one; that of durations is
+    ``:``. None if some text is neither a number nor a word for missing, or digits lead with a zero.
+    A mark with exactly three digits behind it separates thousands if it is a comma, or the text is
+    money; otherwise a point is a decimal one, unless another column has decimal commas.
+    """
+    few = list(map(_without_brackets, present_texts(labels[:_FEW])))
+    if few and _written_as(few) is None:  # most text is told from a few
+        return None
+    texts = present_texts(labels)
+    if not texts or has_leading_zeros(texts) or all(map(_IN_BRACKETS.fullmatch, texts)):
+        return None
+    return _written_as(list(map(_without_brackets, texts)))
+
+
+def _written_as(texts: Sequence[str]) -> tuple[str, str] | None:
+    for what in ("numbers", "percents", "money"):
+        for mark in (".", ",") if what != "money" else _money_marks(texts):
+            pattern = _WRITTEN[mark][what]
+            if all(map(pattern.fullmatch, texts)):
+                return what, mark
+    for mark in (".", ","):
+        found = [_WITH_UNIT[mark].fullmatch(text) for text in texts]
+        units = {_unit_of(match) for match in found}
+        if len(units) == 1 and None not in units:
+            return f"numbers in {found[0]['unit'].strip()}", f"{mark}{units.pop()}"  # type: ignore[index]
+    return ("durations", DURATIONS) if all(map(is_duration, texts)) else None
+
+
+def _unit_of(match: re.Match[str] | None) -> str | None:
+    """Return the unit behind a number, in small letters and for one: 3 Days and 1 day are alike."""
+    if match is None:
+        return None
+    unit = match["unit"].strip().lower()
+    return unit.removesuffix("s") if len(unit) > 3 or unit in ("yrs", "hrs") else unit
+
+
+def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the decimal marks to try: money has cents of two digits, or thousands of three."""
+    points = [text.rpartition(".")[2] for text in texts if "." in text]
+    thousands = points and all(re.match(r"\d{3}(?!\d)", after) for after in points)
+    return (",", ".") if thousands else (".", ",")
+
+
+def remarks_on_numbers(labels: Sequence[str], what: str) -> str:
+    """Return what else is to be said of numbers in text: brackets, several currencies."""
+    texts = present_texts(labels)
+    brackets = ", negative in brackets" if any(map(_IN_BRACKETS.fullmatch, texts)) else ""
+    used = {sign for text in texts for sign in _CURRENCY.findall(text)} if what == "money" else ()
+    alike = f", {', '.join(sorted(used))} taken as one currency" if len(used) > 1 else ""
+    return brackets + alike
+
+
+def has_thousands(labels: Iterable[Any]) -> bool:
+    """Tell whether all points in numbers written as text may separate thousands, as in 12.345."""
+    texts = present_texts([label for label in labels if isinstance(label, str)])
+    return all(THOUSANDS.fullmatch(_without_brackets(text)) for text in texts)
+
+
+def has_leading_zeros(labels: Iterable[str]) -> bool:
+    """Tell whether some text is digits that begin with a zero: a code, not a number."""
+    return any(map(_LEADING_ZERO.fullmatch, labels))
+
+
+def is_number(text: str) -> bool:
+    """Tell whether a text is a number: plain, with separated thousands, in percent or money."""
+    plain = _without_brackets(text)
+    return any(
+        pattern.fullmatch(plain) for marked in _WRITTEN.values() for pattern in marked.values()
+    )
+
+
+def _without_brackets(text: str) -> str:
+    """Return a number in brackets, as accountants write those below zero, with a minus."""
+    found = _IN_BRACKETS.fullmatch(text)
+    return "-" + "".join(found.groups()) if found else text
+
+
+def number_of(text: str, format: str = ".") -> float:
+    """Return the number that a text writes, NaN for a word for missing; raise if it is neither."""
+    plain = text.strip()
+    if plain.lower() in MISSING_WORDS:
+        return float("nan")
+    plain = _without_brackets(plain)
+    if format == DURATIONS:
+        return parse_duration(plain)
+    mark, unit = format[:1], format[1:]
+    known = _WRITTEN[mark]
+    if unit and _unit_of(found := _WITH_UNIT[mark].fullmatch(plain)) == unit:
+        plain = found["number"]  # type: ignore[index]
+    if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
+        raise TypeError(f"expected a number{f' of {unit}' * bool(unit)}, got {text!r}")
+    plain = _UNITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
+    return float(plain.replace(",", "."))
+
+
+# -- durations ------------------------------------------------------------------------------------
+
+DURATIONS = ":"  # stands for the format of a column of durations
+_SECONDS_OF = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
+_SPAN = r"(\d+(?:[.,]\d+)?) ?(weeks?|w|days?|d|hours?|hrs?|h|minutes?|mins?|m|seconds?|secs?|s|ms)"
+_SPANS = re.compile(rf"(?i:{_SPAN}(?![^\W\d_])(?:,? (?:and )?)?)")
+_LONG_CLOCK = re.compile(
+    r"(?i:(?:(\d+) days?,? \+?)?(?:(\d+):(?=[0-5]\d:))?(\d+):([0-5]\d(?:[.,]\d{1,9})?))"
+)
+_ISO_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d+)?)S)?)?")
+
+
+def is_duration(text: str) -> bool:
+    """Tell whether a text is a duration, such as 1h 20m, 36:10:05, 2 days 04:00:00 or PT5M."""
+    try:
+        parse_duration(text)
+    except TypeError:
+        return False
+    return True
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of a duration; 3:20 are minutes and seconds."""
+    plain = text.strip()
+    sign, plain = (-1.0, plain[1:]) if plain[:1] in "-−" and plain else (1.0, plain)
+    if clock := _LONG_CLOCK.fullmatch(plain) or _iso_duration(plain):
+        days, hours, minutes, seconds = (_plain_float(part) for part in clock.groups())
+        return sign * (86_400 * days + 3600 * hours + 60 * minutes + seconds)
+    spans = list(_SPANS.finditer(plain))
+    if not spans or sum(len(span.group()) for span in spans) != len(plain):
+        raise TypeError(f"expected a duration, got {text!r}")
+    return sign * sum(_plain_float(span[1]) * _SECONDS_OF[_short(span[2])] for span in spans)
+
+
+def _iso_duration(text: str) -> re.Match[str] | None:
+    found = _ISO_DURATION.fullmatch(text)
+    return found if found and any(found.groups()) else None
+
+
+def _plain_float(text: str | None) -> float:
+    return float(text.replace(",", ".")) if text else 0.0
+
+
+def _short(unit: str) -> str:
+    return "ms" if unit.lower() == "ms" else unit[0].lower()
+
+
+# -- ranges ---------------------------------------------------------------------------------------
+
+_BOUND = r"[$€£¥]?\s?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKM]?(?![^\W\d_]*\d)"
+_OF_UNIT = r"(?:\s?(?:[^\W\d_]|%)[^\d,;+]{0,14}?)?"
+_RANGES = [  # patterns of ranges with two ends, open ones, and single numbers among them
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?P<low>{_BOUND})\s?(?:-|–|~|to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
+        rf"[\[(]\s?(?:-inf|(?P<low>{_BOUND}))\s?,\s?(?:inf|(?P<high>{_BOUND}))\s?[\])]",
+        rf"(?P<low>{_BOUND}){_OF_UNIT}\s?\+{_OF_UNIT}",
+        rf"(?P<low>{_BOUND}){_OF_UNIT} (?:and|or) (?:over|more|above|older|up)",
+        rf"(?:>=?|≥|over|above|more than|at least)\s?(?P<low>{_BOUND}){_OF_UNIT}",
+        rf"(?:<=?|≤|under|below|less than|up to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
+        rf"(?P<high>{_BOUND}){_OF_UNIT} (?:and|or) (?:under|less|below|younger)",
+        rf"(?P<low>{_BOUND}){_OF_UNIT}",
+    )
+]
+_MOST_RANGES = 40
+_LARGE = {"k": 1e3, "m": 1e6}
+
+
+def ranges_in_order(labels: Sequence[str]) -> list[str] | None:
+    """Return texts such as 18-24, <$20k, 65+ or 5 or more in order; None if they are no ranges.
+
+    There are three or more, and each begins where another ends, or later; single numbers may stand
+    among them.
+    """
+    if not 3 <= len(labels) <= _MOST_RANGES:
+        return None
+    found = [(*ends, label) for label in labels if (ends := range_of(label))]
+    spans = sum(low < high for low, high, _ in found)
+    if len(found) < len(labels) or not spans:
+        return None
+    found.sort()
+    if any(after[0] < before[1] for before, after in pairwise(found)):
+        return None
+    return [label for *_, label in found]
+
+
+def range_of(text: str) -> tuple[float, float] | None:
+    """Return the ends of a range, of a single number twice; None if a text is neither."""
+    plain = text.strip()
+    for pattern in _RANGES:
+        if match := pattern.fullmatch(plain):
+            ends = match.groupdict()
+            low = _end_of(ends["low"]) if ends.get("low") else -np.inf
+            high = _end_of(ends["high"]) if ends.get("high") else np.inf
+            high = low if pattern is _RANGES[-1] else high
+            return (low, high) if low < high or pattern is _RANGES[-1] else None
+    return None
+
+
+def _end_of(text: str) -> float:
+    plain = text.strip(" $€£¥").replace(",", "").lower()
+    times = _LARGE.get(plain[-1], 1.0)
+    return times * float(plain.rstrip("km"))
+
+
+# -- datetimes ------------------------------------------------------------------------------------
+
+ISO = re.compile(
+    r"\d{4}-\d\d-\d\d"
+    r"(?:[T ]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,9})?)? ?(?:Z|[+-]\d\d(?::?\d\d)?)?)?)?"
+)
+_CLOCK = re.compile(
+    r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?"
+    r"|(?i:(?:0?[1-9]|1[0-2]):[0-5]\d(?::[0-5]\d)? ?[ap]m)"
+)
+
+
+def is_iso(labels: Sequence[str]) -> bool:
+    """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
+    texts = _matching(labels, ISO)
+    try:
+        found = [parse_iso(text) for text in texts[:_SAMPLE]]  # reading finds a bad one beyond
+    except ValueError:
+        return False
+    return len({moment.tzinfo is None for moment in found}) == 1
+
+
+def is_clock(labels: Sequence[str]) -> bool:
+    """Tell whether texts are times of day, such as 8:30, 8:30 PM or 23:59:59.5, all of them."""
+    return bool(_matching(labels, _CLOCK))
+
+
+def parse_clock(text: str | None) -> float:
+    """Return the seconds since midnight of a time of day, NaN for a word for missing."""
+    if text is None or text.strip().lower() in MISSING_WORDS:
+        return float("nan")
+    plain = text.strip().lower().replace(",", ".")
+    half = plain[-2:] if plain.endswith("m") else ""
+    hours, minutes, *seconds = plain.removesuffix(half).split(":")
+    hour = int(hours) % 12 + 12 * (half == "pm") if half else int(hours)
+    return 3600.0 * hour + 60.0 * int(minutes) + (float(seconds[0]) if seconds else 0.0)
+
+
+def parse_iso(text: str) -> dt.datetime:
+    """Return the datetime of an ISO text."""
+    plain = text.strip()
+    if not ISO.fullmatch(plain):
+        raise ValueError(f"expected a date or time such as 2024-01-31 23:50:00, got {text!r}")
+    return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))
+
+
+DATE_ORDERS = {"mdy": "month", "dmy": "day", "ymd": "year"}
+_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+_NAMED_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
+_DATE = re.compile(
+    r"(?i:(?:\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
+    rf"|\d{{1,2}}([ -]){_NAMED_MONTH}\3(?:\d{{4}}|\d\d)|{_NAMED_MONTH} \d{{1,2}},? \d{{4}})"
+    r"(?:,? \d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?)?"
+    rf"|\d\d/{_NAMED_MONTH}/\d{{4}}:\d\d:\d\d:\d\d(?: [+-]\d{{4}})?)"  # of a web server's log
+)
+_TOKENS = re.compile(r"\d+|[a-z]+")
+
+
+def date_order(labels: Sequence[str]) -> str | None:
+    """Return the one order of day, month and year in which texts are dates; None if in doubt."""
+    fits = date_orders(labels)
+    return fits[0] if len(fits) == 1 else None
+
+
+def date_orders(labels: Sequence[str]) -> list[str]:
+    """Return the orders of day, month and year in which texts are dates."""
+    texts = _matching(labels, _DATE)
+    return [o for o in DATE_ORDERS if texts and all(_is_date(text, o) for text in texts)]
+
+
+def _is_date(text: str, order: str) -> bool:
+    try:
+        parse_date(text, order)
+    except ValueError:
+        return False
+    return True
+
+
+def parse_date(text: str, order: str) -> dt.datetime:
+    """Return the datetime of a text whose day, month and year stand in an order such as "dmy"."""
+    plain = text.strip().lower()
+    found = _TOKENS.findall(plain)
+    part = dict(zip(order, found, strict=False))
+    try:
+        if not _DATE.fullmatch(plain) or (order == "ymd" and len(found[0]) < 4):
+            raise ValueError
+        half = found.pop() if found[-1] in ("am", "pm") else ""
+        hour, minute, second = [*map(int, found[3:]), 0, 0, 0][:3]
+        hour = hour % 12 + 12 * (half == "pm") if half else hour
+        day = (_year(part["y"]), _month(part["m"]), int(part["d"]))
+        return dt.datetime(*day, hour, minute, second)
+    except ValueError:
+        raise ValueError(
+            f"expected a date, {DATE_ORDERS[order]} first as in fit, got {text!r}"
+        ) from None
+
+
+def _month(text: str) -> int:
+    return _MONTHS.index(text[:3]) + 1 if text.isalpha() else int(text)
+
+
+def _year(text: str) -> int:
+    """Return a year; of two digits it is the one from 1969 to 2068, as in POSIX."""
+    return int(text) + (0 if len(text) > 2 else 1900 if text >= "69" else 2000)
+
+
+_OFFSET = re.compile(r" [+-]\d{4}$")
+_ISO_PARTS = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ][\d:.,]+)?)(.*)")
+_MONTH_NAMES = (
+    "january february march april may june july august september october november december".split()
+)
+
+
+def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None = None) -> str:
+    """Return a datetime as the texts of a column are written: order, signs, zeros, month names.
+
+    >>> write_datetime(dt.datetime(2016, 7, 4, 15, 5), ["7/21/2016 9:30 AM"], "mdy")
+    '7/4/2016 3:05 PM'
+    >>> write_datetime(dt.datetime(2016, 7, 4, 15, 5), ["2016-07-21T09:30:00Z"])
+    '2016-07-04T15:05:00Z'
+    """
+    longest = max(texts, key=len)
+    iso = _ISO_PARTS.fullmatch(longest)
+    offset = _OFFSET.search(longest)
+    head, tail = iso.groups() if iso else (longest, "")
+    if offset and not iso:
+        head, tail = longest[: offset.start()], offset.group()
+    fields = iter((order or ("ymd" if iso else "")) + "HMSf")
+    slots = [_TOKENS.findall(text.lower()) for text in texts]
+    half = any(slot[-1] in ("am", "pm") for slot in slots if slot)
+    at = iter(range(len(head)))
+
+    def written(match: re.Match[str]) -> str:
+        i, text = next(at), match.group()
+        same = [s[i] for s in slots if len(s) > i]
+        zeros = any(t.startswith("0") for t in same) if order else all(len(t) > 1 for t in same)
+        if text.isalpha():
+            return _letters(text, moment, fields)
+        return _digits(next(fields), text, moment, zeros, half)
+
+    return re.sub(r"\d+|[A-Za-z]+", written, head) + tail
+
+
+def _letters(text: str, moment: dt.datetime, fields: Any) -> str:
+    """Return the name of a month, or the half of a day, in the case of another; T stays T."""
+    if text.lower() in ("am", "pm"):
+        return _cased("pm" if moment.hour >= 12 else "am", text)
+    if text[:3].lower() not in _MONTHS:
+        return text
+    next(fields)
+    name = _MONTH_NAMES[moment.month - 1]
+    return _cased(name if len(text) > 3 else name[:3], text)
+
+
+def _cased(name: str, like: str) -> str:
+    return name.upper() if like.isupper() else name.title() if like[0].isupper() else name
+
+
+def _digits(field: str, text: str, moment: dt.datetime, zeros: bool, half: bool) -> str:
+    """Return one field of a datetime, as long as a text is or as its zeros make it."""
+    if field == "y":
+        return f"{moment.year:04}"[-len(text) :]
+    if field == "f":
+        return f"{moment.microsecond:06}".ljust(len(text), "0")[: len(text)]
+    hour = (moment.hour % 12 or 12) if half else moment.hour
+    numbers = {"m": moment.month, "d": moment.day, "H": hour, "M": moment.minute}
+    number = numbers.get(field, moment.second)
+    return f"{number:02}" if zeros or field in "MS" else str(number)

@@ -1,0 +1,223 @@
+"""Formats: what text writes numbers, durations, ranges and dates; what it says; how to write it."""
+
+import datetime as dt
+
+import numpy as np
+import pytest
+
+from tabweave import Table
+from tabweave.rows.formats import (
+    _year,
+    date_order,
+    is_clock,
+    is_iso,
+    number_of,
+    numbers_written,
+    parse_clock,
+    parse_date,
+    ranges_in_order,
+    write_datetime,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "decimal", "number"),
+    [
+        ("$1,200.50", ".", 1200.5),
+        ("-$3", ".", -3),
+        ("−3 €", ",", -3),
+        ("1.200,50 €", ",", 1200.5),
+        ("€ 3.000", ",", 3000),
+        ("12%", ".", 12),
+        (" 4 ", ".", 4),
+        ("1e-3", ".", 1e-3),
+        ("USD 7", ".", 7),
+    ],
+)
+def test_numbers(text, decimal, number):
+    assert number_of(text, decimal) == number
+    assert numbers_written([text, text])[1] == decimal or "." not in text + ","
+
+
+def test_a_decimal_mark_is_that_of_the_whole_column():
+    assert numbers_written(["1,200", "3,500"]) == ("numbers", ".")
+    assert numbers_written(["1,20", "3,5"]) == ("numbers", ",")
+    assert numbers_written(["3.000 €", "1.200,50 €"]) == ("money", ",")
+    assert numbers_written(["3.00 €", "1200 €"]) == ("money", ".")
+    assert numbers_written(["1.2.3", "4"]) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "what", "numbers"),
+    [
+        (["(1,200)", "300", "-5"], "numbers", [-1200, 300, -5]),
+        (["($1,200.50)", "$80", "$(7)"], "money", [-1200.5, 80, -7]),
+        (["(1.200,50) €", "7 €"], "money", [-1200.5, 7]),
+        (["(5%)", "3%", "(7)%"], "percents", [-5, 3, -7]),
+        (["(12 km)", "3 km"], "numbers in km", [-12, 3]),
+        (["(5 min)", "3 h"], "durations", [-300, 10_800]),
+    ],
+)
+def test_brackets_are_the_minus_of_accountants(texts, what, numbers):
+    found, form = numbers_written(texts)
+    assert found == what
+    assert [number_of(text, form) for text in texts] == numbers
+    [kind] = Table.of({"x": [f"{t} " for t in texts] * 20}).kinds()
+    assert kind == ("x", "numeric", f"{what} written as text, negative in brackets", True)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["(1999)", "(2001)"],
+        ["(5", "6"],
+        ["((5))", "6"],
+        ["(a)", "6"],
+        ["1 (2)", "3"],
+        ["()", "3"],
+    ],
+)
+def test_other_brackets_make_no_numbers(texts):
+    assert numbers_written(texts) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "form", "numbers"),
+    [
+        (["12 km", "3.5 KM", "1,200 km"], ".km", [12, 3.5, 1200]),
+        (["1 day", "10 days"], ".day", [1, 10]),
+        (["16GB", "8GB"], ".gb", [16, 8]),
+        (["20.1°C", "−3 °C"], ".°c", [20.1, -3]),
+        (["1,5 kg", "2 kg"], ",kg", [1.5, 2]),
+        (["5'", "6'"], ".'", [5, 6]),
+        (["100 ms", "5 ms"], ".ms", [100, 5]),
+        (["1h 20m", "5 min", "2 hours, 3 seconds"], ":", [4800, 300, 7203]),
+        (["36:10:05", "1:02:03.5", "59:10"], ":", [130_205, 3723.5, 3550]),
+        (["1 days 02:03:04", "0 days 00:00:01.5"], ":", [93_784, 1.5]),
+        (["PT5M", "P1DT2H", "-PT0.5S"], ":", [300, 93_600, -0.5]),
+        (["90 s", "2 min", "1500ms"], ":", [90, 120, 1.5]),
+    ],
+)
+def test_quantities(texts, form, numbers):
+    assert numbers_written(texts)[1] == form
+    assert [number_of(text, form) for text in texts] == numbers
+    assert np.isnan(number_of("n/a", form))
+    with pytest.raises(TypeError, match=r"expected a (number of|duration).*, got '7 furlongs'"):
+        number_of("7 furlongs", form)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *(["5 MB", "3 GB"], ["12A", "13B"], ["1st", "2nd"], ["12 Main", "3 High"], ["P", "PT"]),
+        *(["1.2.3", "1.2.4"], ["1:2", "3:1"], ["007 km", "1:60:00"], ["5 m 5 x", "3 m"]),
+    ],
+)
+def test_what_is_no_quantity(texts):
+    assert numbers_written(texts) is None
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *(["3-1", "2-2", "0-1"], ["1-3", "2-4", "3-5"], ["120-80", "90-60", "80-50"]),
+        *(["2019-20", "2020-21", "2021-22"], ["555-1234", "555-1235", "555-1236"]),
+        *(["18-24", "25+"], ["18-24", "25-34", "none"], ["10-12-2020", "1-1-20", "3-4-20"]),
+        *(["1", "2", "3"], ["a-b", "b-c", "c-d"], [f"{i}-{i + 1}" for i in range(41)]),
+    ],
+)
+def test_what_is_no_order_of_ranges(texts):
+    assert ranges_in_order(texts) is None
+
+
+def test_what_is_no_date():
+    assert is_iso(["2024-02-29"]) and not is_iso(["2023-02-29"])
+    assert not is_iso(["2024-01-01", "yesterday"]) and not is_iso(["NA"])
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("08:30", 30600), (" 23:59:59,5 ", 86399.5), ("00:00:01", 1), ("NA", None), (None, None)],
+)
+def test_times_of_day_are_seconds(text, seconds):
+    found = parse_clock(text)
+    assert np.isnan(found) if seconds is None else found == seconds
+
+
+@pytest.mark.parametrize(("text", "year"), [("69", 1969), ("68", 2068), ("00", 2000), ("99", 1999),
+                                            ("099", 99), ("2016", 2016)])  # fmt: skip
+def test_years_of_two_digits_are_those_of_posix(text, year):
+    assert _year(text) == year
+
+
+def test_text_that_begins_with_digits_is_no_number():
+    assert numbers_written(["1x", "2y"]) is None
+
+
+def test_a_word_behind_many_numbers_makes_them_text():
+    numbers = [f"{i},5" for i in range(20)]
+    assert numbers_written(numbers) == ("numbers", ",")
+    assert numbers_written([*numbers, "some"]) is None
+
+
+@pytest.mark.parametrize("at", [0, 19, 20, 24])
+def test_one_text_of_another_kind_anywhere_tells(at):
+    """Also behind the first twenty, which are looked at first."""
+    for told, good, bad in (
+        (lambda t: date_order(t) is not None, "31/12/2020", "31/12/2020x"),
+        (lambda t: date_order(t) is not None, "31/12/2020", "32/12/2020"),
+        (lambda t: numbers_written(t) is not None, "1.5", "1.5x"),
+        (lambda t: numbers_written(t) is not None, "15", "015"),
+        (is_iso, "2024-01-31", "2024-01-31x"),
+        (is_iso, "2024-01-31", "2024-01-31T10:00Z"),
+        (is_clock, "10:00", "10:60"),
+    ):
+        texts = [good] * 25
+        assert told(texts) and told([*texts[:at], " NA ", *texts[at:]])
+        texts[at] = bad
+        assert not told(texts), (good, bad)
+    for words in ([], ["NA"] * 25):
+        assert date_order(words) is None and numbers_written(words) is None
+        assert not is_iso(words) and not is_clock(words)
+
+
+def test_dates_of_many_writings_are_those_of_python():
+    for text, order, written in (
+        ("7/21/2016 1:05 am", "mdy", "%m/%d/%Y %I:%M %p"),
+        ("7/21/16 12:00 AM", "mdy", "%m/%d/%y %I:%M %p"),
+        ("21.07.2016 12:30 pm", "dmy", "%d.%m.%Y %I:%M %p"),
+        ("2016/7/21 23:59:58", "ymd", "%Y/%m/%d %H:%M:%S"),
+        ("6-Aug-09", "dmy", "%d-%b-%y"),
+        ("August 6, 2009", "mdy", "%B %d, %Y"),
+        ("Dec 31 1999, 11:59:59 pm", "mdy", "%b %d %Y, %I:%M:%S %p"),
+        ("1 jan 70", "dmy", "%d %b %y"),
+        ("06/Aug/2009:23:59:58", "dmy", "%d/%b/%Y:%H:%M:%S"),
+    ):
+        assert parse_date(f" {text} ", order) == dt.datetime.strptime(text, written)
+    for text in ("7/21", "21/7/2016", "7/21/2016 25:00", "16/7/21 x"):
+        with pytest.raises(ValueError, match="expected a date, month first as in fit, got"):
+            parse_date(text, "mdy")
+    with pytest.raises(ValueError, match="year first"):
+        parse_date("16/07/21", "ymd")
+
+
+@pytest.mark.parametrize(
+    ("written", "order"),
+    [
+        ("%d.%m.%Y %H:%M:%S", "dmy"),
+        ("%d-%b-%y", "dmy"),
+        ("%B %d, %Y", "mdy"),
+        ("%m/%d/%Y %I:%M %p", "mdy"),
+        ("%Y/%m/%d", "ymd"),
+        ("%d/%b/%Y:%H:%M:%S -0700", "dmy"),
+        ("%Y-%m-%dT%H:%M:%SZ", None),
+        ("%Y-%m-%d %H:%M:%S.%f", None),
+    ],
+)
+def test_moments_are_written_as_python_writes_them(written, order):
+    """Like texts with zeros in front, and like texts without."""
+    moments = [dt.datetime(2016, 7, 4, 15, 5, 9, 250), dt.datetime(1969, 12, 31, 0, 59, 0)]
+    like = [dt.datetime(2008, 3, 5, 1, 2, 3).strftime(written)]
+    for moment in moments:
+        assert write_datetime(moment, like, order) == moment.strftime(written)
+    assert write_datetime(moments[0], ["3/5/2008 1:02 AM"], "mdy") == "7/4/2016 3:05 PM"

@@ -157,6 +157,46 @@ def write(cells: Cells) -> None:
     report.finish("arena.md")
 
 
+def write_sets(cells: Cells, rows: int, name: str) -> None:
+    """Write benchmarks/reports/arena-NAME.md: each reporting set by itself, then the means."""
+    half = f"--half reporting --rows {rows} --cache {name}"
+    report = Report(f"The arena, {rows:,} rows a set", f"python benchmarks/arena.py {half}")
+    report.line(
+        "\nThe protocol of the arena, on reporting sets that have as many rows. Bold: the best of "
+        "those that were run. Means and average ranks are over the sets that all methods of a line "
+        "below the table have."
+    )
+    known = Arena(cells, rows)
+    for task in TASKS:
+        board = known.board(task, REPORTING)
+        measured = ~np.isnan(board.scores).all(axis=0)
+        board = Board(
+            board.names, list(np.array(board.methods)[measured]), board.scores[:, measured]
+        )
+        if board.names:
+            report.section(TITLES[task])
+            one_by_one(report, board)
+    failures(report, known)
+    report.finish(f"arena-{name}.md")
+
+
+def one_by_one(report: Report, board: Board) -> None:
+    report.line("| data set | " + " | ".join(board.methods) + " |")
+    report.line("|---" * (len(board.methods) + 1) + "|")
+    for name, scores in zip(board.names, board.scores, strict=True):
+        best = np.nanmax(scores) - 0.05
+        cells = [f"**{number(x)}**" if x >= best else number(x) for x in scores]
+        report.line(f"| {name} | " + " | ".join(cells) + " |")
+    report.line("")
+    ours = board.methods[0]
+    pairs = [[rival] for rival in board.methods[1:]]
+    for rivals in pairs if len(pairs) == 1 else [*pairs, board.methods[1:]]:
+        some = board.only([ours, *rivals])
+        means, ranks = some.means(), some.ranks()
+        shown = ", ".join(f"{m} {means[m]:.1f} ({ranks[m]:.2f})" for m in means)
+        report.line(f"- {len(some.names)} sets, mean (average rank): {shown}")
+
+
 def protocol(report: Report, known: Arena) -> None:
     import arena
 

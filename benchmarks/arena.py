@@ -49,7 +49,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the general sets only")
     parser.add_argument("--report", action="store_true", help="write the report from the cache")
     parser.add_argument("--no-report", action="store_true", help="measure only")
-    parser.add_argument("--cache", default="arena", help="name of the cache file")
+    parser.add_argument(
+        "--cache", default="arena", help="name of the cache file; others report set by set"
+    )
     options = parser.parse_args()
     enter_environment()
     if not options.report:
@@ -57,7 +59,10 @@ def main() -> None:
     if not options.no_report:
         import _arena_report
 
-        _arena_report.write(Cells(options.cache))
+        if options.cache == "arena":
+            _arena_report.write(Cells(options.cache))
+        else:
+            _arena_report.write_sets(Cells(options.cache), options.rows, options.cache)
 
 
 def enter_environment() -> None:

@@ -289,7 +289,7 @@ class FAMD(Factorial, Embedder):
     >>> model = FAMD(2).fit(rows)
     >>> model.transform(rows).shape, model.explained_inertia_ratio_.round(2).tolist()
     ((4, 2), [0.64, 0.33])
-    >>> model.column_coordinates().loc["age"].round(2).values.tolist()
+    >>> abs(model.column_coordinates().loc["age"].round(2)).values.tolist()
     [[0.98, 0.0]]
     """
 

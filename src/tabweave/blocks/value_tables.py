@@ -76,6 +76,15 @@ class ValueTables(OfVocabulary, Block):
     empty : dict of str to ndarray
         For columns of sets, the row of an empty set: the centroid, of which the row of an unknown
         element lies apart.
+
+    Examples
+    --------
+    >>> from tabweave import OneHot
+    >>> tables = OneHot().fit({"color": ["red", "blue", "red", "red"]}).tables_
+    >>> tables.vocabulary.labels
+    (('blue', 'red'),)
+    >>> tables.tables[0].tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]]
     """
 
     vocabulary: Vocabulary

@@ -119,7 +119,7 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         """Start a stream with its first window."""
         self._validate_params()
         embedder = self._new_embedder()
-        inner = _inner(embedder) if hasattr(embedder, "embedder") else embedder
+        inner = embedder._new_embedder() if hasattr(embedder, "embedder") else embedder
         table = inner._read(X, Schema.of(inner.schema))
         space = ProfileSpace.of(table)
         embedder.fit(table)
@@ -266,10 +266,6 @@ def match(found: np.ndarray, k: int, old: np.ndarray | None, n_ids: int) -> np.n
 def _fitted(embedder: Any) -> ValueEmbedder:
     """Return the embedder inside a wrapper, or itself."""
     return vars(embedder).get("embedder_", embedder)
-
-
-def _inner(embedder: Any) -> ValueEmbedder:
-    return embedder._new_embedder()
 
 
 @storable

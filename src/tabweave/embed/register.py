@@ -90,5 +90,12 @@ def embedder(
 
 
 def list_embedders() -> dict[str, str]:
-    """Return the name of each embedder with what it does, in one line."""
+    """Return the name of each embedder with what it does, in one line.
+
+    Examples
+    --------
+    >>> from tabweave.embed import list_embedders
+    >>> list_embedders()["onehot"]
+    'every value its own axis; the baseline'
+    """
     return EMBEDDERS.summaries()

@@ -52,6 +52,14 @@ class Progress:
         Time since the run began.
     note : str
         More to say, such as the error so far.
+
+    Examples
+    --------
+    >>> import tabweave
+    >>> seen = []
+    >>> counts = tabweave.count({"color": ["red", "blue"]}, progress=seen.append)
+    >>> seen[-1].step, seen[-1].done, seen[-1].total, seen[-1].unit
+    ('counting', 2, 2, 'rows')
     """
 
     step: str

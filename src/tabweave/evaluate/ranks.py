@@ -14,7 +14,25 @@ Missing = Literal["raise", "drop"]
 
 @dataclass(frozen=True)
 class FriedmanTest:
-    """Outcome of `friedman`: both statistics, their p-values and what they were made of."""
+    """Outcome of `friedman`: both statistics, their p-values and what they were made of.
+
+    Attributes
+    ----------
+    chi2, p_value : float
+        Friedman's statistic, and its p-value.
+    f, f_p_value : float
+        The statistic of Iman and Davenport, and its p-value.
+    average_ranks : ndarray of shape (methods,)
+        The mean rank of each method.
+    n_datasets : int
+        How many data sets there are.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import friedman
+    >>> friedman([[3, 2, 1], [3, 1, 2], [3, 2, 1]]).average_ranks.round(2).tolist()
+    [1.0, 2.33, 2.67]
+    """
 
     chi2: float
     p_value: float
@@ -31,6 +49,15 @@ class RankComparison:
     ``difference`` and ``significant`` hold one entry per method (against the control,
     `bonferroni_dunn`) or one per pair of methods (`nemenyi`). A positive difference means a worse
     rank than the control's, or entry (i, j): method i ranks worse than method j.
+
+    Examples
+    --------
+    >>> from tabweave.evaluate import nemenyi
+    >>> found = nemenyi([[3, 2, 1]] * 10)
+    >>> found.difference.tolist()
+    [[0.0, -1.0, -2.0], [1.0, 0.0, -1.0], [2.0, 1.0, 0.0]]
+    >>> found.significant.tolist()
+    [[False, False, True], [False, False, False], [True, False, False]]
     """
 
     average_ranks: np.ndarray

@@ -182,6 +182,17 @@ def load(path: str | PathLike[str]) -> Any:
     ----------
     path : str or path
         The file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from tabweave import OneHot, load
+    >>> model = OneHot().fit({"color": ["red", "blue"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "colors.tabweave")
+    ...     model.save(path)
+    ...     load(path)
+    OneHot()
     """
     header, arrays = read(path, KIND, "counts", "stream")
     if header["tabweave"] == "stream":

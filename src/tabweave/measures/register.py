@@ -102,5 +102,12 @@ def find(name: str) -> Measure:
 
 
 def list_measures() -> dict[str, str]:
-    """Return the name of each measure with what it does, in one line."""
+    """Return the name of each measure with what it does, in one line.
+
+    Examples
+    --------
+    >>> from tabweave.measures import list_measures
+    >>> list_measures()["hamming"]
+    '1 for every column in which two rows differ'
+    """
     return MEASURES.summaries()

@@ -606,8 +606,17 @@ class Column:
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
         array with a row for each out) takes the place of n-grams, e.g. for sentences.
-    found : tuple
+    origin : tuple
         What was found when the column was read: see :attr:`why`, :attr:`judged`, :attr:`position`.
+
+    Examples
+    --------
+    >>> from tabweave import Column, Table
+    >>> rows = {"size": ["L", "S", "L"], "tags": ["new; red", "old", ""]}
+    >>> size = Column("size", "ordinal", levels=["S", "M", "L"])
+    >>> table = Table.of(rows, {"size": size, "tags": Column("tags", "set", delimiter=";")})
+    >>> table.schema["size"].levels, table["tags"].labels
+    (('S', 'M', 'L'), ['new', 'red', 'old'])
     """
 
     name: str

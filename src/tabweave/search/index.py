@@ -69,7 +69,16 @@ _PAIRED = 500  # rows whose pairs say what a distance means
 
 
 class Matches(NamedTuple):
-    """What a query found: a line for each row asked about, nearest first."""
+    """What a query found: a line for each row asked about, nearest first.
+
+    Examples
+    --------
+    >>> from tabweave import OneHot, SimilarityIndex
+    >>> rows = {"color": ["red", "red", "blue"], "size": ["S", "L", "L"]}
+    >>> found = SimilarityIndex(OneHot()).fit(rows).query({"color": "red", "size": "S"}, k=2)
+    >>> found.ids.tolist(), found.distances.round(2).tolist()
+    ([[0, 1]], [[0.0, 1.41]])
+    """
 
     ids: np.ndarray
     distances: np.ndarray
@@ -90,7 +99,16 @@ class Matches(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs of rows that are near each other, the nearest first."""
+    """Pairs of rows that are near each other, the nearest first.
+
+    Examples
+    --------
+    >>> from tabweave import OneHot, SimilarityIndex
+    >>> rows = {"color": ["red", "red", "blue"], "size": ["S", "L", "L"]}
+    >>> pairs = SimilarityIndex(OneHot()).fit(rows).duplicates(1.5)
+    >>> pairs.first.tolist(), pairs.second.tolist(), pairs.distances.round(2).tolist()
+    ([0, 1], [1, 2], [1.41, 1.41])
+    """
 
     first: np.ndarray
     second: np.ndarray

@@ -161,3 +161,9 @@ def test_a_stopped_embed_leaves_nothing(sign, code, folder):
     assert [p.name for p in out.iterdir()] == ["v.csv"]
     assert (out / "v.csv").read_text() == "mine"
     assert "Traceback" not in err
+
+
+def test_a_pattern_that_the_shell_has_expanded_is_told_of(folder):
+    done = called("embed", "shop.csv", "people.csv", cwd=folder)
+    assert done.code == 2
+    assert "extra argument" in done.err and "one pattern in quotes" in done.err

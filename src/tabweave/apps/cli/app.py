@@ -79,7 +79,10 @@ def _ended(error: BaseException, debug: bool) -> int:
     if hasattr(error, "format_message"):  # Click's own: a wrong option, a missing argument
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "tabweave"
-        _say(f"{_lower(error.format_message())} (see {command} --help)")
+        text = error.format_message()
+        if text.startswith("Got unexpected extra argument") and command != "tabweave drift":
+            text += "; several files are one pattern in quotes, such as '2026-*.csv'"
+        _say(f"{_lower(text)} (see {command} --help)")
         return int(getattr(error, "exit_code", MISUSED))
     _say(_message(error))
     return MISUSED if isinstance(error, Misuse) else FAILED

@@ -33,6 +33,16 @@ class Script(str):
         The CREATE and INSERT statements, to be run once.
     select : str
         The SELECT over them, without a semicolon, so that it can be a view or a subquery.
+
+    Examples
+    --------
+    >>> from tabweave import OneHot, export
+    >>> script = export.sql(OneHot().fit({"color": ["red", "blue"]}))
+    >>> print(script.tables)
+    CREATE TABLE "tabweave_color" ("value" VARCHAR PRIMARY KEY, "v0" DOUBLE, "v1" DOUBLE);
+    INSERT INTO "tabweave_color" VALUES
+    ('blue', 1.0e0, 0.0e0),
+    ('red', 0.0e0, 1.0e0);
     """
 
     tables: str

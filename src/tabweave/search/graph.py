@@ -42,27 +42,9 @@ _EQUAL = 4  # rows for each value, from which on they are
 _SMALL = 16  # nodes of a group that is compared whole
 _SEEDS = 1024  # nodes, evenly spread over the graph, of which the nearest begin a walk
 _BUILD = 128  # breadth of the search for the links of a new node: with 80, walks find less
-_LADDER = (
-    32,
-    48,
-    64,
-    80,
-    96,
-    112,
-    128,
-    144,
-    160,
-    192,
-    224,
-    256,
-    320,
-    384,
-    448,
-    512,
-    640,
-    768,
-    1024,
-)
+_LADDER = (  # breadths of a walk that are tried
+    32, 48, 64, 80, 96, 112, 128, 144, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024,
+)  # fmt: skip
 WIDEST = _LADDER[-1]
 _RECALL = 0.95  # what the breadth of a walk is chosen for, of so many neighbours
 _NEIGHBOURS = 10

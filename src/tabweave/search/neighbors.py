@@ -666,11 +666,14 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         values = checked_target(y, type(self).__name__)
         check_length(values, n_rows)
         try:
-            return values.astype(np.float64)
+            numbers = values.astype(np.float64)
         except (TypeError, ValueError):
             raise ValueError(
                 f"expected y to be numbers, got {values.dtype}; use WeaveClassifier for classes"
             ) from None
+        if first and len(numbers) and (numbers == numbers[0]).all():
+            raise ValueError(f"y has one value only, {numbers[0]:g}; a regressor needs two or more")
+        return numbers
 
     def _target(self, targets: np.ndarray, n_bins: int) -> Target:
         return Target.of_numbers(targets, int(n_bins))

@@ -172,6 +172,24 @@ def test_an_onnx_export_runs(folder):
     assert [i.name for i in session.get_inputs()] == ["status", "age", "sex"]
 
 
+def test_an_option_given_twice_adds_up(folder):
+    words = ("neighbors", "shop.csv", "--drop", "sku", "-k", "24")
+    once = told(
+        *words, "--like", "drink=tea,price=2.0", "--where", "served=hot,price=1..3", cwd=folder
+    )
+    twice = told(
+        *words, *("--like", "drink=tea", "--like", "price=2.0"),
+        *("--where", "served=hot", "--where", "price=1..3"), cwd=folder,
+    )  # fmt: skip
+    assert once == twice and set(once["query"]) == {"drink", "price"}
+    same = called(*words, "--like", "drink=tea", "--like", "drink=milk", cwd=folder)
+    assert same.code == 2 and "expected each column once, got 'drink' twice" in same.err
+    fewer = called("embed", "shop.csv", "--drop", "sku", "--drop", "price", "-o", "-", cwd=folder)
+    assert fewer.code == 0 and "price" not in fewer.out.partition("\n")[0]
+    kept = called("embed", "shop.csv", "--keep", "sku", "--keep", "price", "-o", "-", cwd=folder)
+    assert kept.out.startswith('"sku","price",')
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_neighbors_in_a_range_of_days_and_of_money(folder, ending):
     days = [f"2024-01-{1 + i // 2:02} {12 * (i % 2):02}:00:00" for i in range(40)]

@@ -236,7 +236,7 @@ Target = Annotated[
     ),
 ]
 Columns = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--columns",
         "-c",
@@ -247,7 +247,7 @@ Columns = Annotated[
     ),
 ]
 Drop = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--drop",
         metavar="A,B,...",
@@ -269,7 +269,7 @@ Kind = Annotated[
     ),
 ]
 Missing = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--missing",
         metavar="A,B,...",

@@ -29,7 +29,7 @@ def embed(
         typer.Option("--output", "-o", help="Where to put the vectors; - is standard output."),
     ] = None,
     keep: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="A,B,...",
             help="Copy these columns beside the vectors, and do not embed them.",
@@ -145,7 +145,7 @@ def export(
     ] = "duckdb",
     table: Annotated[str, typer.Option(help="Of SQL: the table that holds the rows.")] = "rows",
     keep: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="Of SQL: columns to pass through.")
+        list[str] | None, typer.Option(metavar="A,B,...", help="Of SQL: columns to pass through.")
     ] = None,
     types: Annotated[
         list[str] | None,

@@ -435,9 +435,10 @@ def check_columns(names: Iterable[str], known: Iterable[str]) -> None:
             raise ValueError(f"there is no column {name!r}; {hint}{shown}")
 
 
-def listed(text: str | None) -> tuple[str, ...]:
-    """Take a list with commas apart."""
-    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+def listed(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Take lists with commas apart; an option may be given more than once."""
+    parts = (part.strip() for text in texts or () for part in text.split(","))
+    return tuple(part for part in parts if part)
 
 
 def _kind(name: str, text: str, cells: Any) -> Any:

@@ -22,7 +22,7 @@ def neighbors(
     job: Job,
     row: Annotated[int | None, typer.Option(help="Number of a row, counted from 0.")] = None,
     like: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE,...",
             help="A row to be like; columns that are not named count as average.",
@@ -31,7 +31,7 @@ def neighbors(
     ] = None,
     k: Annotated[int, typer.Option("-k", "--count", min=1, help="How many neighbours.")] = 10,
     where: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE,...",
             help="Look only among rows with these values, or in a range: age=30..40, age=65..",
@@ -44,7 +44,7 @@ def neighbors(
     json: Json = False,
 ) -> None:
     """Find the rows most like a row of the table, or like one that you describe."""
-    if (row is None) == (like is None):
+    if (row is None) == (not like):
         raise Misuse("say which row: either --row 17 or --like color=red,size=big")
     with job.opened() as job:
         learned = job.learned()
@@ -53,12 +53,13 @@ def neighbors(
     if row is not None:
         query = {name: cell for name, cell in rows.row(row).items() if name in own}
     else:
-        query = _values(str(like), "--like", learned, own)
+        query = _values(like or [], "--like", learned, own)
     allowed = _values(where, "--where", learned, list(rows.columns), True) if where else None
     found = _found(learned, query, None if row is None else row % rows.n_rows, k, allowed, radius)
     if not found:
         near = "" if radius is None else f" within {radius:g}"
-        raise ValueError(f"there is no other row{near}{f' with {where}' if where else ''}")
+        asked = f" with {','.join(where)}" if where else ""
+        raise ValueError(f"there is no other row{near}{asked}")
     if json:
         as_json({"query": query, "neighbors": found})
     else:
@@ -93,13 +94,13 @@ def _found(
 
 
 def _values(
-    text: str, option: str, learned: Learned, names: list[str], ranges: bool = False
+    texts: list[str], option: str, learned: Learned, names: list[str], ranges: bool = False
 ) -> dict[str, Any]:
     """Read color=red,size=big: each value as its column has it, or age=30..40 as a range."""
     import csv
 
-    out = {}
-    for part in next(csv.reader([text], skipinitialspace=True)):
+    out: dict[str, Any] = {}
+    for part in (part for line in csv.reader(texts, skipinitialspace=True) for part in line):
         name, equals, value = part.partition("=")
         name = name.strip()
         if not equals:
@@ -107,6 +108,8 @@ def _values(
         learned.rows.check([name])
         if name not in names:
             raise ValueError(f"{option}: column {name!r} is not compared; there are {names}")
+        if name in out:
+            raise Misuse(f"{option}: expected each column once, got {name!r} twice")
         read = _read_range if ranges and ".." in value else _read
         out[name] = read(value.strip(), name, learned)
     return out

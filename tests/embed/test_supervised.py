@@ -1,5 +1,7 @@
 """SupervisedWeave against its docstring, written out; and what a target must not give away."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.linalg import helmert
@@ -356,3 +358,24 @@ def test_a_row_without_a_target_is_named():
             said = r"row 2 .*drop the row or give it a (target|class)"
             with pytest.raises(ValueError, match=said):
                 SupervisedWeave().fit(rows, y)
+
+
+@pytest.mark.parametrize(
+    ("y", "numeric", "warned"),
+    [
+        (np.arange(120) % 21, False, True),
+        (np.arange(120) % 20, False, False),
+        (np.arange(120.0) % 21, True, False),
+        (np.arange(120.0) % 20, False, False),
+        ([0.5, 1.0] * 60, True, False),
+        ([f"{i % 21}" for i in range(120)], False, False),
+    ],
+)
+def test_many_whole_numbers_are_classes_with_a_word_and_floats_are_amounts(y, numeric, warned):
+    rows = {"a": ["u", "v", "w"] * 40, "x": np.arange(120.0)}
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = SupervisedWeave().fit(rows, y)
+    assert model.target_.numeric == numeric
+    wanted = ["y has 21 different whole numbers, which are taken as classes; "]
+    assert [str(w.message).split("if they")[0] for w in said] == (wanted if warned else [])

@@ -8,6 +8,7 @@ rows are seen once. A numeric target is seen through its quantile bins.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -56,6 +57,7 @@ from tabweave.rows.table import Table, take_rows
 from tabweave.search.scan import Derived
 
 FOLDS = 5
+_MOST_CLASSES = 20  # whole numbers that are surely classes
 _FLOOR = 0.01  # least tie of a column, of the largest
 _COUPLED = 0.99  # most that couplings count beside a mismatch, lest values of one company coincide
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
@@ -173,7 +175,7 @@ class SupervisedWeave(Derived, Weave):
         X : frame, array, mapping of columns, list of dicts, or any source of :func:`tabweave.count`
             The rows.
         y : array-like, or the name of a column of a source
-            Classes, or numbers (floats that are not whole) for a numeric target.
+            Classes, or numbers for a numeric target: floats, not all whole or more than 20 of them.
         sample_weight : array-like, optional
             A weight for each row.
         """
@@ -474,13 +476,21 @@ class Target:
 
     @classmethod
     def of(cls, y: Any, n_bins: int, weight: np.ndarray | None = None) -> Target:
-        """Tell numbers, which are floats and not whole, from classes."""
+        """Tell numbers, which are floats that are not whole or more than 20, from classes."""
         if isinstance(y, str):  # the name of a column
             return cls()
-        check_target(np.asarray(y))
-        if not type_of_target(y).startswith("continuous"):
-            return cls()
-        return cls.of_numbers(y, n_bins, weight)
+        given = np.asarray(y)
+        check_target(given)
+        many = given.dtype.kind in "iuf" and len(distinct := np.unique(given)) > _MOST_CLASSES
+        if type_of_target(y).startswith("continuous") or (many and given.dtype.kind == "f"):
+            return cls.of_numbers(y, n_bins, weight)
+        if many:
+            warnings.warn(
+                f"y has {len(distinct)} different whole numbers, which are taken as classes; "
+                "if they are amounts, give them as floats",
+                stacklevel=2,
+            )
+        return cls()
 
     @classmethod
     def of_numbers(cls, y: Any, n_bins: int, weight: np.ndarray | None = None) -> Target:

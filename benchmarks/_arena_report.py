@@ -148,10 +148,7 @@ def write(cells: Cells) -> None:
     for task in TASKS:
         report.section(TITLES[task])
         tables(report, known, task)
-    for rows in sorted({int(key[3].split()[1]) for key in cells.known} - {arena.ROWS}):
-        for task in ("classify", "regress"):
-            report.section(f"{TITLES[task]}, up to {rows:,} rows")
-            tables(report, Arena(cells, rows), task)
+    report.line("\nThe same at 10,000 rows, set by set: [arena-large.md](arena-large.md).")
     chosen(report)
     failures(report, known)
     report.finish("arena.md")

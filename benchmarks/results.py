@@ -1,7 +1,4 @@
-"""docs/results.md, written from what was measured: caches of cells and reports, nothing else.
-
-``python benchmarks/results.py`` reads benchmarks/.cache and benchmarks/reports.
-"""
+"""docs/results.md, written from what was measured: benchmarks/reports, nothing else."""
 
 from __future__ import annotations
 
@@ -9,13 +6,12 @@ import datetime
 import os
 import platform
 import re
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-import accuracy
-from _cells import Cells
 from _methods import TABLES
 from _report import FOLDER
 
@@ -33,8 +29,8 @@ def main() -> None:
 def head() -> list[str]:
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return [
-        "Written by `python benchmarks/results.py` from the cells and reports that the benchmarks",
-        "left; every figure was measured by tabweave's own runs, peers beside it in the same run.",
+        "Written by `python benchmarks/results.py` from the reports that benchmarks left: every",
+        "figure was measured in tabweave's own runs, peers beside it.",
         "`make bench` measures everything anew (hours), `make bench-quick` a part (minutes).",
         "",
         f"Machine: {len(os.sched_getaffinity(0))} cores, {platform.machine()}, Python "
@@ -59,6 +55,8 @@ def arena() -> list[str]:
         "packages into halves: defaults were chosen on one and are reported on the other.",
         "",
         found.group(1) if found else "",
+        "",
+        f"[Set by set at 10,000 rows]({REPORTS}/arena-large.md): classifiers and regressors.",
         "",
     ]
 
@@ -108,26 +106,10 @@ WHY = (
 
 def published() -> list[str]:
     lines = ["## Published tables: means, and ranks among the published methods", ""]
-    cells = Cells("full")
-    path = accuracy.SHARED / "published" / "published.csv"
-    figures = accuracy.read_published(path) if path.exists() else None
-    for table in sorted(TABLES):
-        spec = TABLES[table]
+    for table, spec in sorted(TABLES.items()):
         lines += [f"### [Table {table}]({REPORTS}/table-{table}.md): {spec.title}", ""]
-        report = FOLDER / f"table-{table}.md"
-        if figures is None:
-            lines += quoted(report)
-            continue
-        names = spec.datasets or accuracy.sets_of(figures[table])
-        rows = [
-            (name, {m: p.scores(cells.known, name) for m, p in spec.plans.items()})
-            for name in names
-        ]
-        if any(spec.metric in scores for _, own in rows for scores in own.values()):
-            lines += accuracy.means(spec, figures[table], rows, list(spec.plans))[2:]
-            lines += beside(table)
-        else:
-            lines += beside(table) or quoted(report)
+        lines += quoted(FOLDER / f"table-{table}.md")
+        lines += beside(table)
     for table in ("8.1", "8.2"):
         lines += [f"### [Table {table}]({REPORTS}/table-{table}.md): streams", ""]
         lines += means_of(FOLDER / f"table-{table}.md")
@@ -170,22 +152,27 @@ def beside(table: str) -> list[str]:
 
 def distances(report: str) -> list[str]:
     """Return the MAD of each column, from the first table of published → measured cells."""
-    table = re.search(r"(\| data set .*?)\n\n", report, re.S)
-    if table is None:
-        return []
-    head, _, *rows = ([c.strip() for c in row.split("|")[1:-1]] for row in table[1].splitlines())
     far: dict[str, list[float]] = {}
-    for row in rows:
-        for method, cell in zip(head[1:], row[1:], strict=False):
-            both = re.match(r"([\d.]+) → ([\d.]+)", cell)
-            if both and "mean" not in row[0]:
-                far.setdefault(method, []).append(abs(float(both[1]) - float(both[2])))
+    for name, method, cell in cells_of(report):
+        both = re.match(r"([\d.]+) → ([\d.]+)", cell)
+        if both and "mean" not in name:
+            far.setdefault(method, []).append(abs(float(both[1]) - float(both[2])))
     shown = ", ".join(f"{method} {np.mean(own):.1f}" for method, own in far.items())
-    return [f"MAD to print: {shown}.", ""]
+    return [f"MAD to print: {shown}.", ""] if far else []
+
+
+def cells_of(report: str) -> Iterator[tuple[str, str, str]]:
+    """Yield data set, method and text of each cell of a report's first table of data sets."""
+    table = re.search(r"(\| data set .*?)\n\n", report, re.S)
+    if table is not None:
+        lines = [[c.strip() for c in line.split("|")[1:-1]] for line in table[1].splitlines()]
+        for name, *cells in lines[2:]:
+            for method, cell in zip(lines[0][1:], cells, strict=False):
+                yield name, method, cell
 
 
 def quoted(report: Path) -> list[str]:
-    """Return the means as the report has them, where the published figures are not at hand."""
+    """Return the means as the report has them."""
     if not report.exists():
         return ["Not measured.", ""]
     found = re.search(r"## Means and average ranks\n(.*?)\n## ", report.read_text("utf-8"), re.S)
@@ -237,19 +224,14 @@ def bars() -> list[str]:
 def gaps() -> list[str]:
     """Return the cells that hold no figure, each with its reason."""
     lines = ["## Cells without a figure", ""]
-    cells = Cells("full")
-    path = accuracy.SHARED / "published" / "published.csv"
-    figures = accuracy.read_published(path) if path.exists() else {}
-    for table, spec in sorted(TABLES.items()):
-        names = spec.datasets or accuracy.sets_of(figures.get(table, {}))
-        for method, plan in spec.plans.items():
-            failed: dict[str, list[str]] = {}
-            for name in names:
-                scores = plan.scores(cells.known, name)
-                if not np.isfinite(scores.get(spec.metric, np.nan)):
-                    failed.setdefault(scores.get("error", "not measured"), []).append(name)
-            for why, sets in failed.items():
-                lines.append(f"- Table {table}, {method}: {why} ({', '.join(sets)})")
+    for table in sorted(TABLES):
+        report = FOLDER / f"table-{table}.md"
+        failed: dict[tuple[str, str], list[str]] = {}
+        for name, method, cell in cells_of(report.read_text("utf-8") if report.exists() else ""):
+            if not re.match(r"-?[\d.]+($| → -?[\d.])", cell):
+                failed.setdefault((method, cell), []).append(name)
+        for (method, why), sets in failed.items():
+            lines.append(f"- Table {table}, {method}: {why} ({', '.join(sets)})")
     lines.append("- census (Tables 8.1, 8.2): the data set is not at hand.")
     return [*lines, ""]
 

@@ -672,7 +672,10 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
                 f"expected y to be numbers, got {values.dtype}; use WeaveClassifier for classes"
             ) from None
         if first and len(numbers) and (numbers == numbers[0]).all():
-            raise ValueError(f"y has one value only, {numbers[0]:g}; a regressor needs two or more")
+            raise ValueError(
+                f"expected y to hold different numbers, got {numbers[0]:g} alone "
+                f"(n_samples = {len(numbers)})"
+            )
         return numbers
 
     def _target(self, targets: np.ndarray, n_bins: int) -> Target:

@@ -459,21 +459,20 @@ def summed_kernels(
     family = _Family.of(kernels)
     for points in _spaces(counts, column, smoothing).values():
         norms, inner = points.norms(), points.inner(landmark_ids)
-
-        def grams(part: slice, norms: Any = norms, inner: Any = inner) -> Iterator[np.ndarray]:
-            return family.grams(inner[part], norms[part, None], norms[None, landmark_ids])
-
+        there = norms[None, landmark_ids]
         own = np.array([gram.copy() for gram in family.grams(norms, norms, norms)])
         inertia = own @ f
         for part in parts:
-            inertia -= [f[part] @ gram @ share for gram in grams(part)]
+            grams = family.grams(inner[part], norms[part, None], there)
+            inertia -= [f[part] @ gram @ share for gram in grams]
         differ = inertia > NEGLIGIBLE
         scale = np.divide(1, inertia, out=np.zeros_like(inertia), where=differ)
         for part in parts:
             scaled = np.empty_like(total[part])
-            for gram, factor in zip(grams(part), scale, strict=True):
-                if factor:
-                    total[part] += np.multiply(gram, factor, out=scaled)
+            grams = family.grams(inner[part], norms[part, None], there)
+            for gram, weight in zip(grams, scale, strict=True):
+                if weight:
+                    total[part] += np.multiply(gram, weight, out=scaled)
         at_least = scale @ family.offsets
         total += at_least
         diagonal += scale @ own + at_least
@@ -490,6 +489,7 @@ class _Family:
 
     @classmethod
     def of(cls, kernels: Mapping[str, Kernel]) -> _Family:
+        """Tell Gaussians from other kernels."""
         widths, others = [], []
         for kernel in kernels.values():
             if isinstance(kernel, partial) and kernel.func is gaussian:

@@ -4,12 +4,17 @@ No test asserts how long something took: a busy machine would fail it. What woul
 counted instead, see :func:`calls`.
 """
 
+import os
 import sys
 import threading
 from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as cores: threads wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 settings.register_profile(
     "tabweave", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -26,7 +26,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tabweave._compat import HasMethods, Interval, StrOptions
+from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
 from tabweave.base import Estimator, seed_of
 from tabweave.io.register import storable
 from tabweave.rows.vocabulary import canonical
@@ -289,7 +289,8 @@ class HeMap(Estimator):
         if self.guard is None:
             return Verdict(False, "the guard is off: the source is used untested", {})
         risk = too_risky(len(transfer.selected), len(source.X))
-        return risk or judge(options, target, source, int(self.guard), n_sources)
+        with one_thread():  # hundreds of small fits: threads would wait for each other
+            return risk or judge(options, target, source, int(self.guard), n_sources)
 
     def _alignment(self, target: Target) -> tuple[str, Align, int]:
         """Return the alignment by name and as a function, and how often it is refined."""

@@ -3,8 +3,9 @@
 ``python benchmarks/accuracy.py --table 4.1 4.5`` measures (or reads from the cache) and writes
 benchmarks/reports/table-4.1.md and so on; cells that are not in the cache stay as the report has
 them. ``--quick`` takes fewer starts and repeats on sets above 10,000 rows and says so. ``--report``
-writes from the cache only. Interrupt it at any time: what was measured is kept. ``--readings`` tries ways of choosing k for Hamming in Table 5.2, and of splitting
-and scoring in Table 4.5, and writes table-5.2-readings.md.
+writes from the cache only. Interrupt it at any time: what was measured is kept. ``--readings``
+tries ways of choosing k for Hamming in Table 5.2, and of splitting and scoring in Table 4.5, and
+writes table-5.2-readings.md.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from tabweave import Counts, Table, ValueMetric, ValueTables
 from tabweave.blocks import value_tables as tables
-from tabweave.blocks.value_tables import code_words, compacted, gram_factor
+from tabweave.blocks.value_tables import along_values, code_words, compacted, gram_factor
 from tabweave.counts.couplings import Factors
 from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import take_rows
@@ -65,6 +65,45 @@ class TestCompaction:
         assert compacted(np.zeros((1, 3))).shape == (1, 0)
         assert compacted(np.zeros((3, 0))).shape == (3, 0)
         assert compacted(np.zeros((0, 2))).shape == (0, 0)
+
+
+class TestAlongValues:
+    def test_distances_stay(self):
+        features = np.random.default_rng(0).random((6, 40))
+        rows = along_values(features)
+        assert rows.shape == (6, 6)
+        np.testing.assert_allclose(cdist(rows, rows), cdist(features, features))
+
+    def test_values_equally_far_from_each_other_are_one_hot(self):
+        turned = np.linalg.qr(np.random.default_rng(1).random((5, 5)))[0]
+        np.testing.assert_array_equal(along_values(0.7 * turned) != 0, np.eye(5, dtype=bool))
+        np.testing.assert_allclose(along_values(0.7 * turned), 0.7 * np.eye(5))
+
+    def test_no_turn_of_the_axes_is_nearer_to_one_hot(self):
+        features = np.random.default_rng(2).random((5, 9))
+        rows = along_values(features)
+        best = np.linalg.norm(rows - np.eye(5) * np.trace(rows) / 5)
+        for seed in range(20):
+            turn = np.linalg.qr(np.random.default_rng(seed).standard_normal((5, 5)))[0]
+            other = rows @ turn
+            assert best <= np.linalg.norm(other - np.eye(5) * np.trace(rows) / 5) + 1e-12
+
+    def test_vectors_move_as_little_as_distances_do(self):
+        """Equal singular values, where singular vectors turn at a touch."""
+        touched = np.eye(6) + 1e-6 * np.random.default_rng(3).random((6, 6))
+        assert np.abs(along_values(touched) - along_values(np.eye(6))).max() < 1e-5
+
+    def test_few_many_and_flat_values_keep_principal_axes(self):
+        assert along_values(np.eye(2)).shape == (2, 1)
+        assert along_values(np.eye(129)).shape == (129, 128)
+        assert along_values(np.arange(4.0)[:, None]).shape == (4, 1)
+        assert along_values(np.zeros((3, 0))).shape == (3, 0)
+
+    def test_code_words_stay(self):
+        factors = Factors(np.ones((3, 1)), np.ones(3))
+        assert along_values(factors) is factors
+        alone = Factors(np.eye(3), np.zeros(3))
+        np.testing.assert_allclose(along_values(alone), np.eye(3))
 
 
 class TestGrams:

@@ -812,6 +812,30 @@ def compacted(features: np.ndarray) -> np.ndarray:
     return u[:, keep] * s[keep]
 
 
+def along_values(features: np.ndarray | Factors) -> np.ndarray | Factors:
+    """Return rows with the same pairwise distances along one axis for each value.
+
+    Of all such rows those that are nearest to one-hot: the symmetric square root of the centred
+    Gram, plus a constant that no distance sees. They are one-hot where all values are equally far
+    from each other, and do not turn when distances change a little, as singular vectors do. Rows
+    that span fewer than V - 1 dimensions, or belong to more than 128 values, get the axes of
+    :func:`compacted`; code words keep theirs.
+    """
+    if isinstance(features, Factors):
+        if features.own.any():
+            return features
+        features = features.common
+    rows = compacted(features)
+    n = len(rows)
+    if not 3 <= n <= WIDEST or rows.shape[1] < n - 1:
+        return rows
+    lengths = np.linalg.norm(rows, axis=0)
+    root = (rows / lengths) @ rows.T
+    root = (root + root.T) / 2 + lengths.mean() / n
+    root[np.abs(root) < 1e-12 * np.abs(root).max()] = 0  # what a tree would split on
+    return root
+
+
 def gram_factor(gram: np.ndarray) -> tuple[np.ndarray, float]:
     """Return rows whose inner products are the centred Gram, and how much had to be repaired.
 

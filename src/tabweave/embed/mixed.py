@@ -121,7 +121,7 @@ class MixedEmbedder(Embedder):
     >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
     >>> model = MixedEmbedder().fit(rows)
     >>> model.transform(rows).shape
-    (4, 6)
+    (4, 7)
     >>> list(model.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
     ['job', 'age']
     """

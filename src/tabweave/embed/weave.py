@@ -33,7 +33,7 @@ from tabweave.blocks.numbers import (
     moments_of,
     ordered,
 )
-from tabweave.blocks.value_tables import ValueTables, coded
+from tabweave.blocks.value_tables import ValueTables, along_values, coded
 from tabweave.counts import couplings
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts, checked_weight
@@ -114,6 +114,9 @@ class Weave(ValueEmbedder):
     or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8), else 1 (see :func:`ties`), so that a
     grid of all combinations is embedded as one-hot does.
 
+    A column of 3 to 128 values takes one dimension for each: the symmetric root of its Gram, the
+    nearest to one-hot of all vectors with these distances, one-hot but for scale where t_a is 0.
+
     A column of more than 129 values takes 128 dimensions: 64 in which rows differ most, and 64 for
     a code word of what each value has of its own. Distances, index and explanations are exact in
     the latter; those of vectors are off by at most a quarter of it between any two of 4,096 values,
@@ -135,7 +138,7 @@ class Weave(ValueEmbedder):
     >>> rows = {"job": ["cook", "cook", "clerk", "judge"], "age": [25.0, 31.0, 44.0, None]}
     >>> weave = Weave().fit(rows)
     >>> weave.transform(rows).shape
-    (4, 6)
+    (4, 7)
     >>> list(weave.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
     ['job', 'age']
 
@@ -358,7 +361,9 @@ class Weave(ValueEmbedder):
         curves = [self._curve(coupled, name, weights[name]) for name in self._numbered()]
         own = coupled.select(valued)
         if self.n_clusters is None and self.n_components is None:
-            self.tables_ = ValueTables.from_features(features, own, spelling=spelling)
+            rows = [along_values(factors) for factors in features]
+            plain = ValueTables.from_features(rows, own, compact=False, spelling=spelling)
+            self.tables_ = plain.with_unknown_elements(own)
             self.numbers_ = joined(curves, self._numbering.levels)
             return
         tables = {

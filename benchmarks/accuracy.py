@@ -47,11 +47,12 @@ MORE_READINGS = [
     "audiology stays at 50 to 56 (print 40.6, which is k = 3) and three_of_9 at 95 to 99 (print "
     "85.0, k = 3 again), while tictactoe (55.9) is k = 7. No rule that was tried chooses so.",
     "",
-    "How near could a rule come that chooses k for each set? With k from {1, 3, 5, 7} such that "
-    "the cell is nearest to print, which no rule can know: 2.21 by tenths and 2.32 at random with "
-    "the first row first, 2.90 and 2.71 with the last, 3.63 and 3.54 in random order. With k of the "
-    "best F over all splits: 4.37 to 7.20. k = 9 and votes by 1/d, in the three orders, are no "
-    "nearer than 3.97. So a MAD of 2 is out of reach of all these readings.",
+    "How near could a rule come that chooses k for each set? With k from {1, 3, 5, 7} such "
+    "that the cell is nearest to print, which no rule can know: 2.21 by tenths and 2.32 at "
+    "random with the first row first, 2.90 and 2.71 with the last, 3.63 and 3.54 in random "
+    "order. With k of the best F over all splits: 4.37 to 7.20. k = 9 and votes by 1/d, in "
+    "the three orders, are no nearer than 3.97. So a MAD of 2 is out of reach of all these "
+    "readings.",
 ]
 OR_ONE_HOT = " or one-hot"  # ends the names of methods beside which validation has one-hot
 MORE = Path(__file__).parent / "published_more.csv"  # Table 7.2; NB-V and NB-VU of 5.4

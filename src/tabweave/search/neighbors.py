@@ -284,7 +284,14 @@ class _Neighbors(Derived, TabularInput, Estimator):
         gone, model = take_rows(self._stored.table, rows), self.embedder_
         expanded = model._numbering.expand(gone)
         classes = model.target_.classes(self._targets[rows])
-        model._hold(model.counts_ - Counts.of(expanded, classes))
+        counts = model.counts_ - Counts.of(expanded, classes)
+        if len(counts.classes or ()) < 2:
+            stay = list(map(self._shown, np.unique(self._targets[left.alive])[:3]))
+            raise ValueError(
+                f"expected rows of two classes or more to stay (of a number, of two of its bins), "
+                f"got rows of {stay}; fit a new model to what is left"
+            )
+        model._hold(counts)
         self._stored = left
         self.__dict__.pop("_cache", None)
         return self
@@ -422,12 +429,11 @@ class _Neighbors(Derived, TabularInput, Estimator):
         table = self._read(X)
         rows, view, *_ = self._searched()
         k = min(max(self.n_neighbors_), len(rows))
-        found = [
-            view.copies.expand((near.squared, view.copies.heads[near.nodes]), k, None)
-            for near, _ in self._near(table)
-        ]
-        squared, nearest_ = (np.concatenate(part) for part in zip(*found, strict=True))
-        return np.sqrt(squared), self._stored.ids[rows[nearest_]]
+        squared, found = np.empty((table.n_rows, k)), np.empty((table.n_rows, k), np.int64)
+        for near, _ in self._near(table):
+            nodes = near.squared, view.copies.heads[near.nodes]
+            squared[near.asked], found[near.asked] = view.copies.expand(nodes, k, None)
+        return np.sqrt(squared), self._stored.ids[rows[found]]
 
     def explain(self, row: Any, n_neighbors: int = 5) -> list[dict[str, Any]]:
         """Say which rows an answer comes from, and which columns made them near.
@@ -563,15 +569,15 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         labels = checked_target(y, type(self).__name__)
         check_length(labels, n_rows)
         check_classification_targets(labels)
-        if first:
-            announced = vars(self).get("_announced")
-            self.classes_ = np.unique(labels) if announced is None else announced
-            check_classes(self.classes_)
-        unknown = np.setdiff1d(labels, self.classes_)
+        classes = self.classes_ if not first else vars(self).get("_announced")
+        classes = np.unique(labels) if classes is None else classes
+        check_classes(classes)
+        unknown = np.setdiff1d(labels, classes)
         if len(unknown):
-            known, found = self.classes_.tolist(), unknown.tolist()[0]
+            known, found = classes.tolist(), unknown.tolist()[0]
             raise ValueError(f"expected classes of fit, {known}, got {found!r}")
-        return np.searchsorted(self.classes_, labels)
+        self.classes_ = classes  # not before: what cannot be learned leaves a model as it was
+        return np.searchsorted(classes, labels)
 
     _locals: ClassVar[tuple[float, ...]] = LOCAL
 
@@ -579,7 +585,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         return Target()
 
     def _shown(self, target: Any) -> Any:
-        return self.classes_[target].item() if hasattr(target, "item") else self.classes_[target]
+        return self.classes_[[target]].tolist()[0]
 
     def _extra(self, *_: Any) -> None:
         return None

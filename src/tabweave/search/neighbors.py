@@ -549,6 +549,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     'no'
     """
 
+    classes_: np.ndarray
+
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
         """Add rows: counts and rows grow, the member of the family stays as it was chosen.
 

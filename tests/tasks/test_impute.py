@@ -372,3 +372,8 @@ def test_filled_numbers_in_text_keep_their_own_sign(minus, plus):
 
 def test_no_minus_is_written_before_a_zero():
     assert written_like(["-5.00", "3.00"], [-0.001, -0.01], ".") == ["0.00", "-0.01"]
+
+
+def test_no_rows_have_no_probabilities_of_every_value():
+    rows = {"city": ["Lima", "Oslo"] * 9, "sea": ["warm", "cold"] * 9}
+    assert Imputer().fit(rows).predict_proba({"city": [], "sea": []}, "city").shape == (0, 2)

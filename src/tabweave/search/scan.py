@@ -300,6 +300,8 @@ def within(nodes: Nodes, queries: Queries, limit: float, first: np.ndarray | Non
     The scan is asked for more neighbours until the last one is too far, so memory is what is found.
     """
     pending, k, parts = np.arange(len(queries)), _FIRST, []
+    if not len(nodes):
+        return pending[:0], pending[:0], np.zeros(0)
     while len(pending):
         k = min(k, len(nodes))
         distances, found = nearest_nodes(nodes, queries.take(pending), k, first)

@@ -175,7 +175,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         if column is not None:
             self._check_valued(column)
             found = self._model.filled(self._without(table, column), int(self.n_rounds))
-            return found[column].proba if column in found else np.zeros((table.n_rows, 0))
+            none = np.zeros((table.n_rows, len(self._model.labels[column])))
+            return found[column].proba if column in found else none
         parts = [self.predict_proba(table, name) for name in self._valued()]
         return np.hstack([np.zeros((table.n_rows, 0)), *parts])
 

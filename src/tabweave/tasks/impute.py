@@ -31,15 +31,7 @@ from tabweave.base import (
 from tabweave.io.register import storable
 from tabweave.rows.formats import DURATIONS, parse_duration, present_texts, write_datetime
 from tabweave.rows.frames import columns_of, is_missing, object_array
-from tabweave.rows.table import (
-    Codes,
-    Datetimes,
-    Numbers,
-    Schema,
-    Sets,
-    Table,
-    take_rows,
-)
+from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
 from tabweave.rows.vocabulary import Label
 from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
 

@@ -198,6 +198,14 @@ class Searched(NamedTuple):
     columns: Columns | None
 
 
+class Fold(NamedTuple):
+    """Rows by which members are compared: who votes for them, and who is near by each member."""
+
+    voters: Voters
+    extra: Any
+    near: dict[tuple[float, float], tuple[Apart, Near]]
+
+
 def _edges(widths: Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(widths, dtype=np.int64)]).astype(np.int64)
 
@@ -320,18 +328,17 @@ class _Neighbors(Derived, TabularInput, Estimator):
             return default, tuple(sorted({min(k, n) for k in ks if k <= 5} or {min(*ks, n)}))
         random = np.random.default_rng(seed_of(self.random_state))
         rows = random.permutation(n)[:_REFERENCE]
-        found = self._out_of_fold(take_rows(table, rows), targets[rows], members, ks)
-        return self._best(found, targets[rows])
+        folds = list(self._folds(take_rows(table, rows), targets[rows], members, ks))
+        return self._best(folds, targets[rows], ks)
 
-    def _out_of_fold(
+    def _folds(
         self,
         table: Table,
         targets: np.ndarray,
         members: list[tuple[float, float]],
         ks: Sequence[int],
-    ) -> dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]]:
-        """Return, for each member and number of neighbours, the rows asked and what they got."""
-        out: dict[tuple[Any, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
+    ) -> Iterator[Fold]:
+        """Yield rows that are asked, and what is near to them as others teach each member."""
         most = -(-int(self.n_validation) // 5)
         most_near = candidates(ks) if len(self._locals) > 1 else max(ks) + 1
         heads, node_of = distinct_rows(canonical_codes(table))
@@ -340,17 +347,26 @@ class _Neighbors(Derived, TabularInput, Estimator):
         for part, pairs in self.embedder_.left_out(table, targets):
             asked, others = part[:most], np.setdiff1d(np.arange(table.n_rows), part)
             there, own = np.unique(node_of[others], return_inverse=True)
-            voters = Voters.of(own, targets[others], len(there))
-            extra = self._extra(pairs, table, others, asked)
+            near: dict[tuple[float, float], tuple[Apart, Near]] = {}
             for power, model in models.items():  # whose discriminant counts as its columns do
                 apart = Apart(model.taught_by(pairs), model, table, asked, heads[there])
-                for share in (d for p, d in members if p == power):
-                    near = apart.near(share, most_near)
-                    for local in self._locals:
-                        ranked = near if not local else apart.ranked(near, voters, share, local)
-                        for key, votes in self._votes(ranked, voters, ks, extra).items():
-                            key = (power, share, local, *key)
-                            out.setdefault(key, []).append((asked, votes))
+                shares = [share for p, share in members if p == power]
+                found = apart.near(shares, most_near)
+                near |= {(power, share): (apart, found[share]) for share in shares}
+            voters = Voters.of(own, targets[others], len(there))
+            yield Fold(voters, self._extra(pairs, table, others, asked), near)
+
+    def _answers(
+        self, folds: Sequence[Fold], member: tuple[float, float], ks: Sequence[int], local: float
+    ) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
+        """Return the rows asked and what they get from a member, by number of neighbours."""
+        out: dict[Any, list[tuple[np.ndarray, np.ndarray]]] = {}
+        for fold in folds:
+            apart, near = fold.near[member]
+            if local:
+                near = apart.ranked(near, fold.voters, member[1], local)
+            for key, votes in self._votes(near, fold.voters, ks, fold.extra).items():
+                out.setdefault(key, []).append((near.asked, votes))
         pairs = {key: zip(*parts, strict=True) for key, parts in out.items()}
         return {
             key: (np.concatenate(asked), np.concatenate(votes))
@@ -594,24 +610,29 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
 
     def _votes(
         self, near: Near, voters: Voters, ks: Sequence[int], extra: None
-    ) -> dict[tuple[Any, ...], np.ndarray]:
+    ) -> dict[int, np.ndarray]:
         n = len(self.classes_)
         weights = ((k, voters.weights(near, (k,), self.sharpness)) for k in ks)
-        return {(k,): voters.shares(own, near.nodes, n) for k, own in weights}
+        return {k: voters.shares(own, near.nodes, n) for k, own in weights}
 
     def _best(
-        self, found: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]], targets: np.ndarray
+        self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
-        scores: dict[tuple[float, ...], dict[int, float]] = {}
-        for (*member, k), (rows, votes) in found.items():
-            score = macro_f(targets[rows], votes.argmax(axis=1), len(self.classes_))
-            scores.setdefault(tuple(member), {})[k] = score
-        plain = {member[:2]: by_k for member, by_k in scores.items() if not member[2]}
-        member, ks, self.validation_ = chosen(plain)
-        means = {z: float(np.mean([scores[(*member, z)][k] for k in ks])) for z in self._locals}
+        def score(rows: np.ndarray, votes: np.ndarray) -> float:
+            return macro_f(targets[rows], votes.argmax(axis=1), len(self.classes_))
+
+        found = {member: self._answers(folds, member, ks, 0.0) for member in folds[0].near}
+        member, ks, self.validation_ = chosen(
+            {one: {k: score(*own[k]) for k in own} for one, own in found.items()}
+        )
+        local = {
+            strength: self._answers(folds, member, ks, strength) if strength else found[member]
+            for strength in self._locals
+        }
+        means = {z: float(np.mean([score(*own[k]) for k in ks])) for z, own in local.items()}
         self.local_ = max(means, key=lambda strength: (means[strength], -strength))
         self.validation_[0]["local"] = means
-        best = [found[(*member, self.local_, k)] for k in ks]
+        best = [local[self.local_][k] for k in ks]
         votes = np.mean([votes for _, votes in best], axis=0)
         self.calibration_ = calibrated(votes, targets[best[0][0]])
         return member, ks
@@ -718,7 +739,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         voters: Voters,
         ks: Sequence[int],
         extra: tuple[np.ndarray, np.ndarray],
-    ) -> dict[tuple[Any, ...], np.ndarray]:
+    ) -> dict[tuple[int, float], np.ndarray]:
         theirs, ours = extra
         means = {share: voters.means(voters.targets - share * theirs) for share in LINEAR}
         out = {}
@@ -729,13 +750,14 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return out
 
     def _best(
-        self, found: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]], targets: np.ndarray
+        self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         variance = max(float(targets.var()), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
-        for (power, discriminant, _, k, share), (rows, guess) in found.items():
-            error = float(np.mean((targets[rows] - guess) ** 2))
-            scores.setdefault((power, discriminant, share), {})[k] = 1 - error / variance
+        for member in folds[0].near:
+            for (k, share), (rows, guess) in self._answers(folds, member, ks, 0.0).items():
+                error = float(np.mean((targets[rows] - guess) ** 2))
+                scores.setdefault((*member, share), {})[k] = 1 - error / variance
         member, ks, self.validation_ = chosen(scores)
         self.linear_ = float(member[2])
         return (member[0], member[1]), ks
@@ -854,13 +876,14 @@ class Apart:
         self.widths = [part.width for part in block.parts()]
         linear = model.discriminant_
         self.edge = block.width - (0 if linear is None else linear.width)
-        left, right = self.vectors
-        self.columns = squares(left[:, : self.edge], right[:, : self.edge])
-        self.discriminant = squares(left[:, self.edge :], right[:, self.edge :])
 
-    def near(self, share: float, k: int) -> Near:
-        """Return the k nearest, where the discriminant counts so much."""
-        return Near(self.asked, *nearest(self.columns + share * self.discriminant, k))
+    def near(self, shares: Sequence[float], k: int) -> dict[float, Near]:
+        """Return the k nearest, where the discriminant counts so much, for each share."""
+        left, right = self.vectors
+        columns = squares(left[:, : self.edge], right[:, : self.edge])
+        discriminant = squares(left[:, self.edge :], right[:, self.edge :])
+        found = {share: nearest(columns + share * discriminant, k) for share in shares}
+        return {share: Near(self.asked, *own) for share, own in found.items()}
 
     def ranked(self, near: Near, voters: Voters, share: float, strength: float) -> Near:
         """Return them by columns that are weighed anew around each row."""

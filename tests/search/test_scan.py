@@ -50,7 +50,7 @@ def test_the_scan_equals_sorting_all_distances(k):
     assert_same(nearest_nodes(nodes, queries, k), sorted_rows(D, k))
 
 
-def wide(n=9000, m=80, rank=5, unit=1.0, at=0.0, seed=0):
+def wide(n=17_000, m=80, rank=5, unit=1.0, at=0.0, seed=0):
     """Rows of two columns and 70 coordinates that lie near a few directions; some are queries."""
     rng = np.random.default_rng(seed)
     axes = rng.normal(size=(rank, 70))

@@ -225,6 +225,7 @@ METHODS = {
     "Imputer, counts": ours(engine="counts"),
     "Imputer, mixture": ours(engine="mixture"),
     "Imputer, neighbors": ours(engine="neighbors"),
+    "Imputer, validated": ours(engine="validated"),
     "most frequent, mean": most_frequent,
     "KNNImputer, one-hot": nearest,
     "IterativeImputer, forests": forests,

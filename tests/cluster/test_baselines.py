@@ -94,3 +94,12 @@ def test_rows_that_resemble_no_cluster_are_a_drift():
     for allowed, drifted in ((0.05, True), (0.2, False)):
         stream = DCD(2, outliers=allowed, variation=1.0, random_state=0).fit(rows)
         assert stream.partial_fit(odd).drifted_ is drifted
+
+
+@pytest.mark.parametrize("model", [CCDSDC, CCTED, DCD])
+def test_a_new_stream_begins_anew(model):
+    rows = [["a", "x"]] * 5 + [["b", "y"]] * 5
+    again = model(2, random_state=0).fit(rows).partial_fit(rows).fit(rows)
+    fresh = model(2, random_state=0).fit(rows)
+    assert vars(again).keys() == vars(fresh).keys()
+    np.testing.assert_array_equal(again._profiles, fresh._profiles)

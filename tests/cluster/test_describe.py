@@ -59,3 +59,9 @@ def test_labels_of_other_lengths_are_refused():
     _, frame = rows()
     with pytest.raises(ValueError, match=r"expected 200 labels, one a row, got shape \(3,\)"):
         describe_clusters(frame, [0, 1, 2])
+
+
+@pytest.mark.parametrize("labels", [["one", None], [1.0, np.nan]])
+def test_a_row_without_a_cluster_is_named(labels):
+    with pytest.raises(ValueError, match=r"expected a cluster for each row, got .* in row 1"):
+        describe_clusters({"a": ["x", "y"]}, labels)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 import tabweave
 from tabweave import CA, FAMD, MCA, MFA, Counts
@@ -294,3 +295,25 @@ def test_large_numbers_do_not_overflow():
     np.testing.assert_allclose(
         np.abs(FAMD().fit_transform(huge)), np.abs(FAMD().fit_transform(rows)), atol=1e-9
     )
+
+
+def test_a_table_is_there_before_it_is_asked():
+    for ask in ("column_coordinates", "column_contributions", "column_cosines"):
+        with pytest.raises(NotFittedError):
+            getattr(CA(), ask)()
+    with pytest.raises(NotFittedError):
+        CA().row_contributions([[1, 2], [3, 4]])
+
+
+def test_what_cannot_be_forgotten_stays():
+    model = CA(1).fit([[1, 2], [3, 4]])
+    before = model.transform([[5, 1]])
+    with pytest.raises(ValueError, match="counts above 0"):
+        model.forget([[1, 2], [3, 4]])
+    np.testing.assert_array_equal(model.transform([[5, 1]]), before)
+    np.testing.assert_allclose(model.partial_fit([[2, 1]]).column_masses_, [6 / 13, 7 / 13])
+
+
+def test_a_supplementary_column_without_numbers_lies_in_the_centre():
+    rows = {"sky": ["sun", "sun", "rain", "rain"], "hat": ["yes", "no", "no", "no"]}
+    assert (MCA(1).fit(rows).supplementary(rows, {"z": [np.nan] * 4}).to_numpy() == 0).all()

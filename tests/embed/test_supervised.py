@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 
 import tabweave
 from tabweave import Column, Counts, SupervisedWeave, Table, Weave
-from tabweave.embed.supervised import _PENALTIES
+from tabweave.embed.supervised import _PENALTIES, aligned
 from tabweave.rows.table import take_rows
 
 
@@ -284,6 +284,36 @@ def test_sets():
     D = model.pairwise_distances([{"tags": t, "x": "p"} for t in (["a"], ["b"], ["c"])])
     assert D[0, 2] > max(D[0, 1], D[1, 2])
     assert np.isfinite(model.fit_transform(rows, y)).all()
+
+
+@pytest.mark.parametrize("more", [{}, {"job": ["cook", "clerk"] * 10}])
+def test_sets_that_are_all_empty_say_nothing(more):
+    rows, y = {"tags": [[]] * 20, **more}, ["no", "yes"] * 10
+    model = SupervisedWeave(schema={"tags": "set"}).fit(rows, y)
+    assert np.isfinite(model.transform(rows)).all()
+    assert np.isfinite(model.fit_transform(rows, y)).all()
+
+
+def test_classes_of_several_types_are_told_apart_in_every_part():
+    rows, model = {"job": ["cook", "clerk", "judge", "clerk"] * 15}, SupervisedWeave()
+    expected = model.fit_transform(rows, ["p", "p", "q", "q"] * 15)
+    np.testing.assert_allclose(model.fit_transform(rows, [1, 1, "1", "1"] * 15), expected)
+
+
+def test_weights_are_left_out_with_their_rows():
+    rows, y = mixed(80)
+    weight = np.random.default_rng(0).integers(0, 3, 80)
+    model = SupervisedWeave().fit(rows, y, weight)
+    table, coupled = model._read_fitted(rows), model._coupled()
+    expanded = model._numbering.expand(table).select(coupled.schema.names)
+    for part, pairs in model.left_out(table, y, weight):
+        others = np.setdiff1d(np.arange(80), part)
+        kept = Counts.of(take_rows(expanded, others), y[others], sample_weight=weight[others])
+        np.testing.assert_array_equal(pairs, aligned(kept, coupled))
+    vectors = model.fit_transform(rows, y, weight)
+    assert np.abs(vectors - model.transform(rows)).max() > 0.01
+    ones = np.ones(80, int)
+    np.testing.assert_allclose(model.fit_transform(rows, y, ones), model.fit_transform(rows, y))
 
 
 def test_unknown_values():

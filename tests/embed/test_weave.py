@@ -928,3 +928,9 @@ def test_grades_alone_become_categories():
         ("numeric", None),
         ("nominal", None),
     ]
+
+
+def test_sets_that_are_all_empty_are_all_alike():
+    rows = {"tags": [[]] * 20, "job": ["cook", "clerk"] * 10}
+    model = Weave(schema={"tags": "set"}).fit(rows)
+    assert model.explain({"tags": [], "job": "cook"}, {"tags": [], "job": "clerk"})["tags"] == 0

@@ -124,3 +124,10 @@ def test_equal_pseudo_counts_are_the_number(method):
 def test_bad_pseudo_counts_are_named(alpha0, told):
     with pytest.raises(ValueError, match=told):
         NonBEND(alpha0=alpha0).fit(THREE)
+
+
+def test_rows_of_batches_are_in_one_subspace_each():
+    X = planted(n=240)
+    (fit,) = NonBEND(random_state=0).fit_batches([X[:90], X[90:]]).fits_
+    np.testing.assert_array_equal(fit.counts, np.rint(fit.counts))
+    assert fit.sizes.sum() == 240

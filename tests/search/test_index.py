@@ -994,3 +994,19 @@ def test_a_query_of_another_type_is_refused():
     index = SimilarityIndex(Weave()).fit({"zip": ["10115", "80331"], "size": ["S", "L"]})
     with pytest.raises(ValueError, match="column 'zip': expected text as in fit"):
         index.query({"zip": 10115}, k=1)
+
+
+def test_ids_that_do_not_fit_are_refused():
+    ids = np.array([7, 2**63 + 5], np.uint64)
+    with pytest.raises(ValueError, match=r"expected ids below 2\*\*63, got 9223372036854775813"):
+        SimilarityIndex(OneHot()).fit({"a": ["x", "y"]}, ids=ids)
+    assert SimilarityIndex(OneHot()).fit({"a": ["x", "y"]}, ids=ids // 2).ids_.dtype == np.int64
+
+
+def test_nothing_is_near_where_every_row_was_removed(monkeypatch):
+    monkeypatch.setattr(index_module, "_FEW", 2)  # tombstones are swept at once
+    index = SimilarityIndex(OneHot()).fit({"a": list("xyzxyz")})
+    index.remove(index.ids_)
+    (found,) = index.query_radius({"a": "x"}, 1.0)
+    assert len(found.ids) == len(found.distances) == len(index.duplicates(1.0).first) == 0
+    assert index.add({"a": ["x"]}).query({"a": "x"}, k=1).ids.tolist() == [[6]]

@@ -242,6 +242,40 @@ class TestClassifier:
         model.forget(list(range(200, 250)))
         np.testing.assert_allclose(model.predict_proba(X[250:]), before, atol=1e-9)
 
+    @pytest.mark.parametrize("kind", ["<U1", object, "category", "string", bool, int])
+    def test_explains_classes_of_any_type(self, kind):
+        X, y = table(60)
+        y = pd.Series(y == "a" if kind in (bool, int) else y).astype(kind)
+        model = WeaveClassifier().fit(X, y)
+        (found,) = model.explain(X[:1], n_neighbors=1)
+        assert found["target"] == y[found["id"]]
+        assert type(found["target"]) is (kind if kind in (bool, int) else str)
+
+    def test_no_rows_have_no_neighbors(self):
+        X, y = table(60)
+        distances, ids = WeaveClassifier(3).fit(X, y).kneighbors(X[:0])
+        assert distances.shape == ids.shape == (0, 3)
+
+    def test_what_cannot_be_learned_leaves_the_model(self):
+        X, y = table(60)
+        model = WeaveClassifier().fit(X, y)
+        before = model.predict_proba(X)
+        with pytest.raises(ValueError, match="one class only, 'a'"):
+            model.fit(X, ["a"] * 60)
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+
+    def test_two_classes_have_to_stay(self):
+        X, y = table(60)
+        model = WeaveClassifier().fit(X, y)
+        before = model.predict_proba(X)
+        with pytest.raises(
+            ValueError, match=r"two classes or more to stay .*, got rows of \['a'\]"
+        ):
+            model.forget(np.flatnonzero(y != "a"))
+        with pytest.raises(ValueError, match=r"got rows of \[\]"):
+            model.forget(np.arange(60))
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+
     def test_saved_and_loaded(self, tmp_path):
         X, y = table()
         model = WeaveClassifier().fit(X, y)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
+from tabweave.search import scan
 from tabweave.search.kernels import NO_ROW
 from tabweave.search.scan import (
     Copies,
@@ -47,6 +48,58 @@ def assert_same(found, expected):
 def test_the_scan_equals_sorting_all_distances(k):
     nodes, queries, D = sample()
     assert_same(nearest_nodes(nodes, queries, k), sorted_rows(D, k))
+
+
+def wide(n=17_000, m=80, rank=5, unit=1.0, at=0.0, seed=0):
+    """Rows of two columns and 70 coordinates that lie near a few directions; some are queries."""
+    rng = np.random.default_rng(seed)
+    axes = rng.normal(size=(rank, 70))
+    line = rng.normal(size=(n, rank)) @ axes + 0.1 * rng.normal(size=(n, 70))
+    line[1::5] = np.round(line[1::5])  # and many are nearly as far
+    line[2::50] = line[3]
+    tables = [rng.normal(size=(w, w)) for w in (3, 40)]  # less than 0, too
+    stored, asked = ([rng.integers(0, w, size) for w in (3, 40)] for size in (n, m))
+    line = unit * line + at
+    points = line[rng.integers(0, n, m)] + np.where(rng.random((m, 1)) < 0.5, 0, unit)
+    return stored, np.ascontiguousarray(line.T), Queries.of(asked, tables, points)
+
+
+@pytest.mark.parametrize("root", [False, True])
+@pytest.mark.parametrize("k", [1, 30, 2000])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"at": 1e9}, {"unit": 1e-9}, {"unit": 1e9}, {"unit": 1e14}, {"unit": 1e200}, {"rank": 70}],
+)
+def test_a_sketch_changes_no_bit(monkeypatch, given, k, root):
+    stored, line, queries = wide(**given)
+    first = np.where(np.arange(line.shape[1]) % 3 > 0, np.arange(line.shape[1]), -1)
+    nodes = Nodes.of(stored, (3, 40), line, root=root)
+    assert nodes.sketch is None or given.get("unit") != 1e200
+    found = [nearest_nodes(nodes, queries, k, own) for own in (None, first)]
+    monkeypatch.setattr(scan, "_MANY", 10**9)
+    plain = Nodes.of(stored, (3, 40), line, root=root)
+    assert plain.sketch is None
+    for own, one in zip((None, first), found, strict=True):
+        assert_same(one, nearest_nodes(plain, queries, k, own))
+
+
+def test_a_sketch_rules_most_nodes_out():
+    stored, line, queries = wide(unit=30.0)
+    sketch = Nodes.of(stored, (3, 40), line).sketch
+    near, slack = sketch.near(queries.points)
+    nearer = cdist(near.astype(float), sketch.there.T.astype(float), "sqeuclidean")
+    true = cdist(queries.points, line.T, "sqeuclidean")
+    assert (nearer <= (np.sqrt(true) + slack[:, None]) ** 2 * (1 + 1e-5)).all()
+    assert (nearer <= np.sort(true, axis=1)[:, 20:21]).mean() < 0.02
+
+
+def test_a_sketch_is_made_for_many_questions_alone():
+    stored, line, queries = wide()
+    nodes = Nodes.of(stored, (3, 40), line)
+    nearest_nodes(nodes, queries.take(np.arange(3)), 5)
+    assert "sketch" not in vars(nodes)
+    nearest_nodes(nodes, queries, 5)
+    assert "sketch" in vars(nodes)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.6])

@@ -372,3 +372,16 @@ def test_filled_numbers_in_text_keep_their_own_sign(minus, plus):
 
 def test_no_minus_is_written_before_a_zero():
     assert written_like(["-5.00", "3.00"], [-0.001, -0.01], ".") == ["0.00", "-0.01"]
+
+
+def test_no_rows_have_no_probabilities_of_every_value():
+    rows = {"city": ["Lima", "Oslo"] * 9, "sea": ["warm", "cold"] * 9}
+    assert Imputer().fit(rows).predict_proba({"city": [], "sea": []}, "city").shape == (0, 2)
+
+
+def test_engines_are_chosen_by_rows_that_did_not_teach_them():
+    rng = np.random.default_rng(0)  # of independent columns nobody knows more than the shares
+    rows = pd.DataFrame({f"c{j}": rng.choice(list("abcd"), 300) for j in range(6)})
+    found = Imputer("validated").fit(rows).validation_
+    losses = [loss for own in found.values() for loss in own.values()]
+    assert len(losses) == 6 * 7 and min(losses) > 0.97 * np.log(4)

@@ -128,3 +128,8 @@ def test_dates_and_money_are_shown_as_they_are_read():
     assert first.row == 7 and "id" not in model.schema_.names
     shown = str(first)
     assert "e+" not in shown and "2020-" in shown
+
+
+def test_sets_alone_are_not_judged():
+    rows = {"tags": [["a"], [], ["a", "b"]] * 10}
+    assert (Oddities().fit(rows).predict(rows) == 1).all()

@@ -62,6 +62,8 @@ class ProfileClusterer(TabularInput, ClusterMixin, Estimator):
         table = Table.of(X, Schema.of(self.schema), numbers="nominal")
         check_categorical(self, table.schema)
         require_rows(table)
+        for name in ("_profiles", "index_", "difference_"):  # of the stream before
+            self.__dict__.pop(name, None)
         self._space = ProfileSpace.of(table)
         self.schema_ = table.schema
         remember_names(self, table.schema)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tabweave._compat import require
+from tabweave.rows.frames import is_missing
 from tabweave.rows.table import Codes, Datetimes, Numbers, Sets, Table
 
 FIELDS = ("cluster", "size", "column", "value", "here", "overall", "z")
@@ -51,6 +52,12 @@ def describe_clusters(X: Any, labels: Any, *, n_values: int = 8, min_z: float = 
     labels = np.asarray(labels)
     if labels.shape != (table.n_rows,):
         raise ValueError(f"expected {table.n_rows} labels, one a row, got shape {labels.shape}")
+    gap = next((i for i, label in enumerate(labels.tolist()) if is_missing(label)), None)
+    if gap is not None:
+        raise ValueError(
+            f"expected a cluster for each row, got {labels[gap]!r} in row {gap}; drop such rows, "
+            "or give them a label of their own"
+        )
     names, owner = np.unique(labels, return_inverse=True)
     sizes = np.bincount(owner, minlength=len(names))
     lines: list[list[tuple[Any, ...]]] = [[] for _ in names]

@@ -527,7 +527,7 @@ def factor(gram: np.ndarray, landmark_ids: np.ndarray) -> np.ndarray:
     """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
     if len(landmark_ids) == len(gram):
         values, vectors = eigh(gram)
-        keep = values > len(values) * np.finfo(float).eps * max(values[-1], 0)
+        keep = values > len(values) * np.finfo(float).eps * values.max(initial=0)
         return vectors[:, keep] * np.sqrt(values[keep])
     values, vectors = eigh(gram[landmark_ids])
     keep = values > 1e-10 * values[-1]

@@ -548,15 +548,14 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         total = X.sum(axis=1)
         profile = X / np.where(total > 0, total, 1)[:, None]
         more = np.vstack([X.T @ profile, X.sum(axis=0)])
-        self._sums = sign * more + vars(self).get("_sums", 0.0)
-        self._learn()
-        return self
+        return self._learn(sign * more + vars(self).get("_sums", 0.0))
 
-    def _learn(self) -> None:
-        product, columns = self._sums[:-1], self._sums[-1]
+    def _learn(self, sums: np.ndarray) -> Self:
+        product, columns = sums[:-1], sums[-1]
         n = columns.sum()
         if not n > 0:
             raise ValueError(f"expected a table with counts above 0, got a total of {n}")
+        self._sums = sums
         share = columns / n
         root = np.sqrt(np.where(share > 0, share, 1))
         scatter = (product / n - np.outer(share, share)) / np.outer(root, root)
@@ -567,6 +566,7 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.explained_inertia_ratio_ = _share(values, self.total_inertia_)
         self._standard = np.where(share > 0, 1 / root, 0)[:, None] * vectors
         self._n_features_out = len(values)
+        return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the principal coordinates of the rows of a table; an empty row is the centre."""
@@ -578,14 +578,17 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def column_coordinates(self) -> np.ndarray:
         """Return the principal coordinates of the columns."""
+        check_is_fitted(self, "_sums")
         return self._standard * np.sqrt(self.eigenvalues_)
 
     def column_contributions(self) -> np.ndarray:
         """Return the share of each column in the inertia of each axis."""
+        check_is_fitted(self, "_sums")
         return self._vectors**2
 
     def column_cosines(self) -> np.ndarray:
         """Return cos²: how much of a column's distance from the centre each axis shows."""
+        check_is_fitted(self, "_sums")
         total = self._inertia_of_columns()
         return self._vectors**2 * self.eigenvalues_ / np.where(total > 0, total, 1)[:, None]
 
@@ -597,6 +600,7 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def row_contributions(self, X: Any) -> np.ndarray:
         """Return the share of each row in the inertia of each axis."""
+        check_is_fitted(self, "_sums")
         mass = self._checked(X, reset=False).sum(axis=1) / self._sums[-1].sum()
         return mass[:, None] * self.transform(X) ** 2 / self.eigenvalues_
 
@@ -841,6 +845,8 @@ def _share(values: np.ndarray, total: float) -> np.ndarray:
 def _correlations(values: np.ndarray, f: np.ndarray) -> np.ndarray:
     """Return the correlation of numbers with each axis, over the rows that have one."""
     here = ~np.isnan(values)
+    if not here.any():
+        return np.zeros(f.shape[1])
     x, f = values[here] - values[here].mean(), f[here] - f[here].mean(axis=0)
     length = np.sqrt((x @ x) * (f**2).sum(axis=0))
     return (x @ f) / np.where(length > 0, length, 1)

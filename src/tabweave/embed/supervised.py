@@ -52,7 +52,7 @@ from tabweave.embed.weave import (
     ties,
 )
 from tabweave.io.register import storable
-from tabweave.rows.frames import in_memory, objects
+from tabweave.rows.frames import in_memory, object_array, objects
 from tabweave.rows.table import Table, take_rows
 from tabweave.search.scan import Derived
 
@@ -321,7 +321,7 @@ class SupervisedWeave(Derived, Weave):
         kinds = [column.kind for column in coupled.schema.columns]  # type: ignore[union-attr]
         single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
         prior = pairs[coupled.span(single)].sum(axis=0)  # elements of sets: not once a row
-        prior = prior / prior.sum()
+        prior = prior / max(prior.sum(), 1e-300)
         centred = pairs @ points - np.outer(pairs.sum(axis=1), prior @ points)
         response = np.vstack([b.T @ centred[coupled.span(a)] for a, b in enumerate(bases)])
         total_squares = n * float(prior @ (points - prior @ points) ** 2 @ np.ones(points.shape[1]))
@@ -392,20 +392,24 @@ class SupervisedWeave(Derived, Weave):
         """Return vectors of the rows, each learned without the target of its row.
 
         Rows are cut into five parts at random, always in the same way; what the target teaches is
-        taken from the four others. Couplings, weights and scales are those of all rows.
+        taken from the four others. Couplings, weights and scales are those of all rows. Rows that
+        are not in memory (a file, a database) are read once and not cut: of these it is
+        ``fit(X, y).transform(X)``.
         """
         self.fit(X, y, sample_weight)
-        if not in_memory(X) or sample_weight is not None:
+        if not in_memory(X):
             return self.transform(X)
         table = self._read_fitted(X)
         out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
-        for rows, pairs in self.left_out(table, y):
+        for rows, pairs in self.left_out(table, y, sample_weight):
             block = self.taught_by(pairs)
             part = take_rows(table, rows)
             out[rows] = block.coordinates(part, dtype=out.dtype, unknown=self._policy())
         return out
 
-    def left_out(self, table: Table, y: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def left_out(
+        self, table: Table, y: Any, sample_weight: Any = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield parts of rows that were counted, and the counts with classes of all the others."""
         from sklearn.model_selection import KFold
 
@@ -415,10 +419,14 @@ class SupervisedWeave(Derived, Weave):
             yield np.arange(table.n_rows), pairs
             return
         expanded = self._numbering.expand(table).select(coupled.schema.names)  # type: ignore[union-attr]
-        classes = np.asarray(self._classes(y))
+        classes, weight = self._classes(y), checked_weight(sample_weight, table.n_rows)
+        if not hasattr(classes, "__array__"):
+            classes = object_array(classes)  # NumPy would make text of 1 beside "a"
+        classes = np.asarray(classes)
         parts = KFold(min(FOLDS, table.n_rows), shuffle=True, random_state=0)
         for _, rows in parts.split(classes):
-            own = Counts.of(take_rows(expanded, rows), classes[rows])
+            own_weight = None if weight is None else weight[rows]
+            own = Counts.of(take_rows(expanded, rows), classes[rows], sample_weight=own_weight)
             yield rows, pairs - aligned(own, coupled)
 
     def taught_by(self, pairs: np.ndarray) -> Block:
@@ -542,11 +550,12 @@ def _pairs(counts: Counts) -> np.ndarray:
 
 def aligned(counts: Counts, known: Counts) -> np.ndarray:
     """Return the counts of values with classes in the order of other counts that hold them all."""
-    assert counts.classes is not None and known.classes is not None
-    rows = counts.vocabulary.reindex(known.vocabulary)
-    columns = [known.classes.index(label) for label in counts.classes]
+    assert known.classes is not None
     out = np.zeros((known.vocabulary.n_values, len(known.classes)))
-    out[np.ix_(rows, columns)] = counts.class_pairs
+    if counts.classes is not None:  # rows of weight 0 are counted as none
+        rows = counts.vocabulary.reindex(known.vocabulary)
+        columns = [known.classes.index(label) for label in counts.classes]
+        out[np.ix_(rows, columns)] = counts.class_pairs
     return out
 
 
@@ -557,6 +566,8 @@ def class_ties(counts: Counts, pairs: np.ndarray) -> np.ndarray:
         joint = pairs[counts.span(a)]
         joint = joint[joint.sum(axis=1) > 0][:, joint.sum(axis=0) > 0]
         total = joint.sum()
+        if not total:  # of sets that are all empty
+            continue
         values, classes, both = (
             entr(part / total).sum() for part in (joint.sum(axis=1), joint.sum(axis=0), joint)
         )

@@ -389,8 +389,6 @@ def fit_metric(
     """
     metric = task.metric
     if isinstance(metric, str):
-        from tabweave.embed.value_metric import ValueMetric
-
         metric = ValueMetric(metric, schema=schema)
     elif not isinstance(metric, Embedder):
         raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -12,7 +13,12 @@ from tabweave.embed import nonbend
 from tabweave.embed.nonbend import VI, Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, Rows, add_assigned
 from tabweave.embed.nonbend.nonbend import embedding_grams, value_probabilities
-from tabweave.embed.nonbend.variational import assign, stick_expectations, value_expectations
+from tabweave.embed.nonbend.variational import (
+    Passes,
+    assign,
+    stick_expectations,
+    value_expectations,
+)
 from tabweave.io.register import storable
 
 PSEUDO_COUNT = 0.1  # of values that a vector leaves out
@@ -81,11 +87,10 @@ class NonBEND(nonbend.NonBEND):
             return pseudo_counts(self.alpha0, counts)
         return super()._pseudo_counts(counts)
 
-    def _run_fits(self, prior: Prior) -> list[Fit]:
-        fits = super()._run_fits(prior)
+    def _finished(self, fit: Fit, passes: Passes, prior: Prior) -> Fit:
         if isinstance(self._engine(), Gibbs):  # whose rows are in one subspace each
-            return fits
-        return [assigned(self._distinct, fit, prior) for fit in fits]
+            return fit
+        return assigned(passes(), fit, prior)
 
     def _grams(self, fit: Fit, prior: Prior) -> list[np.ndarray]:
         edges = prior.offsets[1:-1]
@@ -116,13 +121,14 @@ def pseudo_counts(given: dict[str, Any], counts: Counts) -> np.ndarray:
     return out
 
 
-def assigned(rows: Rows, fit: Fit, prior: Prior) -> Fit:
+def assigned(batches: Iterable[Rows], fit: Fit, prior: Prior) -> Fit:
     """Algorithm 2: return the counts of rows that are each in their likeliest subspace alone."""
     log_stick, _ = stick_expectations(fit.sizes, prior.alpha)
     log_value, _ = value_expectations(fit.counts, fit.sizes, prior)
-    chosen, _ = assign(rows.cells, log_stick, log_value)
     counts, sizes = np.zeros_like(fit.counts), np.zeros_like(fit.sizes)
-    add_assigned(rows.cells, rows.weight, chosen, counts, sizes)
+    for rows in batches:
+        chosen, _ = assign(rows.cells, log_stick, log_value)
+        add_assigned(rows.cells, rows.weight, chosen, counts, sizes)
     hard = Fit(counts, sizes, fit.trace).chosen(np.flatnonzero(sizes))
     return hard.chosen(np.argsort(-hard.sizes, kind="stable"))
 

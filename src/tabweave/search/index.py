@@ -894,6 +894,10 @@ def _as_ids(ids: Any) -> np.ndarray:
         return out.astype(np.int64)
     if out.dtype.kind not in "iuUT":
         raise TypeError(f"expected ids to be whole numbers or text, got {out.dtype}")
+    if out.dtype == np.uint64 and (large := out[out > np.iinfo(np.int64).max]).size:
+        raise ValueError(
+            f"expected ids below 2**63, got {large.flat[0]}; give hashes as text, or as int64"
+        )
     return out.astype(np.int64) if out.dtype.kind in "iu" else out.astype(str)
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from tabweave._compat import njit
 
 _TILE = 1024  # nodes compared at a time: a hundred of their coordinates stay in the caches
+_PICKED = 32  # of so many nodes one at most is worth to be picked out of a tile
 _BEGIN = 4  # of the seeds, the nearest that a walk begins at
 NO_ROW = np.iinfo(np.int64).max  # where fewer than k nodes were found
 
@@ -165,6 +166,109 @@ def scan(asked, nodes, first, out, rows):
                     _offer(found, row, here[j], first[begin + j])
     for i in range(len(out)):
         _in_order(out[i], rows[i])
+
+
+@njit(nogil=True, cache=True)
+def sketched_scan(asked, nodes, first, sketch, out, rows):
+    """Do what :func:`scan` does, and compare in full only what a sketch does not rule out.
+
+    ``sketch`` is (near, there, slack): coordinates of queries and of nodes (a line for each
+    direction) in a few directions, as float32, and what rounding may take from the length of their
+    difference. A distance is no less than that difference and the least that columns add.
+    """
+    values, points = asked
+    groups, offsets, widths, starts, codes, line, power, root = nodes
+    near, there, slack = sketch
+    joint, least = np.empty((len(out), starts[-1])), np.zeros(len(out))
+    for i in range(len(out)):
+        _fill_joint(values[i], groups, offsets, widths, starts, joint[i])
+        _clear(out[i], rows[i])
+        for g in range(len(groups)):
+            least[i] += joint[i, starts[g] : starts[g + 1]].min()
+    tile, part = np.empty(_TILE), np.empty(_TILE, np.float32)
+    kept = np.empty(_TILE, np.int64)
+    pause, rest = np.zeros(len(out), np.int64), np.zeros(len(out), np.int64)
+    for begin in range(0, len(first), _TILE):
+        size = min(_TILE, len(first) - begin)
+        for i in range(len(out)):
+            found, row, n = out[i], rows[i], size
+            rest[i] -= 1
+            if found[0] < np.inf and rest[i] < 0:
+                limit = found[0] * found[0] if root else found[0]
+                edge = _beyond(limit, least[i], slack[i])
+                n = _not_beyond(near[i], there, begin, edge, part[:size], kept)
+                if n <= size // 4:  # what columns add is a few loads
+                    own = joint[i], starts, codes
+                    n = _not_beyond_with_columns(own, begin, limit, slack[i], part, kept[:n], tile)
+                # What hardly rules anything out is tried again ever later.
+                pause[i] = 2 * pause[i] + 1 if n > size // _PICKED else 0
+                rest[i] = pause[i]
+            if n > size // _PICKED:
+                here = tile[:size]
+                _fill_distances(joint[i], starts, codes, points[i], line, begin, power, root, here)
+                for j in range(size):
+                    if here[j] <= found[0]:
+                        _offer(found, row, here[j], first[begin + j])
+                continue
+            some, here = begin + kept[:n], tile[:n]
+            _add_some_lines(points[i], line, some, root, here)
+            for m in range(n):
+                if here[m] <= found[0]:
+                    _offer(found, row, here[m], first[some[m]])
+    for i in range(len(out)):
+        _in_order(out[i], rows[i])
+
+
+@njit(nogil=True, cache=True)
+def _beyond(limit, least, slack):
+    """Return the squared length in a sketch beyond which a sum is surely beyond the limit."""
+    room = math.sqrt(max(limit - least, 0.0) + 1e-12 * abs(limit))
+    return (room * (1 + 1e-5) + slack) ** 2
+
+
+@njit(nogil=True, cache=True)
+def _not_beyond(near, there, begin, limit, part, kept):
+    """List the nodes from some node on whose sketch is not beyond the limit; return how many."""
+    part[:] = 0
+    end = begin + len(part)
+    for c in range(0, len(near), 4):  # directions come in fours
+        a, b, d, e = near[c], near[c + 1], near[c + 2], near[c + 3]
+        first, second = there[c, begin:end], there[c + 1, begin:end]
+        third, fourth = there[c + 2, begin:end], there[c + 3, begin:end]
+        for j in range(len(part)):
+            x, y, z, w = a - first[j], b - second[j], d - third[j], e - fourth[j]
+            part[j] += x * x + y * y + (z * z + w * w)
+    n = 0
+    for j in range(len(part)):
+        kept[n] = j
+        n += not part[j] > limit
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _not_beyond_with_columns(own, begin, limit, slack, part, kept, summed):
+    """Set what columns add to some nodes; keep those not beyond the limit, return how many."""
+    joint, starts, codes = own
+    n = 0
+    for j in kept:
+        total = 0.0
+        for g in range(len(codes)):
+            total += joint[starts[g] + codes[g, begin + j]]
+        kept[n], summed[n] = j, total
+        n += not part[j] > _beyond(limit, total, slack)
+    return n
+
+
+@njit(nogil=True, cache=True)
+def _add_some_lines(point, line, some, root, total):
+    """Add the differences of coordinates of some nodes, each sum in the order of ``scan``."""
+    for c in range(len(point)):
+        x, other = point[c], line[c]
+        for m in range(len(some)):
+            total[m] += (x - other[some[m]]) * (x - other[some[m]])
+    if root:
+        for m in range(len(some)):
+            total[m] = math.sqrt(max(total[m], 0.0))
 
 
 @njit(nogil=True, cache=True)

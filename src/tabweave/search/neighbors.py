@@ -198,6 +198,14 @@ class Searched(NamedTuple):
     columns: Columns | None
 
 
+class Fold(NamedTuple):
+    """Rows by which members are compared: who votes for them, and who is near by each member."""
+
+    voters: Voters
+    extra: Any
+    near: dict[tuple[float, float], tuple[Apart, Near]]
+
+
 def _edges(widths: Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(widths, dtype=np.int64)]).astype(np.int64)
 
@@ -284,7 +292,14 @@ class _Neighbors(Derived, TabularInput, Estimator):
         gone, model = take_rows(self._stored.table, rows), self.embedder_
         expanded = model._numbering.expand(gone)
         classes = model.target_.classes(self._targets[rows])
-        model._hold(model.counts_ - Counts.of(expanded, classes))
+        counts = model.counts_ - Counts.of(expanded, classes)
+        if len(counts.classes or ()) < 2:
+            stay = list(map(self._shown, np.unique(self._targets[left.alive])[:3]))
+            raise ValueError(
+                f"expected rows of two classes or more to stay (of a number, of two of its bins), "
+                f"got rows of {stay}; fit a new model to what is left"
+            )
+        model._hold(counts)
         self._stored = left
         self.__dict__.pop("_cache", None)
         return self
@@ -313,18 +328,17 @@ class _Neighbors(Derived, TabularInput, Estimator):
             return default, tuple(sorted({min(k, n) for k in ks if k <= 5} or {min(*ks, n)}))
         random = np.random.default_rng(seed_of(self.random_state))
         rows = random.permutation(n)[:_REFERENCE]
-        found = self._out_of_fold(take_rows(table, rows), targets[rows], members, ks)
-        return self._best(found, targets[rows])
+        folds = list(self._folds(take_rows(table, rows), targets[rows], members, ks))
+        return self._best(folds, targets[rows], ks)
 
-    def _out_of_fold(
+    def _folds(
         self,
         table: Table,
         targets: np.ndarray,
         members: list[tuple[float, float]],
         ks: Sequence[int],
-    ) -> dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]]:
-        """Return, for each member and number of neighbours, the rows asked and what they got."""
-        out: dict[tuple[Any, ...], list[tuple[np.ndarray, np.ndarray]]] = {}
+    ) -> Iterator[Fold]:
+        """Yield rows that are asked, and what is near to them as others teach each member."""
         most = -(-int(self.n_validation) // 5)
         most_near = candidates(ks) if len(self._locals) > 1 else max(ks) + 1
         heads, node_of = distinct_rows(canonical_codes(table))
@@ -333,17 +347,26 @@ class _Neighbors(Derived, TabularInput, Estimator):
         for part, pairs in self.embedder_.left_out(table, targets):
             asked, others = part[:most], np.setdiff1d(np.arange(table.n_rows), part)
             there, own = np.unique(node_of[others], return_inverse=True)
-            voters = Voters.of(own, targets[others], len(there))
-            extra = self._extra(pairs, table, others, asked)
+            near: dict[tuple[float, float], tuple[Apart, Near]] = {}
             for power, model in models.items():  # whose discriminant counts as its columns do
                 apart = Apart(model.taught_by(pairs), model, table, asked, heads[there])
-                for share in (d for p, d in members if p == power):
-                    near = apart.near(share, most_near)
-                    for local in self._locals:
-                        ranked = near if not local else apart.ranked(near, voters, share, local)
-                        for key, votes in self._votes(ranked, voters, ks, extra).items():
-                            key = (power, share, local, *key)
-                            out.setdefault(key, []).append((asked, votes))
+                shares = [share for p, share in members if p == power]
+                found = apart.near(shares, most_near)
+                near |= {(power, share): (apart, found[share]) for share in shares}
+            voters = Voters.of(own, targets[others], len(there))
+            yield Fold(voters, self._extra(pairs, table, others, asked), near)
+
+    def _answers(
+        self, folds: Sequence[Fold], member: tuple[float, float], ks: Sequence[int], local: float
+    ) -> dict[Any, tuple[np.ndarray, np.ndarray]]:
+        """Return the rows asked and what they get from a member, by number of neighbours."""
+        out: dict[Any, list[tuple[np.ndarray, np.ndarray]]] = {}
+        for fold in folds:
+            apart, near = fold.near[member]
+            if local:
+                near = apart.ranked(near, fold.voters, member[1], local)
+            for key, votes in self._votes(near, fold.voters, ks, fold.extra).items():
+                out.setdefault(key, []).append((near.asked, votes))
         pairs = {key: zip(*parts, strict=True) for key, parts in out.items()}
         return {
             key: (np.concatenate(asked), np.concatenate(votes))
@@ -422,12 +445,11 @@ class _Neighbors(Derived, TabularInput, Estimator):
         table = self._read(X)
         rows, view, *_ = self._searched()
         k = min(max(self.n_neighbors_), len(rows))
-        found = [
-            view.copies.expand((near.squared, view.copies.heads[near.nodes]), k, None)
-            for near, _ in self._near(table)
-        ]
-        squared, nearest_ = (np.concatenate(part) for part in zip(*found, strict=True))
-        return np.sqrt(squared), self._stored.ids[rows[nearest_]]
+        squared, found = np.empty((table.n_rows, k)), np.empty((table.n_rows, k), np.int64)
+        for near, _ in self._near(table):
+            nodes = near.squared, view.copies.heads[near.nodes]
+            squared[near.asked], found[near.asked] = view.copies.expand(nodes, k, None)
+        return np.sqrt(squared), self._stored.ids[rows[found]]
 
     def explain(self, row: Any, n_neighbors: int = 5) -> list[dict[str, Any]]:
         """Say which rows an answer comes from, and which columns made them near.
@@ -543,6 +565,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     'no'
     """
 
+    classes_: np.ndarray
+
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
         """Add rows: counts and rows grow, the member of the family stays as it was chosen.
 
@@ -563,15 +587,15 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         labels = checked_target(y, type(self).__name__)
         check_length(labels, n_rows)
         check_classification_targets(labels)
-        if first:
-            announced = vars(self).get("_announced")
-            self.classes_ = np.unique(labels) if announced is None else announced
-            check_classes(self.classes_)
-        unknown = np.setdiff1d(labels, self.classes_)
+        classes = self.classes_ if not first else vars(self).get("_announced")
+        classes = np.unique(labels) if classes is None else classes
+        check_classes(classes)
+        unknown = np.setdiff1d(labels, classes)
         if len(unknown):
-            known, found = self.classes_.tolist(), unknown.tolist()[0]
+            known, found = classes.tolist(), unknown.tolist()[0]
             raise ValueError(f"expected classes of fit, {known}, got {found!r}")
-        return np.searchsorted(self.classes_, labels)
+        self.classes_ = classes  # not before: what cannot be learned leaves a model as it was
+        return np.searchsorted(classes, labels)
 
     _locals: ClassVar[tuple[float, ...]] = LOCAL
 
@@ -579,31 +603,36 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         return Target()
 
     def _shown(self, target: Any) -> Any:
-        return self.classes_[target].item() if hasattr(target, "item") else self.classes_[target]
+        return self.classes_[[target]].tolist()[0]
 
     def _extra(self, *_: Any) -> None:
         return None
 
     def _votes(
         self, near: Near, voters: Voters, ks: Sequence[int], extra: None
-    ) -> dict[tuple[Any, ...], np.ndarray]:
+    ) -> dict[int, np.ndarray]:
         n = len(self.classes_)
         weights = ((k, voters.weights(near, (k,), self.sharpness)) for k in ks)
-        return {(k,): voters.shares(own, near.nodes, n) for k, own in weights}
+        return {k: voters.shares(own, near.nodes, n) for k, own in weights}
 
     def _best(
-        self, found: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]], targets: np.ndarray
+        self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
-        scores: dict[tuple[float, ...], dict[int, float]] = {}
-        for (*member, k), (rows, votes) in found.items():
-            score = macro_f(targets[rows], votes.argmax(axis=1), len(self.classes_))
-            scores.setdefault(tuple(member), {})[k] = score
-        plain = {member[:2]: by_k for member, by_k in scores.items() if not member[2]}
-        member, ks, self.validation_ = chosen(plain)
-        means = {z: float(np.mean([scores[(*member, z)][k] for k in ks])) for z in self._locals}
+        def score(rows: np.ndarray, votes: np.ndarray) -> float:
+            return macro_f(targets[rows], votes.argmax(axis=1), len(self.classes_))
+
+        found = {member: self._answers(folds, member, ks, 0.0) for member in folds[0].near}
+        member, ks, self.validation_ = chosen(
+            {one: {k: score(*own[k]) for k in own} for one, own in found.items()}
+        )
+        local = {
+            strength: self._answers(folds, member, ks, strength) if strength else found[member]
+            for strength in self._locals
+        }
+        means = {z: float(np.mean([score(*own[k]) for k in ks])) for z, own in local.items()}
         self.local_ = max(means, key=lambda strength: (means[strength], -strength))
         self.validation_[0]["local"] = means
-        best = [found[(*member, self.local_, k)] for k in ks]
+        best = [local[self.local_][k] for k in ks]
         votes = np.mean([votes for _, votes in best], axis=0)
         self.calibration_ = calibrated(votes, targets[best[0][0]])
         return member, ks
@@ -710,7 +739,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         voters: Voters,
         ks: Sequence[int],
         extra: tuple[np.ndarray, np.ndarray],
-    ) -> dict[tuple[Any, ...], np.ndarray]:
+    ) -> dict[tuple[int, float], np.ndarray]:
         theirs, ours = extra
         means = {share: voters.means(voters.targets - share * theirs) for share in LINEAR}
         out = {}
@@ -721,13 +750,14 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return out
 
     def _best(
-        self, found: dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray]], targets: np.ndarray
+        self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         variance = max(float(targets.var()), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
-        for (power, discriminant, _, k, share), (rows, guess) in found.items():
-            error = float(np.mean((targets[rows] - guess) ** 2))
-            scores.setdefault((power, discriminant, share), {})[k] = 1 - error / variance
+        for member in folds[0].near:
+            for (k, share), (rows, guess) in self._answers(folds, member, ks, 0.0).items():
+                error = float(np.mean((targets[rows] - guess) ** 2))
+                scores.setdefault((*member, share), {})[k] = 1 - error / variance
         member, ks, self.validation_ = chosen(scores)
         self.linear_ = float(member[2])
         return (member[0], member[1]), ks
@@ -846,13 +876,14 @@ class Apart:
         self.widths = [part.width for part in block.parts()]
         linear = model.discriminant_
         self.edge = block.width - (0 if linear is None else linear.width)
-        left, right = self.vectors
-        self.columns = squares(left[:, : self.edge], right[:, : self.edge])
-        self.discriminant = squares(left[:, self.edge :], right[:, self.edge :])
 
-    def near(self, share: float, k: int) -> Near:
-        """Return the k nearest, where the discriminant counts so much."""
-        return Near(self.asked, *nearest(self.columns + share * self.discriminant, k))
+    def near(self, shares: Sequence[float], k: int) -> dict[float, Near]:
+        """Return the k nearest, where the discriminant counts so much, for each share."""
+        left, right = self.vectors
+        columns = squares(left[:, : self.edge], right[:, : self.edge])
+        discriminant = squares(left[:, self.edge :], right[:, self.edge :])
+        found = {share: nearest(columns + share * discriminant, k) for share in shares}
+        return {share: Near(self.asked, *own) for share, own in found.items()}
 
     def ranked(self, near: Near, voters: Voters, share: float, strength: float) -> Near:
         """Return them by columns that are weighed anew around each row."""

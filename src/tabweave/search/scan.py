@@ -10,12 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tabweave._compat import eigh
+
 _JOINT = 2048  # joint values of a group: their distances (16 KB) stay in the first cache
 _QUERIES = 16  # compared at a time: codes are read from memory once for all of them
+_DIRECTIONS = 32  # of a sketch
+_WIDE = 2 * _DIRECTIONS  # coordinates from which on it is worth one,
+_MANY = 1 << 14  # with so many nodes at least,
+_ASKED = 64  # and so many queries at once, unless it is there
+_SAMPLED = 1 << 14  # nodes that say which directions matter
+_LARGEST = 1e15  # coordinate whose square float32 can hold
 _FIRST, _MORE = 16, 4  # neighbours asked for first within a distance, and how many times more then
 
 Found = tuple[np.ndarray, np.ndarray]  # distances and row numbers, a line for each query
@@ -89,6 +98,12 @@ class Nodes:
     def __len__(self) -> int:
         return self.line.shape[1]
 
+    @cached_property
+    def sketch(self) -> Sketch | None:
+        """The nodes in a few directions; None where that rules nothing out."""
+        wide = self.power == 2 and len(self.line) >= _WIDE and len(self) >= _MANY
+        return Sketch.of(self.line) if wide else None
+
     def take(self, nodes: np.ndarray) -> Nodes:
         """Return some of them, close together in memory."""
         codes, line = (np.take(part, nodes, axis=1) for part in (self.codes, self.line))
@@ -101,6 +116,57 @@ class Nodes:
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         shape = self.groups, offsets, self.widths, starts
         return *shape, self.codes, self.line, self.power, self.root
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """Nodes in the few directions in which they differ most, as float32.
+
+    Distances in some directions are no larger than those in all: most nodes are ruled out by a
+    fraction of their coordinates. What is left is compared in full, so answers stay what they are.
+
+    Attributes
+    ----------
+    centre, axes : ndarray of shape (coordinates,) and (coordinates, directions)
+        Where directions begin, and where they lead; they are orthogonal, of length 1.
+    there : ndarray of shape (directions, nodes)
+        The nodes.
+    largest, farthest : float
+        The largest coordinate of a node, in size, and the largest along the axes.
+    """
+
+    centre: np.ndarray
+    axes: np.ndarray
+    there: np.ndarray
+    largest: float
+    farthest: float
+
+    @classmethod
+    def of(cls, line: np.ndarray) -> Sketch | None:
+        """Find the principal axes of some nodes, and all along them; None if squares overflow."""
+        largest = max(float(line.max()), -float(line.min()))
+        if not largest < _LARGEST:
+            return None
+        some = line[:, :: max(1, line.shape[1] // _SAMPLED)]
+        centre = some.mean(axis=1)
+        centred = some - centre[:, None]
+        axes = eigh(centred @ centred.T)[1][:, -_DIRECTIONS:]
+        there = axes.T @ line
+        there -= (axes.T @ centre)[:, None]
+        farthest = max(float(there.max()), -float(there.min()))
+        return cls(centre, axes, there.astype(np.float32), largest, farthest)
+
+    def near(self, points: np.ndarray) -> Found:
+        """Return points along the axes, and what rounding may take from a difference to a node.
+
+        It is infinite, so that nothing is ruled out, where squares overflow.
+        """
+        along, width = points @ self.axes - self.centre @ self.axes, len(self.axes)
+        size = np.abs(points).max(axis=1) + self.largest
+        slack = 2.0**-21 * (np.abs(along).max(axis=1) + self.farthest)  # of float32,
+        slack = _DIRECTIONS**0.5 * (slack + 1e-13 * width * size)  # and of the products
+        slack = np.where(size < _LARGEST, slack, np.inf)
+        return np.clip(along, -_LARGEST, _LARGEST).astype(np.float32), slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,15 +304,25 @@ def nearest_nodes(
     begin : int
         The first node that counts.
     """
-    from tabweave.search.kernels import scan
+    from tabweave.search.kernels import scan, sketched_scan
 
     if first is None:
         first = np.arange(len(nodes))
     kept = begin + np.flatnonzero(first[begin:] >= 0)
-    if begin or len(kept) < len(first) // 4:
+    few = begin or len(kept) < len(first) // 4
+    if few:
         nodes, first = nodes.take(kept), first[kept]
     arrays = nodes.arrays()
-    return queries.search(k, lambda _, asked, *to: scan(asked, arrays, first, *to))
+    asks = not few and (len(queries) >= _ASKED or "sketch" in vars(nodes))
+    sketch = nodes.sketch if asks else None
+    if sketch is None:
+        return queries.search(k, lambda _, asked, *to: scan(asked, arrays, first, *to))
+    near, slack = sketch.near(queries.points)
+
+    def search(some: slice, asked: Found, out: np.ndarray, rows: np.ndarray) -> None:
+        sketched_scan(asked, arrays, first, (near[some], sketch.there, slack[some]), out, rows)
+
+    return queries.search(k, search)
 
 
 def rerank(
@@ -300,6 +376,8 @@ def within(nodes: Nodes, queries: Queries, limit: float, first: np.ndarray | Non
     The scan is asked for more neighbours until the last one is too far, so memory is what is found.
     """
     pending, k, parts = np.arange(len(queries)), _FIRST, []
+    if not len(nodes):
+        return pending[:0], pending[:0], np.zeros(0)
     while len(pending):
         k = min(k, len(nodes))
         distances, found = nearest_nodes(nodes, queries.take(pending), k, first)

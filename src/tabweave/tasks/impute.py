@@ -31,17 +31,11 @@ from tabweave.base import (
 from tabweave.io.register import storable
 from tabweave.rows.formats import DURATIONS, parse_duration, present_texts, write_datetime
 from tabweave.rows.frames import columns_of, is_missing, object_array
-from tabweave.rows.table import (
-    Codes,
-    Datetimes,
-    Numbers,
-    Schema,
-    Sets,
-    Table,
-)
+from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
 from tabweave.rows.vocabulary import Label
 from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
 
+_FOLDS = 4  # parts of the rows by which engines are chosen
 _LOOKED_AT = 1000  # cells of text that show how a column is written
 _PARTS = re.compile(r"(\D*?)([\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
 _SIGNS = re.compile(r"[-+−()]")
@@ -56,8 +50,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     engine : {"all", "validated", "counts", "mixture", "neighbors"}, default="all"
         What looks at the rest of a row: a regression from counts and moments, the mixture of
         :class:`~tabweave.NonBEND`, the nearest rows, or the mean of what all three say.
-        "validated" hides observed cells of each column and takes the engine, or the mean of some,
-        that guesses them best.
+        "validated" hides observed cells of each column, in rows that take no part in teaching, and
+        takes the engine, or the mean of some, that guesses them best; it learns five times.
     n_neighbors : int, default=20
         Number of nearest rows.
     n_bins : int, default=12
@@ -138,18 +132,35 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, gaps and all; ``y`` is ignored."""
         table, seed = rows_to_learn(self, X), seed_of(self.random_state)
-        wanted = ENGINES if self.engine in ("all", "validated") else (self.engine,)
-        self._model = RowModel.of(table, int(self.n_bins), seed, wanted, int(self.n_neighbors))
-        self._model = self._model.with_reference(table, int(self.n_rounds))
-        names = self._model.names
-        self.engines_ = {name: self._model.usable(name, wanted) for name in names}
+        model = self._taught_by(table, seed)
+        self.engines_ = {name: model.usable(name, model.wanted) for name in model.names}
         self.validation_: dict[str, dict[str, float]] = {}
         if self.engine == "validated":
-            self.validation_ = self._model.validated(table, seed)
+            self.validation_ = self._validated(table, seed)
             best = {name: min(v, key=v.__getitem__) for name, v in self.validation_.items() if v}
             self.engines_ |= {name: tuple(key.split("+")) for name, key in best.items()}
-        self._model = self._model.changed(engines=self.engines_)
+        self._model = model.changed(engines=self.engines_)
         return self
+
+    def _taught_by(self, table: Table, seed: int) -> RowModel:
+        wanted = ENGINES if self.engine in ("all", "validated") else (self.engine,)
+        model = RowModel.of(table, int(self.n_bins), seed, wanted, int(self.n_neighbors))
+        return model.with_reference(table, int(self.n_rounds))
+
+    def _validated(self, table: Table, seed: int) -> dict[str, dict[str, float]]:
+        """Return the mean loss of each choice of engines on hidden cells of other rows."""
+        fold = np.random.default_rng(seed).permutation(table.n_rows) % _FOLDS
+        found: dict[str, dict[str, list[np.ndarray]]] = {name: {} for name in table.schema.names}
+        for part in range(min(_FOLDS, table.n_rows) if table.n_rows > 1 else 0):
+            model = self._taught_by(take_rows(table, np.flatnonzero(fold != part)), seed)
+            losses = model.hidden_losses(take_rows(table, np.flatnonzero(fold == part)), seed)
+            for name, own in losses.items():
+                for key, each in own.items():
+                    found[name].setdefault(key, []).append(each)
+        return {
+            name: {key: float(np.concatenate(parts).mean()) for key, parts in own.items()}
+            for name, own in found.items()
+        }
 
     def transform(self, X: Any) -> Any:
         """Return the rows with every gap filled, as given: any library's frame, mapping, array."""
@@ -175,7 +186,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         if column is not None:
             self._check_valued(column)
             found = self._model.filled(self._without(table, column), int(self.n_rounds))
-            return found[column].proba if column in found else np.zeros((table.n_rows, 0))
+            none = np.zeros((table.n_rows, len(self._model.labels[column])))
+            return found[column].proba if column in found else none
         parts = [self.predict_proba(table, name) for name in self._valued()]
         return np.hstack([np.zeros((table.n_rows, 0)), *parts])
 

@@ -314,7 +314,7 @@ def conditionals(model: RowModel, cells: Cells) -> list[np.ndarray | None]:
     rows = np.arange(cells.codes.shape[1])
     found: list[list[np.ndarray]] = [[] for _ in model.names]
     singles = [a for a, name in enumerate(model.names) if name not in model.sets]
-    if "counts" in model.wanted:
+    if "counts" in model.wanted and singles:
         for a, proba in zip(singles, regressions(model, cells, singles), strict=True):
             found[a].append(proba)
     for weights, logs in model.subspaces:

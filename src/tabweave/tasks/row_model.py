@@ -577,8 +577,12 @@ class RowModel:
 
     # -- which engines ---------------------------------------------------------------------
 
-    def validated(self, table: Table, seed: int) -> dict[str, dict[str, float]]:
-        """Return, per column, the loss of each engine and mean of engines on hidden cells."""
+    def hidden_losses(self, table: Table, seed: int) -> dict[str, dict[str, np.ndarray]]:
+        """Return, per column, the loss of each engine and mean of engines on each hidden cell.
+
+        A fifth of the cells is hidden, of rows that should have had no part in teaching: a row that
+        was learned is its own nearest one.
+        """
         rng = np.random.default_rng(seed)
         cells = self.cells(table)
         hidden = (rng.random(cells.codes.shape) < 0.2) & (cells.codes >= 0)
@@ -586,7 +590,7 @@ class RowModel:
         for j, name in enumerate(self.numbers):
             z[j, hidden[self.names.index(name)]] = np.nan
         masked = cells._replace(codes=np.where(hidden, -1, cells.codes), z=z)
-        out: dict[str, dict[str, float]] = {name: {} for name in self.names}
+        out: dict[str, dict[str, np.ndarray]] = {name: {} for name in self.names}
         alone = {}
         for engine in self.wanted:
             own = {n: self.usable(n, (engine,)) for n in self.names}
@@ -596,18 +600,19 @@ class RowModel:
                 rows = np.flatnonzero(hidden[self.names.index(name)])
                 if len(rows):
                     guesses = [alone[engine][name] for engine in key]
-                    loss = self._loss(name, guesses, rows, cells)
-                    out[name]["+".join(key)] = loss
+                    out[name]["+".join(key)] = self._losses(name, guesses, rows, cells)
         return out
 
-    def _loss(self, name: str, guesses: Sequence[Guess], rows: np.ndarray, cells: Cells) -> float:
+    def _losses(
+        self, name: str, guesses: Sequence[Guess], rows: np.ndarray, cells: Cells
+    ) -> np.ndarray:
         at = np.searchsorted(guesses[0].rows, rows)
         if name in self.numbers:
             number = np.mean([g.number for g in guesses], axis=0)[at]
-            return float(np.mean((number - cells.z[self.numbers.index(name), rows]) ** 2))
+            return np.asarray((number - cells.z[self.numbers.index(name), rows]) ** 2)
         proba = np.mean([g.proba for g in guesses], axis=0)[at]
         truth = cells.codes[self.names.index(name), rows]
-        return float(-np.mean(np.log(np.maximum(proba[np.arange(len(rows)), truth], 1e-12))))
+        return np.asarray(-np.log(np.maximum(proba[np.arange(len(rows)), truth], 1e-12)))
 
     # -- reasons ---------------------------------------------------------------------------
 

@@ -190,3 +190,10 @@ def test_labels_that_no_row_has_are_not_refused():
     strict = DistanceHierarchy({"drink": DRINKS}, unknown="error").fit({"drink": ["latte"]})
     drinks = pandas.Categorical(["latte"], ["latte", "water"])
     assert strict.transform(pandas.DataFrame({"drink": drinks})).shape == (1, 5)
+
+
+def test_sets_that_are_all_empty_have_a_root_alone():
+    rows = {"tags": [[]] * 6, "job": ["cook", "clerk"] * 3}
+    model = DistanceHierarchy(schema={"tags": "set"}).fit(rows)
+    far = model.explain({"tags": [], "job": "cook"}, {"tags": [], "job": "clerk"})
+    assert far["tags"] == 0 and far["job"] > 0

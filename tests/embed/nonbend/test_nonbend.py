@@ -696,3 +696,18 @@ def test_without_gaps_nothing_changes_and_empty_columns_say_nothing(method):
     model = NonBEND(method(max_iter=20, missing="marginal"), n_fits=1, random_state=0,
                     schema=schema).fit(empty)  # fmt: skip
     np.testing.assert_allclose(model.trace_[-1], plain.trace_[-1])
+
+
+def test_fits_of_batches_that_failed_are_not_those_of_other_rows(monkeypatch):
+    model = NonBEND(n_fits=1, random_state=0)
+
+    def too_large(*_):
+        raise ValueError("too large")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tabweave.embed.nonbend.nonbend.check_table_size", too_large)
+        with pytest.raises(ValueError, match="too large"):
+            model.fit_batches([TINY, TINY])
+    rows = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20, "c": ["p"] * 40}
+    fresh = NonBEND(n_fits=1, random_state=0).fit(rows)
+    np.testing.assert_array_equal(model.fit(rows).transform(rows), fresh.transform(rows))

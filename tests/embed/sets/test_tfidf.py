@@ -270,3 +270,10 @@ def test_sums_that_do_not_fit():
         fitted + SetTfidf(1).fit({"t": [["a"]]})
     with pytest.raises(ValueError, match="numeric"):
         SetTfidf(schema={"x": "numeric"}).fit({"x": [1.5, 2.0]})
+
+
+@pytest.mark.parametrize("n", [7, 14, 28, 50, 55])
+def test_a_share_of_just_so_many_rows_is_enough(n):
+    rows = {"s": [["a"]] * n + [["b"]] * (100 - n)}
+    terms = [term for _, (term,) in SetTfidf(1, min_df=n / 100).fit(rows).terms_]
+    assert "a" in terms and ("b" in terms) == (n <= 50)

@@ -227,7 +227,7 @@ def tree_block(counts: Counts, name: str, tree: Tree) -> TreeBlock:
     kept = np.flatnonzero(tree.weights[1:] > 0)
     labels, share = _seen(counts, name)
     points = TreeBlock(tree, kept, np.zeros(len(kept)), name).points(labels)[:-1]
-    return TreeBlock(tree, kept, share @ points / share.sum(), name)
+    return TreeBlock(tree, kept, share @ points / max(share.sum(), 1e-300), name)
 
 
 def level_block(counts: Counts, column: Column) -> LevelBlock:
@@ -292,7 +292,7 @@ def dissimilarity(counts: Counts, column: str) -> np.ndarray:
     if counts.class_pairs is not None:
         probes = [counts.class_pairs[counts.span(a)]]
     else:
-        probes = [block for _, block in partners(counts, a)]
+        probes = [block for _, block in partners(counts, a) if block.shape[1]]
     if not probes:
         return 1 - np.eye(n_values)
     total = np.zeros((n_values, n_values))
@@ -313,8 +313,8 @@ def from_linkage(dissimilarity: np.ndarray, labels: Sequence[Label], method: str
     from scipy.spatial.distance import squareform
 
     n = len(labels)
-    if n == 1:
-        return Tree(np.array([-1]), np.zeros(1), (labels[0],), "")
+    if n < 2:  # a lone leaf, or, of sets that are all empty, a root alone
+        return Tree(np.array([-1]), np.zeros(1), (*labels,) or ("",), "")
     steps = linkage(squareform(dissimilarity, checks=False), method)
     total = 2 * n - 1
     height = np.concatenate([np.zeros(n), np.maximum.accumulate(steps[:, 2])])

@@ -22,7 +22,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_table_size
 from tabweave.embed.nonbend.gibbs import Gibbs
 from tabweave.embed.nonbend.model import Fit, Prior, RowKeeper, locate, total_inertia
-from tabweave.embed.nonbend.variational import VI, assign, fit_batches
+from tabweave.embed.nonbend.variational import VI, Passes, assign, fit_batches
 from tabweave.embed.register import embedder
 from tabweave.engines import progress_reporter
 from tabweave.rows.table import distinct_rows
@@ -160,9 +160,10 @@ class NonBEND(RowKeeper):
         self._validate_params()
         counts, self._given_fits = fit_batches(self, batches)
         self.__dict__.pop("_distinct", None)
-        ValueEmbedder.fit_counts(self, counts)
-        del self._given_fits
-        return self
+        try:
+            return ValueEmbedder.fit_counts(self, counts)
+        finally:
+            del self._given_fits
 
     def _learn(self, counts: Counts) -> ValueTables:
         check_table_size(counts, "NonBEND")
@@ -188,10 +189,15 @@ class NonBEND(RowKeeper):
         report = progress_reporter(engine.progress, "fits", self.n_fits)
         for rng in self._generators():
             fit = engine.run(self._distinct, prior, rng)
+            fit = self._finished(fit, lambda: (self._distinct,), prior)
             fits.append(fit)
             steps = f"{len(fit.sizes)} subspaces, {len(fit.trace)} steps, {fit.trace[-1]:.2f}"
             report("Non-BEND", len(fits), steps)
         return fits
+
+    def _finished(self, fit: Fit, passes: Passes, prior: Prior) -> Fit:
+        """Return what is kept of a fit to the rows that ``passes()`` yields: rows shared out."""
+        return fit
 
     def _generators(self) -> list[np.random.Generator]:
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=int(self.n_fits))

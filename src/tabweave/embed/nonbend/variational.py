@@ -389,7 +389,7 @@ def fit_batches(
     for rng in generators:
         first = engine.run(rows, prior, rng)
         scaled = Fit(first.counts * (total / rows.total), first.sizes * (total / rows.total))
-        fits.append(engine.ascend(passes, scaled, prior))
+        fits.append(model._finished(engine.ascend(passes, scaled, prior), passes, prior))
         report("Non-BEND", len(fits), f"{len(fits[-1].trace)} passes")
     return counts, fits
 

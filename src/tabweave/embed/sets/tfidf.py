@@ -567,7 +567,8 @@ def choose(counts: TermCounts, min_df: int | float, max_terms: int | None) -> Vo
     levels = [level for column in counts.columns for level in column.levels]
     df = np.concatenate([np.zeros(0, np.int64), *(level.df for level in levels)])
     size = [np.full(len(a.df), s) for c in counts.columns for s, a in enumerate(c.levels)]
-    least = min_df if isinstance(min_df, Integral) else ceil(min_df * counts.n)
+    # A share of just so many rows is not to be lost by rounding: 0.07 · 100 is 7.000000000000001.
+    least = min_df if isinstance(min_df, Integral) else ceil(min_df * counts.n * (1 - 1e-12))
     keep = df >= least
     if len(df) and not keep.any():
         raise ValueError(

@@ -579,7 +579,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         return Target()
 
     def _shown(self, target: Any) -> Any:
-        return self.classes_[target].item() if hasattr(target, "item") else self.classes_[target]
+        return self.classes_.tolist()[target]  # Python's own, also where classes are objects
 
     def _extra(self, *_: Any) -> None:
         return None

@@ -29,9 +29,14 @@ def main() -> None:
 def head() -> list[str]:
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     return [
-        "Written by `python benchmarks/results.py` from the reports that benchmarks left: every",
-        "figure was measured in tabweave's own runs, peers beside it.",
-        "`make bench` measures everything anew (hours), `make bench-quick` a part (minutes).",
+        "How well tabweave does: on tables that took no part in choosing its defaults, beside",
+        "other packages, and against the tables that the papers print. [A page](compare.md) has",
+        "it in short. Figures are F, precision or R² in per cent unless they say otherwise; at",
+        "ranks, 1 is best; a *bar* is what was demanded before the run.",
+        "",
+        "This page is written by `python benchmarks/results.py` from the reports under",
+        "`benchmarks/reports`, which name their commands. `make bench` measures everything anew",
+        "(hours), `make bench-quick` a part (minutes).",
         "",
         f"Machine: {len(os.sched_getaffinity(0))} cores, {platform.machine()}, Python "
         f"{platform.python_version()}, {packages}; {datetime.date.today()}; seeds from 0 up.",
@@ -52,13 +57,27 @@ def arena() -> list[str]:
         "## On tables that took no part in choosing",
         "",
         f"[The arena]({REPORTS}/arena.md) cuts the papers' tables, general ones and those of R",
-        "packages into halves: defaults were chosen on one and are reported on the other.",
+        "packages into halves: defaults were chosen on one (*choosing*) and are reported on the",
+        "other (*reporting*). *No twins*: without tables that are also in a choosing half under",
+        "another name. *Weave before* is the default until then.",
         "",
-        found.group(1) if found else "",
+        *demanded(found.group(1) if found else ""),
         "",
         f"[Set by set at 10,000 rows]({REPORTS}/arena-large.md): classifiers and regressors.",
         "",
     ]
+
+
+def demanded(lines: str) -> list[str]:
+    """Return the lines ``- what: **figure** (sets; bar: ...; verdict)`` as a table."""
+    table = ["| what | figure | on | bar | |", "|---|---|---|---|---|"]
+    form = re.compile(r"- (.*?):? \*\*(.+?)\*\* \((.+?); bar: (.+?); (passed|MISSED)\)")
+    for line in lines.splitlines():
+        found = form.fullmatch(line)
+        if found is None:
+            raise ValueError(f"expected a figure and its bar, got {line!r}")
+        table.append("| " + " | ".join(found.groups()) + " |")
+    return table
 
 
 # -- peers --------------------------------------------------------------------------------------
@@ -90,9 +109,8 @@ def peers() -> list[str]:
 
 WHY = (
     "- *Full grids of combinations* (monks, three_of_9, balance, car, nursery, tictactoe): columns",
-    "  do not depend on each other, there is no coupling to find, and what a sample of the grid",
-    "  seems to couple is noise in Weave's column weights. Matching, all ties voting, is hard to",
-    "  beat there; with labels HELIC makes up for it.",
+    "  do not depend on each other, and what a sample of the grid seems to couple is noise, which",
+    "  the default of that time took for couplings. Today's Weave is one-hot there.",
     "- *Small sets with many classes* (audiology, primary_tumor): a few test rows decide.",
     "- *Linear models*: target encodings hand them the answer per value; HELIC is a metric, and is",
     "  level with them.",
@@ -211,11 +229,13 @@ def bars() -> list[str]:
         "",
         *(missed or ["None."]),
         "",
-        "### Passed",
-        "",
-        *passed,
-        "",
+        *folded("Passed", passed),
     ]
+
+
+def folded(title: str, lines: list[str]) -> list[str]:
+    """Return a part that a reader opens."""
+    return ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", ""]
 
 
 # -- empty cells --------------------------------------------------------------------------------
@@ -223,7 +243,7 @@ def bars() -> list[str]:
 
 def gaps() -> list[str]:
     """Return the cells that hold no figure, each with its reason."""
-    lines = ["## Cells without a figure", ""]
+    lines = []
     for table in sorted(TABLES):
         report = FOLDER / f"table-{table}.md"
         failed: dict[tuple[str, str], list[str]] = {}
@@ -233,7 +253,7 @@ def gaps() -> list[str]:
         for (method, why), sets in failed.items():
             lines.append(f"- Table {table}, {method}: {why} ({', '.join(sets)})")
     lines.append("- census (Tables 8.1, 8.2): the data set is not at hand.")
-    return [*lines, ""]
+    return ["## Cells without a figure", "", *folded("By table and method", lines)]
 
 
 if __name__ == "__main__":

@@ -157,6 +157,9 @@ def reference(folder):
 def page_of_name(name, thing, texts):
     """Return the page of a class or function, and where it is shown."""
     lines = [f"{ALONE}# {name}", "", f"[Reference](index.md), {room_of(name, thing)}"]
+    about = next((entry for entry in EMBEDDERS.values() if entry.cls is thing), None)
+    if about is not None:
+        lines[-1] += f". What it is for, with formulas: [the method](../{page_of(about)})"
     lines += ["", "```{eval-rst}"]
     if inspect.isclass(thing):
         lines += [f".. autoclass:: {name}", f"   :inherited-members: {', '.join(NOT_OURS)}"]
@@ -278,6 +281,7 @@ def filled(text, name):
     text = text.replace("<!-- methods -->", methods(up))
     text = text.replace("<!-- house -->", house())
     text = re.sub(r"\((?:\.\./)*benchmarks/reports(/[^)]*)?\)", lambda m: link(m, up), text)
+    text = re.sub(r"\n\n```$", "\n```", text, flags=re.M)  # the blank line that ends a doctest
     if name == "contributing":
         text = re.sub(r"\]\(docs/", "](", text)
     return text

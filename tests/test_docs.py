@@ -129,6 +129,17 @@ def test_links_lead_to_pages_and_headings(page):
         assert not anchor or anchor in anchors(found), f"{address}: no such heading"
 
 
+def test_times_beside_peers_are_those_of_the_reports():
+    text = (DOCS / "compare.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|(.+)\| \[\w+\]\((\S+\.md)\) \|$", text, flags=re.M)
+    assert len(rows) > 6
+    for cells, address in rows:
+        report = (DOCS / address).read_text(encoding="utf-8")
+        times = re.findall(r"([\d.]+) (?:s|GB)\b", cells)
+        assert len(times) >= 2
+        assert [t for t in times if not re.search(rf"(?<![\d.]){t}(?!\d)", report)] == [], address
+
+
 def formulas(page):
     """Return the mathematics of a page, in lines and between them."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)

@@ -85,7 +85,7 @@ class MixedEmbedder(Embedder):
     n_bins : int, default=16
         Number of quantile bins of a numeric column; 1 leaves numbers out of the couplings.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
+        What the columns are that it names; the others are read by type, name and values.
     unknown : {"centroid", "error"}, default="centroid"
         What becomes of values not seen in fit.
     dtype : {"float64", "float32"}, default="float64"

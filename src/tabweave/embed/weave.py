@@ -62,11 +62,14 @@ _WEAK_SUM = 1 / 8  # unless one has a larger ΣSU⁺ than this
 class Weave(ValueEmbedder):
     """Embed the rows of any table by what their values have in common, without labels.
 
+    Values are close if they are about equally frequent and occur with the same values of other
+    columns, numbers by their difference and their ranks; columns that depend on others count more.
+
     Parameters
     ----------
     n_clusters : int, optional
-        Number of clusters looked for, if known: vectors are then projected on the 2k directions
-        in which objects differ most, and those equal to the last of them.
+        Number k of clusters looked for, if known: vectors are then projected on the 2k directions
+        in which rows differ most, and those equal to the last of them.
     n_components : int, optional
         Project on this many principal components of the rows, fewer if fewer vary; from counts,
         numbers at the means of their bins. Saved and exported with the model; new rows do not
@@ -83,9 +86,12 @@ class Weave(ValueEmbedder):
         of the first ``partial_fit``. All numeric columns together are coupled in 4,096 bins at
         most, 2 each at least; ranks keep theirs.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
-    unknown, dtype
-        As in :class:`~tabweave.OneHot`.
+        What the columns are that it names; the others are read by type, name and values, as
+        :meth:`kinds` shows.
+    unknown : {"centroid", "error"}, default="centroid"
+        What becomes of values not seen in fit: the column's centroid, or an error.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of the vectors.
 
     Attributes
     ----------
@@ -139,10 +145,12 @@ class Weave(ValueEmbedder):
     >>> weave = Weave().fit(rows)
     >>> weave.transform(rows).shape
     (4, 7)
-    >>> list(weave.explain({"job": "cook", "age": 25.0}, {"job": "cook", "age": 44.0}))
-    ['job', 'age']
+    >>> shares = weave.explain({"job": "cook", "age": 25.0}, {"job": "judge", "age": 44.0})
+    >>> {column: round(share, 1) for column, share in shares.items()}
+    {'job': 1.0, 'age': 2.2}
 
-    Columns weigh as they depend on each other: the segments of a digit count, coin flips do not.
+    Columns weigh more, the more they depend on others: segments of a digit count more than coin
+    flips.
 
     >>> from tabweave.datasets import led24
     >>> digits = led24(500, random_state=0)

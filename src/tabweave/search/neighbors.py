@@ -516,7 +516,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         How many rows at most are asked when members are compared, among at most 10,000 others: the
         cost of choosing does not grow with the rows beyond that.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
+        What the columns are that it names; the others are read by type, name and values.
     random_state : int, RandomState, Generator or None, default=0
         Which rows are asked.
 

@@ -92,7 +92,7 @@ def describe(
         The column to be explained, by name, or its value for each row. The embedding does not see
         it (unless the method learns from classes); colours, clusters and warnings do.
     method : str or embedder, default="auto"
-        What rows are compared by: "auto" (:class:`~tabweave.MixedEmbedder`), the name of an
+        What rows are compared by: "auto" (:class:`~tabweave.Weave`), the name of an
         embedder in lower case, the name of a measure, or an embedder, fitted anew on X.
     n_neighbors : int, default=5
         How many neighbours of a row are shown.

@@ -274,7 +274,11 @@ def is_constant(data: Codes | Numbers | Sets) -> bool:
         x = data.values
         return bool(len(x) and (np.isnan(x).all() or (x == x[0]).all()))
     if isinstance(data, Sets):
-        return len(data.labels) <= 1 and len(np.unique(np.diff(data.starts))) <= 1
+        sizes = np.diff(data.starts)
+        if not len(sizes) or (sizes != sizes[0]).any():
+            return False
+        cells = np.sort(data.codes.reshape(len(sizes), -1), axis=1)
+        return bool((cells == cells[0]).all())
     return bool(len(data.codes) and (data.codes == data.codes[0]).all())
 
 

@@ -359,6 +359,16 @@ def test_bins_within_bins_have_a_share_of_their_rows(fine, coarse, weighted):
     assert np.ptp(np.bincount(of.astype(int))) <= 1
 
 
+def test_bins_without_numbers_have_no_share():
+    """Quantiles of few numbers lie between them, and leave bins empty."""
+    x = np.arange(4.0)
+    edges = quantile_edges(x, 16)
+    _, (of, share) = _merged(x, None, edges, 13)
+    assert np.isfinite(share).all()
+    empty = np.bincount(np.searchsorted(edges, x, side="right"), minlength=len(of)) == 0
+    assert empty.any() and (share[empty] == 0).all() and (share[~empty] > 0).all()
+
+
 def test_numbers_that_do_not_vary_have_no_curve():
     table = Table.of({"x": [1.0, 2.0, 4.0], "flat": [3.0] * 3, "gone": [np.nan] * 3})
     names = ["x", "flat", "gone"]

@@ -533,6 +533,32 @@ def test_rounding_is_zero_after_a_subtraction_of_weights():
     assert whole - Counts.of(rows, sample_weight=[1 - 0.9e-9, 1 - 0.9e-9]) == Counts()
 
 
+def test_sets_that_were_not_counted_are_not_taken_away():
+    """One row less one row is none; but the value that it had would be left."""
+    one, empty = (Counts.of({"a": [cell], "b": ["x"]}) for cell in (["u"], []))
+    with pytest.raises(ValueError, match="column 'a', value 'u': rows would be taken away"):
+        one - empty
+    two = Counts.of({"a": [["u"], []], "b": ["x", "x"]})
+    assert two - empty == one and two - one == empty
+
+
+def test_counts_do_not_wrap_around():
+    rows = {"a": ["u", "v"]}
+    many = Counts.of(rows, sample_weight=[2**61, 2**61 - 1])
+    assert (many + many).n == 2**63 - 2
+    with pytest.raises(OverflowError, match=r"at most 9,223,372,036,854,775,807 rows.*; scale"):
+        many + many + many
+
+
+def test_classes_fade_as_values_do():
+    rows = {"a": ["u", "v", "u", "v"]}
+    faded = Counts.of(rows, list("pqpq")).scaled(1e-10) + Counts.of(rows, list("pppp"))
+    assert faded.classes == ("p", "q")
+    left = faded.scaled(0.5)
+    assert left.classes == ("p",) and left.class_n.tolist() == pytest.approx([2])
+    np.testing.assert_allclose(left.class_pairs, [[1], [1]])
+
+
 def test_what_is_no_class_is_named_by_its_row():
     with pytest.raises(ValueError, match="y of row 2 is missing; drop the row"):
         Counts.of({"a": list("uvuv")}, ["p", "q", None, "q"])

@@ -469,6 +469,12 @@ def test_sets():
         assert len(weave.explain(*({c: X[c][i] for c in X} for i in (0, 1)))) == 2
 
 
+def test_sets_that_are_all_empty_say_nothing():
+    rows = {"s": [[], [], []], "c": ["u", "u", "v"]}
+    found = Weave().fit(rows).pairwise_distances(rows)
+    np.testing.assert_allclose(found, Weave().fit({"c": rows["c"]}).pairwise_distances(rows))
+
+
 @pytest.mark.parametrize("parameters", [{}, {"n_clusters": 2}, {"n_components": 3}])
 def test_a_set_of_unknown_elements_is_neither_empty_nor_the_mean(parameters):
     X = {"tags": [{"a", "b"}, {"a"}, {"b", "c"}, {"c"}, set()] * 4, "x": list("uvuvu") * 4}

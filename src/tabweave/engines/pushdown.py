@@ -203,7 +203,7 @@ def count_there(
     for i, own in enumerate(numeric):
         exact[i] = add_up(own.data.values, own.times)
     complete = replace(schema, columns=tuple(own.column for own in found.values()), complete=True)
-    return Counts._with_classes(complete, n, vocabulary, pairs, exact, y is not None)
+    return Counts.from_pairs(complete, n, vocabulary, pairs, exact, y is not None)
 
 
 def values_of(place: Place, name: str, schema: Schema, numbers: str) -> Values:

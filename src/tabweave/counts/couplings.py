@@ -336,7 +336,7 @@ def gaussian_exponent(inner: np.ndarray, left: np.ndarray, right: np.ndarray) ->
 def gaussian_width(kernel: Kernel) -> float | None:
     """Return the width of a Gaussian; None of another kernel."""
     if isinstance(kernel, partial) and kernel.func is gaussian:
-        return kernel.keywords["width"]
+        return float(kernel.keywords["width"])
     return None
 
 

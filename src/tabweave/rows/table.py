@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -873,21 +874,22 @@ def _length(column: Codes | Numbers | Sets) -> int:
 
 def canonical_codes(table: Table) -> list[np.ndarray]:
     """Return, per column, codes that follow the canonical order of values, not that of arrival."""
-    return [_ranks(column) for _, column in table]
+    return [ranks_of_cells(column) for _, column in table]
 
 
-def _ranks(column: Any) -> np.ndarray:
+def ranks_of_cells(column: Any) -> np.ndarray:
+    """Return the rank of each cell among the distinct cells of a column, in canonical order."""
     if isinstance(column, Numbers):  # missing numbers are equal, and come last
         return np.unique(column.values, return_inverse=True)[1]
     rank = np.empty(len(column.labels), np.int64)
     rank[order(column.labels)] = np.arange(len(column.labels))
     if isinstance(column, Codes):
         return rank[column.codes]
-    cells = rank[column.codes]
-    edges = zip(column.starts[:-1], column.starts[1:], strict=True)
-    keys = [tuple(np.sort(cells[a:b]).tolist()) for a, b in edges]
-    place = {key: i for i, key in enumerate(sorted(set(keys)))}
-    return np.array([place[key] for key in keys], np.int64)
+    row = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))
+    elements = (np.sort(row * len(rank) + rank[column.codes]) - row * len(rank)).tolist()
+    cells = [tuple(elements[a:b]) for a, b in pairwise(column.starts.tolist())]
+    ranks = {cell: i for i, cell in enumerate(sorted(set(cells)))}
+    return np.array([ranks[cell] for cell in cells], np.int64)
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -790,6 +790,14 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     return rows / np.sqrt(2 * inertia) if inertia > 0 else rows
 
 
+def step_from(x: Any, step: Any = 1.0) -> Any:
+    """Return a step that leads to another number, however large x is; so wide, if that is enough.
+
+    Beyond 2**53 the next float is more than 1 away, and no line goes through two equal knots.
+    """
+    return np.maximum(step, 2 * np.spacing(np.abs(x)))
+
+
 def smaller_share(knots: Knots) -> np.ndarray:
     """Return F(x) at the knots: the share of smaller numbers.
 

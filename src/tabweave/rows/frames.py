@@ -410,9 +410,9 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     labels = [canonical(value) for value in raw]
     if empty_is_missing:
         labels = [None if label == "" else label for label in labels]
-    place: dict[Any, int] = {}
-    table = np.array([place.setdefault(identity(v), len(place)) for v in labels], dtype=np.intp)
-    distinct = [label for _, label in place]
+    index: dict[Any, int] = {}
+    table = np.array([index.setdefault(identity(v), len(index)) for v in labels], dtype=np.intp)
+    distinct = [label for _, label in index]
     wanted = code_type(len(distinct))
     if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
         lent = codes.dtype.kind == "u" and codes.itemsize <= 4 and not codes.flags.owndata
@@ -594,9 +594,9 @@ def _encode_objects(column: np.ndarray) -> Encoded:
     if odd:
         # Rarer types may hide equal labels (True == 1) or be no labels at all: look at each.
         cells = [identity(canonical(cell)) for cell in cells]
-    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
-    codes = np.fromiter(map(place.__getitem__, cells), code_type(len(place)), len(cells))
-    return codes, [cell[1] for cell in place] if odd else list(place)
+    index = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    codes = np.fromiter(map(index.__getitem__, cells), code_type(len(index)), len(cells))
+    return codes, [cell[1] for cell in index] if odd else list(index)
 
 
 def sets(

@@ -966,12 +966,12 @@ def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:
     """Return two columns as one; codes of the old one stay what they are."""
     if isinstance(old, Numbers):
         return replace(old, values=np.concatenate([old.values, new.values]))
-    place = positions(old.labels, new.labels)
-    absent = np.flatnonzero(place == len(old.labels))
-    place[absent] = len(old.labels) + np.arange(len(absent))
+    index = positions(old.labels, new.labels)
+    absent = np.flatnonzero(index == len(old.labels))
+    index[absent] = len(old.labels) + np.arange(len(absent))
     labels = [*old.labels, *(new.labels[i] for i in absent)]
     kind = code_type(len(labels))
-    codes = np.concatenate([old.codes.astype(kind), place.astype(kind)[new.codes]])
+    codes = np.concatenate([old.codes.astype(kind), index.astype(kind)[new.codes]])
     if isinstance(old, Codes):
         return Codes(codes, labels)
     starts = np.concatenate([old.starts, new.starts[1:] + old.starts[-1]])

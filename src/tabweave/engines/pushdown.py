@@ -269,6 +269,8 @@ def _coded(name: str, own: Values, rule: Any) -> tuple[list[Label], dict[Any, in
 
 def _pairs(place: Place, coded: Mapping[str, Any], rules: Mapping[str, Any], sizes: Any) -> Any:
     """Return the V×V pair counts, from the answers to all queries."""
+    if not coded:
+        return np.zeros((0, 0), np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     names = list(coded)
     diagonal = np.concatenate([own[2] for own in coded.values()])

@@ -518,6 +518,20 @@ def test_merging_is_counting_all_rows_with_pandas(limit, monkeypatch):
     assert total - parts[0] == parts[1] and total - parts[1] == parts[0]
 
 
+def test_equal_counts_are_stored_alike(monkeypatch):
+    """Counted whole or in parts; four bytes an index, of which large counts mostly are."""
+    monkeypatch.setattr(_counting, "DENSE_VALUES", 4)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 300, (500, 3)).astype(str), columns=list("abc"))
+    whole = Counts.of(frame)
+    for found in (Counts.of(frame[:200]) + Counts.of(frame[200:]), whole.select(list("abc"))):
+        assert found == whole
+        for part in ("data", "indices", "indptr"):
+            mine, theirs = (getattr(counts.pairs, part) for counts in (whole, found))
+            assert mine.dtype == theirs.dtype and (mine == theirs).all()
+    assert whole.pairs.indices.dtype == np.int32
+
+
 def test_rounding_is_zero_after_a_subtraction_of_weights():
     """A billionth of the weight of all rows, of whichever of the two is heavier."""
     rows = {"a": ["u", "v"]}

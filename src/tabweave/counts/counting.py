@@ -139,6 +139,8 @@ def tidy(pairs: Any) -> Any:
     out = sparse.csr_array(pairs) if sparse.issparse(pairs) else _compressed(pairs)
     out.sum_duplicates()
     out.eliminate_zeros()
+    kind = np.int32 if out.nnz <= np.iinfo(np.int32).max else np.int64
+    out.indices, out.indptr = (own.astype(kind, copy=False) for own in (out.indices, out.indptr))
     return out
 
 
@@ -221,7 +223,7 @@ def _blocks(
 ) -> Iterator[Block]:
     """Yield (values, values, table) until every pair of values was met once, in either order."""
     sizes = np.diff(offsets)
-    index = [np.arange(a, b) for a, b in pairwise(offsets)]
+    index = [np.arange(a, b, dtype=np.int32) for a, b in pairwise(offsets)]  # of many pairs each
     single = [i for i, column in enumerate(columns) if isinstance(column, Codes)]
     small = [i for i in single if 0 < sizes[i] <= GROUP]
     if len(small) > 1:

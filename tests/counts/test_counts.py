@@ -564,15 +564,6 @@ def test_counts_do_not_wrap_around():
         many + many + many
 
 
-def test_classes_fade_as_values_do():
-    rows = {"a": ["u", "v", "u", "v"]}
-    faded = Counts.of(rows, list("pqpq")).scaled(1e-10) + Counts.of(rows, list("pppp"))
-    assert faded.classes == ("p", "q")
-    left = faded.scaled(0.5)
-    assert left.classes == ("p",) and left.class_n.tolist() == pytest.approx([2])
-    np.testing.assert_allclose(left.class_pairs, [[1], [1]])
-
-
 def test_what_is_no_class_is_named_by_its_row():
     with pytest.raises(ValueError, match="y of row 2 is missing; drop the row"):
         Counts.of({"a": list("uvuv")}, ["p", "q", None, "q"])

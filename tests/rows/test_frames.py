@@ -110,6 +110,11 @@ def test_cells_that_are_no_dates_are_named():
     assert np.isnan(Table.of({"t": [None, None]}, {"t": "datetime"})["t"].values).all()
 
 
+def test_durations_of_python_are_seconds():
+    cells = np.array([dt.timedelta(minutes=1, microseconds=500_000), None, 2], object)
+    np.testing.assert_array_equal(numbers(cells), [60.5, np.nan, 2])
+
+
 def test_empty_text_among_numbers_may_be_missing():
     cells = np.array(["1.5", "", 2], object)
     np.testing.assert_array_equal(numbers(cells[[0, 2]].astype(float)), [1.5, 2])

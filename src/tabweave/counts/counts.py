@@ -197,8 +197,8 @@ class Counts(OfVocabulary):
     def scaled(self, factor: float) -> Counts:
         """Return what rows of weight ``factor`` would have counted: how a stream forgets.
 
-        Counts are floats from there on, unless the factor is 1; a value or class that has faded to
-        a billionth of the rows is dropped.
+        Counts are floats from there on, unless the factor is 1; a value that has faded to a
+        billionth of the rows is dropped.
         """
         if not (np.isfinite(factor) and factor >= 0):
             raise ValueError(f"expected factor to be a number >= 0, got {factor}")

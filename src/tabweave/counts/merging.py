@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -117,15 +118,15 @@ def check_nonnegative(
 
 
 def drop_negligible(counts: Counts) -> Counts:
-    """Drop the values and classes that scaling has made too light to matter."""
-    noise, has_classes = noise_of(counts), counts.classes is not None
-    weights = [counts.value_counts, counts.class_n] if has_classes else [counts.value_counts]
-    if (np.concatenate(weights) > noise).all():
+    """Drop the values that scaling has made too light to matter; classes stay."""
+    noise = noise_of(counts)
+    light = counts.value_counts <= noise
+    if not light.any():
         return counts
-    both = with_classes(counts)
-    vocabulary, pairs = canonical(both, expand(counts, both), _levels(counts), noise)
-    schema, moments = cast(Schema, counts.schema), cast(np.ndarray, counts.exact_moments)
-    return type(counts).from_pairs(schema, counts.n, vocabulary, pairs, moments, has_classes)
+    levels = [c.levels for c in cast(Schema, counts.schema).categorical]
+    vocabulary, pairs = canonical(counts.vocabulary, counts.pairs, levels, noise)
+    kept = None if counts.class_pairs is None else counts.class_pairs[~light]
+    return replace(counts, vocabulary=vocabulary, pairs=pairs, class_pairs=kept)
 
 
 def check_same_columns(a: Counts, b: Counts) -> None:

@@ -83,6 +83,19 @@ class TestFit:
         with pytest.raises(AttributeError, match="odd"):
             Diary().odd  # noqa: B018
 
+    def test_what_was_learned_by_half_is_learned_anew(self, monkeypatch):
+        """Ctrl-C, or too little memory, leaves no estimator that thinks it has learned."""
+
+        def stopped(*_, **named):
+            raise KeyboardInterrupt
+
+        embedder = Diary().partial_fit(ROWS)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(ValueTables, "from_features", stopped)
+            embedder.transform(ROWS)
+        assert not hasattr(embedder, "shares_")
+        np.testing.assert_array_equal(embedder.transform(ROWS), Diary().fit(ROWS).transform(ROWS))
+
     def test_fit_forgets(self):
         embedder = Diary().fit(ROWS)
         embedder.fit(ROWS[:2])
@@ -599,3 +612,12 @@ def test_kinds_of_what_was_fitted_say_what_is_left_out():
     assert [f.kept for f in some] == [True, True]
     so_far = Weave().partial_fit({name: rows[name] for name in ("same", "g")}).kinds()
     assert next((f.column, f.why, f.kept) for f in so_far) == ("same", "constant", False)
+
+
+@pytest.mark.parametrize("cell", [[], ["p"], ["p", "q"]])
+def test_sets_that_are_all_equal_are_constant(cell):
+    rows = {"tags": [cell] * 30, "g": list("abc") * 10}
+    for model in (Weave().fit(rows), Weave().partial_fit(rows)):
+        assert model.kinds().aside == {"tags": "constant"}
+    some = Weave().partial_fit({"tags": [["p", "q"], ["p"]] * 15})
+    assert not some.kinds().aside

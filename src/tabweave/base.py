@@ -337,8 +337,11 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             before = set(vars(self))
             try:
                 self._learn_all()
-            finally:
-                self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
+            except BaseException:  # half of it is nothing: the next call learns anew
+                for name in set(vars(self)) - before:
+                    delattr(self, name)
+                raise
+            self._learned: tuple[str, ...] = tuple(sorted(set(vars(self)) - before))
             if vars(self).get("_earlier") is not None:
                 self._align(self._earlier)
         return self
@@ -478,8 +481,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     def _is_constant(self, name: str) -> bool:
         counts = self.counts_
         if name in counts.vocabulary:
-            times = counts.value_counts[counts.span(name)]
-            return len(times) < 2 and all(times == counts.n)  # a set may be empty
+            return bool((counts.value_counts[counts.span(name)] == counts.n).all())
         n, _, variance = counts.moments(name)
         return n == 0 or (n == counts.n and variance == 0)
 

@@ -25,6 +25,7 @@ from tabweave.blocks.numbers import (
     quantile_edges,
     quantiles,
     smaller_share,
+    step_from,
 )
 from tabweave.embed.mixed import class_weights
 from tabweave.rows.table import take_rows
@@ -357,6 +358,23 @@ def test_bins_within_bins_have_a_share_of_their_rows(fine, coarse, weighted):
     assert (of[own] == bins).all()
     np.testing.assert_allclose(share, mass / np.bincount(bins, weight, coarse)[of.astype(int)])
     assert np.ptp(np.bincount(of.astype(int))) <= 1
+
+
+@pytest.mark.parametrize("x", [0.0, -3.5, 2.0**53, -1e17, 1.7e18, 1e300])
+def test_a_step_leads_to_another_number(x):
+    assert x + step_from(x) > x and x + step_from(x, 1e-30) > x
+    assert step_from(x, 1e305) == 1e305
+    assert abs(x) > 1e15 or step_from(x) == 1
+
+
+def test_bins_without_numbers_have_no_share():
+    """Quantiles of few numbers lie between them, and leave bins empty."""
+    x = np.arange(4.0)
+    edges = quantile_edges(x, 16)
+    _, (of, share) = _merged(x, None, edges, 13)
+    assert np.isfinite(share).all()
+    empty = np.bincount(np.searchsorted(edges, x, side="right"), minlength=len(of)) == 0
+    assert empty.any() and (share[empty] == 0).all() and (share[~empty] > 0).all()
 
 
 def test_numbers_that_do_not_vary_have_no_curve():

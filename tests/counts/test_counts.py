@@ -518,6 +518,20 @@ def test_merging_is_counting_all_rows_with_pandas(limit, monkeypatch):
     assert total - parts[0] == parts[1] and total - parts[1] == parts[0]
 
 
+def test_equal_counts_are_stored_alike(monkeypatch):
+    """Counted whole or in parts; four bytes an index, of which large counts mostly are."""
+    monkeypatch.setattr(_counting, "DENSE_VALUES", 4)
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(0, 300, (500, 3)).astype(str), columns=list("abc"))
+    whole = Counts.of(frame)
+    for found in (Counts.of(frame[:200]) + Counts.of(frame[200:]), whole.select(list("abc"))):
+        assert found == whole
+        for part in ("data", "indices", "indptr"):
+            mine, theirs = (getattr(counts.pairs, part) for counts in (whole, found))
+            assert mine.dtype == theirs.dtype and (mine == theirs).all()
+    assert whole.pairs.indices.dtype == np.int32
+
+
 def test_rounding_is_zero_after_a_subtraction_of_weights():
     """A billionth of the weight of all rows, of whichever of the two is heavier."""
     rows = {"a": ["u", "v"]}
@@ -531,6 +545,23 @@ def test_rounding_is_zero_after_a_subtraction_of_weights():
     with pytest.raises(ValueError, match="'v': more rows would be taken away"):
         whole - Counts.of({"a": ["v"]}, sample_weight=[1 + 3e-9])
     assert whole - Counts.of(rows, sample_weight=[1 - 0.9e-9, 1 - 0.9e-9]) == Counts()
+
+
+def test_sets_that_were_not_counted_are_not_taken_away():
+    """One row less one row is none; but the value that it had would be left."""
+    one, empty = (Counts.of({"a": [cell], "b": ["x"]}) for cell in (["u"], []))
+    with pytest.raises(ValueError, match="column 'a', value 'u': rows would be taken away"):
+        one - empty
+    two = Counts.of({"a": [["u"], []], "b": ["x", "x"]})
+    assert two - empty == one and two - one == empty
+
+
+def test_counts_do_not_wrap_around():
+    rows = {"a": ["u", "v"]}
+    many = Counts.of(rows, sample_weight=[2**61, 2**61 - 1])
+    assert (many + many).n == 2**63 - 2
+    with pytest.raises(OverflowError, match=r"at most 9,223,372,036,854,775,807 rows.*; scale"):
+        many + many + many
 
 
 def test_what_is_no_class_is_named_by_its_row():

@@ -147,6 +147,17 @@ def test_factor_is_exact_with_all_landmarks_and_close_with_some():
     assert errors[0] > errors[1] > errors[2] and errors[2] < 0.02
 
 
+def test_no_values_have_no_factor():
+    """As of a column of sets that are all empty."""
+    none = np.zeros((0, 0))
+    assert couplings.factor(none, np.zeros(0, np.intp)).shape == (0, 0)
+    counts = Counts.of({"s": [[], [], []], "c": ["u", "u", "v"]})
+    gram, diagonal, n_kernels = couplings.summed_kernels(
+        counts, 0, np.zeros(0, np.intp), couplings.kernel_family(), 1.0
+    )
+    assert gram.shape == (0, 0) and diagonal.shape == (0,) and n_kernels == 0
+
+
 def test_nystrom_of_a_low_rank_kernel_is_exact():
     x = np.random.default_rng(6).normal(size=(30, 3))
     marks = np.array([0, 7, 9, 20])

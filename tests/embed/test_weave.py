@@ -10,11 +10,13 @@ from sklearn.decomposition import PCA
 from sklearn.metrics import mutual_info_score
 
 from tabweave import (
+    FAMD,
     HELIC,
     UNICORN,
     UNTIE,
     Column,
     Counts,
+    MixedEmbedder,
     OneHot,
     Schema,
     SimilarityIndex,
@@ -469,6 +471,12 @@ def test_sets():
         assert len(weave.explain(*({c: X[c][i] for c in X} for i in (0, 1)))) == 2
 
 
+def test_sets_that_are_all_empty_say_nothing():
+    rows = {"s": [[], [], []], "c": ["u", "u", "v"]}
+    found = Weave().fit(rows).pairwise_distances(rows)
+    np.testing.assert_allclose(found, Weave().fit({"c": rows["c"]}).pairwise_distances(rows))
+
+
 @pytest.mark.parametrize("parameters", [{}, {"n_clusters": 2}, {"n_components": 3}])
 def test_a_set_of_unknown_elements_is_neither_empty_nor_the_mean(parameters):
     X = {"tags": [{"a", "b"}, {"a"}, {"b", "c"}, {"c"}, set()] * 4, "x": list("uvuvu") * 4}
@@ -852,6 +860,21 @@ def test_nothing_is_tied_to_a_column_alone():
     for rows in ({"a": ["x", "y"]}, {"a": ["x"], "b": ["u"]}):
         tied, trusted = ties(Counts.of(rows))
         assert not tied.any() and not trusted.any() and len(tied) == len(rows)
+
+
+@pytest.mark.parametrize("number", [2.0**53, 1e17, -1.7e18, 1e300])
+@pytest.mark.parametrize("model", [Weave, MixedEmbedder, FAMD])
+def test_one_large_number_says_nothing(model, number):
+    """As of nanoseconds since 1970: beyond 2**53 a number and 1 more than it are the same."""
+    rows = {"x": [number] * 3, "c": ["u", "v", "u"]}
+    wanted = model().fit({"x": [1.0] * 3, "c": rows["c"]}).transform({**rows, "x": [1.0] * 3})
+    np.testing.assert_allclose(model().fit(rows).transform(rows), wanted, atol=1e-12)
+
+
+def test_a_line_through_large_numbers_that_differ_by_little():
+    x = np.array([1e17, 1e17 + 16, 1e17 + 16, 1e17, 1e17 + 32])
+    found, wanted = (FAMD().fit_transform({"x": own}) for own in (x, x - 1e17))
+    np.testing.assert_allclose(found - found[0], wanted - wanted[0], atol=1e-9)
 
 
 def test_a_curve_has_two_knots_at_least():

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections import Counter
+from weakref import ref
 
 import duckdb
 import numpy as np
@@ -118,6 +119,25 @@ def test_hashing_puts_every_value_in_a_bucket_and_a_small_column_in_none():
         mine = counts.block("word", "size")[counts.labels[0].index(label)]
         theirs = whole.block("word", "size")[[b == label for b in bucket]].sum(axis=0)
         np.testing.assert_array_equal(mine, theirs)
+
+
+def test_tallies_of_batches_are_added_one_by_one():
+    """Memory holds the sum and one tally, however many batches there are."""
+    from tabweave.engines.counting import Reading, TallyValues
+
+    seen = []
+
+    class Watched(TallyValues):
+        def _one(self, batch):
+            assert not any(tally() for tally in seen[:-1])
+            out = super()._one(batch)
+            seen.append(ref(out["a"]))
+            return out
+
+    batches = [{"a": [f"v{i}", "v"]} for i in range(9)]
+    found = Watched(Reading(), {})(batches)["a"]
+    assert len(found) == 10 and sum(found.values()) == 18 and len(seen) == 9
+    assert len(Watched(Reading(), {"a": 3})(batches)["a"]) == 5  # enough to know of more
 
 
 def test_a_hash_is_the_same_in_every_process():

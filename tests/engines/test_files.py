@@ -93,6 +93,7 @@ def test_a_first_line_that_holds_no_names_is_told(tmp_path, text, said):
         "0,1,2\n0,1,2\n3,0,0\n",  # columns without names, by their number
         "400,402,404\n0.1,0.2,0.3\n",  # wavelengths
         "401.5,x\n0.1,0.2\n0.2,0.1\n",
+        "time,inf,nan,-Infinity,1e400\n1,2,3,4,5\n2,3,4,5,6\n",
         "red,blue\nx,y\nx,z\nx,y\n",
         "a title of words\nsome text\nand more of it\n",
         "name\nx\n",

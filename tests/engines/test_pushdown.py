@@ -52,6 +52,12 @@ def test_duckdb_counts_where_the_rows_are(connection, rows, tmp_path):
     check(f"SELECT * FROM '{tmp_path}/rows.parquet'", rows)
 
 
+@pytest.mark.parametrize("columns", [["ratio"], ["ratio", "price"]])
+def test_numbers_alone_are_counted_where_they_are(connection, rows, columns):
+    found = count((connection, "SELECT * FROM t"), columns=columns, engine="pushdown")
+    assert found == count(rows, columns=columns) and found.n == len(rows)
+
+
 ODD = ["it''s", "", " ", "é", "a,b", "NULL", "1", "⟨other⟩", "%s %% {key}", "x" * 5000]
 
 

@@ -11,6 +11,7 @@ from tabweave import HELIC, UNICORN, UNTIE, NonBEND, OneHot, ValueMetric, Weave
 from tabweave.engines import batches, read, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
+_transform = sys.modules["tabweave.engines.transform"]  # the function has its name
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +151,26 @@ def test_batches_come_in_order_and_read_is_all_of_them(files, rows):
     assert grades == rows["grade"].to_pylist()
     assert read(f"{files}/part-*.parquet").to_pylist() == rows.to_pylist()
     assert read(rows) is rows
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_batches_of_no_rows_are_refused(untie, plain, n):
+    with pytest.raises(ValueError, match=f"batch_rows: expected at least 1, got {n}"):
+        batches(plain, batch_rows=n)
+    with pytest.raises(ValueError, match=f"batch_rows: expected at least 1, got {n}"):
+        transform(untie, plain, batch_rows=n)
+
+
+def test_wide_vectors_come_in_batches_of_fewer_rows(files, plain, untie, monkeypatch):
+    """Memory is bounded by bytes, not by rows: a batch of them takes no more than so many."""
+    monkeypatch.setattr(_transform, "_VECTOR_BYTES", 8 * 100 * len(untie.get_feature_names_out()))
+    stream = list(transform(untie, files / "all.arrow"))
+    assert max(batch.num_rows for batch in stream) == 100
+    names = list(untie.get_feature_names_out())
+    found = np.vstack([matrix(batch, names) for batch in stream])
+    np.testing.assert_array_equal(found, untie.transform(plain))
+    monkeypatch.setattr(_transform, "_VECTOR_BYTES", 1)
+    assert next(iter(transform(untie, files / "all.arrow"))).num_rows == 1
 
 
 CORE = """

@@ -119,6 +119,13 @@ def test_lin_by_hand():
     assert above[1, 2] / below[1, 2] == pytest.approx(2 * log(1 / 2) / (2 * log(1 / 4)))
 
 
+def test_burnaby_of_rows_that_hardly_weigh_is_finite():
+    """All weight but 1e-18 of it is one value's, and rounding takes them for the same."""
+    counts = Counts.of({"a": list("xyz")}, sample_weight=[1, 1e-20, 1e-18])
+    (found,) = information.burnaby(counts)
+    assert np.isfinite(found).all() and (found[~np.eye(3, dtype=bool)] > 0).all()
+
+
 def test_burnaby_sees_no_difference_in_a_binary_column():
     assert not information.burnaby(Counts.of(Table.of({"a": list("xxy")})))[0].any()
 

@@ -13,10 +13,10 @@ from tabweave.rows import frames
 from tabweave.rows.frames import (
     CLOCK,
     OWN_CLOCK,
-    _listed,
     _plain_datetimes,
     _typed,
     _with_missing,
+    as_column,
     categories,
     datetimes,
     encode,
@@ -108,6 +108,11 @@ def test_cells_that_are_no_dates_are_named():
     with pytest.raises((TypeError, ValueError), match="column 't'"):
         Table.of({"t": ["2020-01-01", 5]}, {"t": "datetime"})
     assert np.isnan(Table.of({"t": [None, None]}, {"t": "datetime"})["t"].values).all()
+
+
+def test_durations_of_python_are_seconds():
+    cells = np.array([dt.timedelta(minutes=1, microseconds=500_000), None, 2], object)
+    np.testing.assert_array_equal(numbers(cells), [60.5, np.nan, 2])
 
 
 def test_empty_text_among_numbers_may_be_missing():
@@ -261,15 +266,15 @@ def test_numbers_of_every_library_are_those_of_python():
 def test_a_column_is_one_dimensional():
     for cells in (np.zeros((2, 1)), np.zeros(()).reshape(1, 1, 1), pd.DataFrame({"a": [1]})):
         with pytest.raises(ValueError, match=f"'a': expected one dimension, got {np.ndim(cells)}"):
-            _listed(cells, "a")
+            as_column(cells, "a")
     for cells in ("text", b"bytes", {"a": 1}, {1, 2}, (i for i in range(2)), 3):
         with pytest.raises(TypeError, match="column 'a': expected a sequence of cells, got"):
-            _listed(cells, "a")
-    assert _listed(range(3), "a").tolist() == _listed((0, 1, 2), "a").tolist() == [0, 1, 2]
-    assert _listed(np.ma.array([1, 2], mask=[False, True]), "a").tolist() == [1, None]
-    assert _listed(pd.Index([4, 5]), "a").tolist() == [4, 5]
+            as_column(cells, "a")
+    assert as_column(range(3), "a").tolist() == as_column((0, 1, 2), "a").tolist() == [0, 1, 2]
+    assert as_column(np.ma.array([1, 2], mask=[False, True]), "a").tolist() == [1, None]
+    assert as_column(pd.Index([4, 5]), "a").tolist() == [4, 5]
     dates = np.ma.array(["2020-01-01", "2020-01-02"], "M8[D]", mask=[True, False])
-    assert np.isnat(_listed(dates, "a")).tolist() == [True, False]
+    assert np.isnat(as_column(dates, "a")).tolist() == [True, False]
 
 
 ISO = ["2024-02-29", "1969-12-31 23:59:59", "2024-02-29T12:30", "2000-01-01T00:00:00.123456"]

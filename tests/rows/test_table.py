@@ -16,6 +16,7 @@ from tabweave.rows.table import (
     Codes,
     Datetimes,
     Numbers,
+    Sets,
     canonical_codes,
     check_codes,
     check_offsets,
@@ -310,6 +311,9 @@ class TestKindsSetAside:
             ([["p"], ["p"]], True),
             ([["p"], []], False),
             ([["p"], ["q"]], False),
+            ([["p", "q"], ["q", "p"]], True),
+            ([["p", "q"], ["p", "r"]], False),
+            ([[], []], True),
         ],
     )
     def test_what_is_constant(self, cells, constant):
@@ -473,6 +477,11 @@ class TestEdges:
         assert is_constant(Codes(np.array([1], np.uint8), ["a", "b"]))
         assert not is_constant(Codes(np.array([1, 0], np.uint8), ["a", "b"]))
         assert not is_constant(Codes(np.zeros(0, np.uint8), ["a"]))
+        assert not is_constant(Sets(np.zeros(1, np.int64), np.zeros(0, np.uint8), []))
+
+    def test_equal_sets_are_constant_in_whatever_order_their_codes_are(self):
+        codes = np.array([0, 1, 1, 0], np.uint8)
+        assert is_constant(Sets(np.array([0, 2, 4]), codes, ["a", "b"]))
 
     def test_what_rules_were_asked_of_stays_judged(self):
         """Dates of which one does not exist are text, and no rule is asked again."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tabweave._compat import njit
-from tabweave.counts.counting import compiled
+from tabweave.counts.counting import compiled, n_threads
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, slices
 
@@ -518,8 +518,6 @@ def in_threads(work: Callable[..., None], blocks: Sequence[object]) -> None:
             work(block)
         return
     from concurrent.futures import ThreadPoolExecutor
-
-    from tabweave.counts.counting import n_threads
 
     step = -(-len(blocks) // (_RUNS * n_threads()))  # a thread is not asked for each of many blocks
     runs = [blocks[start : start + step] for start in range(0, len(blocks), step)]

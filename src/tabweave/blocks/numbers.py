@@ -30,7 +30,7 @@ from tabweave.blocks.block import (
     added,
     label_column,
 )
-from tabweave.counts.counting import check_levels
+from tabweave.counts.counting import check_levels, divisor
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.table import Codes, Column, Numbers, Sets, Table, sampled_rows
@@ -662,7 +662,7 @@ def _merged(
     mass = np.diff(total[np.searchsorted(x, edges)], prepend=0, append=total[-1])
     last = np.arange(1, n_bins) * (len(edges) + 1) // n_bins - 1
     of = np.searchsorted(last, np.arange(len(edges) + 1))
-    return edges[last], np.stack([of, mass / np.bincount(of, mass)[of]])
+    return edges[last], np.stack([of, mass / divisor(np.bincount(of, mass))[of]])
 
 
 def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -788,6 +788,14 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     rows = np.column_stack([leading, straight])
     inertia = knots.share @ (rows**2).sum(axis=1)
     return rows / np.sqrt(2 * inertia) if inertia > 0 else rows
+
+
+def step_from(x: Any, step: Any = 1.0) -> Any:
+    """Return a step that leads to another number, however large x is; so wide, if that is enough.
+
+    Beyond 2**53 the next float is more than 1 away, and no line goes through two equal knots.
+    """
+    return np.maximum(step, 2 * np.spacing(np.abs(x)))
 
 
 def smaller_share(knots: Knots) -> np.ndarray:

@@ -195,9 +195,9 @@ class ValueTables(OfVocabulary, Block):
             then = np.zeros((len(weight), 0))
             if name in before.names:
                 b = before.names.index(name)
-                place = positions(before.labels[b], self.labels[a])
-                weight = np.where(place < len(before.labels[b]), weight, 0.0)
-                then = before.tables[b][place]
+                index = positions(before.labels[b], self.labels[a])
+                weight = np.where(index < len(before.labels[b]), weight, 0.0)
+                then = before.tables[b][index]
             cut = rows.shape[1] - self._own_width(name)
             cut_then = then.shape[1] - before._own_width(name)
             pieces.append((rows[:-1, :cut], then[:, :cut_then], weight))

@@ -139,6 +139,8 @@ def tidy(pairs: Any) -> Any:
     out = sparse.csr_array(pairs) if sparse.issparse(pairs) else _compressed(pairs)
     out.sum_duplicates()
     out.eliminate_zeros()
+    kind = np.int32 if out.nnz <= np.iinfo(np.int32).max else np.int64
+    out.indices, out.indptr = (own.astype(kind, copy=False) for own in (out.indices, out.indptr))
     return out
 
 
@@ -221,7 +223,7 @@ def _blocks(
 ) -> Iterator[Block]:
     """Yield (values, values, table) until every pair of values was met once, in either order."""
     sizes = np.diff(offsets)
-    index = [np.arange(a, b) for a, b in pairwise(offsets)]
+    index = [np.arange(a, b, dtype=np.int32) for a, b in pairwise(offsets)]  # of many pairs each
     single = [i for i, column in enumerate(columns) if isinstance(column, Codes)]
     small = [i for i in single if 0 < sizes[i] <= GROUP]
     if len(small) > 1:
@@ -573,28 +575,28 @@ def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: boo
     return total
 
 
-def _add_pairs_plain(places: np.ndarray, pairs: np.ndarray) -> None:
+def _add_pairs_plain(index: np.ndarray, pairs: np.ndarray) -> None:
     size = len(pairs)
-    for a in range(len(places)):
-        below = places[a].astype(np.intp) * size
-        for later in places[a:]:
+    for a in range(len(index)):
+        below = index[a].astype(np.intp) * size
+        for later in index[a:]:
             pairs += np.bincount(below + later, minlength=size * size).reshape(size, size)
     lower = np.tril_indices(size, -1)
     pairs[lower] = pairs.T[lower]
 
 
 @njit(nogil=True, cache=True, plain=_add_pairs_plain)
-def add_pairs(places: np.ndarray, pairs: np.ndarray) -> None:
+def add_pairs(index: np.ndarray, pairs: np.ndarray) -> None:
     """Count every pair of values of every row into the upper triangle, then mirror it.
 
-    ``places`` holds one row per column, each column's places behind those of the one before.
+    ``index`` holds one row per column: which of the V values each row of the table has.
     """
-    n_columns, n_rows = places.shape
+    n_columns, n_rows = index.shape
     one = pairs.dtype.type(1)
     for a in range(n_columns):
         for b in range(a, n_columns):
             for i in range(n_rows):
-                pairs[places[a, i], places[b, i]] += one
+                pairs[index[a, i], index[b, i]] += one
     for v in range(len(pairs)):
         for w in range(v):
             pairs[v, w] = pairs[w, v]
@@ -658,7 +660,7 @@ def carry(digits: np.ndarray) -> np.ndarray:
     digits = digits.copy()
     for k in range(DIGITS - 1):
         digits[..., k + 1] += digits[..., k] >> 32
-        digits[..., k] &= 0xFFFFFFFF
+        digits[..., k] &= _DIGIT
     return digits
 
 
@@ -678,19 +680,16 @@ def exact(digits: np.ndarray) -> Fraction:
 
 
 def moments_in(digits: np.ndarray) -> tuple[int | float, float, float]:
-    """Return how many numbers digits are of, their mean and variance."""
-    count = exact(digits[0])
-    whole = int(count) if digits.dtype.kind == "i" else float(count)
-    return whole, *mean_and_variance(digits)
+    """Return how many numbers digits are of, their mean and population variance; NaN of none.
 
-
-def mean_and_variance(digits: np.ndarray) -> tuple[float, float]:
-    """Return mean and population variance, without cancellation; NaN if there is no number."""
+    Without cancellation: they are rounded once, at the end.
+    """
     count, total, squares = (exact(row) for row in digits)
+    n = int(count) if digits.dtype.kind == "i" else float(count)
     if count <= 0:
-        return float("nan"), float("nan")
+        return n, float("nan"), float("nan")
     mean = total / count
-    return float(mean), _rounded(max(squares / count - mean * mean, Fraction(0)))
+    return n, float(mean), _rounded(max(squares / count - mean * mean, Fraction(0)))
 
 
 def _rounded(number: Fraction) -> float:
@@ -700,7 +699,7 @@ def _rounded(number: Fraction) -> float:
         return float("inf")
 
 
-# A float is ``± mantissa 2**exponent``, 53 bits whose place is read from its own bits. Shifted, it
+# A float is ``± mantissa 2**exponent``, 53 bits at an exponent read from its own bits. Shifted, it
 # covers three digits of 32 bits, its square five.
 
 

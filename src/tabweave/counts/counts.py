@@ -132,10 +132,10 @@ class Counts(OfVocabulary):
         vocabulary, pairs = canonical(found, pairs, levels)
         numeric = [data.values for _, data in table if isinstance(data, Numbers)]
         moments = add_up_columns(numeric, weight)
-        return cls._with_classes(table.schema, n, vocabulary, pairs, moments, y is not None)
+        return cls.from_pairs(table.schema, n, vocabulary, pairs, moments, y is not None)
 
     @classmethod
-    def _with_classes(
+    def from_pairs(
         cls,
         schema: Schema,
         n: int | float,
@@ -144,7 +144,23 @@ class Counts(OfVocabulary):
         moments: np.ndarray,
         has_classes: bool,
     ) -> Counts:
-        """Return counts; where rows have classes, the last column of the vocabulary is theirs."""
+        """Return counts from what was counted elsewhere, or merged; :meth:`of` counts rows.
+
+        Parameters
+        ----------
+        schema : Schema
+            The columns.
+        n : int or float
+            Number of rows, or their total weight.
+        vocabulary : Vocabulary
+            The categorical columns and their values, in canonical order; classes come last.
+        pairs : ndarray or scipy.sparse.csr_array
+            In how many rows two of these values meet.
+        moments : ndarray
+            Exact sums over the numeric columns.
+        has_classes : bool
+            Whether the last column of the vocabulary is that of the classes.
+        """
         if not has_classes:
             return cls(schema, n, vocabulary, pairs, exact_moments=moments)
         v = int(vocabulary.offsets[-2])

@@ -333,6 +333,13 @@ def gaussian_exponent(inner: np.ndarray, left: np.ndarray, right: np.ndarray) ->
     return apart
 
 
+def gaussian_width(kernel: Kernel) -> float | None:
+    """Return the width of a Gaussian; None of another kernel."""
+    if isinstance(kernel, partial) and kernel.func is gaussian:
+        return float(kernel.keywords["width"])
+    return None
+
+
 @storable
 def polynomial(inner: np.ndarray, left: np.ndarray, right: np.ndarray, *, degree: int) -> Any:
     """Return ``(x·y)^p`` from x·y, elementwise."""
@@ -398,11 +405,11 @@ def kernel_blocks(
         norms, inner = points.norms(), points.inner(landmark_ids)
         near: np.ndarray | None = None
         for name, kernel in kernels.items():
-            few = inner.size <= _SHARED
-            if few and isinstance(kernel, partial) and kernel.func is gaussian:
+            width = gaussian_width(kernel)
+            if width is not None and inner.size <= _SHARED:
                 if near is None:  # what Gaussians of all widths begin with
                     near = gaussian_exponent(inner, norms[:, None], norms[None, landmark_ids])
-                gram = near * (1 / kernel.keywords["width"] ** 2)
+                gram = near * (1 / width**2)
                 np.exp(gram, out=gram)
             else:
                 gram = kernel(inner, norms[:, None], norms[None, landmark_ids])
@@ -490,12 +497,8 @@ class _Family:
     @classmethod
     def of(cls, kernels: Mapping[str, Kernel]) -> _Family:
         """Tell Gaussians from other kernels."""
-        widths, others = [], []
-        for kernel in kernels.values():
-            if isinstance(kernel, partial) and kernel.func is gaussian:
-                widths.append(kernel.keywords["width"])
-            else:
-                others.append(kernel)
+        widths = [w for kernel in kernels.values() if (w := gaussian_width(kernel)) is not None]
+        others = [kernel for kernel in kernels.values() if gaussian_width(kernel) is None]
         return cls(sorted(widths, reverse=True), others)
 
     @property
@@ -525,6 +528,8 @@ class _Family:
 
 def factor(gram: np.ndarray, landmark_ids: np.ndarray) -> np.ndarray:
     """Return rows whose inner products are (or by Nyström approximate) a kernel of all values."""
+    if not len(gram):  # sets that are all empty have no values
+        return np.zeros((0, 0))
     if len(landmark_ids) == len(gram):
         values, vectors = eigh(gram)
         keep = values > len(values) * np.finfo(float).eps * values.max(initial=0)

@@ -15,6 +15,8 @@ from tabweave.rows.vocabulary import Label, Vocabulary, union
 if TYPE_CHECKING:
     from tabweave.counts.counts import Counts
 
+_MOST_ROWS = np.iinfo(np.int64).max  # or a count would wrap around
+
 
 def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     """Return ``a + b``, or ``a - b``; both have rows."""
@@ -26,6 +28,8 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     noise = max(noise_of(a), noise_of(b)) if minus else 0.0
     if minus and abs(n) <= noise:
         n = 0
+    if isinstance(n, int) and n > _MOST_ROWS:
+        raise OverflowError(f"expected at most {_MOST_ROWS:,} rows in all, got {n:,}; scale them")
     mine, theirs = with_classes(a), with_classes(b)
     both = zip(mine.labels, theirs.labels, strict=True)
     vocabulary = Vocabulary(mine.names, tuple(tuple(union(x, y)) for x, y in both))
@@ -36,7 +40,7 @@ def combine(a: Counts, b: Counts, *, minus: bool = False) -> Counts:
     if n == 0:
         return type(a)()
     vocabulary, pairs = canonical(vocabulary, pairs, _levels(a), noise)
-    return type(a)._with_classes(schema, n, vocabulary, pairs, moments, a.classes is not None)
+    return type(a).from_pairs(schema, n, vocabulary, pairs, moments, a.classes is not None)
 
 
 def _levels(counts: Counts) -> list[tuple[Label, ...] | None]:
@@ -56,7 +60,8 @@ def expand(counts: Counts, vocabulary: Vocabulary) -> Any:
     """Return the pair counts over a larger vocabulary; classes, if there are, come last in both."""
     pairs, own = counts.pairs, with_classes(counts)
     if counts.classes is not None:
-        corner = sparse.csr_array(np.diag(cast(np.ndarray, counts.class_n)))
+        class_n = cast(np.ndarray, counts.class_n)
+        corner = sparse.diags_array(class_n, format="csr", dtype=class_n.dtype)
         side = sparse.csr_array(counts.class_pairs)
         pairs = sparse.block_array(
             [[sparse.csr_array(pairs), side], [side.T, corner]], format="csr"
@@ -102,6 +107,9 @@ def check_nonnegative(
             )
     if n < 0:
         raise ValueError("more rows would be taken away than were counted")
+    if coo.data.max(initial=0) > n + 2 * noise:  # rows of sets may be other rows, of fewer values
+        value = vocabulary.describe(int(coo.coords[0][coo.data.argmax()]))
+        raise ValueError(f"{value}: rows would be taken away that were not counted")
     if not noise:
         return pairs
     kept = np.abs(coo.data) > noise
@@ -110,7 +118,7 @@ def check_nonnegative(
 
 
 def drop_negligible(counts: Counts) -> Counts:
-    """Drop the values that scaling has made too light to matter."""
+    """Drop the values that scaling has made too light to matter; classes stay."""
     noise = noise_of(counts)
     light = counts.value_counts <= noise
     if not light.any():

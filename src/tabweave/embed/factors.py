@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted, check_non_negative, valida
 from tabweave._compat import Interval, StrOptions, eigh, require
 from tabweave.base import Embedder, Estimator, ValueEmbedder, require_rows
 from tabweave.blocks.block import Block, Summed
-from tabweave.blocks.numbers import Curves
+from tabweave.blocks.numbers import Curves, step_from
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
@@ -780,11 +780,13 @@ class Axes:
         slope = self.vectors[number] * self.scale[number][:, None]
         mean, deviation = standard(moments, n)
         width = np.where(deviation > 0, deviation, 1.0)
+        knots = np.stack([mean, mean + step_from(mean, width)], axis=1)
+        steps = (knots[:, 1] - mean) / width
         none = np.zeros(slope.shape[1])
         return Curves(
             names=list(moments.names),
-            knots=[np.array([m, m + w]) for m, w in zip(mean, width, strict=True)],
-            rows=[np.stack([none, own]) for own in slope],
+            knots=list(knots),
+            rows=[np.stack([none, own]) for own in slope * steps[:, None]],
             missing=[none for _ in slope],
         )
 

@@ -32,6 +32,7 @@ from tabweave.blocks.numbers import (
     ladder,
     moments_of,
     ordered,
+    step_from,
 )
 from tabweave.blocks.value_tables import ValueTables, along_values, coded
 from tabweave.counts import couplings
@@ -651,7 +652,7 @@ def two_knots(curve: Curve) -> tuple[np.ndarray, np.ndarray]:
         return x, rows
     start = x[0] if len(x) else 0.0
     row = rows[0] if len(rows) else np.zeros(curve.width)
-    return np.array([start, start + 1.0]), np.stack([row, row])
+    return np.array([start, start + step_from(start)]), np.stack([row, row])
 
 
 def projected(

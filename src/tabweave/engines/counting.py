@@ -529,14 +529,14 @@ Tally = dict[str, Counter]
 
 @dataclass(frozen=True)
 class TallyValues:
-    """Count the values of each column alone; with a limit, only until there are more."""
+    """Count the values of each column alone; beyond a limit, only that there are more."""
 
     reading: Reading
     limits: Mapping[str, int | None]
 
     def __call__(self, batches: Iterable[Any]) -> Tally:
-        """Return how often each value occurs, by column; None for a column over its limit."""
-        return self.merge([self._one(batch) for batch in batches])
+        """Return how often each value occurs, by column; of those over their limit, some values."""
+        return self.merge(map(self._one, batches))
 
     def _one(self, batch: Any) -> Tally:
         table, _ = self.reading.table(batch)
@@ -548,7 +548,7 @@ class TallyValues:
                 out[column.name] = +Counter(dict(zip(values, seen, strict=True)))
         return out
 
-    def merge(self, parts: Sequence[Tally]) -> Tally:
+    def merge(self, parts: Iterable[Tally]) -> Tally:
         """Add tallies."""
         total: Tally = {}
         for part in parts:

@@ -185,9 +185,9 @@ def _like_a_cell(name: str, cells: Sequence[Any]) -> str:
             number = float(name)
         except ValueError:
             return "name"
-        year = number == int(number) and 1500 <= number <= 2100
+        year = number.is_integer() and 1500 <= number <= 2100
         low, high = min(cells), max(cells)
-        inside = 2 * low - high <= number <= 2 * high - low
+        inside = 2 * low - high <= number <= 2 * high - low  # neither "nan" nor "inf" is
         return "name" if not inside else "" if year else "number"
     if is_iso([name]) and is_iso(cells):
         return "number"

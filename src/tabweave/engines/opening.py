@@ -25,6 +25,7 @@ from tabweave.engines.frames import (
 from tabweave.engines.source import (
     BATCH_ROWS,
     Source,
+    check_batch_rows,
     declared_types,
     family,
     has_arrow,
@@ -226,8 +227,7 @@ def batches(source: Any, *, columns: Any = None, batch_rows: int = BATCH_ROWS) -
     >>> [batch.num_rows for batch in batches("SELECT range AS x FROM range(5)", batch_rows=3)]
     [3, 2]
     """
-    if batch_rows < 1:
-        raise ValueError(f"batch_rows: expected at least 1, got {batch_rows}")
+    check_batch_rows(batch_rows)
     opened = open_source(source, columns)
     return opened.batches(opened.choose(columns), batch_rows)
 

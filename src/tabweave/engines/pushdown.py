@@ -203,7 +203,7 @@ def count_there(
     for i, own in enumerate(numeric):
         exact[i] = add_up(own.data.values, own.times)
     complete = replace(schema, columns=tuple(own.column for own in found.values()), complete=True)
-    return Counts._with_classes(complete, n, vocabulary, pairs, exact, y is not None)
+    return Counts.from_pairs(complete, n, vocabulary, pairs, exact, y is not None)
 
 
 def values_of(place: Place, name: str, schema: Schema, numbers: str) -> Values:
@@ -269,6 +269,8 @@ def _coded(name: str, own: Values, rule: Any) -> tuple[list[Label], dict[Any, in
 
 def _pairs(place: Place, coded: Mapping[str, Any], rules: Mapping[str, Any], sizes: Any) -> Any:
     """Return the V×V pair counts, from the answers to all queries."""
+    if not coded:
+        return np.zeros((0, 0), np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     names = list(coded)
     diagonal = np.concatenate([own[2] for own in coded.values()])

@@ -207,6 +207,12 @@ def _one_batch(columns: Mapping[str, Any]) -> Any:
     return pa.table(dict(columns)).combine_chunks().to_batches()[0]
 
 
+def check_batch_rows(batch_rows: int) -> None:
+    """Raise for a number of rows that no batch has."""
+    if batch_rows < 1:
+        raise ValueError(f"batch_rows: expected at least 1, got {batch_rows}")
+
+
 def has_arrow() -> bool:
     """Tell whether pyarrow is installed."""
     return find_spec("pyarrow") is not None

@@ -16,11 +16,12 @@ import numpy as np
 from tabweave._compat import require
 from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.engines.source import Source, has_arrow, n_rows_of
+from tabweave.engines.source import Source, check_batch_rows, has_arrow, n_rows_of
 from tabweave.io.files import replacing
 from tabweave.rows.frames import columns_of
 
 _ROWS = 1 << 17
+_VECTOR_BYTES = 1 << 27  # of a batch: the one before, its vectors, and these by dimension at a time
 _TURNED = 1 << 9  # rows
 _LOOKED_AT = 1 << 12  # cells that tell whether a column repeats
 _FORMATS = {
@@ -66,7 +67,7 @@ def transform(
         Columns to carry along, such as an id; they come first, and need not be columns of the
         embedder.
     batch_rows : int
-        At most so many rows at a time.
+        At most so many rows at a time; fewer where their vectors would take more than 128 MB.
     overwrite : bool, default=False
         Whether a file of that name may be replaced.
     format : {"parquet", "csv", "arrow"}, optional
@@ -101,6 +102,7 @@ def transform(
         raise TypeError(f"expected keep to be a list of names, as in [{keep!r}], got {keep!r}")
     if target is None and kind_of(source) in ("dask", "spark"):
         return vectors_of(embedder, source, keep)
+    check_batch_rows(batch_rows)
     path, form = (None, "arrow") if target is None else _target(Path(target), format, overwrite)
     if form == "csv" and vector is not None:
         raise ValueError("a CSV file has no column of vectors; write .parquet, or leave vector out")
@@ -110,11 +112,12 @@ def transform(
         opened = open_source(source, columns)
     names = _names(embedder, keep, vector)
     wanted = _wanted(embedder, opened, columns, keep)
+    affordable = max(_VECTOR_BYTES // (8 * max(len(names), 1)), 1)
     report = progress_reporter(progress, "rows", opened.n_rows)
 
     def vectors() -> Iterator[Any]:
         done = 0
-        for batch in opened.batches_ahead(wanted, batch_rows):
+        for batch in opened.batches_ahead(wanted, min(batch_rows, affordable)):
             if n := n_rows_of(batch):
                 yield vector_batch(embedder, batch, keep, names, vector)
                 done += n

@@ -250,11 +250,12 @@ def smirnov_similarity(counts: Counts) -> list[np.ndarray]:
 
     S(v, w) = Σ_{q ∉ {v, w}} f(q) / (N − f(q)) for v ≠ w.
     """
-    n, out = counts.n, []
+    out = []
     for f in occurrences(counts):
-        odds = f / (n - f) if len(f) > 1 else np.zeros(1)  # a single value never enters the sum
+        rest = others_than(f)
+        odds = f / rest if len(f) > 1 else np.zeros(1)  # a single value never enters the sum
         others = odds.sum() - odds
-        out.append(on_match(2 + (n - f) / f + others, others[:, None] - odds))
+        out.append(on_match(2 + rest / f + others, others[:, None] - odds))
     return [np.tril(s) + np.tril(s, -1).T for s in out]  # symmetric to the last bit
 
 
@@ -275,6 +276,12 @@ def occurrences(counts: Counts) -> list[np.ndarray]:
     """Return, per column, in how many rows each value occurs."""
     count = counts.value_counts.astype(np.float64)
     return [count[counts.span(a)] for a in range(len(counts.names))]
+
+
+def others_than(f: np.ndarray) -> np.ndarray:
+    """Return ``N − f(v)`` as a sum over the column's other values, which rounding never makes 0."""
+    upto, after = np.cumsum(f), np.cumsum(f[::-1])[::-1]
+    return np.append(0, upto[:-1]) + np.append(after[1:], 0)
 
 
 def on_match(match: np.ndarray | float, mismatch: np.ndarray) -> np.ndarray:

@@ -18,7 +18,13 @@ import numpy as np
 from scipy.special import xlogy
 
 from tabweave.counts.counts import Counts
-from tabweave.measures.frequency import complements, induced, occurrences, on_match
+from tabweave.measures.frequency import (
+    complements,
+    induced,
+    occurrences,
+    on_match,
+    others_than,
+)
 from tabweave.measures.register import measure
 
 _BORIAH = "Boriah, Chandola & Kumar 2008, Table 2"
@@ -59,7 +65,7 @@ def burnaby_similarity(counts: Counts) -> list[np.ndarray]:
         if len(f) < 2:
             out.append(np.ones((len(f), len(f))))
             continue
-        rest = counts.n - f
+        rest = others_than(f)
         L = 2 * np.log(counts.n / rest).sum()
         odds = np.log(rest / f)
         out.append(on_match(1.0, L / (L + np.maximum(odds[:, None] + odds, 0))))

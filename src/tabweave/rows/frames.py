@@ -109,7 +109,7 @@ def _fields(name: str, column: Any) -> list[tuple[Any, Any]] | None:
             raise TypeError(f"column {name!r}: expected records, got {cell!r} in row {row}")
     records = [cell if isinstance(cell, Mapping) else {} for cell in cells]
     keys = dict.fromkeys(key for record in records for key in record)
-    return [(key, _listed([record.get(key) for record in records], key)) for key in keys]
+    return [(key, as_column([record.get(key) for record in records], key)) for key in keys]
 
 
 def is_missing(cell: Any) -> bool:
@@ -134,7 +134,7 @@ def in_memory(X: Any) -> bool:
 
 def _from_mapping(X: Mapping[Any, Any]) -> Parts:
     names = _names(list(X))
-    columns = [_listed(cells, name) for name, cells in X.items()]
+    columns = [as_column(cells, name) for name, cells in X.items()]
     lengths = [len(cells) for cells in columns]
     for name, length in zip(X, lengths, strict=True):
         if length != lengths[0]:
@@ -151,7 +151,7 @@ def _from_records(X: Sequence[Any]) -> Parts:
         if not isinstance(record, Mapping):
             raise TypeError(f"row {i}: expected a dict, as row 0 is, got {record!r}")
         keys.update(dict.fromkeys(record))
-    columns = [_listed([record.get(key) for record in X], key) for key in keys]
+    columns = [as_column([record.get(key) for record in X], key) for key in keys]
     return _names(list(keys)), columns, len(X)
 
 
@@ -165,14 +165,14 @@ def _from_rows(X: Sequence[Sequence[Any]]) -> Parts:
                 f"row {i}: expected {width} cells, as row 0 has, got {len(row)} (inhomogeneous)"
             )
     columns = zip(*X, strict=True)
-    return None, [_listed(list(cells), f"x{i}") for i, cells in enumerate(columns)], len(X)
+    return None, [as_column(list(cells), f"x{i}") for i, cells in enumerate(columns)], len(X)
 
 
 def _from_array(X: Any) -> Parts:
     if getattr(X, "dtype", None) is not None and X.dtype.names is not None:
         if X.ndim != 1:
             raise ValueError(f"Expected a 1D structured array (one row each), got {X.ndim}D")
-        return list(X.dtype.names), [_listed(X[name], name) for name in X.dtype.names], len(X)
+        return list(X.dtype.names), [as_column(X[name], name) for name in X.dtype.names], len(X)
     X = np.asarray(_unmasked(X))
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{X}\n")
@@ -243,7 +243,7 @@ def joined_name(levels: tuple[Any, ...]) -> str:
     return ".".join(str(level) for level in levels if level != "")
 
 
-def _listed(cells: Any, name: Any) -> Any:
+def as_column(cells: Any, name: Any) -> Any:
     """Return one column given as a sequence: arrays and series as they are, lists typed."""
     # Sets have no order, and the keys of a mapping are not its cells.
     unordered = isinstance(cells, str | bytes | Mapping | Set)
@@ -410,9 +410,9 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     labels = [canonical(value) for value in raw]
     if empty_is_missing:
         labels = [None if label == "" else label for label in labels]
-    place: dict[Any, int] = {}
-    table = np.array([place.setdefault(identity(v), len(place)) for v in labels], dtype=np.intp)
-    distinct = [label for _, label in place]
+    index: dict[Any, int] = {}
+    table = np.array([index.setdefault(identity(v), len(index)) for v in labels], dtype=np.intp)
+    distinct = [label for _, label in index]
     wanted = code_type(len(distinct))
     if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
         lent = codes.dtype.kind == "u" and codes.itemsize <= 4 and not codes.flags.owndata
@@ -594,9 +594,9 @@ def _encode_objects(column: np.ndarray) -> Encoded:
     if odd:
         # Rarer types may hide equal labels (True == 1) or be no labels at all: look at each.
         cells = [identity(canonical(cell)) for cell in cells]
-    place = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
-    codes = np.fromiter(map(place.__getitem__, cells), code_type(len(place)), len(cells))
-    return codes, [cell[1] for cell in place] if odd else list(place)
+    index = {cell: i for i, cell in enumerate(dict.fromkeys(cells))}
+    codes = np.fromiter(map(index.__getitem__, cells), code_type(len(index)), len(cells))
+    return codes, [cell[1] for cell in index] if odd else list(index)
 
 
 def sets(
@@ -675,7 +675,10 @@ def numbers(
     if format is not None and infer_kind(column) == "nominal":
         return _numbers_of_text(column, format)
     if type(column).__module__.startswith("pyarrow"):
-        column = np.asarray(column) if _plain(column) else objects(column)
+        column = _without_integers(column)
+        if not _is_plain(column):  # decimals and the like: each distinct value is read once
+            codes, raw = encode(column)
+            return numbers(object_array(raw), empty_is_missing=empty_is_missing)[codes]
     elif hasattr(column, "to_numpy"):
         column = objects(column) if "128" in str(column.dtype) else column.to_numpy()
     values = np.asarray(column)
@@ -890,11 +893,17 @@ def zone_info(zone: str) -> dt.tzinfo:
         raise ValueError(f"expected the name of a time zone, got {zone!r}") from None
 
 
-def _plain(column: Any) -> bool:
+def _without_integers(column: Any) -> Any:
+    """Return whole numbers of Arrow as floats: NumPy has no integers with gaps."""
     import pyarrow as pa
 
-    if pa.types.is_integer(column.type):
-        return not column.null_count
+    return column.cast(pa.float64(), safe=False) if pa.types.is_integer(column.type) else column
+
+
+def _is_plain(column: Any) -> bool:
+    """Tell whether NumPy has a type for a column of Arrow."""
+    import pyarrow as pa
+
     return bool(pa.types.is_floating(column.type) or pa.types.is_temporal(column.type))
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -274,7 +275,11 @@ def is_constant(data: Codes | Numbers | Sets) -> bool:
         x = data.values
         return bool(len(x) and (np.isnan(x).all() or (x == x[0]).all()))
     if isinstance(data, Sets):
-        return len(data.labels) <= 1 and len(np.unique(np.diff(data.starts))) <= 1
+        sizes = np.diff(data.starts)
+        if not len(sizes) or (sizes != sizes[0]).any():
+            return False
+        cells = np.sort(data.codes.reshape(len(sizes), -1), axis=1)
+        return bool((cells == cells[0]).all())
     return bool(len(data.codes) and (data.codes == data.codes[0]).all())
 
 
@@ -869,21 +874,22 @@ def _length(column: Codes | Numbers | Sets) -> int:
 
 def canonical_codes(table: Table) -> list[np.ndarray]:
     """Return, per column, codes that follow the canonical order of values, not that of arrival."""
-    return [_ranks(column) for _, column in table]
+    return [ranks_of_cells(column) for _, column in table]
 
 
-def _ranks(column: Any) -> np.ndarray:
+def ranks_of_cells(column: Any) -> np.ndarray:
+    """Return the rank of each cell among the distinct cells of a column, in canonical order."""
     if isinstance(column, Numbers):  # missing numbers are equal, and come last
         return np.unique(column.values, return_inverse=True)[1]
     rank = np.empty(len(column.labels), np.int64)
     rank[order(column.labels)] = np.arange(len(column.labels))
     if isinstance(column, Codes):
         return rank[column.codes]
-    cells = rank[column.codes]
-    edges = zip(column.starts[:-1], column.starts[1:], strict=True)
-    keys = [tuple(np.sort(cells[a:b]).tolist()) for a, b in edges]
-    place = {key: i for i, key in enumerate(sorted(set(keys)))}
-    return np.array([place[key] for key in keys], np.int64)
+    row = np.repeat(np.arange(len(column.starts) - 1), np.diff(column.starts))
+    elements = (np.sort(row * len(rank) + rank[column.codes]) - row * len(rank)).tolist()
+    cells = [tuple(elements[a:b]) for a, b in pairwise(column.starts.tolist())]
+    ranks = {cell: i for i, cell in enumerate(sorted(set(cells)))}
+    return np.array([ranks[cell] for cell in cells], np.int64)
 
 
 def distinct_rows(columns: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -960,12 +966,12 @@ def joined_column(old: Any, new: Any) -> Codes | Numbers | Sets:
     """Return two columns as one; codes of the old one stay what they are."""
     if isinstance(old, Numbers):
         return replace(old, values=np.concatenate([old.values, new.values]))
-    place = positions(old.labels, new.labels)
-    absent = np.flatnonzero(place == len(old.labels))
-    place[absent] = len(old.labels) + np.arange(len(absent))
+    index = positions(old.labels, new.labels)
+    absent = np.flatnonzero(index == len(old.labels))
+    index[absent] = len(old.labels) + np.arange(len(absent))
     labels = [*old.labels, *(new.labels[i] for i in absent)]
     kind = code_type(len(labels))
-    codes = np.concatenate([old.codes.astype(kind), place.astype(kind)[new.codes]])
+    codes = np.concatenate([old.codes.astype(kind), index.astype(kind)[new.codes]])
     if isinstance(old, Codes):
         return Codes(codes, labels)
     starts = np.concatenate([old.starts, new.starts[1:] + old.starts[-1]])

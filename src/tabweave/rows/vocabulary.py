@@ -368,9 +368,9 @@ def order(labels: Sequence[Label], levels: Sequence[Label] | None = None) -> np.
     """Return the permutation that sorts labels: by level if given, else canonically."""
     keys: list[Any]
     if levels is not None:
-        place = {identity(level): i for i, level in enumerate(levels)}
+        index = {identity(level): i for i, level in enumerate(levels)}
         # Missing is no level; it goes last, as everywhere.
-        keys = [place.get(identity(v), len(place)) for v in labels]
+        keys = [index.get(identity(v), len(index)) for v in labels]
     elif set(map(type, labels)) == {str}:
         keys = list(labels)
     else:
@@ -383,9 +383,9 @@ def positions(known: Sequence[Label], asked: Iterable[Label]) -> np.ndarray:
     asked = list(asked)
     if not _is_text(known, asked):
         known, asked = list(map(identity, known)), list(map(identity, asked))  # type: ignore
-    place = dict(zip(known, range(len(known)), strict=True))
-    nowhere = repeat(len(place))
-    return np.fromiter(map(place.get, asked, nowhere), np.intp, len(asked))
+    index = dict(zip(known, range(len(known)), strict=True))
+    nowhere = repeat(len(index))
+    return np.fromiter(map(index.get, asked, nowhere), np.intp, len(asked))
 
 
 def union(*vocabularies: Sequence[Label]) -> list[Label]:

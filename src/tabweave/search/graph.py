@@ -17,7 +17,7 @@ import numpy as np
 from tabweave._compat import require
 from tabweave.blocks.block import summed_differences
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Table, _ranks, distinct_rows
+from tabweave.rows.table import Codes, Table, distinct_rows, ranks_of_cells
 from tabweave.search.scan import (
     Copies,
     Found,
@@ -368,7 +368,7 @@ def _distinct(table: Table, space: Space) -> Copies:
     if not names or any(name.startswith(HIDDEN) for name in names):
         return Copies.of(everyone, everyone)  # vectors hardly ever repeat
     columns = [table[name] for name in names]
-    codes = [c.codes if isinstance(c, Codes) else _ranks(c) for c in columns]
+    codes = [c.codes if isinstance(c, Codes) else ranks_of_cells(c) for c in columns]
     first, inverse = distinct_rows(codes)
     order = np.argsort(first)
     number = np.empty(len(first), np.int64)

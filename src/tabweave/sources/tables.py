@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import column_or_1d
 
 from tabweave.io.register import storable
-from tabweave.rows.frames import _listed, categories, columns_of
+from tabweave.rows.frames import as_column, categories, columns_of
 from tabweave.rows.table import Codes, Numbers, Table
 from tabweave.rows.vocabulary import Label, canonical, identity, positions
 
@@ -183,7 +183,7 @@ _KINDS = {0: "bools", 1: "numbers", 2: "text", 3: "bytes"}
 
 def read_ids(column: Any, where: str) -> np.ndarray:
     """Return ids as int64, or as canonical labels; a missing one is an error."""
-    column = _listed(column, "id")
+    column = as_column(column, "id")
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu" and column.dtype != np.uint64:
         return column.astype(np.int64, copy=False)
     codes, labels = categories(column)
@@ -411,7 +411,7 @@ def _follow(
 
 def _pointed_rows(cells: Any, ids: np.ndarray, names: tuple[str, str, str]) -> np.ndarray:
     """Return the row of the id that each cell names, -1 for one that is missing or unknown."""
-    codes, labels = categories(_listed(cells, names[1]))
+    codes, labels = categories(as_column(cells, names[1]))
     named = [label for label in labels if label is not None]
     row = np.full(len(labels), -1, dtype=np.intp)
     if named and len(ids):

@@ -372,3 +372,17 @@ def test_filled_numbers_in_text_keep_their_own_sign(minus, plus):
 
 def test_no_minus_is_written_before_a_zero():
     assert written_like(["-5.00", "3.00"], [-0.001, -0.01], ".") == ["0.00", "-0.01"]
+
+
+@pytest.mark.parametrize("kind", ["Int64", "float64", "object"])
+def test_dates_of_digits_and_periods_stay_so(kind):
+    days = pd.date_range("2023-01-01", periods=120)
+    rows = pd.DataFrame({"day": days.strftime("%Y%m%d"), "month": days.strftime("%Y-%m")})
+    rows["day"] = rows["day"].astype(int).astype(kind)
+    rows.loc[::9, "day"] = None
+    rows.loc[4::9, "month"] = None
+    out = Imputer().fit_transform(rows)
+    assert out["day"].dtype == rows["day"].dtype
+    read = pd.to_datetime(out["day"].astype(float).map("{:.0f}".format))
+    assert (read - days).abs().max().days < 31
+    assert out["month"].str.fullmatch(r"2023-0[1-5]").all()

@@ -33,6 +33,7 @@ from tabweave.blocks.block import (
 from tabweave.counts.counting import check_levels
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
+from tabweave.rows.formats import PERIODS
 from tabweave.rows.table import Codes, Column, Numbers, Sets, Table, sampled_rows
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
@@ -568,6 +569,8 @@ def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np
     from tabweave.blocks.dates import CYCLES
 
     cycles = CYCLES[:1] if column.is_clock else CYCLES
+    if column.date_order == PERIODS:  # the first of a month is no weekday of its own
+        cycles = CYCLES[2:]
     for cycle in cycles if column.kind == "datetime" else ():
         yield cycle.name(column.name), cycle.phase(x), cycle.edges
 

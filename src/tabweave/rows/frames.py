@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tabweave.rows.formats import (
+    DIGIT_FORMATS,
     MISSING_WORDS,
     is_clock,
     is_iso,
@@ -718,7 +719,8 @@ def datetimes(
         return np.mod(datetimes(column, None, first=True)[0], 86_400.0), CLOCK
     if not holds_datetimes(column):
         if infer_kind(column) == "numeric":
-            return numbers(column), None
+            values = numbers(column)
+            return _dates_of_digits(values, order) if order in DIGIT_FORMATS else values, None
         return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
@@ -727,6 +729,13 @@ def datetimes(
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
     return _epoch(np.asarray(walls)), found
+
+
+def _dates_of_digits(values: np.ndarray, order: str | None) -> np.ndarray:
+    """Read whole numbers such as 20240131 by their digits, each distinct one once."""
+    distinct, place = np.unique(values, return_inverse=True)
+    texts = [None if np.isnan(v) else f"{v:.15g}" for v in distinct.tolist()]
+    return _datetimes_of_text(object_array(texts), None, True, order)[0][place]
 
 
 def _check_clock(zone: str | None, first: bool) -> None:

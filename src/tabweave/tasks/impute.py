@@ -29,7 +29,13 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.formats import DURATIONS, parse_duration, present_texts, write_datetime
+from tabweave.rows.formats import (
+    DIGIT_FORMATS,
+    DURATIONS,
+    parse_duration,
+    present_texts,
+    write_datetime,
+)
 from tabweave.rows.frames import columns_of, is_missing, object_array
 from tabweave.rows.table import (
     Codes,
@@ -308,6 +314,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             values = Datetimes(np.concatenate(self._model.seen[name])).nearest(values)
         if isinstance(example, str) and self.schema_[name].kind in ("numeric", "datetime"):
             values = self._written(given, name, values)
+        elif isinstance(example, int | float) and self.schema_[name].date_order in DIGIT_FORMATS:
+            values = self._digits(example, name, values)
         elif isinstance(example, int | Decimal) and values.dtype.kind == "f":
             values = _whole_like(example, values)
         if library in _FILLED:
@@ -349,6 +357,12 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         return object_array(
             [write_datetime(m, texts, column.date_order) for m in _stamps(values).tolist()]
         )
+
+    def _digits(self, example: float, name: str, values: np.ndarray) -> np.ndarray:
+        """Return datetimes as whole numbers such as 20240131."""
+        texts, order = [f"{example:.0f}"], self.schema_[name].date_order
+        written = [write_datetime(m, texts, order) for m in _stamps(values).tolist()]
+        return object_array([type(example)(digits) for digits in written])
 
     def _is_dated(self, name: str) -> bool:
         column = self.schema_[name]

@@ -865,3 +865,31 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     if rules == "whole":
         aside = ["rise", "__index_level_0__", "keys", "vectors", "same", "nothing"]
         assert [c.name for c in found.schema.aside] == aside
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([1.5, "2.5", 3, "n/a"], "numeric"),
+        ([1.5, "two", 3, "n/a"], "nominal"),
+        ([1, 2, 3, "n/a"], "nominal"),  # a few digits beside a gap, as in text
+        ([*range(30), "n/a"], "numeric"),
+        ([True, 2.5, "n/a"], "nominal"),
+        ([*DAYS, "n/a"], "datetime"),
+    ],
+)
+def test_numbers_among_text_are_what_they_would_be_as_text(cells, kind):
+    [column] = Table.of({"x": cells * 10}, rules="whole").schema.columns
+    [as_text] = Table.of({"x": [*map(str, cells)] * 10}, rules="whole").schema.columns
+    assert column.kind == as_text.kind == kind
+
+
+def test_names_of_several_lines_take_one_line():
+    rows = {"a\nb": ["x", "y"] * 20, "": [1.5, 2.5, 3.5, 4.5] * 10, "same\n": [1] * 40}
+    kinds = Table.of(rows, rules="whole").kinds()
+    assert [line.split("  ")[0] for line in repr(kinds).splitlines()[1:]] == [
+        r"'a\nb'",
+        "''",
+        r"'same\n'",
+    ]
+    assert aside_line(kinds.aside) == r"set aside: 'same\n' (constant)"

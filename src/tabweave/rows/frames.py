@@ -331,6 +331,8 @@ def would_merge(column: Any) -> bool:
             return len(set(map(float, large))) < len(large)
     else:
         series = nw.from_native(column, series_only=True, pass_through=True)
+        if isinstance(series, nw.Series) and series.dtype == nw.Object:
+            return would_merge(objects(column))
         if not isinstance(series, nw.Series) or series.dtype not in (nw.Int64, nw.UInt64):
             return False
         column = series.drop_nulls().to_numpy()
@@ -873,6 +875,8 @@ def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
         return None
     if isinstance(value, dt.datetime):
         return value
+    if order in DIGIT_FORMATS and isinstance(label, int | float):
+        label = f"{label:.15g}"
     if isinstance(label, str):
         if label.strip().lower() in MISSING_WORDS:
             return None

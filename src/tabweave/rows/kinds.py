@@ -151,15 +151,20 @@ class Kinds(tuple[Finding, ...]):
 
     def __repr__(self) -> str:
         rows = [("column", "kind", "kept", "why")]
-        rows += [(f.column, f.kind, "yes" if f.kept else "no", f.why) for f in self]
+        rows += [(one_line(f.column), f.kind, "yes" if f.kept else "no", f.why) for f in self]
         wide = [max(len(row[i]) for row in rows) for i in range(3)]
         lines = ("  ".join([*map(str.ljust, row, wide), row[3]]).rstrip() for row in rows)
         return "\n".join(lines)
 
 
+def one_line(name: str) -> str:
+    """Return a name as a line of a table shows it: line breaks and an empty one are quoted."""
+    return name if name.strip() and name.isprintable() else repr(name)
+
+
 def aside_line(aside: dict[str, str]) -> str:
     """Return one line that says what was set aside; empty if nothing was."""
-    shown = [f"{name} ({why})" for name, why in list(aside.items())[:6]]
+    shown = [f"{one_line(name)} ({why})" for name, why in list(aside.items())[:6]]
     more = [f"and {len(aside) - 6} more"] if len(aside) > 6 else []
     return f"set aside: {', '.join([*shown, *more])}" if aside else ""
 
@@ -189,7 +194,12 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     if types == {int} and max(map(abs, labels)) > 2**53 and _hardly_repeats(data, least):
         return Verdict("nominal", _IDENTIFIER, aside=True)
     complete = rules not in ("first", "sample")
-    return _judge_text(name, labels, data, least, complete) if types == {str} else None
+    if str not in types or not types <= {str, int, float}:
+        return None
+    texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
+    verdict = _judge_text(name, texts, data, least, complete)
+    read = types == {str} or (verdict is not None and verdict.kind in ("numeric", "datetime"))
+    return verdict if read else None
 
 
 def _are_vectors(data: Any) -> bool:

@@ -35,6 +35,7 @@ from tabweave.rows.frames import (
     holds_datetimes,
     infer_kind,
     is_declared_categorical,
+    is_missing,
     levels_of,
     objects,
     sets,
@@ -448,6 +449,8 @@ def _conforming(table: Table, schema: Schema) -> Table:
 def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, Any]:
     """Find the columns of a complete schema: by name if both have names, else by position."""
     if named and schema.named:
+        if not all(name in by_name for name in schema.names):
+            by_name = _with_fields(by_name, schema)
         absent = [name for name in schema.names if name not in by_name]
         if absent:
             raise ValueError(
@@ -464,6 +467,16 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
             "as input"
         )
     return dict(zip(schema.names, by_name.values(), strict=True))
+
+
+def _with_fields(by_name: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    """Return columns with the fields of records of which none is there: they are missing, too."""
+    out = dict(by_name)
+    for name, cells in by_name.items():
+        fields = schema.fields(name)
+        if fields != [name] and all(map(is_missing, objects(cells).tolist())):
+            out |= dict.fromkeys(fields, np.full(len(cells), None))
+    return out
 
 
 def _completed(
@@ -832,6 +845,12 @@ class Schema:
             names.insert(column.position or 0, column.name)
         return names
 
+    def fields(self, name: str) -> list[str]:
+        """Return the columns that a name stands for: the fields of a record, or just itself."""
+        given = self.given
+        within = [field for field in given if field.startswith(f"{name}.")]
+        return [name] if name in given or not within else within
+
     def __len__(self) -> int:
         return len(self.columns)
 
@@ -868,7 +887,9 @@ def check_distinct(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ValueError(f"expected columns of different names, got {name!r} twice")
+            raise ValueError(
+                f"expected columns of different names, got {name!r} twice; rename or drop one"
+            )
         seen.add(name)
 
 

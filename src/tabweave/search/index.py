@@ -1180,6 +1180,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
         require_rows(table)
         _tell_unknown(embedder, table)
         return table, None
+    given = [field for name in given for field in schema.fields(name)]
     for name in given:
         if name not in schema.names:
             raise ValueError(

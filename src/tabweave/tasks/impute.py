@@ -36,7 +36,7 @@ from tabweave.rows.formats import (
     present_texts,
     write_datetime,
 )
-from tabweave.rows.frames import columns_of, is_missing, object_array
+from tabweave.rows.frames import columns_of, is_missing, joined_name, object_array
 from tabweave.rows.table import (
     Codes,
     Datetimes,
@@ -272,6 +272,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def _returned(self, X: Any, filled: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Any:
         """Return X with its gaps filled: ``filled`` has rows and values of each column."""
         if hasattr(X, "iloc") and hasattr(X, "columns"):
+            X = _flattened(X)
             out = X.copy()
             for name, gaps in filled.items():
                 at = out.columns.get_loc(self._given_name(X, name))
@@ -370,10 +371,20 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     @staticmethod
     def _given_name(X: Any, name: str) -> Any:
-        return next(c for c in X.columns if str(c) == name)
+        names = [joined_name(c) if isinstance(c, tuple) else str(c) for c in X.columns]
+        return X.columns[names.index(name)]
 
 
 # -- filled columns, of the make they were given in -----------------------------------------------
+
+
+def _flattened(X: Any) -> Any:
+    """Return a pandas frame whose records, if it has some, are columns of their fields."""
+    names, cells, _ = columns_of(X)
+    if names is None or len(names) == X.shape[1]:
+        return X
+    columns = dict(zip(names, cells, strict=True))
+    return require("pandas", "frames").DataFrame(columns, index=X.index)
 
 
 def _example(cells: Any) -> Any:

@@ -775,17 +775,19 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     beyond the inner knots does. Inertia is ½: the mean squared distance of two numbers is 1.
 
     A stream may have moved into one bin, or become so narrow that its bins no longer tell its
-    numbers apart: knots at the means of bins vary less than the numbers do. Then x itself, in
-    standard deviations, is the one coordinate.
+    numbers apart: means of bins vary less than numbers do, unless the bins are those of older ones.
+    Then x itself, in standard deviations, is the one coordinate.
     """
     g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
-    if variance > 0 and np.isfinite(variance):
-        g = g + (knots.x - mean) / np.sqrt(variance) / _NORMAL_DIFFERENCE / 2
+    varies = variance > 0 and np.isfinite(variance)
+    z = (knots.x - mean) / np.sqrt(variance) if varies else np.zeros(len(g))
+    g = g + z / _NORMAL_DIFFERENCE / 2
     if len(g) < 2 or not g[-1] > g[0]:
         return np.zeros((len(g), 1))
-    seen = knots.share @ (knots.x - knots.share @ knots.x) ** 2
-    if variance > 0 and (knots.share.max() == 1 or seen > _COARSE * variance):
-        return ((knots.x - mean) / np.sqrt(2 * variance))[:, None]
+    with np.errstate(over="ignore"):  # of knots that far away, which are too far in any case
+        seen = knots.share @ (z - knots.share @ z) ** 2
+    if varies and (knots.share.max() == 1 or seen > _COARSE):
+        return (z / np.sqrt(2))[:, None]
     rungs = np.tril(np.ones((len(g), len(g) - 1)), -1) * np.sqrt(np.maximum(np.diff(g), 0))
     rungs = rungs - knots.share @ rungs
     root = np.sqrt(knots.share)[:, None]

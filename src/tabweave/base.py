@@ -172,14 +172,16 @@ def check_feature_names(estimator: Any, X: Any) -> None:
     names, schema = list(getattr(X, "columns", ())), estimator.schema_
     if names in (schema.names, schema.given) and schema.named:
         return
-    if not schema.named or columns_of(X)[0] not in (schema.names, schema.given):
+    if schema.named:
+        flat = [field for name in columns_of(X)[0] or () for field in schema.fields(name)]
+    if not schema.named or flat not in (schema.names, schema.given):
         _check_feature_names(estimator, X, reset=False)
 
 
 def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
     """Read rows as the rows of fit were read, columns checked as scikit-learn does."""
     if not isinstance(X, Mapping | list | tuple | Table):
-        _check_feature_names(estimator, X, reset=False)
+        check_feature_names(estimator, X)
     table = Table.of(X, estimator.schema_, numbers=numbers)
     if table.schema.names != estimator.schema_.names:
         raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")

@@ -562,3 +562,18 @@ def test_numbers_move_on_when_old_ones_are_forgotten():
     assert 0 < near < far < farther
     # Half of the rows lie at each of two numbers: their squared distance is twice the mean one.
     assert farther == pytest.approx(2 * stream.weights_["meter"], rel=0.1)
+
+
+@pytest.mark.parametrize("centre", [0.01, 0.0, -0.674, 2.0])  # within a bin, at an edge, outside
+@pytest.mark.parametrize("n_columns", [1, 300])  # of many columns, bins are counted several as one
+def test_a_window_within_a_bin_of_the_first_is_not_flat(centre, n_columns):
+    rng = np.random.default_rng(0)
+    stream = Windowed(Weave(), window=1)
+    for mean, deviation in ((0, 1), (centre, 1e-3)):
+        rows = {f"x{i}": rng.normal(mean, deviation, 400) for i in range(n_columns)}
+        stream.partial_fit(rows)
+    square = stream.pairwise_distances(rows) ** 2
+    assert square[~np.eye(400, dtype=bool)].mean() == pytest.approx(n_columns, rel=0.05)
+    low, high = np.argsort(rows["x0"])[[0, -1]]
+    ends = [{name: cells[row] for name, cells in rows.items()} for row in (low, high)]
+    assert stream.explain(*ends)["x0"] > 10

@@ -7,14 +7,22 @@ import pytest
 
 from tabweave import Table
 from tabweave.rows.formats import (
+    PERIODS,
     _year,
+    date_format,
     date_order,
+    date_orders,
+    digits_of,
     is_clock,
+    is_compact_dates,
+    is_compact_months,
     is_iso,
     number_of,
     numbers_written,
     parse_clock,
     parse_date,
+    parse_period,
+    periods_written,
     ranges_in_order,
     write_datetime,
 )
@@ -221,3 +229,119 @@ def test_moments_are_written_as_python_writes_them(written, order):
     for moment in moments:
         assert write_datetime(moment, like, order) == moment.strftime(written)
     assert write_datetime(moments[0], ["3/5/2008 1:02 AM"], "mdy") == "7/4/2016 3:05 PM"
+
+
+@pytest.mark.parametrize(
+    ("texts", "unit", "days"),
+    [
+        (["2024-03", "2023-12"], "month", ["2024-03-01", "2023-12-01"]),
+        (["2024/3", "2023/12"], "month", ["2024-03-01", "2023-12-01"]),
+        (["03/2024", "12/2023"], "month", ["2024-03-01", "2023-12-01"]),
+        (["Mar 2024", "dec. 2023", "May-2024"], "month", ["2024-03-01", "2023-12-01"]),
+        (["2024Q1", "2023-q4", "2023 Q2"], "quarter", ["2024-01-01", "2023-10-01"]),
+        (["Q1 2024", "Q4/2023", "Q2-2023"], "quarter", ["2024-01-01", "2023-10-01"]),
+        (["2024-W05", "2020W53", "n/a"], "week", ["2024-01-29", "2020-12-28"]),
+    ],
+)
+def test_periods(texts, unit, days):
+    assert periods_written(texts) == unit
+    read = [parse_period(f" {text} ") for text in texts[:2]]
+    assert [f"{day:%Y-%m-%d}" for day in read] == days
+    assert [parse_period(write_datetime(day, texts[1:2], PERIODS)) for day in read] == read
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        *(["2024-03", "2024Q1"], ["2024-13"], ["2021-W53"], ["1850-03"], ["na"], []),
+        *(["2009-10", "2010-11", "2011-12"], ["202403", "202404"], ["2024-03"] * 20 + ["none yet"]),
+    ],
+)
+def test_what_is_no_period(texts):
+    assert periods_written(texts) is None
+
+
+def test_years_that_end_in_the_next_one_are_no_months_but_others_are():
+    assert periods_written(["2009-10", "2010-11", "2010-12"]) == "month"
+    with pytest.raises(ValueError, match="expected a month, quarter or week as in fit, got 'May'"):
+        parse_period("May")
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("Tue, 05 Mar 2024 10:11:12 +0000", "dmy"),
+        ("Tue, 05 Mar 2024 10:11:12 GMT", "dmy"),
+        ("05/Mar/2024:10:11:12 -0500", "dmy"),
+        ("Tuesday, March 5, 2024 10:11:12", "mdy"),
+        ("Tue Mar  5 10:11:12 2024", "mdy"),
+        ("Tue Mar 5 10:11:12 +0000 2024", "mdy"),
+        ("20240305101112", "ymd"),
+    ],
+)
+def test_dates_of_mails_and_logs_are_by_the_clock_they_show(text, order):
+    moment = dt.datetime(2024, 3, 5, 10, 11, 12)
+    assert date_format([text]) == order
+    assert parse_date(text, order) == moment
+    later = dt.datetime(2025, 11, 23, 10, 11, 12)
+    written = write_datetime(later, [text], order)
+    assert parse_date(written, order) == later
+    assert ("Sun" in written) == ("Tue" in text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Foo, 05 Mar 2024", "Tue, 05 Mar 2024 10:11 +0000", "5 Mar 10:00:00"]
+)
+def test_other_text_is_no_date_of_a_mail(text):
+    assert date_orders([text]) == []
+
+
+def test_dates_of_digits():
+    assert is_compact_dates(["20240131", "19991231"])
+    for texts in (["20240231"], ["18991231"], ["2024013"], []):
+        assert not is_compact_dates(texts)
+    assert parse_date("202403051011", "ymd") == dt.datetime(2024, 3, 5, 10, 11)
+    assert write_datetime(dt.datetime(2024, 3, 5), ["20250101"], "ymd") == "20240305"
+    assert is_compact_months(["202403", "199912"])
+    assert not is_compact_months(["202413"])
+    assert not is_compact_months([])
+
+
+@pytest.mark.parametrize(
+    ("values", "digits"),
+    [
+        ([20240131.0, np.nan, 20240131.0], ["20240131"]),
+        ([202401.0, 199912.0], ["199912", "202401"]),
+        *(([values], []) for values in (5.0, 20240131.5, np.nan, 123456789.0)),
+    ],
+)
+def test_digits_as_long_as_dates(values, digits):
+    assert digits_of(np.array(values)) == digits
+
+
+@pytest.mark.parametrize(
+    ("texts", "form"),
+    [
+        (["2024-01-31"], None),
+        (["31.1.2024", "-"], "dmy"),
+        (["20240131"], "ymd"),
+        (["202401"], PERIODS),
+        (["Q1 2024"], PERIODS),
+        (["soon"], None),
+    ],
+)
+def test_the_format_of_dates(texts, form):
+    assert date_format(texts) == form
+
+
+def test_a_format_in_doubt_is_asked_for():
+    with pytest.raises(ValueError, match=r"got '1/2/2024' and the like: declare format 'dmy' or"):
+        date_format(["1/2/2024", "3/4/2024"])
+
+
+def test_thousands_in_brackets_follow_the_commas_of_other_columns():
+    """(1.200) is minus 1200 beside 3,5, and minus 1.2 without it."""
+    rows = {"profit": ["(1.200)", "3.400", "(800)"] * 10}
+    assert Table.of(rows, rules="whole")["profit"].values[:3].tolist() == [-1.2, 3.4, -800]
+    rows["share"] = ["3,5", "4,25", "5"] * 10
+    assert Table.of(rows, rules="whole")["profit"].values[:3].tolist() == [-1200, 3400, -800]

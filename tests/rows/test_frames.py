@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import Column, Table, Weave
+from tabweave import Column, SimilarityIndex, Table, Weave
 from tabweave.rows import frames
 from tabweave.rows.frames import (
     CLOCK,
@@ -357,3 +357,28 @@ def test_codes_of_ours_have_the_smallest_type(monkeypatch):
     lent = memoryview(wide)
     monkeypatch.setattr(frames, "encode", lambda _: (np.asarray(lent), ["a", "b"]))
     assert frames.categories(None)[0].dtype == np.uint32
+
+
+def test_whole_numbers_beyond_floats_in_a_frame_of_objects_are_not_merged():
+    """They were one and the same float, and the column was set aside as constant."""
+    cells = [10**20 + i % 3 for i in range(30)] + [None]
+    for column in (pd.Series(cells, dtype=object), cells):
+        table = Table.of({"a": column, "b": ["x", "y", "z"] * 10 + ["x"]}, rules="whole")
+        assert table.schema["a"].kind == "nominal" and len(table["a"].labels) == 4
+
+
+def test_records_of_which_none_is_there_are_missing_in_all_fields():
+    rows = pd.DataFrame(
+        {"at": [{"x": i, "to": {"y": "uv"[i % 2]}} if i % 5 else None for i in range(30)]}
+    )
+    rows["c"] = ["a", "b"] * 15
+    table = Table.of(rows)
+    assert table.schema.names == ["at.x", "at.to.y", "c"]
+    gap = Table.of(rows[:1], table.schema)
+    assert np.isnan(gap["at.x"].values).all() and gap["at.to.y"].labels == [None]
+    model = Weave().fit(rows)
+    np.testing.assert_array_equal(model.transform(rows[:1]), model.transform(rows)[:1])
+    assert set(model.explain(rows.iloc[0], rows.iloc[1])) == {"at.x", "at.to.y", "c"}
+    assert SimilarityIndex(model).fit(rows).query(rows[:1], k=1).ids.tolist() == [[0]]
+    with pytest.raises(ValueError, match="missing"):
+        Table.of({"at": ["x"], "c": ["a"]}, table.schema)

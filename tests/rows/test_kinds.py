@@ -616,6 +616,10 @@ def why_of(cells, name="x", rules="whole", n_rows=None):
 IDENTIFIER = "an identifier: its values hardly repeat"
 
 
+MIXED_DATES = "dates written in several ways: write all as 2024-01-31 to have them read as dates"
+NO_YEAR = "dates without a year: add it to have them read as datetimes"
+
+
 def words_with(distinct, n):
     return [f"w{i % distinct}" for i in range(n)]
 
@@ -646,10 +650,112 @@ def words_with(distinct, n):
         (["12/31/2020", "1/2/2020"] * 10, "dates as text, month first"),
         (["2020/1/2", "2020/2/1"] * 10, "dates as text, year first"),
         (["2020-01-02", "NA"] * 10, "ISO text"),
+        (["2020-01", "2020-02", "NA"] * 10, "months as text, taken as their first day"),
+        (["2020Q1", "2020Q4"] * 10, "quarters as text, taken as their first day"),
+        (["2020-01-02", "2/1/2020", "NA"] * 10, MIXED_DATES),
+        (["2020-01-02", "2020-01", "2/1"] * 10, None),
+        (["2020-01-02"] * 20 + ["2020-01", "soon"], None),
+        (["120/80", "95 / 60", "n/a"] * 10, "two numbers in a cell? split them into two columns"),
+        (["1920x1080", "800×600"] * 10, "two numbers in a cell? split them into two columns"),
+        (["120/80", "low"] * 10, None),
+        (["Mar  5 10:11:12", "Apr 15 00:00:00"] * 10, NO_YEAR),
     ],
 )
 def test_what_text_is_at_the_bounds_of_the_rules(cells, why):
     assert why_of(cells) == why
+
+
+DAYS = [20240125, *range(20240201, 20240210)]
+
+
+@pytest.mark.parametrize("kind", [int, float, str])
+@pytest.mark.parametrize(
+    ("cells", "name", "format"),
+    [
+        (DAYS, "x", "ymd"),
+        (DAYS[:9], "x", None),
+        (DAYS[:1], "Due date", "ymd"),
+        (DAYS, "code", None),
+        (DAYS[:5], "date_key", "ymd"),
+        ([*DAYS, 20240230], "date", None),
+        ([*DAYS, 99991231], "date", None),
+        ([202401, 202402], "month", "period"),
+        ([202401, 202413], "month", None),
+        ([*range(202401, 202413)], "x", None),
+    ],
+)
+def test_digits_that_are_dates(kind, cells, name, format):
+    cells = [*map(kind, cells), None, *map(kind, cells[::-1])]
+    [column] = Table.of({name: cells}, rules="whole").schema.columns
+    assert (column.format if column.kind == "datetime" else None) == format
+    if format:
+        assert column.why.endswith("first day" if format == "period" else "such as 20240125")
+        declared = Table.of({name: cells}, {name: "nominal"}, rules="whole").schema.columns[0]
+        assert declared.kind == "nominal"
+
+
+def test_digits_are_numbers_again_if_one_that_was_not_looked_at_is_no_date(monkeypatch):
+    monkeypatch.setattr("tabweave.rows.table.sampled_rows", lambda _: np.arange(20))
+    for kind, stays in ((int, "numeric"), (str, "nominal")):
+        cells = [*map(kind, DAYS * 2), kind(20240231)]
+        judged = Table.of({"date": cells[:-1]}, rules="whole").schema["date"]
+        table = Table.of({"date": np.array(cells)}, rules="whole")
+        assert judged.kind == "datetime"
+        assert table.schema["date"].kind == stays == table.kinds()[0].kind
+        asks = r"'date': expected a date, year first as in fit, got '20240231'; mend it, leave it"
+        with pytest.raises(ValueError, match=asks):
+            Table.of({"date": cells}, Schema((judged,), complete=True))
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        ([20240131, None], "2024-01-31"),
+        (["20240131", "-"], "2024-01-31"),
+        ([202401.0, np.nan], "2024-01-01"),
+        (["Q3 2024"], "2024-07-01"),
+        (["31.1.2024"], "2024-01-31"),
+        (["2024-01-31T05"], "2024-01-31 05:00:00"),
+        ([1706659200], "2024-01-31"),
+    ],
+)
+def test_what_is_declared_datetime_is_read_as_it_is_written(cells, first):
+    data = Table.of({"x": cells}, {"x": "datetime"})["x"]
+    assert data.text(data.values[0]) == first
+
+
+def test_a_declared_order_of_days_and_months_in_doubt_is_asked_for():
+    with pytest.raises(ValueError, match=r"'day': expected dates of which only one order fits all"):
+        Table.of({"day": ["1/2/2024", "2/3/2024"]}, {"day": "datetime"})
+
+
+def test_dates_of_all_ways_are_the_same_from_every_door(tmp_path):
+    days = pd.date_range("2023-11-05", periods=240, freq="3D")
+    rows = pd.DataFrame(
+        {
+            "day": days.strftime("%Y%m%d").astype(int),
+            "gap": days.strftime("%Y%m%d").astype("Int64").to_series(index=range(240)),
+            "text": days.strftime("%Y%m%d").where(days.day > 3, "n/a"),
+            "month": days.strftime("%Y-%m"),
+            "quarter": [f"Q{day.quarter} {day.year}" for day in days],
+            "mail": days.strftime("%a, %d %b %Y 08:00:00 GMT"),
+        }
+    )
+    rows.loc[5, "gap"] = None
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    model = Weave().fit(rows)
+    formats = ["ymd", "ymd", "ymd", "period", "period", "dmy"]
+    assert [column.format for column in model.schema_.columns] == formats
+    names = " ".join(model.get_feature_names_out())
+    assert "day (weekday)" in names and "month (time of year)" in names
+    assert "month (weekday)" not in names
+    expected = model.transform(rows)
+    doors = [tmp_path / "rows.csv", tmp_path / "rows.parquet", rows.to_dict("records")]
+    for door in (*doors, pl.from_pandas(rows), pa.Table.from_pandas(rows)):
+        np.testing.assert_allclose(Weave().fit(door).transform(rows), expected, atol=1e-9)
+    parts = Weave().partial_fit(rows[:120]).partial_fit(rows[120:])
+    assert parts.schema_ == model.schema_
 
 
 def rising(last, n=30):
@@ -759,3 +865,31 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     if rules == "whole":
         aside = ["rise", "__index_level_0__", "keys", "vectors", "same", "nothing"]
         assert [c.name for c in found.schema.aside] == aside
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([1.5, "2.5", 3, "n/a"], "numeric"),
+        ([1.5, "two", 3, "n/a"], "nominal"),
+        ([1, 2, 3, "n/a"], "nominal"),  # a few digits beside a gap, as in text
+        ([*range(30), "n/a"], "numeric"),
+        ([True, 2.5, "n/a"], "nominal"),
+        ([*DAYS, "n/a"], "datetime"),
+    ],
+)
+def test_numbers_among_text_are_what_they_would_be_as_text(cells, kind):
+    [column] = Table.of({"x": cells * 10}, rules="whole").schema.columns
+    [as_text] = Table.of({"x": [*map(str, cells)] * 10}, rules="whole").schema.columns
+    assert column.kind == as_text.kind == kind
+
+
+def test_names_of_several_lines_take_one_line():
+    rows = {"a\nb": ["x", "y"] * 20, "": [1.5, 2.5, 3.5, 4.5] * 10, "same\n": [1] * 40}
+    kinds = Table.of(rows, rules="whole").kinds()
+    assert [line.split("  ")[0] for line in repr(kinds).splitlines()[1:]] == [
+        r"'a\nb'",
+        "''",
+        r"'same\n'",
+    ]
+    assert aside_line(kinds.aside) == r"set aside: 'same\n' (constant)"

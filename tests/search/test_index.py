@@ -2,6 +2,7 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
@@ -1010,3 +1011,23 @@ def test_nothing_is_near_where_every_row_was_removed(monkeypatch):
     (found,) = index.query_radius({"a": "x"}, 1.0)
     assert len(found.ids) == len(found.distances) == len(index.duplicates(1.0).first) == 0
     assert index.add({"a": ["x"]}).query({"a": "x"}, k=1).ids.tolist() == [[6]]
+
+
+def test_filters_on_dates_of_digits_and_periods_are_written_as_the_cells_are():
+    days = pd.date_range("2023-01-01", periods=100)
+    rows = pd.DataFrame(
+        {"day": days.strftime("%Y%m%d").astype(int), "month": days.strftime("%Y-%m")}
+    )
+    index = SimilarityIndex().fit(rows)
+
+    def found(**where):
+        return rows.loc[index.query(rows[:1], k=100, where=where).ids[0]]
+
+    assert (
+        found(day=20230105)["day"].tolist() == found(day="20230105")["day"].tolist() == [20230105]
+    )
+    assert set(found(day=between(20230102, 20230104))["day"]) == {20230102, 20230103, 20230104}
+    assert set(found(month="2023-02")["month"]) == {"2023-02"}
+    assert set(found(month=between("2023-02", "2023-03"))["month"]) == {"2023-02", "2023-03"}
+    with pytest.raises(ValueError, match="'day': expected a date, year first as in fit, got '7'"):
+        found(day=7)

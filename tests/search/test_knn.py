@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -8,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import tabweave
 from tabweave import DistanceHierarchy, OneHot, Schema
 from tabweave.embed.value_metric import ValueMetric
-from tabweave.search.knn import WeightedKNN
+from tabweave.search.knn import WeightedKNN, checked_target
 
 WEIGHTS = {
     "none": lambda d: 1.0,
@@ -282,3 +283,16 @@ def test_what_auto_stands_for(tmp_path):
         WeightedKNN(metric="euclidean").fit(rows, y)
     with pytest.raises(ValueError, match=r"column 'age': expected numbers, got NaN .* in row 1"):
         WeightedKNN(metric="euclidean").fit({"age": [0.5, None, 1.5]}, [0, 1, 0])
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "int64[pyarrow]", "bool[pyarrow]"])
+def test_classes_of_pandas_own_types_stay_what_they_are(dtype):
+    y = pd.Series([0, 1] * 20, dtype="Int64").astype(dtype)
+    expected = [False, True] if "bool" in dtype else [0, 1]
+    for target in (y, y.array):
+        found = checked_target(target, "KNN")
+        assert [type(label) for label in np.unique(found).tolist()] == [type(expected[0])] * 2
+        assert np.unique(found).tolist() == expected
+    y[3] = pd.NA
+    with pytest.raises(ValueError, match=r"row 3 .*drop the row or give it a target"):
+        checked_target(y, "KNN")

@@ -474,3 +474,15 @@ class TestRegressor:
         before = model.predict(X[300:])
         model.partial_fit(X[300:350], y[300:350]).forget(range(300, 350))
         np.testing.assert_allclose(model.predict(X[300:]), before, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["datetime64[s]", "timedelta64[ns]"])
+def test_a_target_of_times_is_asked_for_in_a_unit(kind):
+    """Its numbers would be seconds or nanoseconds, as they happen to be stored."""
+    rows, y = {"c": ["a", "b"] * 10}, np.arange(20).astype(kind)
+    with pytest.raises(
+        ValueError, match=r"expected y to be numbers, got .*\[n?s\]; give them in a"
+    ):
+        WeaveRegressor().fit(rows, y)
+    start = np.datetime64("1970-01-01") if "date" in kind else np.timedelta64(0)
+    WeaveRegressor().fit(rows, (y - start) / np.timedelta64(1, "D"))

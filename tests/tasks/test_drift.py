@@ -238,7 +238,8 @@ def test_adjusted_values_are_holms():
     ("change", "message"),
     [
         (lambda c: Counts(), "empty"),
-        (lambda c: counts({"other": [1, 2]}), "column 'c0'"),
+        (lambda c: counts({"other": [1, 2]}), r"share columns, got \['c0', .*\['other'\]"),
+        (lambda c: Counts.of({"c0": [1.5, 2]}), "column 'c0' is nominal in one and numeric in"),
     ],
 )
 def test_bad_input(change, message):
@@ -288,3 +289,33 @@ def test_scipy_is_not_heard_where_its_exact_test_overflows():
     x, y = (np.sort((np.arange(99) < ones).astype(float)) for ones in (56, 54))
     p_value, _, statistic = _kolmogorov_smirnov(x, y)
     assert 0.99 < p_value <= 1 and statistic == pytest.approx(2 / 99)
+
+
+@pytest.mark.parametrize(
+    "read", [lambda rows: rows, Table.of, lambda rows: Counts.of(Table.of(rows))]
+)
+def test_columns_that_both_have_are_compared_and_the_others_are_named(read):
+    rng = np.random.default_rng(0)
+    before = {"a": rng.choice(["x", "y"], 300), "b": rng.normal(size=300), "old": ["k", "l"] * 150}
+    after = {"new": ["m"] * 300, "b": rng.normal(size=300), "a": ["x"] * 300}
+    found = drift_report(read(before), read(after))
+    assert found.changed == ["a"] and {f.name for f in found.columns} == {"a", "b"}
+    assert (found.gone, found.new) == (("old",), ("new",))
+    assert str(found).endswith("gone: old\nnew: new")
+    alone = [drift_report(read({k: t[k] for k in "ab"}), read(after)) for t in (before,)]
+    assert alone[0].columns == found.columns
+    with pytest.raises(ValueError, match=r"share columns, got \['old'\] and \['new', 'b', 'a'\]"):
+        drift_report(read({"old": before["old"]}), read(after))
+
+
+def test_arrays_are_compared_by_position():
+    rows = np.random.default_rng(0).normal(size=(200, 2))
+    found = drift_report(rows, rows + np.array([0, 9]))
+    assert found.changed == ["x1"] and found.gone == found.new == ()
+
+
+def test_a_column_that_is_an_identifier_on_one_side_only_is_neither_new_nor_gone():
+    keys = {"a": ["x", "y"] * 50, "key": [f"k{i}" for i in range(100)]}
+    after = Table.of({**keys, "key": ["k1", "k2"] * 50}, rules="whole")
+    found = drift_report(Table.of(keys, rules="whole"), after)
+    assert [f.name for f in found.columns] == ["a"] and found.gone == found.new == ()

@@ -385,3 +385,31 @@ def test_engines_are_chosen_by_rows_that_did_not_teach_them():
     found = Imputer("validated").fit(rows).validation_
     losses = [loss for own in found.values() for loss in own.values()]
     assert len(losses) == 6 * 7 and min(losses) > 0.97 * np.log(4)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "float64", "object"])
+def test_dates_of_digits_and_periods_stay_so(kind):
+    days = pd.date_range("2023-01-01", periods=120)
+    rows = pd.DataFrame({"day": days.strftime("%Y%m%d"), "month": days.strftime("%Y-%m")})
+    rows["day"] = rows["day"].astype(int).astype(kind)
+    rows.loc[::9, "day"] = None
+    rows.loc[4::9, "month"] = None
+    out = Imputer().fit_transform(rows)
+    assert out["day"].dtype == rows["day"].dtype
+    read = pd.to_datetime(out["day"].astype(float).map("{:.0f}".format))
+    assert (read - days).abs().max().days < 31
+    assert out["month"].str.fullmatch(r"2023-0[1-5]").all()
+
+
+def test_records_and_columns_of_several_levels_are_filled():
+    records = [{"x": i % 3, "y": "uv"[i % 2]} if i % 5 else None for i in range(60)]
+    rows = pd.DataFrame({"at": records, "c": ["a", "b", None] * 20}, index=range(5, 65))
+    filled = Imputer().fit_transform(rows)
+    assert list(filled) == ["at.x", "at.y", "c"] and filled.notna().all().all()
+    assert filled.index.equals(rows.index)
+    levels = filled[["at.x", "c"]].set_axis(
+        pd.MultiIndex.from_tuples([("a", "x"), ("a", "c")]), axis=1
+    )
+    levels.iloc[3, 1] = None
+    out = Imputer().fit_transform(levels)
+    assert out.columns.equals(levels.columns) and out.notna().all().all()

@@ -33,6 +33,7 @@ from tabweave.blocks.block import (
 from tabweave.counts.counting import check_levels, divisor
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
+from tabweave.rows.formats import PERIODS
 from tabweave.rows.table import Codes, Column, Numbers, Sets, Table, sampled_rows
 from tabweave.rows.vocabulary import Label, Unknown, positions
 
@@ -568,6 +569,8 @@ def _phases(column: Column, x: np.ndarray) -> Iterator[tuple[str, np.ndarray, np
     from tabweave.blocks.dates import CYCLES
 
     cycles = CYCLES[:1] if column.is_clock else CYCLES
+    if column.date_order == PERIODS:  # the first of a month is no weekday of its own
+        cycles = CYCLES[2:]
     for cycle in cycles if column.kind == "datetime" else ():
         yield cycle.name(column.name), cycle.phase(x), cycle.edges
 
@@ -695,6 +698,7 @@ def _sortable(label: Label) -> tuple[str, Any]:
 
 # -- ladders: numbers by their difference, absolute and in ranks ----------------------------------
 
+_COARSE = 4  # times their variance, in which numbers are too narrow for the bins of a stream
 RUNGS = 3  # leading directions of a ladder that are kept, beside the straight one
 _NORMAL_DIFFERENCE = 2 / np.sqrt(np.pi)  # mean |x - y| of normal numbers, in deviations
 _UNIFORM_DIFFERENCE = 1 / 3  # mean |F(x) - F(y)|
@@ -749,6 +753,9 @@ def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     end = np.zeros(len(x), bool)
     if outer:
         end[[0, -1]] = True
+    if outer and here.sum() == 1:  # one bin, and no end of it: its line goes on to the next knot
+        after = int(here.argmax()) + 1
+        found[after], here[after], end[after] = found[after - 1], True, True
     x, value, end = x[here], found[here], end[here]  # a bin that was forgotten has no knot
     share = np.where(end, 0.0, mass[value] * within[here])
     if outer and len(x) > 2:  # a bin of one number has its knot there
@@ -766,14 +773,21 @@ def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     rung between any two knots; the leading directions of the ladder are kept, and g itself stands
     for the others, so that numbers beyond all knots stay apart. Where there are no others, g
     beyond the inner knots does. Inertia is ½: the mean squared distance of two numbers is 1.
+
+    A stream may have moved into one bin, or become so narrow that its bins no longer tell its
+    numbers apart: means of bins vary less than numbers do, unless the bins are those of older ones.
+    Then x itself, in standard deviations, is the one coordinate.
     """
     g = smaller_share(knots) / _UNIFORM_DIFFERENCE / 2
-    if variance > 0 and np.isfinite(variance):
-        g = g + (knots.x - mean) / np.sqrt(variance) / _NORMAL_DIFFERENCE / 2
+    varies = variance > 0 and np.isfinite(variance)
+    z = (knots.x - mean) / np.sqrt(variance) if varies else np.zeros(len(g))
+    g = g + z / _NORMAL_DIFFERENCE / 2
     if len(g) < 2 or not g[-1] > g[0]:
         return np.zeros((len(g), 1))
-    if knots.share.max() == 1 and variance > 0:  # all in one bin, as far as a stream has moved
-        return ((knots.x - mean) / np.sqrt(2 * variance))[:, None]
+    with np.errstate(over="ignore"):  # of knots that far away, which are too far in any case
+        seen = knots.share @ (z - knots.share @ z) ** 2
+    if varies and (knots.share.max() == 1 or seen > _COARSE):
+        return (z / np.sqrt(2))[:, None]
     rungs = np.tril(np.ones((len(g), len(g) - 1)), -1) * np.sqrt(np.maximum(np.diff(g), 0))
     rungs = rungs - knots.share @ rungs
     root = np.sqrt(knots.share)[:, None]

@@ -2,8 +2,8 @@
 
 Each is told (all texts of a column fit, but for words such as ``NA``), read and, as the column
 writes it, written again. A format is a short text that says how to read a column: the decimal mark
-of its numbers and their unit (``"."``, ``",km"``), :data:`DURATIONS`, or the order of day, month
-and year (``"dmy"``).
+of its numbers and their unit (``"."``, ``",km"``), :data:`DURATIONS`, the order of day, month and
+year (``"dmy"``), or :data:`PERIODS`.
 """
 
 from __future__ import annotations
@@ -220,6 +220,16 @@ def _short(unit: str) -> str:
     return "ms" if unit.lower() == "ms" else unit[0].lower()
 
 
+# -- pairs ----------------------------------------------------------------------------------------
+
+_PAIR = re.compile(r"\d{1,5}(?:\.\d+)?\s?[/x×]\s?\d{1,5}(?:\.\d+)?")
+
+
+def are_pairs(labels: Sequence[str]) -> bool:
+    """Tell whether texts hold two numbers each, such as 120/80 or 1920x1080."""
+    return bool(_matching(labels, _PAIR))
+
+
 # -- ranges ---------------------------------------------------------------------------------------
 
 _BOUND = r"[$€£¥]?\s?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?[kKM]?(?![^\W\d_]*\d)"
@@ -327,13 +337,24 @@ def parse_iso(text: str) -> dt.datetime:
 DATE_ORDERS = {"mdy": "month", "dmy": "day", "ymd": "year"}
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 _NAMED_MONTH = rf"(?:{'|'.join(_MONTHS)})[a-z]*\.?"
+_WEEKDAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday".split()
+_WEEKDAYS = [name[:3] for name in _WEEKDAY_NAMES]
+_WEEKDAY = rf"(?:{'|'.join(_WEEKDAYS)})[a-z]*"
+_ZONE = r"(?:[+-]\d{4}|gmt|utc?|[ecmp][sd]t)"
+_SECONDS = r"\d{1,2}:\d\d:\d\d"
 _DATE = re.compile(
-    r"(?i:(?:\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
+    rf"(?i:(?:{_WEEKDAY},? )?"
+    r"(?:\d{1,2}([/.-])\d{1,2}\1\d{4}|\d{1,2}/\d{1,2}/\d\d|\d{4}([/.])\d{1,2}\2\d{1,2}"
     rf"|\d{{1,2}}([ -]){_NAMED_MONTH}\3(?:\d{{4}}|\d\d)|{_NAMED_MONTH} \d{{1,2}},? \d{{4}})"
-    r"(?:,? \d{1,2}:\d\d(?::\d\d)?(?: ?[ap]m)?)?"
-    rf"|\d\d/{_NAMED_MONTH}/\d{{4}}:\d\d:\d\d:\d\d(?: [+-]\d{{4}})?)"  # of a web server's log
+    rf"(?:,? (?:{_SECONDS} {_ZONE}|\d{{1,2}}:\d\d(?::\d\d)?(?: ?[ap]m)?))?"
+    rf"|\d\d/{_NAMED_MONTH}/\d{{4}}:{_SECONDS}(?: [+-]\d{{4}})?)"  # of a web server's log
 )
-_TOKENS = re.compile(r"\d+|[a-z]+")
+_YEAR_LAST = re.compile(  # as C and Unix write it: Tue Mar  5 10:11:12 2024
+    rf"(?i:({_WEEKDAY} )?({_NAMED_MONTH})  ?(\d{{1,2}}) ({_SECONDS})( {_ZONE})? (\d{{4}}))"
+)
+_COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?")
+_TOKENS = re.compile(r"(?<!\d)(?<! [+-])\d+|[a-z]+")  # all but offsets
+_NO_TOKENS = re.compile(rf"{_WEEKDAY}|{_ZONE}")
 
 
 def date_order(labels: Sequence[str]) -> str | None:
@@ -344,7 +365,7 @@ def date_order(labels: Sequence[str]) -> str | None:
 
 def date_orders(labels: Sequence[str]) -> list[str]:
     """Return the orders of day, month and year in which texts are dates."""
-    texts = _matching(labels, _DATE)
+    texts = _matching(labels, _DATE) or _matching(labels, _YEAR_LAST)
     return [o for o in DATE_ORDERS if texts and all(_is_date(text, o) for text in texts)]
 
 
@@ -358,11 +379,16 @@ def _is_date(text: str, order: str) -> bool:
 
 def parse_date(text: str, order: str) -> dt.datetime:
     """Return the datetime of a text whose day, month and year stand in an order such as "dmy"."""
-    plain = text.strip().lower()
-    found = _TOKENS.findall(plain)
+    if order == PERIODS:
+        return parse_period(text)
+    plain = _YEAR_LAST.sub(r"\2 \3, \6 \4", text.strip().lower())
+    compact = _COMPACT.fullmatch(plain) if order == "ymd" else None
+    found = [token for token in _TOKENS.findall(plain) if not _NO_TOKENS.fullmatch(token)]
+    if compact:
+        found = [part for part in compact.groups() if part]
     part = dict(zip(order, found, strict=False))
     try:
-        if not _DATE.fullmatch(plain) or (order == "ymd" and len(found[0]) < 4):
+        if not (compact or _DATE.fullmatch(plain)) or (order == "ymd" and len(found[0]) < 4):
             raise ValueError
         half = found.pop() if found[-1] in ("am", "pm") else ""
         hour, minute, second = [*map(int, found[3:]), 0, 0, 0][:3]
@@ -384,7 +410,159 @@ def _year(text: str) -> int:
     return int(text) + (0 if len(text) > 2 else 1900 if text >= "69" else 2000)
 
 
-_OFFSET = re.compile(r" [+-]\d{4}$")
+def is_compact_dates(texts: Sequence[str]) -> bool:
+    """Tell whether texts are dates of digits alone, such as 20240131, from 1900 to 2099."""
+    return bool(texts) and all(
+        _PLAUSIBLE.match(text) and _COMPACT.fullmatch(text) and _is_date(text, "ymd")
+        for text in texts
+    )
+
+
+_PLAUSIBLE = re.compile("19|20")
+_DATE_LENGTHS = {6, 8, 12, 14}  # 202403, 20240305, 202403051011, 20240305101112
+
+
+def digits_of(values: np.ndarray) -> list[str]:
+    """Return the distinct digits of numbers as long as dates are; none if there are others."""
+    present = values[~np.isnan(values)]
+    ends = (present.min(), present.max()) if len(present) else ()
+    lengths = {len(f"{end:.0f}") for end in ends}
+    if not lengths or not lengths <= _DATE_LENGTHS or (present % 1 != 0).any():
+        return []
+    return [f"{value:.0f}" for value in np.unique(present).tolist()]
+
+
+_WITHOUT_YEAR = re.compile(rf"(?i:{_NAMED_MONTH}  ?\d{{1,2}} {_SECONDS})")  # of the log of a system
+
+
+def has_no_year(labels: Sequence[str]) -> bool:
+    """Tell whether texts are datetimes that lack the year, such as Mar  5 10:11:12."""
+    return bool(_matching(labels, _WITHOUT_YEAR))
+
+
+def are_mixed_dates(labels: Sequence[str]) -> bool:
+    """Tell whether texts are dates, but written in several ways."""
+    if not all(map(_way_of, present_texts(labels[:_FEW]))):
+        return False
+    ways = set(map(_way_of, present_texts(labels)))
+    return len(ways) > 1 and None not in ways
+
+
+def _way_of(text: str) -> re.Pattern[str] | None:
+    ways = (ISO, _DATE, _YEAR_LAST, _COMPACT, *_PERIODS)
+    return next((way for way in ways if way.fullmatch(text)), None)
+
+
+# -- periods --------------------------------------------------------------------------------------
+
+PERIODS = "period"  # stands for the format of a column of months, quarters or weeks
+DIGIT_FORMATS = ("ymd", PERIODS)  # of dates that may be whole numbers, such as 20240131
+_OF_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_PERIODS = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_OF_YEAR}[-/](?P<month>0?[1-9]|1[0-2])",
+        rf"{_OF_YEAR}(?P<month>0[1-9]|1[0-2])",
+        rf"(?P<month>0?[1-9]|1[0-2])/{_OF_YEAR}",
+        rf"(?P<month>(?:{'|'.join(_MONTHS)})[a-z]*)\.?[ -]{_OF_YEAR}",
+        rf"{_OF_YEAR}[- ]?Q(?P<quarter>[1-4])",
+        rf"Q(?P<quarter>[1-4])[-/ ]?{_OF_YEAR}",
+        rf"{_OF_YEAR}-?W(?P<week>0[1-9]|[1-4]\d|5[0-3])",
+    )
+]
+_COMPACT_MONTH = _PERIODS[1]
+
+
+def periods_written(labels: Sequence[str]) -> str | None:
+    """Return "month", "quarter" or "week" if all texts are such, as 2024-03, Q1 2024 or 2024-W05.
+
+    2009-10, 2010-11, 2011-12 are no months but years that end in the next one; 202403 is a number.
+    """
+    if not all(map(_period, present_texts(labels[:_FEW]))):
+        return None
+    texts = present_texts(labels)
+    found = [None if _COMPACT_MONTH.fullmatch(text) else _period(text) for text in texts]
+    units = {match and _unit_of_period(match) for match in found}
+    return None if len(units) != 1 or all(map(_is_season, texts)) else units.pop()
+
+
+def _unit_of_period(match: re.Match[str]) -> str:
+    return next(name for name in match.groupdict() if name != "year")
+
+
+def is_compact_months(texts: Sequence[str]) -> bool:
+    """Tell whether texts are months of digits alone, such as 202403, from 1900 to 2099."""
+    return bool(texts) and all(map(_COMPACT_MONTH.fullmatch, texts))
+
+
+def date_format(texts: Sequence[str]) -> str | None:
+    """Return the format of dates, if they are no ISO text; raise if two orders fit."""
+    orders = date_orders(texts)
+    if len(orders) > 1:
+        raise ValueError(
+            f"expected dates of which only one order fits all, got {min(texts)!r} and the like: "
+            "declare format 'dmy' or 'mdy', as in Column(name, 'datetime', format='dmy')"
+        )
+    if orders:
+        return orders[0]
+    present = present_texts(texts)
+    if is_compact_dates(present):
+        return "ymd"
+    return PERIODS if periods_written(texts) or is_compact_months(present) else None
+
+
+def _is_season(text: str) -> bool:
+    year, mark, after = text.partition("-")
+    return mark == "-" and year.isdecimal() and f"{int(year) + 1}"[-2:] == after
+
+
+def _period(text: str) -> re.Match[str] | None:
+    match = next(filter(None, (pattern.fullmatch(text) for pattern in _PERIODS)), None)
+    return match if match and _first_day(match) else None
+
+
+def _first_day(match: re.Match[str]) -> dt.datetime | None:
+    """Return the first day of a period; None if its year has no such week."""
+    unit, year = _unit_of_period(match), int(match["year"])
+    if unit == "week":
+        try:
+            return dt.datetime.fromisocalendar(year, int(match["week"]), 1)
+        except ValueError:
+            return None
+    month = _month(match["month"].lower()) if unit == "month" else 3 * int(match["quarter"]) - 2
+    return dt.datetime(year, month, 1)
+
+
+def parse_period(text: str) -> dt.datetime:
+    """Return the first day of a month, a quarter or a week."""
+    found = _period(text.strip())
+    if found is None:
+        raise ValueError(f"expected a month, quarter or week as in fit, got {text!r}")
+    return _first_day(found)  # type: ignore[return-value]
+
+
+def _write_period(moment: dt.datetime, texts: Sequence[str]) -> str:
+    """Return the period of a datetime as the texts of a column are written."""
+    found = [match for match in map(_period, texts) if match]
+    like = max(found, key=lambda match: len(match.group()))
+    unit = _unit_of_period(like)
+    if unit == "week":
+        year, number, _ = moment.isocalendar()
+    else:
+        year, number = moment.year, moment.month if unit == "month" else (moment.month + 2) // 3
+    written = f"{number:02}" if all(len(match[unit]) > 1 for match in found) else str(number)
+    if like[unit].isalpha():
+        written = _named_month(moment, like[unit])
+    parts = sorted([(like.span("year"), str(year)), (like.span(unit), written)], reverse=True)
+    out = like.group()
+    for (start, end), part in parts:
+        out = out[:start] + part + out[end:]
+    return out
+
+
+# -- datetimes, written again ---------------------------------------------------------------------
+
+_PARTS = re.compile(_TOKENS.pattern, re.IGNORECASE)
 _ISO_PARTS = re.compile(r"(\d{4}-\d\d-\d\d(?:[T ][\d:.,]+)?)(.*)")
 _MONTH_NAMES = (
     "january february march april may june july august september october november december".split()
@@ -400,12 +578,15 @@ def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None 
     '2016-07-04T15:05:00Z'
     """
     longest = max(texts, key=len)
+    if order == PERIODS:
+        return _write_period(moment, texts)
+    if _COMPACT.fullmatch(longest):
+        return f"{moment.year:04}{moment:%m%d%H%M%S}"[: len(longest)]
     iso = _ISO_PARTS.fullmatch(longest)
-    offset = _OFFSET.search(longest)
     head, tail = iso.groups() if iso else (longest, "")
-    if offset and not iso:
-        head, tail = longest[: offset.start()], offset.group()
     fields = iter((order or ("ymd" if iso else "")) + "HMSf")
+    if _YEAR_LAST.fullmatch(longest):
+        fields = iter("mdHMSy")
     slots = [_TOKENS.findall(text.lower()) for text in texts]
     half = any(slot[-1] in ("am", "pm") for slot in slots if slot)
     at = iter(range(len(head)))
@@ -418,18 +599,25 @@ def write_datetime(moment: dt.datetime, texts: Sequence[str], order: str | None 
             return _letters(text, moment, fields)
         return _digits(next(fields), text, moment, zeros, half)
 
-    return re.sub(r"\d+|[A-Za-z]+", written, head) + tail
+    return _PARTS.sub(written, head) + tail
 
 
 def _letters(text: str, moment: dt.datetime, fields: Any) -> str:
     """Return the name of a month, or the half of a day, in the case of another; T stays T."""
     if text.lower() in ("am", "pm"):
         return _cased("pm" if moment.hour >= 12 else "am", text)
+    if text[:3].lower() in _WEEKDAYS:
+        name = _WEEKDAY_NAMES[moment.weekday()]
+        return _cased(name if len(text) > 3 else name[:3], text)
     if text[:3].lower() not in _MONTHS:
         return text
     next(fields)
+    return _named_month(moment, text)
+
+
+def _named_month(moment: dt.datetime, like: str) -> str:
     name = _MONTH_NAMES[moment.month - 1]
-    return _cased(name if len(text) > 3 else name[:3], text)
+    return _cased(name if len(like) > 3 else name[:3], like)
 
 
 def _cased(name: str, like: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tabweave.rows.formats import (
+    DIGIT_FORMATS,
     MISSING_WORDS,
     is_clock,
     is_iso,
@@ -330,6 +331,8 @@ def would_merge(column: Any) -> bool:
             return len(set(map(float, large))) < len(large)
     else:
         series = nw.from_native(column, series_only=True, pass_through=True)
+        if isinstance(series, nw.Series) and series.dtype == nw.Object:
+            return would_merge(objects(column))
         if not isinstance(series, nw.Series) or series.dtype not in (nw.Int64, nw.UInt64):
             return False
         column = series.drop_nulls().to_numpy()
@@ -721,7 +724,8 @@ def datetimes(
         return np.mod(datetimes(column, None, first=True)[0], 86_400.0), CLOCK
     if not holds_datetimes(column):
         if infer_kind(column) == "numeric":
-            return numbers(column), None
+            values = numbers(column)
+            return _dates_of_digits(values, order) if order in DIGIT_FORMATS else values, None
         return _datetimes_of_text(column, zone, first, order)
     library = type(column).__module__.partition(".")[0]
     if str(getattr(column, "dtype", "")).lower().startswith("object"):
@@ -730,6 +734,13 @@ def datetimes(
     found = _ZONE_NAMES.get(zone_of(column), zone_of(column))
     walls = walls_of(column, found, _wanted_zone(found, zone, first))
     return _epoch(np.asarray(walls)), found
+
+
+def _dates_of_digits(values: np.ndarray, order: str | None) -> np.ndarray:
+    """Read whole numbers such as 20240131 by their digits, each distinct one once."""
+    distinct, place = np.unique(values, return_inverse=True)
+    texts = [None if np.isnan(v) else f"{v:.15g}" for v in distinct.tolist()]
+    return _datetimes_of_text(object_array(texts), None, True, order)[0][place]
 
 
 def _check_clock(zone: str | None, first: bool) -> None:
@@ -867,6 +878,8 @@ def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
         return None
     if isinstance(value, dt.datetime):
         return value
+    if order in DIGIT_FORMATS and isinstance(label, int | float):
+        label = f"{label:.15g}"
     if isinstance(label, str):
         if label.strip().lower() in MISSING_WORDS:
             return None

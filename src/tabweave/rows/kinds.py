@@ -6,8 +6,14 @@ reports, the command line); what a schema declares is never asked. In words:
 
 - Datetimes, and text all of whose values are dates or times, are ``datetime``: ISO text, to the day
   or finer (2013-01-01, 2013-01-01T05, 2013-01-01 05:30), dates such as 7/21/2016, 21.07.2016 and
-  6-Aug-09, if only one order of day and month fits all of them, and times of day, typed or as text
-  such as ``8:30`` or ``8:30 PM``: they go round.
+  6-Aug-09, if only one order of day and month fits all of them (those of mails and logs, such as
+  Tue, 05 Mar 2024 10:11:12 +0000, by the clock they show), and times of day, typed or as text such
+  as ``8:30`` or ``8:30 PM``: they go round.
+- Months, quarters and ISO weeks (2024-03, 03/2024, Mar 2024, 2024Q1, Q1 2024, 2024-W05) are
+  ``datetime``, too: their first day. So are whole numbers and digits in text such as 20240305 or
+  20240305101112, if all are dates from 1900 to 2099, and ten or more of them differ or their name
+  says so (``date``, ``day``, ``dob``); months such as 202403 only if it does (``month``,
+  ``period``).
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
   with a currency, below zero in brackets as accountants have it (``(1,200)``; not if all are), or
   with one and the same unit (``12 km``, ``16GB``, ``36 months``). So are
@@ -28,6 +34,8 @@ reports, the command line); what a schema declares is never asked. In words:
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
   on average it is called sentences (:mod:`tabweave.rows.spelling`).
 - Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
+- Two numbers in a cell (``120/80``) stay ``nominal``: split them into columns to have them compared
+  as numbers.
 - Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``) are ``ordinal``,
   if all rows are there to see them.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
@@ -47,13 +55,21 @@ from tabweave.rows.formats import (
     DATE_ORDERS,
     DURATIONS,
     ISO,
+    PERIODS,
+    are_mixed_dates,
+    are_pairs,
     date_order,
     date_orders,
+    digits_of,
     has_leading_zeros,
+    has_no_year,
     is_clock,
+    is_compact_dates,
+    is_compact_months,
     is_iso,
     is_number,
     numbers_written,
+    periods_written,
     present_texts,
     range_of,
     ranges_in_order,
@@ -68,6 +84,7 @@ _FIRST_ROWS = 200  # of a stream, in which not one value of an identifier repeat
 _MANY_ROWS = 10_000  # that are as good as all
 _DISTINCT = 0.95
 _MOST_CODES = 20
+_ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be dates is nil
 _FEW_TEXTS = 20  # tell whether all may be something
 _SAMPLE = 1000
 BUT_FOR = ", but for "
@@ -87,6 +104,13 @@ _MEASURE_NAMES = re.compile(
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _DURATION_NAMES = re.compile(
     r"(?i:durat|elapsed|runtime|length|(?:^|[\W_])(?:lap|took|pace)s?(?:$|[\W_]))"
+)
+_DATE_NAMES = re.compile(
+    r"(?i:date|datum|fecha|(?:^|[\W_])(?:days?|dt|dob|born|birth(?:day)?|yyyymmdd)(?:$|[\W_]))"
+    r"|(?<=[a-z0-9])(?:Day|Dt)(?:$|[\W_])"
+)
+_MONTH_NAMES = re.compile(
+    r"(?i:month|period|(?:^|[\W_])(?:ym|yyyymm|date|year_?mon)(?:$|[\W_]))|(?<=[a-z0-9])YM$"
 )
 ISO_TEXT = "ISO text"
 _IDENTIFIER = "an identifier: its values hardly repeat"
@@ -127,15 +151,20 @@ class Kinds(tuple[Finding, ...]):
 
     def __repr__(self) -> str:
         rows = [("column", "kind", "kept", "why")]
-        rows += [(f.column, f.kind, "yes" if f.kept else "no", f.why) for f in self]
+        rows += [(one_line(f.column), f.kind, "yes" if f.kept else "no", f.why) for f in self]
         wide = [max(len(row[i]) for row in rows) for i in range(3)]
         lines = ("  ".join([*map(str.ljust, row, wide), row[3]]).rstrip() for row in rows)
         return "\n".join(lines)
 
 
+def one_line(name: str) -> str:
+    """Return a name as a line of a table shows it: line breaks and an empty one are quoted."""
+    return name if name.strip() and name.isprintable() else repr(name)
+
+
 def aside_line(aside: dict[str, str]) -> str:
     """Return one line that says what was set aside; empty if nothing was."""
-    shown = [f"{name} ({why})" for name, why in list(aside.items())[:6]]
+    shown = [f"{one_line(name)} ({why})" for name, why in list(aside.items())[:6]]
     more = [f"and {len(aside) - 6} more"] if len(aside) > 6 else []
     return f"set aside: {', '.join([*shown, *more])}" if aside else ""
 
@@ -155,7 +184,8 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     enough = n_rows >= (_FIRST_ROWS if rules == "first" else FEW_ROWS)
     least = 1.0 if rules == "first" and n_rows < _MANY_ROWS else _DISTINCT
     if hasattr(data, "values"):
-        return _judge_numbers(name, data.values, least, n_rows) if enough else None
+        dated = _dates_of_digits(name, digits_of(data.values), "whole numbers")
+        return dated or (_judge_numbers(name, data.values, least, n_rows) if enough else None)
     if hasattr(data, "starts"):
         return Verdict("set", _VECTORS, aside=True) if enough and _are_vectors(data) else None
     labels = [label for label in data.labels if label is not None]
@@ -164,7 +194,12 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     if types == {int} and max(map(abs, labels)) > 2**53 and _hardly_repeats(data, least):
         return Verdict("nominal", _IDENTIFIER, aside=True)
     complete = rules not in ("first", "sample")
-    return _judge_text(name, labels, data, least, complete) if types == {str} else None
+    if str not in types or not types <= {str, int, float}:
+        return None
+    texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
+    verdict = _judge_text(name, texts, data, least, complete)
+    read = types == {str} or (verdict is not None and verdict.kind in ("numeric", "datetime"))
+    return verdict if read else None
 
 
 def _are_vectors(data: Any) -> bool:
@@ -200,6 +235,10 @@ def _judge_text(
         return Verdict("datetime", "times of day")
     if order := date_order(labels):
         return Verdict("datetime", f"dates as text, {DATE_ORDERS[order]} first", format=order)
+    if unit := periods_written(labels):
+        return Verdict("datetime", f"{unit}s as text, taken as their first day", format=PERIODS)
+    if dated := _dates_of_digits(name, present_texts(labels), "text"):
+        return dated
     written = numbers_written(labels)
     if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
         why = f"{written[0]} written as text{remarks_on_numbers(labels, written[0])}"
@@ -216,10 +255,28 @@ def _judge_text(
     return None
 
 
+def _dates_of_digits(name: str, texts: Sequence[str], what: str) -> Verdict | None:
+    """Return that digits such as 20240131 are dates, if there are enough or their name says so."""
+    named = _DATE_NAMES.search(name)
+    enough = len(texts) >= _ENOUGH_DATES and not CODE_NAMES.search(name)
+    if (named or enough) and is_compact_dates(texts):
+        return Verdict("datetime", f"dates as {what}, such as {min(texts)}", format="ymd")
+    if _MONTH_NAMES.search(name) and is_compact_months(texts):
+        why = f"months as {what}, such as {min(texts)}, taken as their first day"
+        return Verdict("datetime", why, format=PERIODS)
+    return None
+
+
 def _doubt(labels: Sequence[str]) -> str:
     """Return what text would be but for one or two of its values, or what is not sure about it."""
     if len(date_orders(labels)) > 1:
         return "dates, day or month first? declare format 'dmy' or 'mdy'"
+    if has_no_year(labels):
+        return "dates without a year: add it to have them read as datetimes"
+    if are_mixed_dates(labels):
+        return "dates written in several ways: write all as 2024-01-31 to have them read as dates"
+    if are_pairs(labels):
+        return "two numbers in a cell? split them into two columns"
     for what, fits in (("numbers", is_number), ("dates", ISO.fullmatch), ("ranges", range_of)):
         if sum(not fits(text) for text in present_texts(labels[:_FEW_TEXTS])) > 2:
             continue

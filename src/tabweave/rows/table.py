@@ -18,7 +18,15 @@ import numpy as np
 
 from tabweave._compat import html_table
 from tabweave.io.register import storable
-from tabweave.rows.formats import DATE_ORDERS, MISSING_WORDS, has_thousands, numbers_written
+from tabweave.rows.formats import (
+    DATE_ORDERS,
+    MISSING_WORDS,
+    PERIODS,
+    date_format,
+    digits_of,
+    has_thousands,
+    numbers_written,
+)
 from tabweave.rows.frames import (
     CLOCK,
     categories,
@@ -28,6 +36,7 @@ from tabweave.rows.frames import (
     holds_datetimes,
     infer_kind,
     is_declared_categorical,
+    is_missing,
     levels_of,
     objects,
     sets,
@@ -307,7 +316,7 @@ def _ruled(
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
-            column = replace(
+            judged = replace(
                 column,
                 kind=verdict.kind,  # type: ignore[arg-type]
                 format=verdict.format,
@@ -315,9 +324,10 @@ def _ruled(
                 origin=(verdict.why, True, position if verdict.aside else None),
             )
             if verdict.aside:
-                aside.append(column)
+                aside.append(judged)
                 continue
-            column, data = _as_judged(column, data, by_name[column.name], table.schema)
+            found = _as_judged(judged, by_name[column.name], table.schema)
+            column, data = found or (column, data)
         kept.append(column)
         parts.append(data)
     if not kept and all(column.why == "constant" for column in aside):
@@ -365,14 +375,14 @@ def _only(data: Any, rows: np.ndarray | None) -> Any:
     return Codes(data.codes[rows], data.labels)
 
 
-def _as_judged(column: Column, data: Any, cells: Any, schema: Schema) -> tuple[Column, Any]:
-    """Read a column as the rules say; text stays text if one of its dates does not exist."""
+def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any] | None:
+    """Read a column as the rules say; None if one of its dates does not exist."""
     if column.kind != "datetime":
         return column, _column(cells, column, schema)
     try:
         seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
     except (TypeError, ValueError):
-        return replace(column, kind="nominal", origin=("values", True, None)), data
+        return None
     column = replace(column, format=column.date_order or zone)
     return column, Datetimes(_without_gaps(seconds, schema))
 
@@ -404,14 +414,24 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     return repeats and 4 * plain > len(words)  # one or two words may stand among ranges or numbers
 
 
-def _with_zone(column: Column, cells: Any) -> Column:
-    """Return a column of datetimes with the time zone of its cells."""
+def _with_format(column: Column, cells: Any) -> Column:
+    """Return a column of datetimes with the time zone of its cells, or the order of their parts."""
     if column.kind != "datetime" or column.format is not None:
         return column
     try:
-        return replace(column, format=datetimes(cells, None, first=True)[1])
+        zone = _date_format(cells) or datetimes(cells, None, first=True)[1]
     except (TypeError, ValueError) as error:
         raise _named_error(error, column) from error
+    return replace(column, format=zone)
+
+
+def _date_format(cells: Any) -> str | None:
+    """Return how text or whole numbers write dates; None if they are typed, or ISO text."""
+    if holds_datetimes(cells) or holds_clock_times(cells):
+        return None
+    if infer_kind(cells) == "numeric":
+        return date_format(digits_of(cells_numbers(cells)))
+    return date_format([label for label in categories(cells)[1] if isinstance(label, str)])
 
 
 def _conforming(table: Table, schema: Schema) -> Table:
@@ -434,6 +454,8 @@ def _conforming(table: Table, schema: Schema) -> Table:
 def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, Any]:
     """Find the columns of a complete schema: by name if both have names, else by position."""
     if named and schema.named:
+        if not all(name in by_name for name in schema.names):
+            by_name = _with_fields(by_name, schema)
         absent = [name for name in schema.names if name not in by_name]
         if absent:
             raise ValueError(
@@ -450,6 +472,16 @@ def _matched(by_name: dict[str, Any], schema: Schema, named: bool) -> dict[str, 
             "as input"
         )
     return dict(zip(schema.names, by_name.values(), strict=True))
+
+
+def _with_fields(by_name: dict[str, Any], schema: Schema) -> dict[str, Any]:
+    """Return columns with the fields of records of which none is there: they are missing, too."""
+    out = dict(by_name)
+    for name, cells in by_name.items():
+        fields = schema.fields(name)
+        if fields != [name] and all(map(is_missing, objects(cells).tolist())):
+            out |= dict.fromkeys(fields, np.full(len(cells), None))
+    return out
 
 
 def _completed(
@@ -479,7 +511,7 @@ def _completed(
             column = replace(_with_decimal(column, cells), origin=("declared", False, None))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
-        columns.append(_with_zone(column, cells))
+        columns.append(_with_format(column, cells))
     return replace(schema, columns=tuple(columns), complete=True, named=named)
 
 
@@ -539,7 +571,8 @@ def _named_error(error: Exception, column: Column) -> Exception:
     kind, hint = TypeError if isinstance(error, TypeError) else ValueError, ""
     if column.kind == "nominal" and "expected a category" in str(error):
         hint = "; turn it into text or a number, or declare the column as kind 'set'"
-    if column.kind in ("numeric", "datetime") and kind is TypeError and "got" in str(error):
+    unread = kind is TypeError or column.date_order is not None
+    if column.kind in ("numeric", "datetime") and unread and "got" in str(error):
         hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
     return kind(f"column {column.name!r}: {error}{hint}")
 
@@ -596,7 +629,8 @@ class Column:
     name : str
         Its name; arrays have ``x0``, ``x1``, ...
     kind : {"nominal", "ordinal", "numeric", "datetime", "set"}
-        How its cells are read. Numbers of a datetime column are seconds since 1970.
+        How its cells are read. Numbers of a datetime column are seconds since 1970, unless all
+        are dates such as 20240131.
     levels : sequence, optional
         The order of an ordinal column's values, lowest first.
     delimiter : str, optional
@@ -604,9 +638,11 @@ class Column:
     format : str, optional
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
         as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are
-        times of day without a date; or the order of day, month and year in text that is no ISO
-        text: "mdy", "dmy" or "ymd". Of a numeric column: the decimal mark of numbers in text, and
-        their unit behind it, as in ".km"; ":" says that they are durations, such as 36:10:05.
+        times of day without a date; the order of day, month and year in text that is no ISO text:
+        "mdy", "dmy" or "ymd", which also reads digits such as 20240131; or "period" for months,
+        quarters and weeks such as 2024-03, Q1 2024 or 2024-W05. Of a numeric column: the decimal
+        mark of numbers in text, and their unit behind it, as in ".km"; ":" says that they are
+        durations, such as 36:10:05. What is left open is found from the cells.
     spelling : bool, callable or object with ``transform``, optional
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
@@ -642,8 +678,12 @@ class Column:
 
     @property
     def date_order(self) -> str | None:
-        """The order of day, month and year in dates that are no ISO text, such as "mdy"."""
-        return self.format if self.kind == "datetime" and self.format in DATE_ORDERS else None
+        """The order of day, month and year in dates that are no ISO text, such as "mdy".
+
+        Of months, quarters and weeks it is "period".
+        """
+        dated = self.kind == "datetime" and self.format in (*DATE_ORDERS, PERIODS)
+        return self.format if dated else None
 
     @property
     def is_clock(self) -> bool:
@@ -810,6 +850,12 @@ class Schema:
             names.insert(column.position or 0, column.name)
         return names
 
+    def fields(self, name: str) -> list[str]:
+        """Return the columns that a name stands for: the fields of a record, or just itself."""
+        given = self.given
+        within = [field for field in given if field.startswith(f"{name}.")]
+        return [name] if name in given or not within else within
+
     def __len__(self) -> int:
         return len(self.columns)
 
@@ -846,7 +892,9 @@ def check_distinct(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ValueError(f"expected columns of different names, got {name!r} twice")
+            raise ValueError(
+                f"expected columns of different names, got {name!r} twice; rename or drop one"
+            )
         seen.add(name)
 
 

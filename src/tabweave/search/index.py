@@ -36,6 +36,7 @@ from tabweave.base import (
 from tabweave.embed.weave import Weave
 from tabweave.io.register import storable
 from tabweave.io.store import load as store_load
+from tabweave.rows.formats import DIGIT_FORMATS
 from tabweave.rows.frames import columns_of
 from tabweave.rows.table import (
     Codes,
@@ -1028,8 +1029,10 @@ def _is_day(column: Column, value: Any) -> bool:
 
 def _cell_number(column: Column, value: Any) -> float | None:
     """Return the number of a cell of a column; None and numbers stay what they are."""
-    if value is None or isinstance(value, Real):
-        return None if value is None else float(value)
+    if value is None:
+        return None
+    if isinstance(value, Real) and column.date_order not in DIGIT_FORMATS:
+        return float(value)
     schema = Schema((column,), complete=True)
     return float(Table.of({column.name: [value]}, schema)[column.name].values[0])
 
@@ -1181,6 +1184,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
         require_rows(table)
         _tell_unknown(embedder, table)
         return table, None
+    given = [field for name in given for field in schema.fields(name)]
     for name in given:
         if name not in schema.names:
             raise ValueError(

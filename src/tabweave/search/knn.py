@@ -396,6 +396,9 @@ def checked_target(y: Any, who: str) -> np.ndarray:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
     if isinstance(y, list | tuple) and {str, float} <= set(map(type, y)):
         y = np.array(y, dtype=object)  # in which NaN is not the text "nan"
+    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if plain is not None and not y.isna().any():
+        y = y.to_numpy(plain)  # of pandas' own types, bools and whole numbers would be floats
     labels = column_or_1d(y, warn=True)
     check_target(labels)
     return labels

@@ -694,6 +694,12 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _checked_targets(self, y: Any, n_rows: int, first: bool = True) -> np.ndarray:
         values = checked_target(y, type(self).__name__)
         check_length(values, n_rows)
+        if values.dtype.kind in "Mm":  # whose numbers depend on the unit they are stored in
+            start = " - np.datetime64('1970-01-01')" if values.dtype.kind == "M" else ""
+            raise ValueError(
+                f"expected y to be numbers, got {values.dtype}; give them in a unit, such as days: "
+                f"(y{start}) / np.timedelta64(1, 'D')"
+            )
         try:
             numbers = values.astype(np.float64)
         except (TypeError, ValueError):

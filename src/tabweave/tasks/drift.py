@@ -21,6 +21,7 @@ from scipy import stats
 from tabweave.base import seed_of
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns
+from tabweave.rows.frames import columns_of
 from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Table
 from tabweave.rows.vocabulary import positions, union
@@ -70,6 +71,8 @@ class DriftReport:
     level: float
     min_size: float = 0.0
     aside: Mapping[str, str] = field(default_factory=dict)  # identifiers, which never come again
+    gone: tuple[str, ...] = ()  # columns that only the rows before have
+    new: tuple[str, ...] = ()  # and those that only the rows after have
 
     def is_changed(self, finding: Finding) -> bool:
         """Return whether a change is both certain enough and large enough to be named."""
@@ -92,6 +95,8 @@ class DriftReport:
             size = f"{next(iter(f.sizes), '')} {f.size:.2f}"
             lines.append(f"{f.name[:23]:<24}{size:>17}{f.p_value:10.2g}{f.adjusted:10.2g}{star}")
         lines += [aside_line(dict(self.aside))] if self.aside else []
+        for what, names in (("gone", self.gone), ("new", self.new)):
+            lines += [f"{what}: {', '.join(names)}"] if names else []
         return "\n".join(lines)
 
 
@@ -114,6 +119,7 @@ def drift_report(
         column counts know the mean, the variance and the gaps only: give tables to have its
         distribution tested. Columns of rows are read for what they are (:mod:`tabweave.rows.kinds`:
         dates, times of day and money in text are compared as numbers), identifiers are set aside.
+        Columns that both have are compared; which others there are is said.
     level : float, default=0.05
         Chance of any false alarm among the columns, and likewise among the couplings.
     min_size : float, default=0.0
@@ -129,7 +135,8 @@ def drift_report(
     Returns
     -------
     DriftReport
-        ``columns`` and ``couplings``, ranked; ``changed`` and ``changed_couplings``, named.
+        ``columns`` and ``couplings``, ranked; ``changed`` and ``changed_couplings``, named;
+        ``gone`` and ``new``, the columns that only one side has.
 
     Notes
     -----
@@ -163,16 +170,17 @@ def drift_report(
     >>> list(found.sizes), [what for what, _, _ in found.comparison]
     (['KS', 'PSI'], ['mean', 'standard deviation'])
     """
-    tables = _read(before, after)
-    before, after = (x if isinstance(x, Counts) else Counts.of(x) for x in tables)
-    if before.schema is None or after.schema is None:
-        raise ValueError("expected two counts of rows, got empty ones")
+    before, after, given = _read(before, after)
     if not 0 < level < 1:
         raise ValueError(f"expected level between 0 and 1, got {level}")
     if not min_size >= 0:
         raise ValueError(f"expected min_size of at least 0, got {min_size}")
+    aside = {column.name: column.why for column in before.schema.aside}
+    gone, new = (tuple(n for n in a if n not in b) for a, b in (given, given[::-1]))
+    shared = [name for name in before.schema.names if name in after.schema]
+    tables = before.select(shared), after.select(shared)
+    before, after = (x if isinstance(x, Counts) else Counts.of(x) for x in tables)
     check_same_columns(before, after)
-    after = after.select(before.schema.names)
     if isinstance(random_state, np.random.RandomState):
         random_state = seed_of(random_state)
     rng = np.random.default_rng(random_state)
@@ -185,17 +193,28 @@ def drift_report(
         for name in before.schema.names
     ]
     pairs = _couplings(before, after) if couplings else []
-    aside = {column.name: column.why for column in before.schema.aside}
-    return DriftReport(_ranked(columns), _ranked(pairs), level, min_size, aside)
+    return DriftReport(_ranked(columns), _ranked(pairs), level, min_size, aside, gone, new)
 
 
-def _read(before: Any, after: Any) -> tuple[Any, Any]:
-    """Read rows; what the columns are before holds after, too."""
+def _read(before: Any, after: Any) -> tuple[Any, Any, tuple[list[str], list[str]]]:
+    """Read rows, and how their columns are called; what they are before holds after, too."""
     if not isinstance(before, Counts):
         before = Table.of(before, rules="sample")  # a column that was constant may change
+    if before.schema is None or (isinstance(after, Counts) and after.schema is None):
+        raise ValueError("expected two counts of rows, got empty ones")
+    schema, names = before.schema, None
     if not isinstance(after, Counts | Table):
-        after = Table.of(after, before.schema)
-    return before, after
+        names, cells, _ = columns_of(after)
+        if names is None or not schema.named:  # by position
+            after, names = Table.of(after, schema), schema.given
+    read = isinstance(after, Counts | Table)
+    names = names or after.schema.given
+    shared = [name for name in schema.names if name in (after.schema if read else names)]
+    if not shared:
+        raise ValueError(f"expected tables that share columns, got {schema.given} and {names}")
+    if not read:
+        after = Table.of(dict(zip(names, cells, strict=True)), schema.select(shared))
+    return before, after, (schema.given, names)
 
 
 # -- columns ------------------------------------------------------------------------------------

@@ -29,9 +29,23 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.formats import DURATIONS, parse_duration, present_texts, write_datetime
-from tabweave.rows.frames import columns_of, is_missing, object_array
-from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
+from tabweave.rows.formats import (
+    DIGIT_FORMATS,
+    DURATIONS,
+    parse_duration,
+    present_texts,
+    write_datetime,
+)
+from tabweave.rows.frames import columns_of, is_missing, joined_name, object_array
+from tabweave.rows.table import (
+    Codes,
+    Datetimes,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    take_rows,
+)
 from tabweave.rows.vocabulary import Label
 from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
 
@@ -278,6 +292,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     def _returned(self, X: Any, filled: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Any:
         """Return X with its gaps filled: ``filled`` has rows and values of each column."""
         if hasattr(X, "iloc") and hasattr(X, "columns"):
+            X = _flattened(X)
             out = X.copy()
             for name, gaps in filled.items():
                 at = out.columns.get_loc(self._given_name(X, name))
@@ -320,6 +335,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             values = Datetimes(np.concatenate(self._model.seen[name])).nearest(values)
         if isinstance(example, str) and self.schema_[name].kind in ("numeric", "datetime"):
             values = self._written(given, name, values)
+        elif isinstance(example, int | float) and self.schema_[name].date_order in DIGIT_FORMATS:
+            values = self._digits(example, name, values)
         elif isinstance(example, int | Decimal) and values.dtype.kind == "f":
             values = _whole_like(example, values)
         if library in _FILLED:
@@ -362,16 +379,32 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             [write_datetime(m, texts, column.date_order) for m in _stamps(values).tolist()]
         )
 
+    def _digits(self, example: float, name: str, values: np.ndarray) -> np.ndarray:
+        """Return datetimes as whole numbers such as 20240131."""
+        texts, order = [f"{example:.0f}"], self.schema_[name].date_order
+        written = [write_datetime(m, texts, order) for m in _stamps(values).tolist()]
+        return object_array([type(example)(digits) for digits in written])
+
     def _is_dated(self, name: str) -> bool:
         column = self.schema_[name]
         return column.kind == "datetime" or (column.kind == "numeric" and column.why == "datetimes")
 
     @staticmethod
     def _given_name(X: Any, name: str) -> Any:
-        return next(c for c in X.columns if str(c) == name)
+        names = [joined_name(c) if isinstance(c, tuple) else str(c) for c in X.columns]
+        return X.columns[names.index(name)]
 
 
 # -- filled columns, of the make they were given in -----------------------------------------------
+
+
+def _flattened(X: Any) -> Any:
+    """Return a pandas frame whose records, if it has some, are columns of their fields."""
+    names, cells, _ = columns_of(X)
+    if names is None or len(names) == X.shape[1]:
+        return X
+    columns = dict(zip(names, cells, strict=True))
+    return require("pandas", "frames").DataFrame(columns, index=X.index)
 
 
 def _example(cells: Any) -> Any:

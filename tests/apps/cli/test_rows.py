@@ -111,10 +111,19 @@ def test_a_map_of_neighbourhoods(folder):
 
 
 def test_drift_says_which_table_lacks_a_column(tmp_path):
-    (tmp_path / "old.csv").write_text("a,b\nx,1\n")
-    (tmp_path / "new.csv").write_text("a\nx\n")
-    done = called("drift", "old.csv", "new.csv", cwd=tmp_path)
-    assert (done.code, "only OLD has column 'b'" in done.err) == (1, True)
+    (tmp_path / "old.csv").write_text("a,b\n" + "x,1\n" * 2)
+    (tmp_path / "new.csv").write_text("a,c,d\n" + "x,1,2\n" * 2)
+    done = called("drift", "old.csv", "new.csv", "--check", cwd=tmp_path)
+    assert done.code == 3  # a column that is gone is a change
+    assert "only OLD has 'b'; not compared" in done.err
+    assert "only NEW has 'c', 'd'; not compared" in done.err
+    found = told("drift", "old.csv", "new.csv", "--columns", "a", cwd=tmp_path)
+    assert (found["gone"], found["new"]) == ([], [])
+    found = told("drift", "old.csv", "new.csv", "--drop", "b", cwd=tmp_path)
+    assert (found["gone"], found["new"]) == ([], ["c", "d"])
+    (tmp_path / "other.csv").write_text("z\nx\n")
+    done = called("drift", "old.csv", "other.csv", cwd=tmp_path)
+    assert (done.code, "expected tables that share columns" in done.err) == (1, True)
 
 
 def test_rows_that_do_not_differ_cannot_be_clustered(tmp_path):

@@ -195,31 +195,27 @@ def drift(
     job = Job(old, from_, columns=listed(columns), drop=listed(drop), kinds=kind or ())
     with job.opened() as job, located(new, from_) as path:
         before, after = _tables(job, path)
-    report = drift_report(before, after, level=level, min_size=min_size, random_state=seed)
+    report = drift_report(before, after.columns, level=level, min_size=min_size, random_state=seed)
     if json:
         as_json(_as_dict(report))
     else:
         _print_drift(report, before, after)
-    if check and (report.changed or report.changed_couplings):
+    if check and (report.changed or report.changed_couplings or report.gone):
         raise typer.Exit(CHANGED)
 
 
 def _tables(job: Job, new: str) -> tuple[Any, Any]:
-    """Read both tables; what the columns of the first are holds for the second, too."""
-    from tabweave import Counts, Table
+    """Read the first table, and the columns of the second that are to be compared with it."""
+    from tabweave import Counts
     from tabweave.engines import open_source
 
     rows = job.rows()
     table = job.table(rows, rules="sample")
-    names = table.schema.names
     after = Rows.read(open_source(new), Counts.of(table))
-    for name in names:
-        if name not in after.columns:
-            raise ValueError(f"only OLD has column {name!r}; compare others by --columns or --drop")
-    more = [n for n in after.columns if n not in rows.columns]
-    if more and not job.columns:
-        note(f"warning: only NEW has {', '.join(map(repr, more))}; not compared")
-    return table, Table.of({n: after.columns[n] for n in names}, table.schema)
+    left_out = set(after.columns) if job.columns else set(rows.columns)
+    left_out -= set(table.schema.given)
+    columns = {n: cells for n, cells in after.columns.items() if n not in left_out}
+    return table, Rows(columns, after.n_rows)
 
 
 def _as_dict(report: Any) -> dict[str, Any]:
@@ -246,6 +242,8 @@ def _as_dict(report: Any) -> dict[str, Any]:
         "changed": report.changed,
         "changed_couplings": report.changed_couplings,
         "aside": dict(report.aside),
+        "gone": list(report.gone),
+        "new": list(report.new),
         "columns": listed_(report.columns),
         "couplings": listed_(report.couplings),
     }
@@ -265,6 +263,9 @@ def _print_drift(report: Any, before: Any, after: Any, most: int = 10) -> None:
         after=after.n_rows,
         level=report.level,
     )
+    for whose, names in (("OLD", report.gone), ("NEW", report.new)):
+        if names:
+            note(f"only {whose} has {', '.join(map(repr, names))}; not compared")
     if report.aside:
         from tabweave.rows.kinds import aside_line
 

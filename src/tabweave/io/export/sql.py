@@ -436,9 +436,9 @@ def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
     for name in dated:
         if types.get(name) not in ("date", "timestamp"):
             raise ValueError(
-                f"column {name!r} was fitted on text such as 7/21/2016, which systems read in "
-                f"different ways; make it a column of dates there, and say types={{{name!r}: "
-                "'date'}"
+                f"column {name!r} was fitted on dates such as 7/21/2016 or 20160721, which systems "
+                "read in different ways; make it a column of dates there, and say "
+                f"types={{{name!r}: 'date'}}"
             )
     columns = {*(part.column for part in plan.lookups), *dated}
     for column, kind in types.items():

@@ -55,13 +55,6 @@ def test_cells_are_shown_and_never_obeyed(folder):
     assert "<script>alert" not in (folder / "map.html").read_text()
 
 
-def test_the_package_runs_as_a_module(folder):
-    done = subprocess.run(
-        [sys.executable, "-m", "tabweave", "--version"], cwd=folder, capture_output=True, text=True
-    )
-    assert done.stdout.strip() == __import__("tabweave").__version__
-
-
 def test_help_offers_no_value_to_an_option_that_takes_none(folder):
     helped = called("report", "--help", cwd=folder).out
     assert [line for line in helped.splitlines() if "--force" in line and "bool" in line] == []

@@ -1,6 +1,0 @@
-"""``python -m tabweave``: the same as ``tabweave``."""
-
-from tabweave.apps import main
-
-if __name__ == "__main__":
-    main()

@@ -54,6 +54,8 @@ def open_files(
 
 
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+_SHELLS = {"sqlite": "sqlite3", "duckdb": "duckdb"}
+_DATABASES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
 
 
 def open_file(path: Path, engine: str = "auto") -> Source:
@@ -63,6 +65,13 @@ def open_file(path: Path, engine: str = "auto") -> Source:
         raise ValueError(
             f"{path}: expected a file of text, Parquet or Arrow, got a workbook; save the sheet as "
             f"CSV, or read it by pandas.read_excel({path.name!r}) and pass the frame"
+        )
+    if database := _DATABASES.get(path.suffix.lower()):
+        address = f"{database}:///{path.as_posix()}"
+        raise ValueError(
+            f"{path}: expected a file of text, Parquet or Arrow, got a database; in Python pass "
+            f"({address!r}, 'SELECT * FROM a_table'), in a shell write the table as CSV first, "
+            f"e.g. by {_SHELLS[database]} -csv -header {path.name} 'SELECT * FROM a_table'"
         )
     if kind is None:
         raise ValueError(

@@ -55,6 +55,11 @@ def test_cells_are_shown_and_never_obeyed(folder):
     assert "<script>alert" not in (folder / "map.html").read_text()
 
 
+def test_help_offers_no_value_to_an_option_that_takes_none(folder):
+    helped = called("report", "--help", cwd=folder).out
+    assert [line for line in helped.splitlines() if "--force" in line and "bool" in line] == []
+
+
 def test_help_and_version(folder):
     assert called("--version", cwd=folder).out.strip() == __import__("tabweave").__version__
     helped = called("--help", cwd=folder)

@@ -92,6 +92,20 @@ def test_commands_of_the_pages_run(lines, folder, tmp_path):
             assert line.rpartition("jq .")[2] in json.loads(done.out.splitlines()[0])
 
 
+def test_lines_that_help_says_to_try_run(folder, tmp_path):
+    from tabweave.apps.cli import app
+
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    shown = [app.info.epilog, *(command.epilog for command in app.registered_commands)]
+    lines = dict.fromkeys(line.strip() for text in shown for line in text.splitlines()[1:])
+    assert len(lines) > len(app.registered_commands)
+    for line in lines:
+        if not why_not(line):
+            done = called(*shlex.split(line)[1:], cwd=tmp_path)
+            assert done.code in ((0, 3) if "--check" in line else (0,)), f"{line}\n{done.err}"
+
+
 def test_output_that_is_shown_is_what_is_printed(tables, tmp_path):
     """Blocks that begin with a prompt show a command and its output, word for word."""
     shown = [text for page in PAGES for language, text in blocks(page) if language == "console"]

@@ -155,6 +155,40 @@ def test_a_report_is_one_page(folder):
     assert not (folder / "report.html").exists()
 
 
+def test_a_report_and_a_map_are_named_after_their_table(folder):
+    for command in ("report", "map"):
+        assert called(command, folder / "shop.csv", "-o", "named.html", "-f", cwd=folder).code == 0
+        assert "<h1>shop.csv" in (folder / "named.html").read_text(encoding="utf-8")
+    piped = (folder / "shop.csv").read_text()
+    page = called("report", "-", "-o", "-", cwd=folder, stdin=piped).out
+    assert "<h1>standard input</h1>" in page
+
+
+def test_a_description_that_cannot_be_read_is_refused_before_any_work(folder):
+    for option in ("--like", "--where"):
+        words = ["nowhere.csv", option, "served"] + (["--row", "0"] if option == "--where" else [])
+        done = called("neighbors", *words, cwd=folder)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == f"tabweave: {option} 'served': write COLUMN=VALUE, e.g. color=red\n"
+
+
+def test_one_row_is_no_group_and_not_many(tmp_path):
+    (tmp_path / "one.csv").write_text("a,b\n1,x\n")
+    done = called("cluster", "one.csv", cwd=tmp_path)
+    assert (done.code, done.err) == (
+        1, "tabweave: 'one.csv': expected at least 2 rows to group, got 1\n"
+    )  # fmt: skip
+    assert called("fill", "one.csv", cwd=tmp_path).out == "0 cells of 1 row filled\n"
+    assert called("odd", "one.csv", cwd=tmp_path).out == "Odd at level 0.01: 0 of 1 row\n"
+
+
+def test_the_studio_is_not_started_for_what_is_no_table(tmp_path):
+    (tmp_path / "model.bin").write_bytes(b"x")
+    done = called("studio", "model.bin", "--no-browser", cwd=tmp_path)
+    assert done.code == 1
+    assert done.err.startswith("tabweave: expected a table that ends in .csv")
+
+
 def test_exports_embed_as_the_model_does(folder):
     duckdb = pytest.importorskip("duckdb")
     words = ["embed", "shop.csv", "--drop", "sku", "-o", "v.parquet", "--save", "m.tabweave"]

@@ -1,6 +1,8 @@
 """``tabweave associate``, ``fill``, ``odd``; clusters are as many as in reports."""
 
 import json
+import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -162,6 +164,17 @@ def test_workbooks_are_refused_with_what_to_do(tmp_path):
     done = here("embed", "book.xlsx", "-o", "v.csv", cwd=tmp_path)
     assert done.code == 1
     assert "got a workbook; save the sheet as CSV, or read it by pandas.read_excel" in done.err
+
+
+def test_a_database_is_refused_with_what_to_do(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.execute("CREATE TABLE sold (what)")
+    done = here("embed", "shop.db", "-o", "v.csv", cwd=tmp_path)
+    assert done.code == 1
+    assert (
+        "got a database; in Python pass ('sqlite:///shop.db', 'SELECT * FROM a_table')" in done.err
+    )
+    assert "by sqlite3 -csv -header shop.db 'SELECT * FROM a_table'" in done.err
 
 
 def test_json_that_holds_nan(tmp_path):

@@ -243,6 +243,41 @@ def test_fits_a_phone(browser, width):
     assert browser.execute_script("return document.documentElement.scrollWidth") == width
 
 
+def test_names_of_clusters_lie_on_the_map_and_not_on_each_other(driver, tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"group_{i}" for i in range(8)]
+    group = rng.integers(0, 8, 600)
+    data = {f"column_{c}": np.array(names, object)[(group + c * (group > 3)) % 8] for c in range(6)}
+    report(data, tmp_path / "groups.html")
+    for width in (320, 390, 1280):
+        size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 400}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        opened(driver, tmp_path / "groups.html")
+        written, height = driver.execute_script(
+            "const { map } = document.querySelector('.map'); map.zoom(0.25);"
+            "map.view.cy += 0.4 * map.height / map.view.unit;"  # all of them near the lower edge
+            "map.paintMarks(); return [map.written, map.height]"
+        )
+        assert len(written) > 2
+        assert all(8 <= y <= height - 8 for _, y, _ in written), (width, written)
+        for i, (x, y, half) in enumerate(written):
+            for other_x, other_y, other_half in written[:i]:
+                assert abs(y - other_y) >= 16 or abs(x - other_x) >= half + other_half
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_contents_follow_what_is_read(browser):
+    def current():
+        return [a.text for a in browser.find_elements(By.CSS_SELECTOR, "nav a[aria-current]")]
+
+    assert current() == ["Look at first"]
+    for section, name in (("map", "Map of rows"), ("columns", "Columns")):
+        browser.execute_script(f"document.getElementById({section!r}).scrollIntoView()")
+        WebDriverWait(browser, 20).until(lambda _, name=name: current() == [name])
+    browser.execute_script("scrollTo(0, document.documentElement.scrollHeight)")
+    WebDriverWait(browser, 20).until(lambda _: current() == ["Cells that do not fit"])
+
+
 def test_no_word_is_cut_on_a_phone(driver, tmp_path):
     """Names break where their parts meet, and nowhere else, unless no line would hold a part."""
     rng = np.random.default_rng(0)

@@ -48,6 +48,10 @@ def test_what_is_far_out_is_named_and_long_tails_are_not():
     rows = PLAIN | {"z": np.append(np.linspace(1, 9, N - 1), 999_999)}
     text = next(n["text"] for n in describe(rows)["warnings"] if n["code"] == "far")
     assert text == "holds 999999, far above all others, which are at most 9; a typing error?"
+    rows["z"] = np.append(np.linspace(1, 9, 5000), [888, 999, 999, 999, 1111])
+    rows = {name: np.resize(cells, 5005) for name, cells in rows.items()}
+    text = next(n["text"] for n in describe(rows)["warnings"] if n["code"] == "far")
+    assert text.startswith("holds 888, 999, 1111, far above all others")  # each once
     for tail in (RNG.lognormal(0, 2, N), RNG.exponential(size=N), RNG.pareto(1.5, N)):
         near, under, over = near_and_far(tail)
         assert len(near) + len(over) == N and not len(under)

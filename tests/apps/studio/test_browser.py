@@ -195,6 +195,21 @@ def test_two_rows_are_explained_by_mouse(browser):
 
 
 @pytest.mark.slow
+def test_rows_to_begin_with_are_offered(browser):
+    opened(browser)
+    run(browser)
+    starts = wait_for(lambda: browser.find_elements(By.CSS_SELECTOR, ".starts tbody tr"))
+    said = [row.text for row in starts]
+    assert sum("typical of cluster" in line for line in said) >= 2
+    first = one(browser, ".starts .link")
+    number = first.text.replace(",", "")
+    first.send_keys(Keys.ENTER)
+    wait_for(lambda: one(browser, "#row-1").get_attribute("value") == number)
+    wait_for(lambda: len(browser.find_elements(By.CSS_SELECTOR, "#near-body tbody tr")) == 8)
+    assert browser.execute_script("return document.activeElement.id") == "rows"
+
+
+@pytest.mark.slow
 def test_two_methods_side_by_side(browser):
     opened(browser)
     run(browser, "auto", "onehot")

@@ -6,11 +6,12 @@ run, so that help and tab completion are immediate.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from tabweave.apps.cli.app import Group, stop_on_terminate
+from tabweave.apps.cli.app import Group, examples, flag, stop_on_terminate
 from tabweave.apps.cli.cluster import cluster
 from tabweave.apps.cli.demo import bench, demo
 from tabweave.apps.cli.embed import embed, export, methods
@@ -21,6 +22,9 @@ from tabweave.apps.cli.tables import associate, drift, fill, odd, report, studio
 app = typer.Typer(
     cls=Group,
     help="Representation and similarity learning on complex tables.",
+    epilog=examples(
+        "report people.csv", "neighbors people.csv --row 17", "embed people.csv -o vectors.parquet"
+    ),
     no_args_is_help=False,
     invoke_without_command=True,
     pretty_exceptions_enable=False,
@@ -28,22 +32,47 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+
+def _add(panel: str, command: Callable[..., None], *lines: str, name: str | None = None) -> None:
+    """Add a command to a panel of the help, with lines to try."""
+    app.command(name, rich_help_panel=panel, epilog=examples(*lines))(command)
+
+
 _ROWS, _TABLES, _MODELS, _MORE = "Rows", "Tables", "Models", "More"
-app.command(rich_help_panel=_ROWS)(embed)
-app.command("map", rich_help_panel=_ROWS)(map_)
-app.command(rich_help_panel=_ROWS)(neighbors)
-app.command(rich_help_panel=_ROWS)(cluster)
-app.command(rich_help_panel=_ROWS)(explain)
-app.command(rich_help_panel=_TABLES)(report)
-app.command(rich_help_panel=_TABLES)(associate)
-app.command(rich_help_panel=_TABLES)(fill)
-app.command(rich_help_panel=_TABLES)(odd)
-app.command(rich_help_panel=_TABLES)(drift)
-app.command(rich_help_panel=_TABLES)(studio)
-app.command(rich_help_panel=_MODELS)(export)
-app.command(rich_help_panel=_MODELS)(methods)
-app.command(rich_help_panel=_MORE)(demo)
-app.command(rich_help_panel=_MORE)(bench)
+_add(
+    _ROWS, embed,
+    "embed people.csv -o vectors.parquet",
+    "embed people.csv --target job --save people.tabweave -o vectors.csv",
+    "embed \"SELECT * FROM 'people.csv' WHERE age > 30\" --dims 5 -o -",
+)  # fmt: skip
+_add(
+    _ROWS, map_,
+    "map people.csv",
+    "map people.csv --color job -o map.png",
+    name="map",
+)  # fmt: skip
+_add(
+    _ROWS, neighbors,
+    "neighbors people.csv --row 17",
+    "neighbors people.csv --like job=cook,age=30 -k 3",
+    "neighbors people.csv --row 17 --where age=30..40",
+)  # fmt: skip
+_add(_ROWS, cluster, "cluster people.csv", "cluster people.csv -k 4 -o clusters.csv")
+_add(_ROWS, explain, "explain people.csv --a 3 --b 9")
+_add(_TABLES, report, "report people.csv", "report people.csv --target job -o people.html")
+_add(_TABLES, associate, "associate people.csv --most 10")
+_add(_TABLES, fill, "fill people.csv", "fill people.csv -o filled.csv")
+_add(_TABLES, odd, "odd people.csv --most 5")
+_add(_TABLES, drift, "drift monday.csv tuesday.csv", "drift monday.csv tuesday.csv --check")
+_add(_TABLES, studio, "studio", "studio people.csv")
+_add(
+    _MODELS, export,
+    "export people.tabweave --sql --dialect postgres",
+    "export people.tabweave -o people.onnx",
+)  # fmt: skip
+_add(_MODELS, methods, "methods")
+_add(_MORE, demo, "demo")
+_add(_MORE, bench, "bench --builtin")
 
 
 def _show_version(wanted: bool) -> None:
@@ -59,10 +88,10 @@ def tabweave(
     ctx: typer.Context,
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+        flag("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
+        bool, flag("--debug", help="Show where an error comes from; goes anywhere.")
     ] = False,
 ) -> None:
     """Representation and similarity learning on complex tables."""

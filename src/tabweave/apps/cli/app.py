@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from typer.core import TyperGroup
 
 from tabweave.apps.methods import described
@@ -200,7 +201,18 @@ def _names(path: Path) -> Iterator[str]:
         yield from open_source(path).types
 
 
-# -- Options that commands share, each described once
+# -- Help, and options that commands share, each described once
+
+
+def examples(*lines: str) -> str:
+    """Return what stands below the help of a command: lines to try."""
+    return "\n".join(["[bold]Try[/]", *(f"  tabweave {escape(line)}" for line in lines)])
+
+
+def flag(*names: str, help: str, **how: Any) -> Any:
+    """Return an option that takes no value, and whose help shows none."""
+    return typer.Option(*names, help=help, metavar="", **how)
+
 
 ROWS = "What the rows are"
 LEARN = "How they are compared"
@@ -209,8 +221,8 @@ Source = Annotated[
     str,
     typer.Argument(
         metavar="IN",
-        help="A file (CSV, TSV, Parquet, JSON, JSONL, Arrow), a pattern, a query "
-        "(\"SELECT ... FROM 'x.csv'\") or - for standard input.",
+        help="A file (CSV, TSV, Parquet, JSON, JSONL, Arrow), a folder or a pattern of such "
+        "('2026-*.csv'), a query (\"SELECT ... FROM 'x.csv'\"), or - for standard input.",
         show_default=False,
     ),
 ]
@@ -219,7 +231,7 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="FORMAT",
-        help="Format of standard input; found out by itself.",
+        help="Format of standard input, if it is not found out.",
         autocompletion=formats,
         rich_help_panel=ROWS,
     ),
@@ -230,7 +242,8 @@ Target = Annotated[
         "--target",
         "-t",
         metavar="COLUMN",
-        help="Column of classes: never embedded; learned from by methods that do.",
+        help="Column to predict, such as classes: kept out of the vectors, and beside them; only "
+        "methods that learn from classes look at it.",
         autocompletion=column,
         rich_help_panel=ROWS,
     ),
@@ -283,7 +296,7 @@ Method = Annotated[
     typer.Option(
         "--method",
         "-m",
-        help="An embedder or a value measure; 'tabweave methods' lists them.",
+        help="By what rows are compared; 'tabweave methods' lists all.",
         autocompletion=methods,
         rich_help_panel=LEARN,
     ),
@@ -299,8 +312,8 @@ Model = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", help="Seed of everything random.", rich_help_panel=LEARN)
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite files.")]
+Json = Annotated[bool, flag("--json", help="Print the result as JSON.")]
+Force = Annotated[bool, flag("--force", "-f", help="Overwrite files.")]
 Format = Annotated[
     str | None,
     typer.Option(

@@ -72,6 +72,8 @@ def _found(job: Job) -> int:
     from tabweave.apps.report.reading import read
 
     table = job.table(job.rows(), with_target=True, rules="all")
+    if table.n_rows < 2:
+        raise ValueError(f"{job.title!r}: expected at least 2 rows to group, got {table.n_rows}")
     return how_many(read(table, job.target).features(), job.seed)
 
 

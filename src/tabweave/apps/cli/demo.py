@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from tabweave._compat import require
-from tabweave.apps.cli.app import Force, Json, Seed
+from tabweave.apps.cli.app import Force, Json, Seed, flag
 from tabweave.apps.cli.files import check_output
 from tabweave.apps.cli.show import as_json, emit
 from tabweave.apps.cli.show import table as show_table
@@ -113,7 +113,7 @@ def draw(output: Path, maps: dict[str, Any], y: Any, weights: dict[str, float]) 
 def bench(
     rows: Annotated[int, typer.Option(min=1000, help="Rows of the built-in check.")] = 200_000,
     builtin: Annotated[
-        bool, typer.Option("--builtin", help="Run the built-in check even in a source checkout.")
+        bool, flag("--builtin", help="Run the built-in check even in a source checkout.")
     ] = False,
     json: Json = False,
 ) -> None:

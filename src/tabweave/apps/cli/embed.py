@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, note
+from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, flag, note
 from tabweave.apps.cli.app import columns as app_columns
 from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
 from tabweave.apps.cli.job import Job, listed, load_model, takes_job
-from tabweave.apps.cli.show import as_json, emit, number, plural, say
+from tabweave.apps.cli.show import as_json, emit, fitting, number, plural, say
 from tabweave.apps.cli.show import table as show_table
 from tabweave.apps.methods import offered
 from tabweave.io.files import replacing
@@ -53,64 +53,73 @@ def embed(
     json: Json = False,
 ) -> None:
     """Turn rows into vectors."""
-    piped = is_stdout(output)
-    if json and piped:
+    out = Output(output, form, vector)
+    if json and out.is_stdout:
         raise Misuse("--json prints a summary; give the vectors a file with --output")
-    if output_format(output, form) in ("csv", "tsv") and vector is not None:
-        raise Misuse("--vector is for files that hold lists: .parquet, .arrow, .json or .jsonl")
-    check_output(output, force)
+    out.check(force)
     check_output(save, force)
     with replace(job, keep=listed(keep), n_components=dims).opened() as job:
-        embedder, n_rows, n_dims = _embedded(job, output, form, vector)
+        embedder, n_rows = _previewed(job) if out.is_terminal else _written(job, out)
         if save is not None:
             embedder.save(save)
-    if not piped:
-        result = {
-            "rows": n_rows,
-            "columns": len(embedder.schema_),
-            "dimensions": n_dims,
-            "method": job.method if job.model is None else str(job.model),
-            "output": str(output),
-            "model": None if save is None else str(save),
-        }
-        aside = {column.name: column.why for column in embedder.schema_.aside}
-        (as_json if json else _tell)(result | ({"aside": aside} if aside else {}))
+    if not out.is_stdout:
+        summary = _summary(job, embedder, n_rows, output, save)
+        (as_json if json else _tell)(summary)
 
 
-def _tell(result: dict[str, Any]) -> None:
-    """Say in one line what was embedded, and where it is."""
-    say(
-        "{n} × {wide} → {dims} by {method}, written to "
-        "[bold]{output}[/]" + ("; model in [bold]{model}[/]" if result["model"] else ""),
-        n=plural(result["rows"], "row"),
-        wide=plural(result["columns"], "column"),
-        dims=plural(result["dimensions"], "dimension"),
-        **result,
-    )
+class Output(NamedTuple):
+    """Where vectors go, and in which form."""
+
+    path: Path | None
+    form: str | None
+    vector: str | None
+
+    @property
+    def is_stdout(self) -> bool:
+        """Whether they go to standard output."""
+        return is_stdout(self.path)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether they would flood a terminal."""
+        return self.path is None and sys.stdout.isatty()
+
+    def check(self, force: bool) -> None:
+        """Refuse what cannot be written, before any work is done."""
+        if output_format(self.path, self.form) in ("csv", "tsv") and self.vector is not None:
+            raise Misuse("--vector is for files that hold lists: .parquet, .arrow, .json or .jsonl")
+        check_output(self.path, force)
 
 
-def _embedded(
-    job: Job, output: Path | None, form: str | None, vector: str | None
-) -> tuple[Any, int, int]:
-    """Learn and write; return the embedder, and how many rows and dimensions there are."""
-    shown = output is None and sys.stdout.isatty()
-    embedder = None if shown else job.learned_from_counts()
+def _written(job: Job, out: Output) -> tuple[Any, int]:
+    """Learn, write all vectors, and return the embedder and the number of rows."""
+    embedder = job.learned_from_counts()
     if embedder is None:
-        embedder, _, table = job.learned(keep_map=True)
+        embedder = job.learned(keep_map=True).embedder
+    _warn_of_few_axes(job, embedder)
+    beside = dict.fromkeys([*job.keep, *filter(None, [job.target])])
+    n_rows = write_rows(
+        embedder, job.to_write(), out.path, keep=list(beside), form=out.form, vector=out.vector
+    )
+    return embedder, n_rows
+
+
+def _previewed(job: Job) -> tuple[Any, int]:
+    """Learn, show the first vectors, and return the embedder and the number of rows."""
+    embedder, _, table = job.learned(keep_map=True)
+    _warn_of_few_axes(job, embedder)
+    _preview(embedder, table)
+    return embedder, table.n_rows
+
+
+def _warn_of_few_axes(job: Job, embedder: Any) -> None:
     n_dims = len(embedder.get_feature_names_out())
     if job.n_components is not None and n_dims < job.n_components:
         note(f"warning: the rows vary along {n_dims} axes only, fewer than {job.n_components}")
-    if shown:
-        _preview(embedder, table)
-        return embedder, table.n_rows, n_dims
-    beside = dict.fromkeys([*job.keep, *filter(None, [job.target])])
-    kept = list(beside)
-    n_rows = write_rows(embedder, job.to_write(), output, keep=kept, form=form, vector=vector)
-    return embedder, n_rows, n_dims
 
 
 def _preview(embedder: Any, table: Any) -> None:
-    """Show the first rows, where a terminal would be flooded by all of them."""
+    """Show the first rows, and as many of their dimensions as fit on a line."""
     import numpy as np
 
     from tabweave.rows.table import take_rows
@@ -119,14 +128,42 @@ def _preview(embedder: Any, table: Any) -> None:
     vectors = embedder.transform(take_rows(table, np.arange(min(_PREVIEW, table.n_rows))))
     heads = ["row", *names[:_PREVIEW]]
     cells = [[str(i), *map(number, row[:_PREVIEW])] for i, row in enumerate(vectors)]
-    emit(show_table(heads, cells, right=heads))
+    shown = max(2, fitting(heads, cells))
+    emit(show_table(heads[:shown], [row[:shown] for row in cells], right=heads))
     say(
         "{shown} of {rows:,} rows, {few} of {all} dimensions. Write all with "
         "[bold]-o vectors.parquet[/], or pipe them on.",
         shown=len(vectors),
         rows=table.n_rows,
-        few=len(heads) - 1,
+        few=min(shown, len(heads)) - 1,
         all=len(names),
+    )
+
+
+def _summary(
+    job: Job, embedder: Any, n_rows: int, output: Path | None, save: Path | None
+) -> dict[str, Any]:
+    """Return what was embedded, by what, and where it is."""
+    aside = {column.name: column.why for column in embedder.schema_.aside}
+    return {
+        "rows": n_rows,
+        "columns": len(embedder.schema_),
+        "dimensions": len(embedder.get_feature_names_out()),
+        "method": job.method if job.model is None else str(job.model),
+        "output": str(output),
+        "model": None if save is None else str(save),
+    } | ({"aside": aside} if aside else {})
+
+
+def _tell(summary: dict[str, Any]) -> None:
+    """Say in one line what was embedded, and where it is."""
+    say(
+        "{n} × {wide} → {dims} by {method}, written to "
+        "[bold]{output}[/]" + ("; model in [bold]{model}[/]" if summary["model"] else ""),
+        n=plural(summary["rows"], "row"),
+        wide=plural(summary["columns"], "column"),
+        dims=plural(summary["dimensions"], "dimension"),
+        **summary,
     )
 
 
@@ -134,11 +171,11 @@ def export(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="What 'tabweave embed --save' wrote.")
     ],
-    sql: Annotated[bool, typer.Option("--sql", help="As a query.")] = False,
+    sql: Annotated[bool, flag("--sql", help="As a query.")] = False,
     onnx: Annotated[
-        bool, typer.Option("--onnx", help="As an ONNX graph (needs tabweave\\[export]).")
+        bool, flag("--onnx", help="As an ONNX graph (needs tabweave\\[export]).")
     ] = False,
-    parquet: Annotated[bool, typer.Option("--parquet", help="As value tables.")] = False,
+    parquet: Annotated[bool, flag("--parquet", help="As value tables.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to put it.")] = None,
     dialect: Annotated[
         str, typer.Option(help="Of SQL: duckdb, postgres, sqlite or bigquery.")

@@ -107,6 +107,12 @@ class Job:
         return open_source(rows.without(self.missing, as_text | declared).frame())
 
     @property
+    def title(self) -> str:
+        """What pages and pictures call the table."""
+        path = Path(self.name)
+        return STDIN if self.name == "-" else path.name if path.exists() else self.name
+
+    @property
     def names(self) -> list[str]:
         """The columns to embed."""
         known = list(self.source.types)

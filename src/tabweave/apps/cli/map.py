@@ -61,7 +61,7 @@ def map_(
             _write_table(learned, job.to_write(), output, layout)
         else:
             points = _points(learned, layout, job.seed)
-            title = f"{job.name if job.name != '-' else 'rows'} by {job.method}"
+            title = f"{job.title} by {job.method}"
             with replacing(output) as part:
                 if ending == ".html":
                     _draw_page(part, points, learned, shown, title)

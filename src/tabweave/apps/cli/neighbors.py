@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -46,6 +47,7 @@ def neighbors(
     """Find the rows most like a row of the table, or like one that you describe."""
     if (row is None) == (not like):
         raise Misuse("say which row: either --row 17 or --like color=red,size=big")
+    described, conditions = _pairs(like or [], "--like"), _pairs(where or [], "--where")
     with job.opened() as job:
         learned = job.learned()
     embedder, rows, _ = learned
@@ -53,8 +55,8 @@ def neighbors(
     if row is not None:
         query = {name: cell for name, cell in rows.row(row).items() if name in own}
     else:
-        query = _values(like or [], "--like", learned, own)
-    allowed = _values(where, "--where", learned, list(rows.columns), True) if where else None
+        query = _values(described, "--like", learned, own)
+    allowed = _values(conditions, "--where", learned, list(rows.columns), True) or None
     found = _found(learned, query, None if row is None else row % rows.n_rows, k, allowed, radius)
     if not found:
         near = "" if radius is None else f" within {radius:g}"
@@ -93,25 +95,30 @@ def _found(
     return out
 
 
-def _values(
-    texts: list[str], option: str, learned: Learned, names: list[str], ranges: bool = False
-) -> dict[str, Any]:
-    """Read color=red,size=big: each value as its column has it, or age=30..40 as a range."""
-    import csv
-
-    out: dict[str, Any] = {}
+def _pairs(texts: list[str], option: str) -> dict[str, str]:
+    """Take color=red,size=big apart, before anything is opened."""
+    out: dict[str, str] = {}
     for part in (part for line in csv.reader(texts, skipinitialspace=True) for part in line):
-        name, equals, value = part.partition("=")
-        name = name.strip()
+        name, equals, value = (side.strip() for side in part.partition("="))
         if not equals:
             raise Misuse(f"{option} {part!r}: write COLUMN=VALUE, e.g. color=red")
+        if name in out:
+            raise Misuse(f"{option}: expected each column once, got {name!r} twice")
+        out[name] = value
+    return out
+
+
+def _values(
+    asked: dict[str, str], option: str, learned: Learned, names: list[str], ranges: bool = False
+) -> dict[str, Any]:
+    """Return each value as its column has it, or age=30..40 as a range."""
+    out: dict[str, Any] = {}
+    for name, value in asked.items():
         learned.rows.check([name])
         if name not in names:
             raise ValueError(f"{option}: column {name!r} is not compared; there are {names}")
-        if name in out:
-            raise Misuse(f"{option}: expected each column once, got {name!r} twice")
         read = _read_range if ranges and ".." in value else _read
-        out[name] = read(value.strip(), name, learned)
+        out[name] = read(value, name, learned)
     return out
 
 

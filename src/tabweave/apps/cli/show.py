@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any
 
 from rich import box
@@ -87,9 +88,10 @@ def table(
     return out
 
 
-def bar(share: float, width: int = 24) -> Text:
-    """Return a bar of a share between 0 and 1."""
-    length = round(width * min(max(share, 0.0), 1.0))
+def bar(share: float) -> Text:
+    """Return a bar of a share between 0 and 1, shorter where lines are."""
+    longest = 24 if width() >= 80 else 8
+    length = round(longest * min(max(share, 0.0), 1.0))
     return Text("━" * length, style=accent()) if length else Text("·", style="dim")
 
 
@@ -102,6 +104,12 @@ def width() -> int:
     """Return how many characters a line has."""
     out = Console()
     return out.width if out.is_terminal else _WIDE
+
+
+def fitting(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return how many columns of a table, from the left, fit on a line; one at least."""
+    ends = accumulate(3 + max(map(len, column)) for column in zip(heads, *rows, strict=True))
+    return max(1, sum(end <= width() for end in ends))
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:

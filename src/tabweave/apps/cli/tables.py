@@ -10,14 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, note
+from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, flag, note
 from tabweave.apps.cli.files import check_output, is_stdout, located, write_columns
 from tabweave.apps.cli.job import Job, Rows, labels_of, listed, takes_job, tell_aside, tell_words
-from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say
+from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say, width
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
 
 CHANGED = 3  # exit code under --check
+_ALL_FIGURES = 75  # characters of a line from which on every figure of a pair is shown
 
 
 @takes_job(model=False)
@@ -27,9 +28,7 @@ def report(
         Path, typer.Option("--output", "-o", help="Where to put the page; - is standard output.")
     ] = Path("report.html"),
     force: Force = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print what the page shows as JSON.")
-    ] = False,
+    json: Annotated[bool, flag("--json", help="Print what the page shows as JSON.")] = False,
 ) -> None:
     """Describe a table: columns, couplings, map, clusters, neighbours, warnings."""
     if not json:
@@ -44,7 +43,7 @@ def report(
     if json:
         as_json(found)
         return
-    text = page(found)
+    text = page(found, title=job.title)
     if is_stdout(output):
         typer.echo(text)
         return
@@ -78,18 +77,20 @@ def associate(
     if json:
         as_json({"pairs": found.to_dict("records")})
         return
-    heads = ["left", "right", "strength", "Cramér's V", "η", "Spearman", "p, adjusted"]
-    names = ["strength", "cramers_v", "correlation_ratio", "spearman"]
+    figures = {"strength": "strength"}
+    if width() >= _ALL_FIGURES:
+        figures |= {"Cramér's V": "cramers_v", "η": "correlation_ratio", "Spearman": "spearman"}
+    heads = ["left", "right", *figures, "p, adjusted"]
     rows = [
         [
             pair["left"],
             pair["right"],
-            *(_figure(pair[name]) for name in names),
+            *(_figure(pair[name]) for name in figures.values()),
             "" if isnan(pair["adjusted_p_value"]) else f"{pair['adjusted_p_value']:.2g}",
         ]
         for pair in found[:most].to_dict("records")
     ]
-    title = f"{min(most, len(found))} of {len(found)} pairs of columns"
+    title = f"{min(most, len(found))} of {plural(len(found), 'pair')} of columns"
     emit(show_table(heads, rows, right=heads[2:], title=title))
 
 
@@ -127,7 +128,7 @@ def fill(
     for one in notes[:most]:
         say("{note}", note=str(one))
     where = f"; the rows are in [bold]{output}[/]" if output is not None else ""
-    say(f"{plural(len(notes), 'cell')} of {rows.n_rows:,} rows filled{where}")
+    say(f"{plural(len(notes), 'cell')} of {plural(rows.n_rows, 'row')} filled{where}")
 
 
 @takes_job(model=False)
@@ -156,8 +157,7 @@ def odd(
         return
     for one in found:
         say("{cell}", cell=str(one))
-    are = "is" if n_odd == 1 else "are"
-    say(f"{n_odd:,} of {plural(table.n_rows, 'row')} {are} odd at level {level:g}")
+    say(f"Odd at level {level:g}: {n_odd:,} of {plural(table.n_rows, 'row')}")
 
 
 def _valued(schema: Any) -> list[str]:
@@ -178,7 +178,7 @@ def drift(
         float, typer.Option(help="Effect size (KS, Cramér's V) from which a change counts.")
     ] = 0.0,
     check: Annotated[
-        bool, typer.Option("--check", help=f"Exit with {CHANGED} if anything changed.")
+        bool, flag("--check", help=f"Exit with {CHANGED} if anything changed.")
     ] = False,
     seed: Seed = 0,
     json: Json = False,
@@ -325,12 +325,18 @@ def studio(
     ] = Path(),
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
-    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
+    browser: Annotated[
+        bool, flag("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
 ) -> None:
     """Open a local page: look at a table, compare methods, download what you see."""
     if not path.exists():
         raise ValueError(f"there is no file or folder {str(path)!r}")
     from tabweave.apps.studio import serve
+    from tabweave.apps.studio.files import suffix_of
+
+    if path.is_file():
+        suffix_of(path.name)
 
     with suppress(KeyboardInterrupt):  # the way to end it
         serve(path, host=host, port=port, open_browser=browser)

@@ -92,8 +92,9 @@ def _of_far(column: Column, data: Numbers) -> Iterator[Note]:
                       (over, "above all others, which are at most")):  # fmt: skip
         if len(far):
             bound = near.min() if far is under else near.max()
-            shown_as = ", ".join(written(value) for value in far[:3])
-            more = f" and {len(far) - 3} more" if len(far) > 3 else ""
+            values = list(dict.fromkeys(far.tolist()))
+            shown_as = ", ".join(written(value) for value in values[:3])
+            more = f" and {len(values) - 3} more" if len(values) > 3 else ""
             text = f"holds {shown_as}{more}, far {text} {written(bound)}; a typing error?"
             yield _note("note", "far", column.name, text)
 

@@ -536,7 +536,7 @@ tabweave.Map = class {
   }
 
   writeNames(label, context) {
-    const taken = [];
+    const taken = (this.written = []);
     context.textAlign = "center";
     if (!this.middles) this.middles = this.findMiddles();
     for (let k = 0; k < this.middles.length; k++) {
@@ -547,8 +547,10 @@ tabweave.Map = class {
       context.font = `700 12px ${tabweave.colour("--sans")}`;
       const half = context.measureText(text).width / 2 + 4;
       const x = Math.min(Math.max(this.width / 2 + (mx - cx) * unit, half), Math.max(half, this.width - half));
-      let y = Math.min(Math.max(this.height / 2 - (my - cy) * unit - (this.m.rows.length < 500 ? 18 : 0), 12), this.height - 12);
-      while (taken.some(([tx, ty, th]) => Math.abs(ty - y) < 16 && Math.abs(tx - x) < th + half) && y < this.height - 12) y += 16;
+      const wanted = Math.min(Math.max(this.height / 2 - (my - cy) * unit - (this.m.rows.length < 500 ? 18 : 0), 12), this.height - 12);
+      const free = (y) => y >= 12 && y <= this.height - 12 && !taken.some(([tx, ty, th]) => Math.abs(ty - y) < 16 && Math.abs(tx - x) < th + half);
+      const steps = Array.from({ length: Math.ceil(this.height / 16) }, (_, i) => 16 * i);
+      const y = steps.flatMap((step) => [wanted + step, wanted - step]).find(free) ?? wanted;
       taken.push([x, y, half]);
       label(text, x, y, 12, true);
     }

@@ -25,6 +25,24 @@ tabweave.show = (d, main, contents, lead, made) => {
       tabweave.el("h2", { id: `${section.id}-title` }, section.title), section.draw(d)));
   }
   contents.append(list);
+  tabweave.follow([...main.querySelectorAll("section[id]")], [...list.querySelectorAll("a")]);
+};
+
+/* Brings out in the contents which section is being read: the last one that begins in the upper part of the window. */
+tabweave.follow = (sections, links) => {
+  const show = () => {
+    const end = innerHeight + scrollY >= document.documentElement.scrollHeight - 2;
+    const begun = sections.filter((section) => section.getBoundingClientRect().top < innerHeight / 3).length;
+    links.forEach((link, i) => {
+      const here = i === (end && scrollY > 0 ? links.length : Math.max(1, begun)) - 1;
+      if (here === link.hasAttribute("aria-current")) return;
+      if (here) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+      const { parentElement: bar } = link.closest("ol"); // on a phone the contents are a strip: bring the entry into sight
+      if (here && bar.scrollWidth > bar.clientWidth) bar.scrollTo({ left: link.offsetLeft - bar.clientWidth / 2 + link.offsetWidth / 2 });
+    });
+  };
+  addEventListener("scroll", show, { passive: true });
+  show();
 };
 
 {

@@ -270,7 +270,7 @@ studio.agreement = (a, b) => {
 
 studio.fillNear = async (still) => {
   const row = studio.picked[studio.picked.length - 1];
-  if (row === undefined) { tabweave.fill(byId("near-body"), tabweave.el("p", { class: "empty" }, "Choose a row to see the rows nearest to it.")); return; }
+  if (row === undefined) { tabweave.fill(byId("near-body"), studio.starts(studio.shown[0].data)); return; }
   const found = await Promise.all(studio.shown.map((one) => studio.json(`/api/jobs/${one.job}/near?row=${row}`)));
   if (!still()) return;
   studio.findTwin(found[0]);
@@ -282,6 +282,23 @@ studio.fillNear = async (still) => {
       names.slice(0, 12).map((name, i) => [i ? ", " : "", tabweave.value(name), " ", tabweave.value(found[0].cells[name])]), names.length > 12 ? ", …" : "")),
     sets.length > 1 ? tabweave.el("p", { class: "small" }, `${common} of ${found[0].near.length} are near by both methods.`) : null,
     studio.pair((one, i) => studio.nearTable(found[i], sets[1 - i])));
+};
+
+/* Rows to begin with: a typical one of each cluster, and one that is far from all. */
+studio.starts = (d) => {
+  const rows = d.neighbors ? d.neighbors.rows : [];
+  const names = d.neighbors ? d.neighbors.columns : [];
+  const telling = (why) => {
+    const group = (d.clusters ? d.clusters.groups : []).find((_, k) => why.endsWith(`cluster ${tabweave.letter(k)}`));
+    const first = group ? group.values.map((v) => v.column).filter((name) => names.includes(name)) : [];
+    return [...new Set([...first, ...names])].slice(0, 3);
+  };
+  return [
+    tabweave.el("p", { class: "empty" }, `Choose a row to see the rows nearest to it${rows.length ? ", or begin with one of these:" : "."}`),
+    rows.length ? tabweave.table("Rows to begin with", [{ name: "row" }, { name: "" }, { name: "some of its cells" }], rows.map((r) => [
+      tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${r.row}, ${r.why}: see the rows nearest to it`, onclick: () => { studio.pick(r.row); byId("rows").focus({ preventScroll: true }); } }, tabweave.whole(r.row)),
+      r.why, telling(r.why).map((name, i) => [i ? "; " : "", tabweave.el("span", { class: "quiet" }, tabweave.value(name), " "), tabweave.value(r.cells[names.indexOf(name)])])]), { classes: "tight starts" }) : null,
+  ];
 };
 
 studio.nearTable = (found, others) => {

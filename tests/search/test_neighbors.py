@@ -213,12 +213,6 @@ class TestClassifier:
         assert model.embedder_.discriminant == first["discriminant"]
         assert model.n_neighbors_ == first["n_neighbors"]
 
-    @pytest.mark.parametrize("classes", [np.array(["no", "yes"], object), np.array([3, 5])])
-    def test_explains_classes_of_any_type(self, classes):
-        y = classes[[0, 1] * 20]
-        model = WeaveClassifier().fit({"job": ["cook", "judge"] * 20}, y)
-        assert model.explain({"job": "judge"}, n_neighbors=1)[0]["target"] == classes[1]
-
     @pytest.mark.parametrize("local", LOCAL)
     def test_explains_by_rows_and_columns(self, local):
         X, y = table()

@@ -37,15 +37,7 @@ from tabweave.rows.formats import (
     write_datetime,
 )
 from tabweave.rows.frames import columns_of, is_missing, joined_name, object_array
-from tabweave.rows.table import (
-    Codes,
-    Datetimes,
-    Numbers,
-    Schema,
-    Sets,
-    Table,
-    take_rows,
-)
+from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
 from tabweave.rows.vocabulary import Label
 from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
 

@@ -231,3 +231,18 @@ def test_blas_has_its_threads_back_after_an_error():
     with pytest.raises(np.linalg.LinAlgError), _compat.one_blas_thread():
         np.linalg.inv(np.zeros((2, 2)))
     assert blas_threads() == before
+
+
+def test_signs_are_fixed_by_the_largest_entry():
+    axes = np.array([[-0.8, 0.6, 0.0, 0.5], [0.6, 0.8, 0.0, -0.5]])
+    np.testing.assert_array_equal(_compat.fix_signs(axes), axes * [-1, 1, 1, 1])
+    np.testing.assert_array_equal(_compat.fix_signs(-axes), axes * [-1, 1, 0, 1])
+    assert _compat.fix_signs(np.zeros((0, 2))).shape == (0, 2)
+
+
+def test_signs_do_not_hang_on_the_last_bit():
+    """The two values of a column are equally far from their mean, but for rounding."""
+    root = np.sqrt(0.5)
+    for more in (-1e-15, 0, 1e-15):
+        axes = np.array([[root], [-root - more]])
+        assert _compat.fix_signs(axes)[0, 0] > 0 and _compat.fix_signs(-axes)[0, 0] > 0

@@ -96,6 +96,21 @@ def eigh(matrix: Any, n_largest: int | None = None) -> tuple[Any, Any]:
         return import_module("scipy.linalg").eigh(symmetric, subset_by_index=some)
 
 
+def fix_signs(axes: Any) -> Any:
+    """Return axes, one a column, turned so that the largest entry of each is positive.
+
+    An eigenvector may point either way; so results repeat. Of entries equally large, but for
+    rounding, the first decides. A column of zeros stays.
+    """
+    np = import_module("numpy")
+    if not axes.size:
+        return axes
+    size = np.abs(axes)
+    largest = size >= (1 - 1e-6) * size.max(axis=0)
+    deciding = axes[largest.argmax(axis=0), np.arange(axes.shape[1])]
+    return axes * np.copysign(1.0, deciding)
+
+
 @cache
 def _blas() -> Any:
     """Return what sets the threads of BLAS: NumPy's and SciPy's, each has its own."""

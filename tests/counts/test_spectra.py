@@ -11,7 +11,6 @@ from tabweave.counts import spectra
 from tabweave.counts.spectra import (
     CrossMoments,
     centred_product,
-    fix_signs,
     leading_axes,
     principal_axes,
     projected,
@@ -156,13 +155,6 @@ def test_weighted_rows_are_rows_repeated():
     repeated = {name: np.repeat(column, weight) for name, column in X.items()}
     weighted = Counts.of(Table.of(X), sample_weight=weight)
     assert np.allclose(scatter(weighted, tables), scatter(Counts.of(Table.of(repeated)), tables))
-
-
-def test_signs_are_fixed_by_the_largest_entry():
-    axes = np.array([[-0.8, 0.6, 0.0, 0.5], [0.6, 0.8, 0.0, -0.5]])
-    np.testing.assert_array_equal(fix_signs(axes), axes * [-1, 1, 1, 1])
-    np.testing.assert_array_equal(fix_signs(-axes), axes * [-1, 1, 0, 1])
-    assert fix_signs(np.zeros((0, 2))).shape == (0, 2)
 
 
 class TestCrossMoments:

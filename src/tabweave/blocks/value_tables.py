@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tabweave._compat import eigh, one_blas_thread
+from tabweave._compat import eigh, fix_signs, one_blas_thread
 from tabweave.blocks.block import (
     Block,
     Blocks,
@@ -809,7 +809,7 @@ def compacted(features: np.ndarray) -> np.ndarray:
         u, s, _ = np.linalg.svd(centred, full_matrices=False)
     keep = s > max(centred.shape) * np.finfo(float).eps * s[0]
     keep[len(features) - 1 :] = False
-    return u[:, keep] * s[keep]
+    return fix_signs(u[:, keep]) * s[keep]
 
 
 def along_values(features: np.ndarray | Factors) -> np.ndarray | Factors:

@@ -20,10 +20,9 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from tabweave._compat import eigh
+from tabweave._compat import eigh, fix_signs
 from tabweave.counts.counting import divisor
 from tabweave.counts.counts import Counts
-from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
 from tabweave.rows.vocabulary import slices
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tabweave._compat import eigh, njit, one_blas_thread
+from tabweave._compat import eigh, fix_signs, njit, one_blas_thread
 from tabweave.counts.counting import divisor, marginals, pack_columns
 from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
@@ -61,18 +61,6 @@ def principal_axes(
         return np.zeros(0), np.zeros((size, 0))
     values, axes = eigh(product, n_axes)
     return values[::-1], fix_signs(axes[:, ::-1])
-
-
-def fix_signs(axes: np.ndarray) -> np.ndarray:
-    """Return axes, one a column, turned so that the largest entry of each is positive.
-
-    An eigenvector may point either way; so results repeat. Of entries equally large the first
-    decides. A column of zeros stays.
-    """
-    if not axes.size:
-        return axes
-    deciding = axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])]
-    return axes * np.copysign(1.0, deciding)
 
 
 def leading_axes(counts: Counts, tables: Sequence[np.ndarray], n_axes: int) -> np.ndarray:

@@ -15,12 +15,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from tabweave._compat import Interval
+from tabweave._compat import Interval, fix_signs
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import symmetric_uncertainty
-from tabweave.counts.spectra import fix_signs
 from tabweave.embed.register import embedder
 
 

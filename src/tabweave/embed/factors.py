@@ -20,14 +20,14 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
-from tabweave._compat import Interval, StrOptions, eigh, require
+from tabweave._compat import Interval, StrOptions, eigh, fix_signs, require
 from tabweave.base import Embedder, Estimator, ValueEmbedder, require_rows
 from tabweave.blocks.block import Block, Summed
 from tabweave.blocks.numbers import Curves, step_from
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import check_no_sets
-from tabweave.counts.spectra import CrossMoments, fix_signs
+from tabweave.counts.spectra import CrossMoments
 from tabweave.embed.register import embedder
 from tabweave.engines import count_with, is_source
 from tabweave.io.register import storable

@@ -19,9 +19,8 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tabweave._compat import Interval, StrOptions, eigh
+from tabweave._compat import Interval, StrOptions, eigh, fix_signs
 from tabweave.base import Estimator
-from tabweave.counts.spectra import fix_signs
 from tabweave.io.register import storable
 from tabweave.sources.container import Sources
 from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels

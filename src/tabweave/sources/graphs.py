@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from tabweave.counts.spectra import fix_signs
+from tabweave._compat import fix_signs
 from tabweave.io.register import storable
 from tabweave.rows.frames import columns_of, numbers
 from tabweave.sources.tables import check_unique, plain, read_ids

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tabweave._compat import eigh
+from tabweave._compat import eigh, fix_signs
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
 from tabweave.apps.report.reading import Reading, as_values, take
-from tabweave.counts.spectra import fix_signs
 from tabweave.rows.table import (
     Codes,
     Datetimes,

@@ -18,7 +18,7 @@ from scipy.stats import skew
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
-from tabweave.counts.spectra import fix_signs
+from tabweave._compat import fix_signs
 from tabweave.io.register import storable
 
 _FOLDS = 3

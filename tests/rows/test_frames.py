@@ -382,3 +382,21 @@ def test_records_of_which_none_is_there_are_missing_in_all_fields():
     assert SimilarityIndex(model).fit(rows).query(rows[:1], k=1).ids.tolist() == [[0]]
     with pytest.raises(ValueError, match="missing"):
         Table.of({"at": ["x"], "c": ["a"]}, table.schema)
+
+
+@pytest.mark.parametrize(
+    ("second", "kind", "why"),
+    [
+        (["S", "L"], "ordinal", "ordered categories"),
+        (["L", "S"], "nominal", "categories whose order differs from part to part"),
+        (["S", "XL"], "nominal", "categories whose order differs from part to part"),
+    ],
+)
+def test_parts_of_an_arrow_column_must_have_one_order(second, kind, why):
+    pa = pytest.importorskip("pyarrow")
+    parts = [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), levels, ordered=True)
+        for levels in (pa.array(["S", "M", "L"]), pa.array(second))
+    ]
+    (found,) = Table.of(pa.table({"size": pa.chunked_array(parts)})).kinds()
+    assert found.kind == kind and found.why.startswith(why)

@@ -304,7 +304,7 @@ def infer_kind(column: Any) -> str:
     if not isinstance(series, nw.Series):
         return _infer_array(np.asarray(column))
     dtype = series.dtype
-    if dtype == nw.Enum:
+    if dtype == nw.Enum or (is_ordered(column) and levels_of(column) is not None):
         return "ordinal"
     if dtype in (nw.List, nw.Array):
         return "set"
@@ -385,15 +385,42 @@ def holds_clock_times(column: Any) -> bool:
 
 
 def is_declared_categorical(column: Any) -> bool:
-    """Tell whether the type of a column says that its values are categories."""
+    """Tell whether the type of a column says that its values are categories.
+
+    Arrow also has dictionaries to store text in fewer bytes: those that it makes itself have codes
+    of 32 bits, those of categories of pandas, polars and DuckDB the fewest that will do.
+    """
+    dictionary = _dictionary_type(column)
+    if dictionary is not None:
+        return bool(dictionary.ordered or str(dictionary.index_type) != "int32")
     dtype = type(getattr(column, "dtype", None)).__name__
     return dtype in ("CategoricalDtype", "Categorical", "Enum")
 
 
+def is_ordered(column: Any) -> bool:
+    """Tell whether the type of an Arrow column says that its categories have an order."""
+    return bool(getattr(_dictionary_type(column), "ordered", False))
+
+
+def _dictionary_type(column: Any) -> Any:
+    """Return the type of an Arrow column that is stored as a dictionary; None of others."""
+    found = getattr(column, "type", None)
+    return found if type(found).__name__ == "DictionaryType" else None
+
+
 def levels_of(column: Any) -> tuple[Label, ...] | None:
-    """Return the order that an ordered categorical column carries itself, if it does."""
+    """Return the order that an ordered categorical column carries itself, if it does.
+
+    The parts of an Arrow column may have different categories: the longest list must hold all
+    others in its order.
+    """
     import narwhals as nw
 
+    if is_ordered(column):
+        parts = [part.dictionary.to_pylist() for part in column.chunks] or [[]]
+        longest = max(parts, key=len)
+        one_order = all(part == [v for v in longest if v in set(part)] for part in parts)
+        return tuple(map(canonical, longest)) if one_order else None
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype == nw.Enum:
         return tuple(canonical(v) for v in series.dtype.categories)  # type: ignore[attr-defined]

@@ -37,6 +37,7 @@ from tabweave.rows.frames import (
     infer_kind,
     is_declared_categorical,
     is_missing,
+    is_ordered,
     levels_of,
     objects,
     sets,
@@ -517,6 +518,7 @@ def _completed(
 
 DATETIMES = "datetimes"
 CLOCK_TIMES = "times of day"
+UNORDERED = "categories whose order differs from part to part: declare their levels"
 
 
 def _in_words(kind: str, cells: Any) -> str:
@@ -526,6 +528,8 @@ def _in_words(kind: str, cells: Any) -> str:
     if kind in ("numeric", "nominal") and holds_clock_times(cells):
         return CLOCK_TIMES
     if is_declared_categorical(cells):
+        if kind != "ordinal" and is_ordered(cells):
+            return UNORDERED
         return "ordered categories" if kind == "ordinal" else "categories"
     return {"nominal": "values", "numeric": "numbers", "set": "lists"}.get(kind, kind)
 

@@ -2,11 +2,11 @@
 
 A CSV file starts with its names. Its columns are whole numbers, numbers or text as *all* of its
 cells allow, unless they are given a type: nothing else is guessed, so a date stays the text it is,
-and yes and no stay words. ``NA``, ``null`` and the like, which pandas takes for missing, too, are gaps
-beside numbers, and words beside words. Cells that only DuckDB takes for numbers (``0x1F``, ``0b1``, a blank
-before some), whole numbers that a float would round, and points that may separate thousands (in a
-file whose delimiter is ``;``), leave a column text: two cells that differ
-are never one label. In JSON text is text, numbers are numbers, as in memory.
+and yes and no stay words. ``NA``, ``null`` and the like, which pandas takes for missing, too, are
+gaps beside numbers, and words beside words. Cells that only DuckDB takes for numbers (``0x1F``,
+``0b1``, a blank before some), whole numbers that a float would round, and points that may separate
+thousands (in a file whose delimiter is ``;``), leave a column text: two cells that differ are never
+one label. In JSON text is text, numbers are numbers, as in memory.
 """
 
 from __future__ import annotations

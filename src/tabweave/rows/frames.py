@@ -26,6 +26,7 @@ from tabweave.rows.formats import (
     parse_clock,
     parse_date,
     parse_iso,
+    remark_on_mark,
 )
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
 
@@ -965,7 +966,7 @@ def _number(value: Any) -> float:
     try:
         return float(label)
     except ValueError:
-        raise TypeError(f"expected a number, got {value!r}") from None
+        raise TypeError(f"expected a number, got {value!r}{remark_on_mark(value)}") from None
     except OverflowError:
         shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
         raise ValueError(f"{shown} is beyond the range of float64") from None

@@ -576,7 +576,8 @@ def _named_error(error: Exception, column: Column) -> Exception:
     if column.kind == "nominal" and "expected a category" in str(error):
         hint = "; turn it into text or a number, or declare the column as kind 'set'"
     unread = kind is TypeError or column.date_order is not None
-    if column.kind in ("numeric", "datetime") and unread and "got" in str(error):
+    remedied = str(error).endswith("fit anew")
+    if column.kind in ("numeric", "datetime") and unread and "got" in str(error) and not remedied:
         hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
     return kind(f"column {column.name!r}: {error}{hint}")
 

@@ -400,3 +400,13 @@ def test_parts_of_an_arrow_column_must_have_one_order(second, kind, why):
     ]
     (found,) = Table.of(pa.table({"size": pa.chunked_array(parts)})).kinds()
     assert found.kind == kind and found.why.startswith(why)
+
+
+@pytest.mark.parametrize(("freq", "cycle"), [("M", False), ("Q", False), ("W", False), ("D", True)])
+def test_periods_longer_than_a_day_have_no_weekday(freq, cycle):
+    typed = pd.Series(pd.period_range("2020-01-01", periods=60, freq=freq))
+    model = Weave().fit({"t": typed, "g": ["u", "v", "w"] * 20})
+    assert any("weekday" in name for name in model.get_feature_names_out()) == cycle
+    if freq == "M":
+        text = Weave().fit({"t": typed.astype(str), "g": ["u", "v", "w"] * 20})
+        np.testing.assert_allclose(*(list(m.weights_.values()) for m in (model, text)))

@@ -372,6 +372,11 @@ def _is_period(column: Any) -> bool:
     return str(getattr(column, "dtype", "")).startswith("period[")
 
 
+def holds_long_periods(column: Any) -> bool:
+    """Tell whether a column of pandas holds weeks, months, quarters or years."""
+    return _is_period(column) and bool(re.match(r"period\[\d*[WMQYA]", str(column.dtype)))
+
+
 def holds_clock_times(column: Any) -> bool:
     """Tell whether the type of a column, or of its cells, is that of times of day."""
     import narwhals as nw

@@ -34,6 +34,7 @@ from tabweave.rows.frames import (
     datetimes,
     holds_clock_times,
     holds_datetimes,
+    holds_long_periods,
     infer_kind,
     is_declared_categorical,
     is_missing,
@@ -427,7 +428,9 @@ def _with_format(column: Column, cells: Any) -> Column:
 
 
 def _date_format(cells: Any) -> str | None:
-    """Return how text or whole numbers write dates; None if they are typed, or ISO text."""
+    """Return how text or whole numbers write dates; None if they are days, or ISO text."""
+    if holds_long_periods(cells):
+        return PERIODS
     if holds_datetimes(cells) or holds_clock_times(cells):
         return None
     if infer_kind(cells) == "numeric":

@@ -137,7 +137,8 @@ def between(low: Any = None, high: Any = None) -> Between:
     ----------
     low, high : number, date or text, optional
         The ends, written as the column is; without one the range is open on that side. A day as
-        the upper end lasts until its evening, a month (2024-02) or a year until its last. Levels of an ordinal column go by their order.
+        the upper end lasts until its evening, a month (2024-02) or a year until its last day.
+        Levels of an ordinal column go by their order.
 
     Examples
     --------
@@ -376,8 +377,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             What rows must satisfy to be found: have this value, or one of these, or one in a range
             (:func:`~tabweave.between`), or one for which the function is true. A function gets a
             value (missing ones never pass), or for a numeric column the array of all numbers. Of
-            days, ``"2024-02"`` means those of a month, ``"2024"`` those of a year. A set passes if one of its elements does. A mask is an array of booleans, one for each
-            of ``ids_``.
+            days, ``"2024-02"`` means those of a month, ``"2024"`` those of a year. A set passes if
+            one of its elements does. A mask is an array of booleans, one for each of ``ids_``.
         together : {None, "mean", "all"}, default=None
             Whether the rows are one question. ``"mean"``: what is nearest to their mean (to them on
             average, where distances are not Euclidean). ``"all"``: what is near to every one of

@@ -410,3 +410,26 @@ def test_periods_longer_than_a_day_have_no_weekday(freq, cycle):
     typed = pd.Series(pd.period_range("2020-01-01", periods=60, freq=freq))
     model = Weave().fit({"t": typed, "g": ["u", "v", "w"] * 20})
     assert any("weekday" in name for name in model.get_feature_names_out()) == cycle
+
+
+def test_durations_are_numbers_from_every_library():
+    cells = [dt.timedelta(minutes=7 * i % 90) for i in range(40)] + [None]
+    seconds = [7.0 * i % 90 * 60 for i in range(40)] + [np.nan]
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    frame = pd.DataFrame({"d": cells})
+    gapped = pd.DataFrame({"d": [*cells[:40], pd.NaT]}, dtype=object)
+    intervals = duckdb.sql("SELECT d::INTERVAL AS d FROM frame").to_arrow_table()
+    for rows in ({"d": cells}, frame, gapped, pl.DataFrame({"d": cells}), intervals):
+        table = Table.of(rows, rules="whole")
+        assert table.schema["d"].kind == "numeric"
+        np.testing.assert_array_equal(table["d"].values, seconds)
+    months = duckdb.sql("SELECT INTERVAL 2 MONTH AS d").to_arrow_table()
+    with pytest.raises(TypeError, match=r"column 'd': .* months have no fixed length"):
+        Table.of(months)
+
+
+def test_categories_that_pandas_keeps_in_arrow():
+    pa = pytest.importorskip("pyarrow")
+    sizes = pd.Series(pd.Categorical(["M", "S"] * 10, ["S", "M", "L"], ordered=True))
+    kept = pa.table({"size": pa.array(sizes)}).to_pandas(types_mapper=pd.ArrowDtype)
+    assert Table.of(kept).schema["size"].levels == ("S", "M", "L")

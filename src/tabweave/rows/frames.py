@@ -36,6 +36,7 @@ _EXACT = 2**53  # up to which all whole numbers are floats
 _WIDEST_TABLE = 1 << 20
 _SETS = (list, tuple, set, frozenset, np.ndarray)
 _DATETIMES = (dt.date, np.datetime64)
+_INTERVAL = "MonthDayNano"  # Arrow's type of durations in databases
 _GAPS = ("NaTType", "NAType", "float")  # what stands for missing among datetimes
 Encoded = tuple[np.ndarray, Sequence[Any]]
 Parts = tuple[list[str] | None, list[Any], int]
@@ -279,7 +280,14 @@ def _unmasked(array: Any) -> Any:
 
 
 def _typed(column: Any) -> Any:
-    """Give Python objects that are all numbers the type they deserve, if it can hold them."""
+    """Give Python objects that are all numbers the type they deserve, if it can hold them.
+
+    Categories that pandas keeps as Arrow has them are those of Arrow.
+    """
+    if str(getattr(column, "dtype", "")).startswith("dictionary<"):
+        import pyarrow as pa
+
+        return pa.chunked_array([pa.array(column)])
     if str(getattr(column, "dtype", "")) != "object" or getattr(column, "ndim", 1) != 1:
         return column
     cells = column.tolist()
@@ -348,6 +356,9 @@ def _infer_objects(cells: Sequence[Any]) -> str:
         return "set"
     types = set(map(type, cells)) - {type(None)}
     numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
+    durations = {t for t in types if t.__name__ not in _GAPS}
+    if durations and all(t.__name__ == _INTERVAL or issubclass(t, dt.timedelta) for t in durations):
+        return "numeric"
     return "numeric" if types and numbers else "nominal"
 
 
@@ -710,6 +721,8 @@ def numbers(
     """
     if format is not None and infer_kind(column) == "nominal":
         return _numbers_of_text(column, format)
+    if str(getattr(column, "type", "")) == "month_day_nano_interval":
+        column = objects(column)  # NumPy would have offsets of pandas in their place
     if type(column).__module__.startswith("pyarrow"):
         column = _without_integers(column)
         if not _is_plain(column):  # decimals and the like: each distinct value is read once
@@ -963,6 +976,8 @@ def _numbers_of_text(column: Any, format: str) -> np.ndarray:
 
 
 def _number(value: Any) -> float:
+    if type(value).__name__ == _INTERVAL:
+        return _interval(value)
     label = canonical(value)
     if label is None:
         return float("nan")
@@ -975,6 +990,13 @@ def _number(value: Any) -> float:
     except OverflowError:
         shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
         raise ValueError(f"{shown} is beyond the range of float64") from None
+
+
+def _interval(value: Any) -> float:
+    """Return the seconds of an interval of a database."""
+    if value.months:
+        raise TypeError(f"expected a duration, got {value!r}: months have no fixed length")
+    return 86_400.0 * value.days + value.nanoseconds / 1e9
 
 
 def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:

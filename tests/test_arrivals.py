@@ -57,15 +57,17 @@ TYPED = {
     "elapsed": lambda v: dt.timedelta(minutes=v * 13),
     "record": lambda v: {"a": v % 50, "b": str(v % 3)},
 }
+WITHOUT_GAPS = ("tags", "record", "large")  # pandas makes floats of whole numbers with gaps
 SEEDS = range(8)
 
 
 def random_rows(seed, kinds, n_rows):
     rng = np.random.default_rng(seed)
-    rows = {}
-    for name in rng.choice(sorted(kinds), 5, replace=False).tolist():
+    order = np.random.default_rng(seed // 5).permutation(sorted(kinds))
+    rows = {}  # five columns; in five seeds, all there are
+    for name in order.take(np.arange(5 * seed, 5 * seed + 5), mode="wrap").tolist():
         cells = [kinds[name](v) for v in rng.integers(300, size=n_rows).tolist()]
-        gap = 0.2 * (rng.random() < 0.5 and name not in ("tags", "record"))
+        gap = 0.2 * (rng.random() < 0.5 and name not in WITHOUT_GAPS)
         rows[name] = [None if rng.random() < gap else cell for cell in cells]
     return rows
 

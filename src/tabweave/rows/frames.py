@@ -996,7 +996,7 @@ def _interval(value: Any) -> float:
     """Return the seconds of an interval of a database."""
     if value.months:
         raise TypeError(f"expected a duration, got {value!r}: months have no fixed length")
-    return 86_400.0 * value.days + value.nanoseconds / 1e9
+    return float(86_400 * value.days + value.nanoseconds / 1e9)
 
 
 def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:

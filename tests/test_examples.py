@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "examples"
@@ -20,7 +21,7 @@ def test_runs_and_draws(script, tmp_path, monkeypatch):
     matplotlib.use("Agg")
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(script), run_name="__main__")
-    matplotlib.pyplot.close("all")
+    plt.close("all")
     picture = re.search(r'savefig\("(.+?)"', script.read_text(encoding="utf-8")).group(1)
     assert picture == f"{script.stem[3:]}.png"
     assert os.path.getsize(tmp_path / picture) > 5_000

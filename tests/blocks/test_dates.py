@@ -224,3 +224,14 @@ def test_dates_have_a_trend_beside_their_cycles_and_clocks_have_none():
     assert [part for part, column in parts.items() if column == "clock"] == ["clock (time of day)"]
     assert [part for part, column in parts.items() if column == "noon"] == ["noon"]
     assert names
+
+
+def test_hours_without_rows_keep_the_order_of_the_clock():
+    """The knots of a ring rise, wherever the rows lie; a search among others finds anything."""
+    hours = [f"{8 + i % 10}:{7 * i % 60:02}" for i in range(60)]
+    rows = {"opened": hours, "g": ["u", "v", "w"] * 20}
+    model = Weave().fit(rows)
+    assert (np.diff(model.numbers_.knots[0]) > 0).all()
+    shuffled = np.random.default_rng(0).permutation(60)
+    mixed = {name: [cells[i] for i in shuffled] for name, cells in rows.items()}
+    np.testing.assert_array_equal(model.transform(mixed), model.transform(rows)[shuffled])

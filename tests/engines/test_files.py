@@ -417,3 +417,76 @@ def test_a_parquet_file_is_not_kept_while_it_is_read(tmp_path):
     before = pa.total_allocated_bytes()
     held = [pa.total_allocated_bytes() - before for _ in batches(path, batch_rows=1 << 12)]
     assert len(held) == 64 and max(held) < path.stat().st_size / 4
+
+
+@pytest.mark.parametrize("gap", ["", "NA", "n/a", "null", "NaN", "<NA>"])
+def test_a_csv_file_has_the_gaps_that_pandas_sees(tmp_path, gap):
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "a.csv"
+    path.write_text("grade,price,word\n" + f"1,2.5,u\n{gap},{gap},NA\n3,0.5,v\n2,1.25,u\n" * 10)
+    ours, theirs = read(path), pd.read_csv(path)
+    assert [str(kind) for kind in ours.schema.types] == ["int64", "double", "string"]
+    for name in ("grade", "price"):
+        np.testing.assert_array_equal(ours[name].to_numpy().astype(float), theirs[name])
+    assert "NA" in ours["word"].to_pylist()  # a word beside words
+    kinds = {found.column: found.kind for found in Weave().fit(path).kinds()}
+    assert kinds == {found.column: found.kind for found in Weave().fit(theirs).kinds()}
+    assert count(path, engine="pushdown") == count(path)
+
+
+def test_a_word_beside_numbers_that_pandas_knows_not_leaves_text(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("a,b,c\n1,007,NA\n?,NA,NA\n")
+    assert read(path).to_pylist() == [
+        {"a": "1", "b": "007", "c": "NA"},
+        {"a": "?", "b": "NA", "c": "NA"},
+    ]
+    path.write_text("a,b\n1,u\nNA,v\n")
+    assert read(path, columns={"a": "VARCHAR"})["a"].to_pylist() == ["1", "NA"]
+
+
+SIZES = ["S", "M", "L", "XL"]
+
+
+def sizes(pd, ordered=True, cells=("M", "S", "L")):
+    return pd.DataFrame({"size": pd.Categorical(cells * 10, SIZES, ordered=ordered)})
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_ordered_categories_of_a_file_are_ordinal(tmp_path, suffix):
+    pd = pytest.importorskip("pandas")
+    frame = sizes(pd).assign(day=pd.Series(["1", "2", "3"] * 10).astype("category"))
+    path = tmp_path / f"a.{suffix}"
+    getattr(frame, f"to_{suffix}")(path, **({"row_group_size": 7} if suffix == "parquet" else {}))
+    for rows in (frame, path, read(path)):
+        size, day = Weave().fit(rows).kinds()
+        assert (size.kind, size.why) == ("ordinal", "ordered categories")
+        assert (day.kind, day.why) == ("nominal", "categories")
+        assert Weave().fit(rows).schema_["size"].levels == tuple(SIZES)
+    assert Weave().fit([path, path]).kinds()[0].kind == "ordinal"
+
+
+def test_ordered_categories_of_polars_are_ordinal_from_its_files(tmp_path):
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"size": pl.Series(["M", "S", "L"] * 10, dtype=pl.Enum(SIZES))})
+    frame.write_parquet(tmp_path / "a.parquet")
+    frame.write_ipc(tmp_path / "a.arrow")
+    for rows in (frame, frame.to_arrow(), tmp_path / "a.parquet", tmp_path / "a.arrow"):
+        assert Weave().fit(rows).schema_["size"].levels == tuple(SIZES)
+
+
+def test_an_order_that_a_file_does_not_keep_is_not_made_up(tmp_path):
+    pd = pytest.importorskip("pandas")
+    path = tmp_path / "a.parquet"
+    sizes(pd).to_parquet(path, use_dictionary=False)
+    with pytest.warns(UserWarning, match="column 'size' holds ordered categories, but the file"):
+        (size,) = Weave().fit(path).kinds()
+    assert size.kind == "nominal"
+
+
+def test_files_of_which_only_some_have_an_order(tmp_path):
+    pd = pytest.importorskip("pandas")
+    for i, frame in enumerate([sizes(pd), sizes(pd, ordered=False), sizes(pd).astype(str)]):
+        frame.to_parquet(tmp_path / f"{i}.parquet")
+    (size,) = Weave().fit(tmp_path).kinds()
+    assert size.kind == "nominal"

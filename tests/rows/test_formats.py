@@ -1,6 +1,7 @@
 """Formats: what text writes numbers, durations, ranges and dates; what it says; how to write it."""
 
 import datetime as dt
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tabweave.rows.formats import (
     date_order,
     date_orders,
     digits_of,
+    has_thousands,
     is_clock,
     is_compact_dates,
     is_compact_months,
@@ -345,3 +347,23 @@ def test_thousands_in_brackets_follow_the_commas_of_other_columns():
     assert Table.of(rows, rules="whole")["profit"].values[:3].tolist() == [-1.2, 3.4, -800]
     rows["share"] = ["3,5", "4,25", "5"] * 10
     assert Table.of(rows, rules="whole")["profit"].values[:3].tolist() == [-1200, 3400, -800]
+
+
+def test_a_zero_before_the_mark_separates_no_thousands():
+    assert numbers_written(["0,498", "1,234"]) == ("numbers", ",")
+    assert numbers_written(["1,498", "1,234"]) == ("numbers", ".")
+    assert numbers_written(["$0.125", "$0.250"]) == ("money", ".")
+    assert not has_thousands(["0.498"]) and has_thousands(["0", "1.234"])
+
+
+@pytest.mark.parametrize(
+    ("text", "format", "said"),
+    [
+        ("1,5", ".", "got '1,5' with a decimal comma; write it with a point, or fit anew"),
+        ("1.5", ",", "got '1.5' with a decimal point; write it with a comma, or fit anew"),
+        ("five", ".", "got 'five'"),
+    ],
+)
+def test_the_other_decimal_mark_is_named(text, format, said):
+    with pytest.raises(TypeError, match=re.escape(said) + "$"):
+        number_of(text, format)

@@ -77,8 +77,11 @@ def test_periods_are_dates():
     months["pay"] = np.arange(40) ** 0.5
     kinds = {finding.column: finding.kind for finding in Weave().fit(months).kinds()}
     assert kinds == {"month": "datetime", "pay": "numeric"}
-    stamps = months.assign(month=months["month"].dt.to_timestamp())
-    np.testing.assert_array_equal(Weave().fit_transform(months), Weave().fit_transform(stamps))
+    texts = months.assign(month=months["month"].astype(str))
+    np.testing.assert_array_equal(Weave().fit_transform(months), Weave().fit_transform(texts))
+    days = months.assign(month=pd.period_range("2020-01-01", periods=40, freq="D"))
+    stamps = days.assign(month=days["month"].dt.to_timestamp())
+    np.testing.assert_array_equal(Weave().fit_transform(days), Weave().fit_transform(stamps))
 
 
 # -- odd columns, each by itself ------------------------------------------------------------------
@@ -382,3 +385,51 @@ def test_records_of_which_none_is_there_are_missing_in_all_fields():
     assert SimilarityIndex(model).fit(rows).query(rows[:1], k=1).ids.tolist() == [[0]]
     with pytest.raises(ValueError, match="missing"):
         Table.of({"at": ["x"], "c": ["a"]}, table.schema)
+
+
+@pytest.mark.parametrize(
+    ("second", "kind", "why"),
+    [
+        (["S", "L"], "ordinal", "ordered categories"),
+        (["L", "S"], "nominal", "categories whose order differs from part to part"),
+        (["S", "XL"], "nominal", "categories whose order differs from part to part"),
+    ],
+)
+def test_parts_of_an_arrow_column_must_have_one_order(second, kind, why):
+    pa = pytest.importorskip("pyarrow")
+    parts = [
+        pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), levels, ordered=True)
+        for levels in (pa.array(["S", "M", "L"]), pa.array(second))
+    ]
+    (found,) = Table.of(pa.table({"size": pa.chunked_array(parts)})).kinds()
+    assert found.kind == kind and found.why.startswith(why)
+
+
+@pytest.mark.parametrize(("freq", "cycle"), [("M", False), ("Q", False), ("W", False), ("D", True)])
+def test_periods_longer_than_a_day_have_no_weekday(freq, cycle):
+    typed = pd.Series(pd.period_range("2020-01-01", periods=60, freq=freq))
+    model = Weave().fit({"t": typed, "g": ["u", "v", "w"] * 20})
+    assert any("weekday" in name for name in model.get_feature_names_out()) == cycle
+
+
+def test_durations_are_numbers_from_every_library():
+    cells = [dt.timedelta(minutes=7 * i % 90) for i in range(40)] + [None]
+    seconds = [7.0 * i % 90 * 60 for i in range(40)] + [np.nan]
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    frame = pd.DataFrame({"d": cells})
+    gapped = pd.DataFrame({"d": [*cells[:40], pd.NaT]}, dtype=object)
+    intervals = duckdb.sql("SELECT d::INTERVAL AS d FROM frame").to_arrow_table()
+    for rows in ({"d": cells}, frame, gapped, pl.DataFrame({"d": cells}), intervals):
+        table = Table.of(rows, rules="whole")
+        assert table.schema["d"].kind == "numeric"
+        np.testing.assert_array_equal(table["d"].values, seconds)
+    months = duckdb.sql("SELECT INTERVAL 2 MONTH AS d").to_arrow_table()
+    with pytest.raises(TypeError, match=r"column 'd': .* months have no fixed length"):
+        Table.of(months)
+
+
+def test_categories_that_pandas_keeps_in_arrow():
+    pa = pytest.importorskip("pyarrow")
+    sizes = pd.Series(pd.Categorical(["M", "S"] * 10, ["S", "M", "L"], ordered=True))
+    kept = pa.table({"size": pa.array(sizes)}).to_pandas(types_mapper=pd.ArrowDtype)
+    assert Table.of(kept).schema["size"].levels == ("S", "M", "L")

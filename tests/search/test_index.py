@@ -1031,3 +1031,30 @@ def test_filters_on_dates_of_digits_and_periods_are_written_as_the_cells_are():
     assert set(found(month=between("2023-02", "2023-03"))["month"]) == {"2023-02", "2023-03"}
     with pytest.raises(ValueError, match="'day': expected a date, year first as in fit, got '7'"):
         found(day=7)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%Y-%m-%d 12:30"])
+def test_a_month_or_a_year_is_a_filter_on_days(form):
+    days = pd.date_range("2023-11-20", periods=120)
+    texts = days.strftime(form)
+    index = SimilarityIndex().fit({"day": texts, "g": ["u", "v", "w", "u"] * 30})
+
+    def found(where):
+        ids = index.query({"g": "u"}, k=120, where={"day": where}).ids[0]
+        return set(days[ids].strftime("%Y-%m"))
+
+    assert found("2024-02") == {"2024-02"}
+    assert found(np.datetime64("2024-02")) == {"2024-02"}
+    assert found("2023") == {"2023-11", "2023-12"}
+    assert found(["2023-12", "2024-03"]) == {"2023-12", "2024-03"}
+    assert found(between("2024-01", "2024-02")) == {"2024-01", "2024-02"}
+    assert found(between(high="2023")) == {"2023-11", "2023-12"}
+    n = len(index.query({"g": "u"}, k=120, where={"day": "2024-02"}).ids[0])
+    assert n == 29  # the last day is one of them
+
+
+def test_a_year_is_a_filter_on_months():
+    months = pd.period_range("2023-01", periods=24, freq="M").astype(str)
+    index = SimilarityIndex().fit({"month": months, "g": ["u", "v"] * 12})
+    found = index.query({"g": "u"}, k=24, where={"month": "2024"}).ids[0]
+    assert set(months[found]) == set(months[12:])

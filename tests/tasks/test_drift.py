@@ -1,5 +1,6 @@
 """Drift reports: exact tests, false alarms at their level, changed columns first."""
 
+import types
 from itertools import product
 
 import numpy as np
@@ -319,3 +320,44 @@ def test_a_column_that_is_an_identifier_on_one_side_only_is_neither_new_nor_gone
     after = Table.of({**keys, "key": ["k1", "k2"] * 50}, rules="whole")
     found = drift_report(Table.of(keys, rules="whole"), after)
     assert [f.name for f in found.columns] == ["a"] and found.gone == found.new == ()
+
+
+class TestKinds:
+    before = types.MappingProxyType({"x": [1.5, 2.5, 4.0, 3.5] * 10, "g": ["u", "v"] * 20})
+
+    def test_words_in_place_of_numbers_are_a_change(self):
+        found = drift_report(self.before, {**self.before, "x": ["low", "high"] * 20})
+        assert found.changed == ["x"] and [f.name for f in found.columns] == ["g"]
+        assert found.kinds == {"x": "numeric before, nominal after (values)"}
+        assert "x: numeric before, nominal after (values) *" in str(found)
+
+    def test_one_word_among_numbers_is_named(self):
+        found = drift_report(self.before, {**self.before, "x": [*map(str, range(39)), "call us"]})
+        assert found.kinds["x"].endswith("nominal after (numbers, but for 'call us')")
+
+    def test_columns_all_of_which_are_of_another_kind(self):
+        found = drift_report({"x": self.before["x"]}, {"x": ["low", "high"] * 20})
+        assert found.changed == ["x"] and found.columns == found.couplings == ()
+
+    @pytest.mark.parametrize("read", [Table.of, lambda rows: Counts.of(Table.of(rows))])
+    def test_tables(self, read):
+        after = Table.of({**self.before, "x": ["low", "high"] * 20})
+        found = drift_report(read(self.before), after)
+        assert found.kinds == {"x": "numeric before, nominal after"}
+
+    def test_decimal_commas_in_place_of_points(self):
+        after = {**self.before, "x": ["1,5", "2,5", "3,25", "7,5"] * 10}
+        found = drift_report(self.before, after)
+        assert found.kinds == {"x": "numeric before, numeric after, but with decimal commas now"}
+
+    def test_what_cannot_be_read_at_all_is_an_error(self):
+        with pytest.raises(ValueError, match="column 'x': row 0 holds inf"):
+            drift_report(self.before, {**self.before, "x": [np.inf] * 40})
+        dated = {"t": np.array(["2024-01-01", "2024-01-02"] * 20, "M8[D]")}
+        zoned = {"t": ["2024-01-01T00:00Z", "2024-01-02T00:00Z"] * 20}
+        with pytest.raises(ValueError, match="expected datetimes without a time zone"):
+            drift_report(dated, zoned)
+
+    def test_arrays_of_other_widths(self):
+        with pytest.raises(ValueError, match="expected 2 columns, as before, got 3"):
+            drift_report(np.zeros((30, 2)), np.zeros((30, 3)))

@@ -532,7 +532,8 @@ class Numbering:
                     kept, shares = _merged(x, own_weight, own, fewer)
                     edges[column.name], nested[column.name] = kept, shares
                 for name, phase, own in _phases(column, values):
-                    cycles[name] = bin_knots(phase, own, weight)[1:-1]
+                    around = (0.0, own[0] + own[-1])  # edges lie evenly between
+                    cycles[name] = _knots(*_sorted(phase, weight), own, around)[1:-1]
             elif column.kind == "ordinal" and isinstance(data, Codes):
                 met = [data.labels[code] for code in np.unique(data.codes)]
                 check_levels(column.name, met, column.levels)
@@ -635,12 +636,19 @@ def bin_knots(
     return _knots(*_sorted(values, weight), edges)
 
 
-def _knots(x: np.ndarray, weight: np.ndarray | None, edges: np.ndarray) -> np.ndarray:
+def _knots(
+    x: np.ndarray,
+    weight: np.ndarray | None,
+    edges: np.ndarray,
+    outer: tuple[float, float] | None = None,
+) -> np.ndarray:
+    """Return the same of sorted numbers; ``outer`` are the ends of bins that go beyond them."""
     if not len(x):
         return np.zeros(len(edges) + 3)
     first = np.concatenate([[0], np.searchsorted(x, edges)])
     here = np.diff(first, append=len(x)) > 0
-    ends = np.concatenate([x[:1], edges, x[-1:]])
+    low, high = outer or (x[0], x[-1])
+    ends = np.concatenate([[low], edges, [high]])
     means = ends[1:] / 2 + ends[:-1] / 2  # of a bin without numbers
     with np.errstate(over="ignore"):  # of numbers near the end of float64; clipped below
         total = np.add.reduceat(x if weight is None else weight * x, first[here])

@@ -2,10 +2,11 @@
 
 A CSV file starts with its names. Its columns are whole numbers, numbers or text as *all* of its
 cells allow, unless they are given a type: nothing else is guessed, so a date stays the text it is,
-and yes and no stay words. Cells that only DuckDB takes for numbers (``0x1F``, ``0b1``, a blank
-before some), whole numbers that a float would round, and points that may separate thousands (in a
-file whose delimiter is ``;``), leave a column text: two cells that differ
-are never one label. In JSON text is text, numbers are numbers, as in memory.
+and yes and no stay words. ``NA``, ``null`` and the like, which pandas takes for missing, too, are
+gaps beside numbers, and words beside words. Cells that only DuckDB takes for numbers (``0x1F``,
+``0b1``, a blank before some), whole numbers that a float would round, and points that may separate
+thousands (in a file whose delimiter is ``;``), leave a column text: two cells that differ are never
+one label. In JSON text is text, numbers are numbers, as in memory.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import pairwise
@@ -22,13 +23,15 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.pushdown import NAME, Place, kept
-from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, has_arrow
+from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, family, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 from tabweave.rows.formats import THOUSANDS, is_iso
 
 # Not BOOLEAN: DuckDB takes yes and no, t and f for bools, and a label must stay what it is.
 _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
+# Words for missing beside numbers, as pandas has them.
+_WORDS = "'NA', 'N/A', 'n/a', '#N/A', 'NULL', 'null', 'None', 'NaN', 'nan', '<NA>'"
 _FIRST = 1000  # rows that are looked at to see whether a header is one
 _ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 # Types that DuckDB sees in the text of JSON, which has none of them.
@@ -36,16 +39,38 @@ _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|U
 
 
 class CsvSource(Source):
-    """A CSV file: names first, types from all of its cells or as declared."""
+    """A CSV file: names first, types from all of its cells or as declared.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    connection : DuckDBPyConnection
+        What reads it.
+    layout : str
+        How DuckDB is to read it, but for the types.
+    types : mapping of str to str
+        Its columns and their types.
+    gapped : collection of str
+        The columns in which words stand for missing, if they are read as numbers.
+    """
 
     is_text = True
     guessed = True
 
-    def __init__(self, path: Path, connection: Any, layout: str, types: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: Any,
+        layout: str,
+        types: Mapping[str, str],
+        gapped: Collection[str] = (),
+    ) -> None:
         super().__init__(str(path), types)
         self.paths = (path,)
         self.connection = connection
         self.layout = layout
+        self.gapped = gapped
 
     @classmethod
     def open(cls, path: Path) -> CsvSource:
@@ -56,7 +81,8 @@ class CsvSource(Source):
         layout = f"{sql_path(path)}, delim={sql_text(header.delimiter)}, header=true"
         layout += f", skip={header.lines_before}, hive_partitioning=false"
         layout += """, comment='', quote='"', escape='"'"""
-        guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED})"
+        guess = f"read_csv({layout}, sample_size=-1, auto_type_candidates={_GUESSED}"
+        guess += f", nullstr=['', {_WORDS}])"
         try:
             found = describe(connection, f"SELECT * FROM {guess}")
         except Exception:
@@ -64,8 +90,9 @@ class CsvSource(Source):
             plain = cls(path, connection, layout, dict.fromkeys(names, "VARCHAR"))
             connection.cursor().execute(f"SELECT count(*) FROM {plain._table()}").fetchall()
             raise
-        source = cls(path, connection, layout, dict(zip(names, found.values(), strict=True)))
-        source = source.retyped(dict.fromkeys(source._not_numbers(), "VARCHAR"))
+        types = dict(zip(names, found.values(), strict=True))
+        numeric = [name for name, kind in types.items() if kind != "VARCHAR"]
+        source = cls(path, connection, layout, types, numeric)._with_numbers_only()
         source._check_names_once()
         if doubt := doubtful_header(header.names, source._first_cells()):
             warnings.warn(f"{path}: {doubt}", stacklevel=2)
@@ -91,18 +118,16 @@ class CsvSource(Source):
         columns = zip(*rows, strict=True) if rows else ([] for _ in self.types)
         return [[cell for cell in cells if cell is not None] for cells in columns]
 
-    def _not_numbers(self) -> list[str]:
-        """Return the columns of numbers that have a cell which is none, or which would change.
+    def _with_numbers_only(self) -> CsvSource:
+        """Return the file, as text the columns with a cell that is no number or would change.
 
         Blanks around cells are no matter where all of them have some.
         """
-        numeric = [name for name, kind in self.types.items() if kind != "VARCHAR"]
-        if not numeric:
-            return []
-        plain = self.retyped(dict.fromkeys(numeric, "VARCHAR"))._table()
+        if not self.gapped:
+            return self
         checks = []
-        for name in numeric:
-            cell, bare = sql_name(name), f"trim({sql_name(name)})"
+        for name in self.gapped:
+            cell, bare = _present(name), f"trim({_present(name)})"
             blank = f"count(*) FILTER ({cell} <> {bare}) IN (0, count({cell}))"
             number = f"CAST(CAST({bare} AS BIGINT) AS VARCHAR) = {bare}"
             if self.types[name] == "DOUBLE":
@@ -112,13 +137,19 @@ class CsvSource(Source):
                     points = f"regexp_full_match({bare}, {sql_text(THOUSANDS.pattern)})"
                     blank += f" AND NOT bool_and({points})"
             checks.append(f"{blank} AND coalesce(bool_and({number}), true)")
+            checks.append(f"count({cell}) < count({sql_name(name)})")
+        plain = self.retyped(dict.fromkeys(self.gapped, "VARCHAR"))._table()
         query = f"SELECT {', '.join(checks)} FROM {plain}"
-        kept = self.connection.cursor().execute(query).fetchone()
-        return [name for name, good in zip(numeric, kept, strict=True) if not good]
+        found = self.connection.cursor().execute(query).fetchone()
+        kept = dict(zip(self.gapped, found[::2], strict=True))
+        gapped = [name for name, words in zip(self.gapped, found[1::2], strict=True) if words]
+        types = {n: kind if kept.get(n) else "VARCHAR" for n, kind in self.types.items()}
+        return CsvSource(self.paths[0], self.connection, self.layout, types, gapped)
 
     def retyped(self, types: Mapping[str, str]) -> CsvSource:
         """Return the same file, some of its columns read as another type."""
-        return CsvSource(self.paths[0], self.connection, self.layout, _replaced(self.types, types))
+        types = _replaced(self.types, types)
+        return CsvSource(self.paths[0], self.connection, self.layout, types, self.gapped)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self._table()}"
@@ -139,8 +170,19 @@ class CsvSource(Source):
         return _place(self.connection, self._table())
 
     def _table(self) -> str:
-        columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in self.types.items())
-        return f"read_csv({self.layout}, auto_detect=false, columns={{{columns}}})"
+        words = {n: kind for n in self.gapped if family(kind := self.types[n]) == "number"}
+        read_as = self.types | dict.fromkeys(words, "VARCHAR")
+        columns = ", ".join(f"{sql_text(n)}: {sql_text(kind)}" for n, kind in read_as.items())
+        table = f"read_csv({self.layout}, auto_detect=false, columns={{{columns}}})"
+        if not words:
+            return table
+        casts = (f"CAST({_present(n)} AS {kind}) AS {sql_name(n)}" for n, kind in words.items())
+        return f"(SELECT * REPLACE ({', '.join(casts)}) FROM {table})"
+
+
+def _present(name: str) -> str:
+    """Return a cell of text in SQL, NULL for a word for missing."""
+    return f"CASE WHEN trim({sql_name(name)}) IN ({_WORDS}) THEN NULL ELSE {sql_name(name)} END"
 
 
 def doubtful_header(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -175,24 +176,49 @@ def _repeated(value: Any, n: int) -> Any:
 
 
 class ParquetSource(Source):
-    """A Parquet file by pyarrow: text stays the dictionary it is stored as."""
+    """A Parquet file by pyarrow: text stays the dictionary it is stored as.
+
+    Ordered categories stay so if the file has the list of them; one that was written without
+    dictionaries has not, and they are in no order.
+    """
 
     def __init__(self, path: Path) -> None:
         with require("pyarrow.parquet", "frames").ParquetFile(path) as file:
             types = {field.name: str(field.type) for field in file.schema_arrow}
             super().__init__(str(path), types, file.metadata.num_rows)
+            ordered = [name for name, kind in types.items() if kind.endswith("ordered=1>")]
+            orderless = _without_dictionary(file.metadata, ordered)
         self.paths = (path,)
+        self._categories = {n for n, kind in types.items() if kind.startswith("dictionary<")}
+        self._categories -= orderless
+        for name in sorted(orderless):
+            warnings.warn(
+                f"{path}: column {name!r} holds ordered categories, but the file not their order; "
+                "write it with dictionaries, or declare the column ordinal, with its levels",
+                stacklevel=2,
+            )
 
     def retyped(self, types: Mapping[str, str]) -> Source:
         """Return the same file by DuckDB, which casts."""
         return _parquet_by_duckdb(self.paths[0]).retyped(types)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
-        words = [name for name in columns if family(self.types[name]) == "text"]
+        texts = [name for name in columns if family(self.types[name]) == "text"]
+        words = [name for name in texts if name not in self._categories]
         opened = require("pyarrow.parquet", "frames").ParquetFile
         # What is buffered ahead is kept until the file is closed: in the end, all of it.
         with opened(self.paths[0], read_dictionary=words, pre_buffer=False) as file:
             yield from file.iter_batches(batch_rows, columns=list(columns))
+
+
+def _without_dictionary(metadata: Any, columns: Sequence[str]) -> set[str]:
+    """Return those columns of a Parquet file of which some part has no list of its values."""
+    if not columns:
+        return set()
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    parts = [group.column(i) for group in groups for i in range(group.num_columns)]
+    lacking = {part.path_in_schema for part in parts if not part.has_dictionary_page}
+    return lacking.intersection(columns)
 
 
 def _parquet_by_duckdb(path: Path) -> DuckSource:

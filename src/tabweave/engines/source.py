@@ -21,7 +21,7 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import columns_of, is_ordered
 
 BATCH_ROWS = 1 << 19
 _LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "polars", "adbc_driver_manager", "sqlite3"}
@@ -249,7 +249,24 @@ def _one_table(parts: Sequence[Any], names: Sequence[str]) -> Any:
     if not parts:
         return pa.table({name: pa.array([], pa.string()) for name in names})
     tables = [part.to_arrow() if hasattr(part, "to_arrow") else pa.table(part) for part in parts]
-    return pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    for name in names:
+        if len({is_ordered(table[name]) for table in tables}) > 1:  # which Arrow refuses to join
+            tables = [_without_order(table, name) for table in tables]
+    table = pa.concat_tables(tables, promote_options="permissive")
+    if any(map(is_ordered, table.columns)):  # to unify them would be to make up an order
+        return table
+    return table.unify_dictionaries()
+
+
+def _without_order(table: Any, name: str) -> Any:
+    """Return a table in which ordered categories of one column are plain ones."""
+    import pyarrow as pa
+
+    if not is_ordered(table[name]):
+        return table
+    parts = [pa.DictionaryArray.from_arrays(p.indices, p.dictionary) for p in table[name].chunks]
+    column = pa.chunked_array(parts, parts[0].type)
+    return table.set_column(table.column_names.index(name), name, column)
 
 
 def prefetched(items: Iterable[Any]) -> Iterator[Any]:

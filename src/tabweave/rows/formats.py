@@ -50,8 +50,8 @@ CURRENCIES = ("$", "€", "£", "¥", "₹", "USD", "EUR", "GBP", "CHF", "JPY")
 _UNIT = "(?:" + "|".join(map(re.escape, CURRENCIES)) + ")"
 _SIGN = r"[+\-−]?"
 _NUMBER = {  # by decimal mark
-    ".": r"(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)",
-    ",": r"(?:\d{1,3}(?:\.\d{3})+(?:,\d*)?|\d+,?\d*|,\d+)",
+    ".": r"(?:[1-9]\d{0,2}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)",
+    ",": r"(?:[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?|\d+,?\d*|,\d+)",
 }
 _WRITTEN = {
     mark: {
@@ -69,7 +69,7 @@ _WITH_UNIT = {
     for mark, digits in _NUMBER.items()
 }
 # Numbers whose points may separate thousands; SQL searches by it, too.
-THOUSANDS = re.compile(rf"{_SIGN}\d{{1,3}}(?:\.\d{{3}})*")
+THOUSANDS = re.compile(rf"{_SIGN}(?:[1-9]\d{{0,2}}(?:\.\d{{3}})*|0)")
 _LEADING_ZERO = re.compile(r"[+-]?0\d+")
 _CURRENCY = re.compile(_UNIT)
 _UNITS = re.compile(_UNIT + r"|[%\s]")
@@ -168,9 +168,19 @@ def number_of(text: str, format: str = ".") -> float:
     if unit and _unit_of(found := _WITH_UNIT[mark].fullmatch(plain)) == unit:
         plain = found["number"]  # type: ignore[index]
     if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
-        raise TypeError(f"expected a number{f' of {unit}' * bool(unit)}, got {text!r}")
+        said = f"expected a number{f' of {unit}' * bool(unit)}, got {text!r}"
+        raise TypeError(said + remark_on_mark(text, mark))
     plain = _UNITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
     return float(plain.replace(",", "."))
+
+
+def remark_on_mark(text: Any, mark: str = ".") -> str:
+    """Return what is to be said of a number that is written with the other decimal mark."""
+    other = {".": ",", ",": "."}[mark]
+    if not isinstance(text, str) or not _WRITTEN[other]["money"].fullmatch(text.strip()):
+        return ""
+    names = {".": "point", ",": "comma"}
+    return f" with a decimal {names[other]}; write it with a {names[mark]}, or fit anew"
 
 
 # -- durations ------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from tabweave.rows.formats import (
     parse_clock,
     parse_date,
     parse_iso,
+    remark_on_mark,
 )
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
 
@@ -35,6 +36,7 @@ _EXACT = 2**53  # up to which all whole numbers are floats
 _WIDEST_TABLE = 1 << 20
 _SETS = (list, tuple, set, frozenset, np.ndarray)
 _DATETIMES = (dt.date, np.datetime64)
+_INTERVAL = "MonthDayNano"  # Arrow's type of durations in databases
 _GAPS = ("NaTType", "NAType", "float")  # what stands for missing among datetimes
 Encoded = tuple[np.ndarray, Sequence[Any]]
 Parts = tuple[list[str] | None, list[Any], int]
@@ -278,7 +280,14 @@ def _unmasked(array: Any) -> Any:
 
 
 def _typed(column: Any) -> Any:
-    """Give Python objects that are all numbers the type they deserve, if it can hold them."""
+    """Give Python objects that are all numbers the type they deserve, if it can hold them.
+
+    Categories that pandas keeps as Arrow has them are those of Arrow.
+    """
+    if str(getattr(column, "dtype", "")).startswith("dictionary<"):
+        import pyarrow as pa
+
+        return pa.chunked_array([pa.array(column)])
     if str(getattr(column, "dtype", "")) != "object" or getattr(column, "ndim", 1) != 1:
         return column
     cells = column.tolist()
@@ -304,7 +313,7 @@ def infer_kind(column: Any) -> str:
     if not isinstance(series, nw.Series):
         return _infer_array(np.asarray(column))
     dtype = series.dtype
-    if dtype == nw.Enum:
+    if dtype == nw.Enum or (is_ordered(column) and levels_of(column) is not None):
         return "ordinal"
     if dtype in (nw.List, nw.Array):
         return "set"
@@ -347,6 +356,9 @@ def _infer_objects(cells: Sequence[Any]) -> str:
         return "set"
     types = set(map(type, cells)) - {type(None)}
     numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
+    durations = {t for t in types if t.__name__ not in _GAPS}
+    if durations and all(t.__name__ == _INTERVAL or issubclass(t, dt.timedelta) for t in durations):
+        return "numeric"
     return "numeric" if types and numbers else "nominal"
 
 
@@ -371,6 +383,11 @@ def _is_period(column: Any) -> bool:
     return str(getattr(column, "dtype", "")).startswith("period[")
 
 
+def holds_long_periods(column: Any) -> bool:
+    """Tell whether a column of pandas holds weeks, months, quarters or years."""
+    return _is_period(column) and bool(re.match(r"period\[\d*[WMQYA]", str(column.dtype)))
+
+
 def holds_clock_times(column: Any) -> bool:
     """Tell whether the type of a column, or of its cells, is that of times of day."""
     import narwhals as nw
@@ -385,15 +402,42 @@ def holds_clock_times(column: Any) -> bool:
 
 
 def is_declared_categorical(column: Any) -> bool:
-    """Tell whether the type of a column says that its values are categories."""
+    """Tell whether the type of a column says that its values are categories.
+
+    Arrow also has dictionaries to store text in fewer bytes: those that it makes itself have codes
+    of 32 bits, those of categories of pandas, polars and DuckDB the fewest that will do.
+    """
+    dictionary = _dictionary_type(column)
+    if dictionary is not None:
+        return bool(dictionary.ordered or str(dictionary.index_type) != "int32")
     dtype = type(getattr(column, "dtype", None)).__name__
     return dtype in ("CategoricalDtype", "Categorical", "Enum")
 
 
+def is_ordered(column: Any) -> bool:
+    """Tell whether the type of an Arrow column says that its categories have an order."""
+    return bool(getattr(_dictionary_type(column), "ordered", False))
+
+
+def _dictionary_type(column: Any) -> Any:
+    """Return the type of an Arrow column that is stored as a dictionary; None of others."""
+    found = getattr(column, "type", None)
+    return found if type(found).__name__ == "DictionaryType" else None
+
+
 def levels_of(column: Any) -> tuple[Label, ...] | None:
-    """Return the order that an ordered categorical column carries itself, if it does."""
+    """Return the order that an ordered categorical column carries itself, if it does.
+
+    The parts of an Arrow column may have different categories: the longest list must hold all
+    others in its order.
+    """
     import narwhals as nw
 
+    if is_ordered(column):
+        parts = [part.dictionary.to_pylist() for part in column.chunks] or [[]]
+        longest = max(parts, key=len)
+        one_order = all(part == [v for v in longest if v in set(part)] for part in parts)
+        return tuple(map(canonical, longest)) if one_order else None
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype == nw.Enum:
         return tuple(canonical(v) for v in series.dtype.categories)  # type: ignore[attr-defined]
@@ -677,6 +721,8 @@ def numbers(
     """
     if format is not None and infer_kind(column) == "nominal":
         return _numbers_of_text(column, format)
+    if str(getattr(column, "type", "")) == "month_day_nano_interval":
+        column = objects(column)  # NumPy would have offsets of pandas in their place
     if type(column).__module__.startswith("pyarrow"):
         column = _without_integers(column)
         if not _is_plain(column):  # decimals and the like: each distinct value is read once
@@ -930,6 +976,8 @@ def _numbers_of_text(column: Any, format: str) -> np.ndarray:
 
 
 def _number(value: Any) -> float:
+    if type(value).__name__ == _INTERVAL:
+        return _interval(value)
     label = canonical(value)
     if label is None:
         return float("nan")
@@ -938,10 +986,17 @@ def _number(value: Any) -> float:
     try:
         return float(label)
     except ValueError:
-        raise TypeError(f"expected a number, got {value!r}") from None
+        raise TypeError(f"expected a number, got {value!r}{remark_on_mark(value)}") from None
     except OverflowError:
         shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
         raise ValueError(f"{shown} is beyond the range of float64") from None
+
+
+def _interval(value: Any) -> float:
+    """Return the seconds of an interval of a database."""
+    if value.months:
+        raise TypeError(f"expected a duration, got {value!r}: months have no fixed length")
+    return float(86_400 * value.days + value.nanoseconds / 1e9)
 
 
 def _seconds(value: dt.date | dt.time | dt.timedelta) -> float:

@@ -34,9 +34,11 @@ from tabweave.rows.frames import (
     datetimes,
     holds_clock_times,
     holds_datetimes,
+    holds_long_periods,
     infer_kind,
     is_declared_categorical,
     is_missing,
+    is_ordered,
     levels_of,
     objects,
     sets,
@@ -426,7 +428,9 @@ def _with_format(column: Column, cells: Any) -> Column:
 
 
 def _date_format(cells: Any) -> str | None:
-    """Return how text or whole numbers write dates; None if they are typed, or ISO text."""
+    """Return how text or whole numbers write dates; None if they are days, or ISO text."""
+    if holds_long_periods(cells):
+        return PERIODS
     if holds_datetimes(cells) or holds_clock_times(cells):
         return None
     if infer_kind(cells) == "numeric":
@@ -517,6 +521,7 @@ def _completed(
 
 DATETIMES = "datetimes"
 CLOCK_TIMES = "times of day"
+UNORDERED = "categories whose order differs from part to part: declare their levels"
 
 
 def _in_words(kind: str, cells: Any) -> str:
@@ -526,6 +531,8 @@ def _in_words(kind: str, cells: Any) -> str:
     if kind in ("numeric", "nominal") and holds_clock_times(cells):
         return CLOCK_TIMES
     if is_declared_categorical(cells):
+        if kind != "ordinal" and is_ordered(cells):
+            return UNORDERED
         return "ordered categories" if kind == "ordinal" else "categories"
     return {"nominal": "values", "numeric": "numbers", "set": "lists"}.get(kind, kind)
 
@@ -572,7 +579,8 @@ def _named_error(error: Exception, column: Column) -> Exception:
     if column.kind == "nominal" and "expected a category" in str(error):
         hint = "; turn it into text or a number, or declare the column as kind 'set'"
     unread = kind is TypeError or column.date_order is not None
-    if column.kind in ("numeric", "datetime") and unread and "got" in str(error):
+    remedied = str(error).endswith("fit anew")
+    if column.kind in ("numeric", "datetime") and unread and "got" in str(error) and not remedied:
         hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
     return kind(f"column {column.name!r}: {error}{hint}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -36,7 +37,7 @@ from tabweave.base import (
 from tabweave.embed.weave import Weave
 from tabweave.io.register import storable
 from tabweave.io.store import load as store_load
-from tabweave.rows.formats import DIGIT_FORMATS
+from tabweave.rows.formats import DIGIT_FORMATS, PERIODS
 from tabweave.rows.frames import columns_of
 from tabweave.rows.table import (
     Codes,
@@ -136,7 +137,8 @@ def between(low: Any = None, high: Any = None) -> Between:
     ----------
     low, high : number, date or text, optional
         The ends, written as the column is; without one the range is open on that side. A day as
-        the upper end lasts until its evening. Levels of an ordinal column go by their order.
+        the upper end lasts until its evening, a month (2024-02) or a year until its last day.
+        Levels of an ordinal column go by their order.
 
     Examples
     --------
@@ -374,9 +376,9 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         where : mapping of column to value, list of values, range or function; or mask; optional
             What rows must satisfy to be found: have this value, or one of these, or one in a range
             (:func:`~tabweave.between`), or one for which the function is true. A function gets a
-            value (missing ones never pass), or for a numeric column the array of all numbers. A
-            set passes if one of its elements does. A mask is an array of booleans, one for each
-            of ``ids_``.
+            value (missing ones never pass), or for a numeric column the array of all numbers. Of
+            days, ``"2024-02"`` means those of a month, ``"2024"`` those of a year. A set passes if
+            one of its elements does. A mask is an array of booleans, one for each of ``ids_``.
         together : {None, "mean", "all"}, default=None
             Whether the rows are one question. ``"mean"``: what is nearest to their mean (to them on
             average, where distances are not Euclidean). ``"all"``: what is near to every one of
@@ -986,8 +988,8 @@ def _as_stored(column: Column, wanted: Any) -> Any:
     if not written or callable(wanted):
         return wanted
     listed = _listed(wanted)
-    days = [_range_as_stored(column, Between(v, v)) for v in listed if _is_day(column, v)]
-    others = [_cell_number(column, value) for value in listed if not _is_day(column, value)]
+    days = [_range_as_stored(column, Between(v, v)) for v in listed if _lasts(column, v)]
+    others = [_cell_number(column, value) for value in listed if not _lasts(column, value)]
     if not days:
         return others
     return lambda cells: np.any(
@@ -997,13 +999,14 @@ def _as_stored(column: Column, wanted: Any) -> Any:
 
 def _range_as_stored(column: Column, wanted: Between) -> Any:
     """Return a range of levels as the levels in it, another with both ends in numbers."""
-    low, high = wanted.low, wanted.high
+    low, high = _days_of(column, wanted.low)[0], _days_of(column, wanted.high)[1]
+    lasting = _is_day(column, high)
     if column.kind == "ordinal" and column.levels is not None:
         return _levels_within(column.name, list(column.levels), low, high)
     if column.kind in ("datetime", "numeric"):
         low, high = (_cell_number(column, end) for end in (low, high))
     _check_ends(wanted.low, wanted.high, low, high)
-    return Between(low, high + 86_399.999999 if _is_day(column, wanted.high) else high)
+    return Between(low, high + 86_399.999999 if lasting else high)
 
 
 def _levels_within(name: str, levels: list[Label], low: Any, high: Any) -> list[Label]:
@@ -1017,6 +1020,29 @@ def _levels_within(name: str, levels: list[Label], low: Any, high: Any) -> list[
     last = len(levels) - 1 if high is None else levels.index(high)
     _check_ends(low, high, first, last)
     return levels[first : last + 1]
+
+
+def _lasts(column: Column, value: Any) -> bool:
+    """Tell whether a value for a column of datetimes is a year, a month or a day."""
+    return _is_day(column, value) or _days_of(column, value)[0] is not value
+
+
+def _days_of(column: Column, value: Any) -> tuple[Any, Any]:
+    """Return the first and last day of a year (2024) or month (2024-02); else the value twice.
+
+    A column of months, quarters or weeks has months of its own.
+    """
+    if column.kind != "datetime" or column.is_clock or not isinstance(value, str | np.datetime64):
+        return value, value
+    found = _YEAR_OR_MONTH.fullmatch(str(value).strip())
+    if found is None or (found[2] and column.date_order == PERIODS):
+        return value, value
+    first, last = (int(found[2]), int(found[2])) if found[2] else (1, 12)
+    year = int(found[1])
+    return dt.date(year, first, 1), dt.date(year, last, monthrange(year, last)[1])
+
+
+_YEAR_OR_MONTH = re.compile(r"([1-9]\d{3})(?:-(0[1-9]|1[0-2]))?")
 
 
 def _is_day(column: Column, value: Any) -> bool:

@@ -23,7 +23,7 @@ from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns
 from tabweave.rows.frames import columns_of
 from tabweave.rows.kinds import aside_line
-from tabweave.rows.table import Table
+from tabweave.rows.table import Column, Schema, Table
 from tabweave.rows.vocabulary import positions, union
 
 _BINS = 10  # deciles of the numbers before, for the population stability index
@@ -73,6 +73,7 @@ class DriftReport:
     aside: Mapping[str, str] = field(default_factory=dict)  # identifiers, which never come again
     gone: tuple[str, ...] = ()  # columns that only the rows before have
     new: tuple[str, ...] = ()  # and those that only the rows after have
+    kinds: Mapping[str, str] = field(default_factory=dict)  # columns of another kind than before
 
     def is_changed(self, finding: Finding) -> bool:
         """Return whether a change is both certain enough and large enough to be named."""
@@ -80,8 +81,11 @@ class DriftReport:
 
     @property
     def changed(self) -> list[str]:
-        """Names of the columns that changed, at the level asked for, all tests taken together."""
-        return [f.name for f in self.columns if self.is_changed(f)]
+        """Names of the columns that changed, at the level asked for, all tests taken together.
+
+        Those that are of another kind than before, such as words in place of numbers, come first.
+        """
+        return [*self.kinds, *(f.name for f in self.columns if self.is_changed(f))]
 
     @property
     def changed_couplings(self) -> list[str]:
@@ -94,6 +98,7 @@ class DriftReport:
             star = " *" if self.is_changed(f) else ""
             size = f"{next(iter(f.sizes), '')} {f.size:.2f}"
             lines.append(f"{f.name[:23]:<24}{size:>17}{f.p_value:10.2g}{f.adjusted:10.2g}{star}")
+        lines += [f"{name}: {said} *" for name, said in self.kinds.items()]
         lines += [aside_line(dict(self.aside))] if self.aside else []
         for what, names in (("gone", self.gone), ("new", self.new)):
             lines += [f"{what}: {', '.join(names)}"] if names else []
@@ -119,7 +124,8 @@ def drift_report(
         column counts know the mean, the variance and the gaps only: give tables to have its
         distribution tested. Columns of rows are read for what they are (:mod:`tabweave.rows.kinds`:
         dates, times of day and money in text are compared as numbers), identifiers are set aside.
-        Columns that both have are compared; which others there are is said.
+        Columns that both have are compared; which others there are is said, and which columns are
+        of another kind than before: words or lists in place of numbers.
     level : float, default=0.05
         Chance of any false alarm among the columns, and likewise among the couplings.
     min_size : float, default=0.0
@@ -136,7 +142,8 @@ def drift_report(
     -------
     DriftReport
         ``columns`` and ``couplings``, ranked; ``changed`` and ``changed_couplings``, named;
-        ``gone`` and ``new``, the columns that only one side has.
+        ``gone`` and ``new``, the columns that only one side has; ``kinds``, what is to be said of
+        the columns that are of another kind after, which are changed without a test.
 
     Notes
     -----
@@ -170,14 +177,18 @@ def drift_report(
     >>> list(found.sizes), [what for what, _, _ in found.comparison]
     (['KS', 'PSI'], ['mean', 'standard deviation'])
     """
-    before, after, given = _read(before, after)
+    before, after, given, kinds = _read(before, after)
     if not 0 < level < 1:
         raise ValueError(f"expected level between 0 and 1, got {level}")
     if not min_size >= 0:
         raise ValueError(f"expected min_size of at least 0, got {min_size}")
     aside = {column.name: column.why for column in before.schema.aside}
     gone, new = (tuple(n for n in a if n not in b) for a, b in (given, given[::-1]))
-    shared = [name for name in before.schema.names if name in after.schema]
+    if isinstance(after, Table):  # counts of other kinds were counted for something else
+        kinds |= _other_kinds(before.schema, after.schema)
+    shared = [n for n in before.schema.names if n in after.schema and n not in kinds]
+    if not shared:
+        return DriftReport((), (), level, min_size, aside, gone, new, kinds)
     tables = before.select(shared), after.select(shared)
     before, after = (x if isinstance(x, Counts) else Counts.of(x) for x in tables)
     check_same_columns(before, after)
@@ -193,28 +204,80 @@ def drift_report(
         for name in before.schema.names
     ]
     pairs = _couplings(before, after) if couplings else []
-    return DriftReport(_ranked(columns), _ranked(pairs), level, min_size, aside, gone, new)
+    return DriftReport(_ranked(columns), _ranked(pairs), level, min_size, aside, gone, new, kinds)
 
 
-def _read(before: Any, after: Any) -> tuple[Any, Any, tuple[list[str], list[str]]]:
-    """Read rows, and how their columns are called; what they are before holds after, too."""
+def _read(before: Any, after: Any) -> tuple[Any, Any, tuple[list[str], list[str]], dict[str, str]]:
+    """Read rows, how their columns are called, and which do not hold what they held before."""
     if not isinstance(before, Counts):
         before = Table.of(before, rules="sample")  # a column that was constant may change
     if before.schema is None or (isinstance(after, Counts) and after.schema is None):
         raise ValueError("expected two counts of rows, got empty ones")
-    schema, names = before.schema, None
-    if not isinstance(after, Counts | Table):
-        names, cells, _ = columns_of(after)
+    schema: Schema = before.schema
+    kinds: dict[str, str] = {}
+    if isinstance(after, Counts | Table):
+        names = after.schema.given  # type: ignore[union-attr]
+    else:
+        names, cells, n_rows = columns_of(after)
         if names is None or not schema.named:  # by position
-            after, names = Table.of(after, schema), schema.given
-    read = isinstance(after, Counts | Table)
-    names = names or after.schema.given
-    shared = [name for name in schema.names if name in (after.schema if read else names)]
-    if not shared:
+            names = schema.given if len(cells) == len(schema.given) else schema.names
+            if len(cells) != len(names):
+                raise ValueError(f"expected {len(names)} columns, as before, got {len(cells)}")
+        after, kinds = _read_each(dict(zip(names, cells, strict=True)), schema, n_rows)
+    if not kinds and not any(name in after.schema for name in schema.names):
         raise ValueError(f"expected tables that share columns, got {schema.given} and {names}")
-    if not read:
-        after = Table.of(dict(zip(names, cells, strict=True)), schema.select(shared))
-    return before, after, (schema.given, names)
+    return before, after, (schema.given, names), kinds
+
+
+def _read_each(
+    by_name: Mapping[str, Any], schema: Schema, n_rows: int
+) -> tuple[Table, dict[str, str]]:
+    """Read columns as they were before; say what those are that cannot be."""
+    columns: list[Column] = []
+    parts: list[Any] = []
+    kinds: dict[str, str] = {}
+    for column in schema.columns:
+        if column.name not in by_name:
+            continue
+        rows = {column.name: by_name[column.name]}
+        try:
+            table = Table.of(rows, replace(schema.select([column.name]), named=True))
+        except (TypeError, ValueError):
+            said = _said(column, Table.of(rows, rules="all"))
+            if not said:
+                raise
+            kinds[column.name] = said
+            continue
+        columns.append(column)
+        parts += table.columns
+    return Table(replace(schema, columns=tuple(columns), aside=()), tuple(parts), n_rows), kinds
+
+
+def _said(column: Column, after: Table) -> str:
+    """Say what a column was, and what it is now; nothing if it is what it was."""
+    (found,) = after.kinds()
+    marks = {".": "points", ",": "commas"}
+    mark = marks.get(after.schema.columns[0].decimal or "")
+    if _holds(column.kind) != _holds(found.kind):
+        return f"{column.kind} before, {found.kind} after ({found.why})"
+    if mark is None or column.decimal == after.schema.columns[0].decimal:
+        return ""
+    return f"{column.kind} before, {found.kind} after, but with decimal {mark} now"
+
+
+def _other_kinds(before: Schema, after: Schema) -> dict[str, str]:
+    """Return what is to be said of columns that were read as another kind than before."""
+    pairs = {c.name: (c, after[c.name]) for c in before.columns if c.name in after}
+    return {
+        name: f"{a.kind} before, {b.kind} after"
+        for name, (a, b) in pairs.items()
+        if _holds(a.kind) != _holds(b.kind)
+    }
+
+
+def _holds(kind: str) -> str:
+    """Return what cells of a kind are; values have an order or none, and are values."""
+    return "value" if kind in ("nominal", "ordinal") else kind
 
 
 # -- columns ------------------------------------------------------------------------------------

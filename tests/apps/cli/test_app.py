@@ -1,5 +1,6 @@
 """How commands end: exit codes, one line on stderr, nothing left behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -97,6 +98,18 @@ def test_drift_of_dates_before_1970_shows_dates(folder):
         (folder / f"{name}.csv").write_text("\n".join(["born", *days]))
     shown = called("drift", "old.csv", "new.csv", cwd=folder).out
     assert "1951-06" in shown and "1962-06" in shown
+
+
+def test_drift_of_a_column_that_holds_something_else_now_is_said(folder):
+    files = {"old": "1.5,200\n2.5,301\n3.25,404\n", "new": "low,ok\nhigh,gone\nhigh,gone\n"}
+    for name, rows in files.items():
+        (folder / f"{name}.csv").write_text("x,code\n" + rows * 40, encoding="utf-8")
+    done = called("drift", "old.csv", "new.csv", "--check", cwd=folder)
+    assert done.code == 3 and "2 of 2 columns changed" in done.out
+    assert "'x' changed in kind: numeric before, nominal after (values)" in done.err
+    found = json.loads(called("drift", "old.csv", "new.csv", "--json", cwd=folder).out)
+    assert found["changed"] == ["x", "code"]
+    assert found["kinds"] == {"x": "numeric before, nominal after (values)"}
 
 
 def test_drift_of_numbers_looks_at_spread_and_gaps(folder):

@@ -207,11 +207,16 @@ def drift(
 def _tables(job: Job, new: str) -> tuple[Any, Any]:
     """Read the first table, and the columns of the second that are to be compared with it."""
     from tabweave import Counts
-    from tabweave.engines import open_source
+    from tabweave.engines import fitted_columns, open_source
+    from tabweave.engines.source import declared_types
 
     rows = job.rows()
     table = job.table(rows, rules="sample")
-    after = Rows.read(open_source(new), Counts.of(table))
+    source = open_source(new)
+    # What was text stays text; what was numbers may be text now, which is a change to report.
+    types = declared_types(fitted_columns(source, Counts.of(table)))
+    texts = {name: kind for name, kind in types.items() if kind == "VARCHAR"}
+    after = Rows.read(open_source(source, texts))
     left_out = set(after.columns) if job.columns else set(rows.columns)
     left_out -= set(table.schema.given)
     columns = {n: cells for n, cells in after.columns.items() if n not in left_out}
@@ -241,6 +246,7 @@ def _as_dict(report: Any) -> dict[str, Any]:
         "min_size": report.min_size,
         "changed": report.changed,
         "changed_couplings": report.changed_couplings,
+        "kinds": dict(report.kinds),
         "aside": dict(report.aside),
         "gone": list(report.gone),
         "new": list(report.new),
@@ -258,11 +264,13 @@ def _print_drift(report: Any, before: Any, after: Any, most: int = 10) -> None:
         "{n} of {all} columns changed from {before:,} to {after:,} rows "
         "(level {level:g}, adjusted for the number of tests).",
         n=len(report.changed),
-        all=len(report.columns),
+        all=len(report.columns) + len(report.kinds),
         before=before.n_rows,
         after=after.n_rows,
         level=report.level,
     )
+    for name, said in report.kinds.items():
+        note(f"{name!r} changed in kind: {said}; not compared further")
     for whose, names in (("OLD", report.gone), ("NEW", report.new)):
         if names:
             note(f"only {whose} has {', '.join(map(repr, names))}; not compared")

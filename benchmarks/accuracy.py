@@ -2,10 +2,10 @@
 
 ``python benchmarks/accuracy.py --table 4.1 4.5`` measures (or reads from the cache) and writes
 benchmarks/reports/table-4.1.md and so on; cells that are not in the cache stay as the report has
-them. ``--quick`` takes fewer starts and repeats on sets above 10,000 rows and says so. ``--report``
-writes from the cache only. Interrupt it at any time: what was measured is kept. ``--readings``
-tries ways of choosing k for Hamming in Table 5.2, and of splitting and scoring in Table 4.5, and
-writes table-5.2-readings.md.
+them, and with ``--missing`` only those that it lacks are measured. ``--quick`` takes fewer starts
+and repeats on sets above 10,000 rows and says so. ``--report`` writes from the cache only.
+Interrupt it at any time: what was measured is kept. ``--readings`` tries ways of choosing k for
+Hamming in Table 5.2, and of splitting and scoring in Table 4.5, and writes table-5.2-readings.md.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def main() -> None:
     parser.add_argument("--table", nargs="+", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--dataset", nargs="+", help="only these data sets")
     parser.add_argument("--method", nargs="+", help="only these methods")
+    parser.add_argument("--missing", action="store_true", help="only what no report has yet")
     parser.add_argument("--quick", action="store_true", help="fewer starts and repeats")
     parser.add_argument("--report", action="store_true", help="write reports from the cache only")
     parser.add_argument("--readings", action="store_true", help="readings of Hamming only")
@@ -104,9 +105,10 @@ def measure(options, cells: Cells, published) -> None:
     """Fill the cells that are missing, small data sets first, with the time left."""
     todo = []
     for table in options.table:
+        reported = read_report(report_of(table), TABLES[table].metric) if options.missing else {}
         for name in options.dataset or TABLES[table].datasets or sets_of(published[table]):
             for method, plan in TABLES[table].plans.items():
-                if options.method is None or method in options.method:
+                if method in (options.method or [method]) and (name, method) not in reported:
                     key = plan.key(name)
                     if key not in cells.known and key not in [k for k, _, _ in todo]:
                         todo.append((key, name, plan))
@@ -144,7 +146,7 @@ def write(table: str, figures, cells: Cells, spread) -> None:
         "",
     ]
     methods = list(spec.plans)
-    path = FOLDER / f"table-{table}.md"
+    path = report_of(table)
     reported = read_report(path, spec.metric)
     rows = [
         (
@@ -163,6 +165,10 @@ def write(table: str, figures, cells: Cells, spread) -> None:
     FOLDER.mkdir(exist_ok=True)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"written to benchmarks/reports/{path.name}")
+
+
+def report_of(table: str) -> Path:
+    return FOLDER / f"table-{table}.md"
 
 
 def read_report(path: Path, metric: str) -> dict[tuple[str, str], dict]:

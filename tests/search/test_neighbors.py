@@ -371,7 +371,7 @@ class TestColumnsAroundARow:
     def test_values_looked_up_weigh_as_their_vectors(self, rows):
         X, y = rows(160)
         model = WeaveClassifier().fit(X[:100], y[:100])
-        _, view, voters, _ = model._searched()
+        _, view, voters, *_ = model._searched()
         parts, asked = (*view.space.values, *view.space.lines), model._read(X[100:])
         left, right = (
             np.hstack([part.coordinates(rows) for part in parts])

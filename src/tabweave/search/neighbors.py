@@ -190,12 +190,16 @@ class Columns(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """The rows that are there: their numbers, a search, votes, and columns to be weighed anew."""
+    """The rows that are there: their numbers, a search, votes, and columns to be weighed anew.
+
+    Of numbers also the linear prediction, if it counts.
+    """
 
     rows: np.ndarray
     view: View
     voters: Voters
     columns: Columns | None
+    line: Callable[[Table], np.ndarray] | None = None
 
 
 class Fold(NamedTuple):
@@ -269,6 +273,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         self._choose(table, targets)
         remember_names(self, table.schema)
         self._searched()
+        self.embedder_.release()
         return self
 
     def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
@@ -378,7 +383,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         model = clone(self.embedder_).set_params(weight_power=power, discriminant=discriminant)
         for name in ("_numbering", "target_", "_cache"):
             setattr(model, name, getattr(self.embedder_, name))
-        return model.fit_counts(self.embedder_.counts_)
+        return model._start(self.embedder_.counts_).learn()
 
     # -- rows ------------------------------------------------------------------------------
 
@@ -395,12 +400,16 @@ class _Neighbors(Derived, TabularInput, Estimator):
             view = View(table, space_of(self.embedder_.learn(), table.schema, "auto"))
             voters = Voters.of(view.copies.node_of, self._targets[rows], len(view.nodes))
             columns = Columns.of_view(view) if self.local_ else None
-            self._cache = Searched(rows, view, voters, columns)
+            self._cache = Searched(rows, view, voters, columns, self._own_line())
         return self._cache
+
+    def _own_line(self) -> Callable[[Table], np.ndarray] | None:
+        """Return the linear prediction that answers hold besides votes; None of classes."""
+        return None
 
     def _near(self, table: Table) -> Iterator[tuple[Near, np.ndarray]]:
         """Yield the nodes near some of the rows asked about, and the weights of columns."""
-        _, view, voters, columns = self._searched()
+        _, view, voters, columns, _ = self._searched()
         queries, ks = view.queries(table), self.n_neighbors_
         for some in slices(table.n_rows, 1, _BLOCK):
             asked = np.arange(table.n_rows)[some]
@@ -470,7 +479,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         table = self._read([row] if isinstance(row, dict) else row)
         if table.n_rows != 1:
             raise ValueError(f"expected one row, got {table.n_rows}")
-        known, view, voters, _ = self._searched()
+        known, view, voters, *_ = self._searched()
         ((near, (columns,)),) = self._near(table)
         (weights,) = voters.weights(near, self.n_neighbors_, self.sharpness)
         each = weights / voters.sizes[near.nodes[0]]
@@ -733,6 +742,13 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             return lambda table: np.zeros(table.n_rows)
         return lambda table: block.coordinates(table)[:, 0]
 
+    def _own_line(self) -> Callable[[Table], np.ndarray] | None:
+        if not self.linear_:
+            return None
+        pairs = self.embedder_._coupled().class_pairs
+        assert pairs is not None
+        return self._line(self.embedder_, pairs.astype(float))
+
     def _extra(
         self, pairs: np.ndarray, table: Table, others: np.ndarray, asked: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -774,12 +790,9 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""
         table = self._read(X)
-        _, view, voters, _ = self._searched()
-        means, out, line = voters.means(voters.targets), np.zeros(table.n_rows), None
-        if self.linear_:
-            pairs = self.embedder_._coupled().class_pairs
-            assert pairs is not None
-            line = self._line(self.embedder_, pairs.astype(float))
+        _, view, voters, _, line = self._searched()
+        means, out = voters.means(voters.targets), np.zeros(table.n_rows)
+        if line is not None:
             out = self.linear_ * line(table)
         for some, nodes, weights in self._voting(table):
             known, inverse = np.unique(nodes, return_inverse=True)

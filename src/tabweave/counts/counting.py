@@ -61,18 +61,16 @@ def count_alone(
     Values of different columns are not paired, but with those of the last one, if it is one of
     classes.
     """
-    offsets = np.concatenate([[0], np.cumsum([len(column.labels) for column in columns])])
-    blocks = [_diagonal(column, weight) for column in columns]
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
-    size = int(offsets[-1])
-    out = sparse.block_diag(blocks, format="csr").astype(dtype)
+    times = np.concatenate([_times(column, weight) for column in columns]).astype(dtype)
+    out = _on_diagonal(times)
     if with_last:
-        classes = _indicator(columns[-1], weight)
-        met = [(_indicator(column, None).T @ classes).toarray() for column in columns[:-1]]
+        *others, classes = columns
+        met = [_with_classes(column, classes, weight) for column in others]
         side = sparse.csr_array(np.vstack(met).astype(dtype))
-        corner = sparse.csr_array((len(columns[-1].labels),) * 2, dtype=dtype)
+        corner = sparse.csr_array((len(classes.labels),) * 2, dtype=dtype)
         out = out + sparse.block_array([[None, side], [side.T, corner]], format="csr")
-    return tidy(sparse.csr_array(out, shape=(size, size)))
+    return tidy(out.tocsr())
 
 
 def most_pairs(sizes: np.ndarray, n_rows: int) -> int:
@@ -284,12 +282,30 @@ def _weight_of_cells(column: Codes | Sets, weight: np.ndarray | None) -> np.ndar
 
 def _diagonal(column: Codes | Sets, weight: np.ndarray | None) -> Any:
     """Return how often each value occurs, as a diagonal matrix."""
-    weight = _weight_of_cells(column, weight)
-    nothing = np.zeros(len(column.codes), np.uint8)
-    shape = (len(column.labels), 1)
-    times = pair_histogram(column.codes, nothing, shape, weight)[:, 0]
+    return _on_diagonal(_times(column, weight))
+
+
+def _on_diagonal(times: np.ndarray) -> Any:
     values = np.arange(len(times))
     return sparse.coo_array((times, (values, values)), shape=(len(times), len(times)))
+
+
+def _times(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray:
+    """Return how often each value occurs."""
+    nothing = np.zeros(len(column.codes), np.uint8)
+    shape = (len(column.labels), 1)
+    return pair_histogram(column.codes, nothing, shape, _weight_of_cells(column, weight))[:, 0]
+
+
+def _with_classes(
+    column: Codes | Sets, classes: Codes | Sets, weight: np.ndarray | None
+) -> np.ndarray:
+    """Return how often each value meets each class, of which a row has one."""
+    theirs = classes.codes
+    if isinstance(column, Sets):
+        theirs = np.repeat(theirs, np.diff(column.starts))
+    shape = (len(column.labels), len(classes.labels))
+    return pair_histogram(column.codes, theirs, shape, _weight_of_cells(column, weight))
 
 
 def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.ndarray:

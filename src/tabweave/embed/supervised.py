@@ -404,7 +404,7 @@ class SupervisedWeave(Derived, Weave):
         )
         return self._row(found)
 
-    def _row(self, taught: Taught) -> Block:
+    def _row(self, taught: Taught) -> Blocks:
         summed = self._summed(taught.linear_tables, taught.linear_numbers)
         blocks: list[Block | None] = [taught.tables if taught.tables.tables else None]
         blocks += [taught.numbers, summed if self.discriminant > 0 else None]
@@ -455,7 +455,7 @@ class SupervisedWeave(Derived, Weave):
             own = Counts.of(take_rows(expanded, rows), classes[rows], sample_weight=own_weight)
             yield rows, pairs - aligned(own, coupled)
 
-    def taught_by(self, pairs: np.ndarray) -> Block:
+    def taught_by(self, pairs: np.ndarray) -> Blocks:
         """Return the blocks that counts of values with classes teach, at the scales of fit."""
         return self._row(self._taught(self._coupled(), pairs, self._scales))
 

@@ -10,6 +10,7 @@ over columns. Rows can be added and forgotten exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -22,7 +23,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from tabweave._compat import Interval, StrOptions
+from tabweave._compat import Interval, StrOptions, one_blas_thread
 from tabweave.base import (
     Estimator,
     TabularInput,
@@ -31,7 +32,7 @@ from tabweave.base import (
     require_rows,
     seed_of,
 )
-from tabweave.blocks.block import Block, added, in_threads
+from tabweave.blocks.block import Blocks, Summed, added, in_threads
 from tabweave.counts.counts import Counts
 from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.io.register import storable
@@ -57,6 +58,7 @@ _TIED = 1e-9  # by how much squared distances differ that are equal but for roun
 _MORE = 4  # times as many nodes are asked for where those at the last distance were not all found
 _MOST = 1024  # nodes that are asked for at most, unless more vote: the first ones at that distance
 _BLOCK = 2048  # rows that are answered at a time
+_SMALL_PRODUCT = 1 << 27  # multiplications, for which threads are not worth waiting for
 _RUN = 32  # rows whose columns are weighed at a time
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
@@ -354,7 +356,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
             there, own = np.unique(node_of[others], return_inverse=True)
             near: dict[tuple[float, float], tuple[Apart, Near]] = {}
             for power, model in models.items():  # whose discriminant counts as its columns do
-                apart = Apart(model.taught_by(pairs), model, table, asked, heads[there])
+                apart = Apart(model.taught_by(pairs), table, asked, heads[there])
                 shares = [share for p, share in members if p == power]
                 found = apart.near(shares, most_near)
                 near |= {(power, share): (apart, found[share]) for share in shares}
@@ -872,18 +874,16 @@ class Apart:
 
     Parameters
     ----------
-    block : Block
-        What was taught without the rows that are asked.
-    model : SupervisedWeave
-        Whose block it is; its discriminant counts as its columns do.
+    block : Blocks
+        What was taught without the rows that are asked; its discriminant, which is last, counts as
+        its columns do.
     table, asked, others
         All rows, and the numbers of these and those.
     """
 
     def __init__(
         self,
-        block: Block,
-        model: SupervisedWeave,
+        block: Blocks,
         table: Table,
         asked: np.ndarray,
         others: np.ndarray,
@@ -892,9 +892,14 @@ class Apart:
         self.vectors = [
             block.coordinates(take_rows(table, rows), dtype=np.float32) for rows in (asked, others)
         ]
-        self.widths = [part.width for part in block.parts()]
-        linear = model.discriminant_
-        self.edge = block.width - (0 if linear is None else linear.width)
+        self.block = block
+        last = block.blocks[-1]
+        self.edge = block.width - (last.width if isinstance(last, Summed) else 0)
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """Number of coordinates of each column, and of the discriminant."""
+        return [part.width for part in self.block.parts()]
 
     def near(self, shares: Sequence[float], k: int) -> dict[float, Near]:
         """Return the k nearest, where the discriminant counts so much, for each share."""
@@ -919,7 +924,9 @@ class Apart:
 
 def squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return squared distances by products; small ones may be rounded."""
-    out = x @ y.T
+    few = x.size * len(y) < _SMALL_PRODUCT
+    with one_blas_thread() if few else nullcontext():
+        out = x @ y.T
     out *= -2
     out += (x**2).sum(axis=1)[:, None]
     out += (y**2).sum(axis=1)

@@ -38,7 +38,7 @@ _HISTOGRAM_CELLS = 1 << 24
 
 
 def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> Any:
-    """Return the V×V pair counts of columns, values in the columns' own order."""
+    """Return the V×V pair counts of columns, values in the columns' own order; not :func:`tidy`."""
     sizes = np.array([len(column.labels) for column in columns], np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
@@ -46,10 +46,10 @@ def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> A
     cells = most_pairs(sizes, len(_rows_of(columns[0])))
     check_wide(len(columns), size, wide_bytes(size, cells))
     if _is_product_cheap(columns, sizes, weight):
-        return tidy(_product(columns, offsets))
+        return _product(columns, offsets)
     blocks = _blocks(columns, offsets, weight)
     if _is_dense(size, cells):
-        return tidy(_assemble_dense(blocks, size, dtype))
+        return _assemble_dense(blocks, size, dtype)
     return _assemble_sparse(blocks, size, dtype)
 
 
@@ -144,10 +144,18 @@ def tidy(pairs: Any) -> Any:
 
 def _compressed(dense: np.ndarray) -> Any:
     """Return a large dense matrix as a sparse one, some rows at a time."""
+    cells = int(np.count_nonzero(dense))
     kind = np.int64 if dense.dtype == np.float32 else dense.dtype  # of a product
-    rows = slices(len(dense), len(dense), _DENSE_CELLS)
-    parts = [sparse.csr_array(dense[part].astype(kind, copy=False)) for part in rows]
-    return sparse.vstack(parts, format="csr")
+    index = np.int32 if cells <= np.iinfo(np.int32).max else np.int64
+    data, indices, ends = np.empty(cells, kind), np.empty(cells, index), np.zeros(len(dense), index)
+    first = 0
+    for part in slices(len(dense), len(dense), _DENSE_CELLS):
+        rows, columns = dense[part].nonzero()
+        own = slice(first, first + len(rows))
+        data[own], indices[own] = dense[part][rows, columns], columns
+        ends[part] = first + np.cumsum(np.bincount(rows, minlength=len(ends[part])))
+        first = own.stop
+    return sparse.csr_array((data, indices, np.append(index(0), ends)), shape=dense.shape)
 
 
 def _is_product_cheap(
@@ -199,11 +207,18 @@ def canonical(
         permutation = order(own, own_levels)
         kept.append(start + index[permutation])
         labels.append(tuple(map(own.__getitem__, permutation.tolist())))
-    values = np.concatenate(kept)
-    if not np.array_equal(values, np.arange(pairs.shape[0])):
-        sliced = sparse.issparse(pairs)
-        pairs = pairs[values][:, values] if sliced else pairs.take(values, 0).take(values, 1)
-    return Vocabulary(vocabulary.names, tuple(labels)), tidy(pairs)
+    return Vocabulary(vocabulary.names, tuple(labels)), tidy(among(pairs, np.concatenate(kept)))
+
+
+def among(pairs: Any, values: np.ndarray) -> Any:
+    """Return the pairs of some values, in their order; of all of them, what was given."""
+    if np.array_equal(values, np.arange(pairs.shape[0])):
+        return pairs
+    return (
+        pairs[values][:, values]
+        if sparse.issparse(pairs)
+        else pairs.take(values, 0).take(values, 1)
+    )
 
 
 def check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] | None) -> None:

@@ -270,6 +270,10 @@ class SupervisedWeave(Derived, Weave):
     def _coupled(self) -> Counts:
         return self._kept("coupled", super()._coupled)
 
+    def _own_counts(self, coupled: Counts) -> Counts:
+        """Return the counts of the columns whose values have tables."""
+        return self._kept("valued", lambda: coupled.select(self._valued()))
+
     def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
         return self._kept("spelling", partial(super()._spelling, coupled))
 
@@ -315,7 +319,7 @@ class SupervisedWeave(Derived, Weave):
             size = mean_squared_rows(coupled, linear) if linear.any() else 0.0
             factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
             found[""] = (float(factor), penalty)
-        own, spelling = coupled.select(self._valued()), self._spelling(coupled)
+        own, spelling = self._own_counts(coupled), self._spelling(coupled)
         tables = ValueTables.from_features(features, own, compact=False, spelling=spelling)
         tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
@@ -329,7 +333,7 @@ class SupervisedWeave(Derived, Weave):
 
     def _lines(self, coupled: Counts, linear: np.ndarray) -> tuple[ValueTables, Curves | None]:
         """Return a row for each value as tables and curves to be summed."""
-        own = coupled.select(self._valued())
+        own = self._own_counts(coupled)
         rows = [linear[coupled.span(name)] for name in own.names]
         spelling = self._spelling(coupled)
         summed = ValueTables.from_features(rows, own, combine="sum", spelling=spelling)

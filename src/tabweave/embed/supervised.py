@@ -64,7 +64,8 @@ _FLOOR = 0.01  # least tie of a column, of the largest
 _COUPLED = 0.99  # most that couplings count beside a mismatch, lest values of one company coincide
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _WIDEST = 1500  # coefficients up to which the penalty is chosen; beyond, it is 30
-_FREQUENT = 256  # values of a column that have a coefficient of their own
+_FREQUENT = (256, 128, 64, 32, 16)  # values of a column that have a coefficient of their own
+_COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: solving is cubic
 
 
 @embedder(
@@ -368,15 +369,16 @@ class SupervisedWeave(Derived, Weave):
 
     def _solver(self, coupled: Counts) -> tuple[list[Any], Ridge]:
         """Return the features of all values and what solves for their coefficients."""
-        bases = [self._basis(coupled, name) for name in coupled.names]
+        most = most_coefficients(self._own_counts(coupled).sizes)
+        bases = [self._basis(coupled, name, most) for name in coupled.names]
         return bases, Ridge(scatter(coupled, bases))
 
-    def _basis(self, coupled: Counts, name: str) -> Any:
+    def _basis(self, coupled: Counts, name: str, most: int) -> Any:
         """Return the features of a column's values with coefficients; sparse if they choose."""
         a = coupled.vocabulary.index(name)
         size = int(coupled.sizes[a])
         if name in self._plain:
-            chosen = couplings.landmarks(coupled, a, _FREQUENT)
+            chosen = couplings.landmarks(coupled, a, most)
             ones = np.ones(len(chosen)), (chosen, np.arange(len(chosen)))
             return sparse.csr_array(ones, shape=(size, len(chosen)))
         knots = knots_of(coupled, name.removesuffix(BINNED), self._numbering)
@@ -643,6 +645,12 @@ def scale_to(rows: np.ndarray, f: np.ndarray, size: float) -> float:
 def mean_squared_rows(counts: Counts, rows: np.ndarray) -> float:
     """Return the mean squared distance of two objects that are the sums of their values' rows."""
     return 2 * float((rows * centred_product(counts, rows)).sum()) / counts.n
+
+
+def most_coefficients(sizes: np.ndarray) -> int:
+    """Return how many values of a column have coefficients: 256, or fewer if many columns do."""
+    few = (most for most in _FREQUENT if np.minimum(sizes, most).sum() <= _COEFFICIENTS)
+    return next(few, _FREQUENT[-1])
 
 
 class Ridge:

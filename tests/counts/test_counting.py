@@ -72,7 +72,7 @@ def test_pairs_are_those_of_rows_by_every_way_to_count_them(drawn, kind, data):
             patch.setattr(counting, name, limit)
         if data.draw(st.booleans()):
             patch.setattr(counting, "_is_product_cheap", lambda *_: False)
-        found = counting.count_pairs(given, weight)
+        found = counting.tidy(counting.count_pairs(given, weight))
         alone = counting.count_alone(given, weight, with_last=False)
         beside = counting.count_alone(given, weight, with_last=with_last)
     wanted = pairs_by_hand(given, np.ones(n) if weight is None else weight)
@@ -304,7 +304,8 @@ def test_pairs_are_stored_in_the_one_form_that_their_size_asks_for(limit, thin, 
             for w in (a, 2 + b):
                 wanted[v, w] += 1
     product = counting.tidy(counting._product(columns, np.array([0, 2, 5])))
-    for found in (product, counting.count_pairs(columns, None), counting.tidy(wanted),
+    counted = counting.tidy(counting.count_pairs(columns, None))
+    for found in (product, counted, counting.tidy(wanted),
                   counting.tidy(sparse.csr_array(wanted))):  # fmt: skip
         assert sparse.issparse(found) == thin and found.dtype == np.int64
         np.testing.assert_array_equal(found.toarray() if thin else found, wanted)

@@ -149,6 +149,18 @@ def test_sparse_counts_give_the_same():
     )
 
 
+def test_narrow_tables_of_many_values_give_the_same():
+    _, _, counts, tables = sample(2, widths=(1, 1, 1))
+    thin = replace(counts, pairs=sparse.csr_array(counts.pairs))
+    choosing = [sparse.csr_array(np.eye(size)[:, :1]) for size in counts.sizes]
+    for given in (tables, choosing):
+        dense = [table if isinstance(table, np.ndarray) else table.toarray() for table in given]
+        assert np.allclose(scatter(thin, given), scatter(counts, dense))
+        assert np.allclose(
+            scatter(thin, given, centred=False), scatter(counts, dense, centred=False)
+        )
+
+
 def test_weighted_rows_are_rows_repeated():
     X, _, _, tables = sample(3)
     weight = np.random.default_rng(0).integers(1, 4, len(X["c0"]))

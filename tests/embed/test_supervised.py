@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 
 import tabweave
 from tabweave import Column, Counts, SupervisedWeave, Table, Weave
-from tabweave.embed.supervised import _PENALTIES, aligned
+from tabweave.embed.supervised import _PENALTIES, aligned, most_coefficients
 from tabweave.rows.table import take_rows
 
 
@@ -409,3 +409,23 @@ def test_many_whole_numbers_are_classes_with_a_word_and_floats_are_amounts(y, nu
     assert model.target_.numeric == numeric
     wanted = ["y has 21 different whole numbers, which are taken as classes; "]
     assert [str(w.message).split("if they")[0] for w in said] == (wanted if warned else [])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most"),
+    [([300] * 32, 256), ([300] * 33, 128), ([5] * 1000 + [300] * 12, 256), ([40] * 3000, 16)],
+)
+def test_values_of_many_columns_have_fewer_coefficients(sizes, most):
+    """8,192 in all, if 16 of each column are not more."""
+    assert most_coefficients(np.array(sizes)) == most
+
+
+def test_what_folds_share_is_dropped_when_all_is_learned():
+    rng = np.random.default_rng(0)
+    rows = {"a": rng.choice(list("pqr"), 60), "x": rng.normal(size=60)}
+    y = rng.choice(["no", "yes"], 60)
+    model = SupervisedWeave()
+    for learn in (model.fit, model.fit_transform):
+        learn(rows, y)
+        assert "_cache" not in vars(model)
+    assert "_cache" not in vars(model.fit_counts(model.counts_))

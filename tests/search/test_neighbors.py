@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sklearn.metrics import f1_score, log_loss, r2_score
 
 import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
+from tabweave.embed import supervised
 from tabweave.rows.table import take_rows
 from tabweave.search.neighbors import (
     LOCAL,
@@ -371,7 +374,7 @@ class TestColumnsAroundARow:
     def test_values_looked_up_weigh_as_their_vectors(self, rows):
         X, y = rows(160)
         model = WeaveClassifier().fit(X[:100], y[:100])
-        _, view, voters, _ = model._searched()
+        _, view, voters, *_ = model._searched()
         parts, asked = (*view.space.values, *view.space.lines), model._read(X[100:])
         left, right = (
             np.hstack([part.coordinates(rows) for part in parts])
@@ -480,3 +483,37 @@ def test_a_target_of_times_is_asked_for_in_a_unit(kind):
         WeaveRegressor().fit(rows, y)
     start = np.datetime64("1970-01-01") if "date" in kind else np.timedelta64(0)
     WeaveRegressor().fit(rows, (y - start) / np.timedelta64(1, "D"))
+
+
+def counted_solvers(monkeypatch):
+    """Return a list that grows by one whenever the scatter of all features is prepared."""
+    made = []
+
+    class Counted(supervised.Ridge):
+        def __init__(self, gram):
+            made.append(len(gram))
+            super().__init__(gram)
+
+    monkeypatch.setattr(supervised, "Ridge", Counted)
+    return made
+
+
+@pytest.mark.parametrize("widest", [1500, 3])
+def test_folds_and_members_share_one_solver(widest, monkeypatch):
+    """However many coefficients there are: above the widest, no spectrum is computed."""
+    monkeypatch.setattr(supervised, "_WIDEST", widest)
+    made = counted_solvers(monkeypatch)
+    model = WeaveClassifier().fit(*table(80))
+    assert len(made) == 1 and "_cache" not in vars(model.embedder_)
+
+
+def test_the_line_of_a_regressor_is_solved_once(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 3)), columns=list("abc"))
+    model = WeaveRegressor().fit(X, X.sum(axis=1) + rng.normal(scale=0.1, size=80))
+    assert model.linear_ > 0
+    read, made = pickle.loads(pickle.dumps(model)), counted_solvers(monkeypatch)
+    expected = model.predict(X)
+    np.testing.assert_allclose(read.predict(X), expected)
+    np.testing.assert_allclose(read.predict(X), expected)
+    assert len(made) == 1

@@ -303,8 +303,15 @@ class Curves(NumberColumns):
         return self.cycles[j] if self.cycles else 0.0
 
     def _of(self, chosen: list[int]) -> Self:
-        fields: dict[str, Any] = {n: [getattr(self, n)[j] for j in chosen] for n in _OF_A_COLUMN}
-        return replace(self, **fields, cycles=[self._cycle(j) for j in chosen])
+        return type(self)(  # a table may have thousands of columns: replace() takes its time
+            names=[self.names[j] for j in chosen],
+            knots=[self.knots[j] for j in chosen],
+            rows=[self.rows[j] for j in chosen],
+            missing=[self.missing[j] for j in chosen],
+            cycles=[self._cycle(j) for j in chosen],
+            levels=self.levels,
+            inertia=self.inertia,
+        )
 
     def _put(self, j: int, values: np.ndarray, out: np.ndarray) -> None:
         if self._cycle(j):
@@ -324,9 +331,6 @@ class Curves(NumberColumns):
         """Return the curves with every coordinate multiplied."""
         rows, missing = ([factor * part for part in own] for own in (self.rows, self.missing))
         return replace(self, rows=rows, missing=missing)
-
-
-_OF_A_COLUMN = ("names", "knots", "rows", "missing")
 
 
 @storable

@@ -38,7 +38,7 @@ _HISTOGRAM_CELLS = 1 << 24
 
 
 def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> Any:
-    """Return the V×V pair counts of columns, values in the columns' own order."""
+    """Return the V×V pair counts of columns, values in the columns' own order; not :func:`tidy`."""
     sizes = np.array([len(column.labels) for column in columns], np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
@@ -46,10 +46,10 @@ def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> A
     cells = most_pairs(sizes, len(_rows_of(columns[0])))
     check_wide(len(columns), size, wide_bytes(size, cells))
     if _is_product_cheap(columns, sizes, weight):
-        return tidy(_product(columns, offsets))
+        return _product(columns, offsets)
     blocks = _blocks(columns, offsets, weight)
     if _is_dense(size, cells):
-        return tidy(_assemble_dense(blocks, size, dtype))
+        return _assemble_dense(blocks, size, dtype)
     return _assemble_sparse(blocks, size, dtype)
 
 
@@ -61,18 +61,16 @@ def count_alone(
     Values of different columns are not paired, but with those of the last one, if it is one of
     classes.
     """
-    offsets = np.concatenate([[0], np.cumsum([len(column.labels) for column in columns])])
-    blocks = [_diagonal(column, weight) for column in columns]
     dtype = np.dtype(np.int64 if weight is None else weight.dtype)
-    size = int(offsets[-1])
-    out = sparse.block_diag(blocks, format="csr").astype(dtype)
+    times = np.concatenate([_times(column, weight) for column in columns]).astype(dtype)
+    out = _on_diagonal(times)
     if with_last:
-        classes = _indicator(columns[-1], weight)
-        met = [(_indicator(column, None).T @ classes).toarray() for column in columns[:-1]]
+        *others, classes = columns
+        met = [_with_classes(column, classes, weight) for column in others]
         side = sparse.csr_array(np.vstack(met).astype(dtype))
-        corner = sparse.csr_array((len(columns[-1].labels),) * 2, dtype=dtype)
+        corner = sparse.csr_array((len(classes.labels),) * 2, dtype=dtype)
         out = out + sparse.block_array([[None, side], [side.T, corner]], format="csr")
-    return tidy(sparse.csr_array(out, shape=(size, size)))
+    return tidy(out.tocsr())
 
 
 def most_pairs(sizes: np.ndarray, n_rows: int) -> int:
@@ -146,10 +144,18 @@ def tidy(pairs: Any) -> Any:
 
 def _compressed(dense: np.ndarray) -> Any:
     """Return a large dense matrix as a sparse one, some rows at a time."""
+    cells = int(np.count_nonzero(dense))
     kind = np.int64 if dense.dtype == np.float32 else dense.dtype  # of a product
-    rows = slices(len(dense), len(dense), _DENSE_CELLS)
-    parts = [sparse.csr_array(dense[part].astype(kind, copy=False)) for part in rows]
-    return sparse.vstack(parts, format="csr")
+    index = np.int32 if cells <= np.iinfo(np.int32).max else np.int64
+    data, indices, ends = np.empty(cells, kind), np.empty(cells, index), np.zeros(len(dense), index)
+    first = 0
+    for part in slices(len(dense), len(dense), _DENSE_CELLS):
+        rows, columns = dense[part].nonzero()
+        own = slice(first, first + len(rows))
+        data[own], indices[own] = dense[part][rows, columns], columns
+        ends[part] = first + np.cumsum(np.bincount(rows, minlength=len(ends[part])))
+        first = own.stop
+    return sparse.csr_array((data, indices, np.append(index(0), ends)), shape=dense.shape)
 
 
 def _is_product_cheap(
@@ -201,11 +207,18 @@ def canonical(
         permutation = order(own, own_levels)
         kept.append(start + index[permutation])
         labels.append(tuple(map(own.__getitem__, permutation.tolist())))
-    values = np.concatenate(kept)
-    if not np.array_equal(values, np.arange(pairs.shape[0])):
-        sliced = sparse.issparse(pairs)
-        pairs = pairs[values][:, values] if sliced else pairs.take(values, 0).take(values, 1)
-    return Vocabulary(vocabulary.names, tuple(labels)), tidy(pairs)
+    return Vocabulary(vocabulary.names, tuple(labels)), tidy(among(pairs, np.concatenate(kept)))
+
+
+def among(pairs: Any, values: np.ndarray) -> Any:
+    """Return the pairs of some values, in their order; of all of them, what was given."""
+    if np.array_equal(values, np.arange(pairs.shape[0])):
+        return pairs
+    return (
+        pairs[values][:, values]
+        if sparse.issparse(pairs)
+        else pairs.take(values, 0).take(values, 1)
+    )
 
 
 def check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] | None) -> None:
@@ -284,12 +297,30 @@ def _weight_of_cells(column: Codes | Sets, weight: np.ndarray | None) -> np.ndar
 
 def _diagonal(column: Codes | Sets, weight: np.ndarray | None) -> Any:
     """Return how often each value occurs, as a diagonal matrix."""
-    weight = _weight_of_cells(column, weight)
-    nothing = np.zeros(len(column.codes), np.uint8)
-    shape = (len(column.labels), 1)
-    times = pair_histogram(column.codes, nothing, shape, weight)[:, 0]
+    return _on_diagonal(_times(column, weight))
+
+
+def _on_diagonal(times: np.ndarray) -> Any:
     values = np.arange(len(times))
     return sparse.coo_array((times, (values, values)), shape=(len(times), len(times)))
+
+
+def _times(column: Codes | Sets, weight: np.ndarray | None) -> np.ndarray:
+    """Return how often each value occurs."""
+    nothing = np.zeros(len(column.codes), np.uint8)
+    shape = (len(column.labels), 1)
+    return pair_histogram(column.codes, nothing, shape, _weight_of_cells(column, weight))[:, 0]
+
+
+def _with_classes(
+    column: Codes | Sets, classes: Codes | Sets, weight: np.ndarray | None
+) -> np.ndarray:
+    """Return how often each value meets each class, of which a row has one."""
+    theirs = classes.codes
+    if isinstance(column, Sets):
+        theirs = np.repeat(theirs, np.diff(column.starts))
+    shape = (len(column.labels), len(classes.labels))
+    return pair_histogram(column.codes, theirs, shape, _weight_of_cells(column, weight))
 
 
 def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.ndarray:

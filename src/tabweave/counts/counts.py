@@ -21,6 +21,7 @@ from tabweave._compat import html_table
 from tabweave.counts.counting import (
     add_pairs,
     add_up_columns,
+    among,
     canonical,
     count_alone,
     count_pairs,
@@ -164,12 +165,12 @@ class Counts(OfVocabulary):
         if not has_classes:
             return cls(schema, n, vocabulary, pairs, exact_moments=moments)
         v = int(vocabulary.offsets[-2])
-        side = pairs[:v][:, v:]
+        side = pairs[:v, v:]
         return cls(
             schema=schema,
             n=n,
             vocabulary=Vocabulary(vocabulary.names[:-1], vocabulary.labels[:-1]),
-            pairs=tidy(pairs[:v][:, :v]),
+            pairs=tidy(pairs[:v, :v]),
             classes=vocabulary.labels[-1],
             class_pairs=side.toarray() if sparse.issparse(side) else np.ascontiguousarray(side),
             class_n=np.asarray(pairs.diagonal())[v:],
@@ -295,7 +296,7 @@ class Counts(OfVocabulary):
             self,
             schema=schema,
             vocabulary=self.vocabulary.select(chosen),
-            pairs=tidy(self.pairs[values][:, values]),
+            pairs=tidy(among(self.pairs, values)),
             class_pairs=None if self.class_pairs is None else self.class_pairs[values],
             exact_moments=cast(np.ndarray, self.exact_moments)[numeric],
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,16 +35,35 @@ def scatter(counts: Counts, tables: Sequence[Any], *, centred: bool = True) -> n
 
     A table that chooses values is quicker as a sparse array.
     """
-    pairs = counts.pairs.tocsc() if sparse.issparse(counts.pairs) else counts.pairs
     spans = [counts.span(a) for a in range(len(tables))]
-    found = [pairs[:, span] @ t for span, t in zip(spans, tables, strict=True)]
-    met = np.hstack([m.toarray() if sparse.issparse(m) else m for m in found])
-    product = np.vstack([t.T @ met[span] for span, t in zip(spans, tables, strict=True)])
-    if not centred:
-        return product
-    c = counts.value_counts
-    total = np.concatenate([c[span] @ t for span, t in zip(spans, tables, strict=True)])
-    return product - np.outer(total, total / counts.n)
+    edges = np.cumsum([0, *(table.shape[1] for table in tables)]).tolist()
+    own = [slice(i, j) for i, j in pairwise(edges)]
+    if sparse.issparse(counts.pairs) and edges[-1] < counts.vocabulary.n_values / 2:
+        wide = sparse.block_diag(tables, format="csr")
+        product = (wide.T @ counts.pairs @ wide).toarray().astype(float)
+    else:
+        product = _dense_scatter(counts.pairs, tables, spans, own)
+    if centred:
+        c = counts.value_counts
+        total = np.concatenate([c[span] @ t for span, t in zip(spans, tables, strict=True)])
+        for some in own:  # of many columns, the product is the largest matrix there is
+            product[some] -= np.outer(total[some], total / counts.n)
+    return product
+
+
+def _dense_scatter(
+    pairs: Any, tables: Sequence[Any], spans: Sequence[slice], own: Sequence[slice]
+) -> np.ndarray:
+    """Return ``TᵀCT``: a column's values are in ``spans``, and its coordinates are its ``own``."""
+    pairs = pairs.tocsc() if sparse.issparse(pairs) else pairs
+    width = own[-1].stop if own else 0
+    met, product = np.empty((pairs.shape[0], width)), np.empty((width, width))
+    for span, table, some in zip(spans, tables, own, strict=True):
+        found = pairs[:, span] @ table
+        met[:, some] = found.toarray() if sparse.issparse(found) else found
+    for span, table, some in zip(spans, tables, own, strict=True):
+        product[some] = table.T @ met[span]
+    return product
 
 
 def principal_axes(

@@ -9,11 +9,11 @@ rows are seen once. A numeric target is seen through its quantile bins.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -39,12 +39,12 @@ from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts import couplings
 from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors
-from tabweave.counts.spectra import scatter
+from tabweave.counts.spectra import centred_product, scatter
 from tabweave.embed.register import embedder
 from tabweave.embed.weave import (
     N_BINS,
+    Curve,
     Weave,
-    bare_curve,
     checked_weights,
     is_coupled,
     joined,
@@ -53,17 +53,19 @@ from tabweave.embed.weave import (
 )
 from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory, object_array, objects
+from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Table, take_rows
 from tabweave.search.scan import Derived
 
+T = TypeVar("T")
 FOLDS = 5
 _MOST_CLASSES = 20  # whole numbers that are surely classes
 _FLOOR = 0.01  # least tie of a column, of the largest
 _COUPLED = 0.99  # most that couplings count beside a mismatch, lest values of one company coincide
 _PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
 _WIDEST = 1500  # coefficients up to which the penalty is chosen; beyond, it is 30
-_KEPT = 3000  # coefficients up to which what they share is kept in memory
-_FREQUENT = 256  # values of a column that have a coefficient of their own
+_FREQUENT = (256, 128, 64, 32, 16)  # values of a column that have a coefficient of their own
+_COEFFICIENTS = 8192  # of values in all, if 16 of each column are not more: solving is cubic
 
 
 @embedder(
@@ -183,9 +185,9 @@ class SupervisedWeave(Derived, Weave):
         return super().fit(X, y, sample_weight)
 
     def fit_target(self, X: Any, y: Any, target: Target) -> Self:
-        """Learn from rows whose target is read as asked."""
+        """Learn from rows whose target is read as asked; what others share is kept."""
         self.target_ = target
-        return super().fit(X, y)
+        return self._fit_shared(X, y)
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from counts with classes, however and wherever they were counted."""
@@ -193,7 +195,12 @@ class SupervisedWeave(Derived, Weave):
             raise ValueError("expected counts of rows with y, got counts without classes")
         if "target_" not in vars(self):
             self.target_ = Target()
-        return super().fit_counts(counts)
+        return super().fit_counts(counts).release()
+
+    def _fit_shared(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows, and keep what folds and other members will learn from, too."""
+        self._validate_params()
+        return self._start(self._count_rows(X, y, sample_weight, whole=True)).learn()
 
     def _count(self, table: Table, y: Any, sample_weight: Any) -> Counts:
         self._require_classes(y)
@@ -227,28 +234,57 @@ class SupervisedWeave(Derived, Weave):
         weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
         by_part = self._by_part(coupled.names, mean_one(weights))
         self.weights_, self._part_weights = self._shared(by_part)
-        self._plain, self.landmarks_ = self._known_couplings(coupled)
+        self._plain, self.landmarks_ = self._kept("plain", partial(self._known, coupled))
         taught = self._taught(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
         self.tables_, self.numbers_ = taught.tables, taught.numbers
         self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
 
-    def _known_couplings(self, coupled: Counts) -> tuple[dict[str, Factors], dict[str, int]]:
-        """Return the couplings of each column's values, and the columns seen by landmarks.
+    def _known(self, coupled: Counts) -> tuple[dict[str, Factors], dict[str, int]]:
+        """Return the couplings of each column's values, and the columns seen by landmarks."""
+        self.landmarks_: dict[str, int] = {}
+        trusted = self._by_part(coupled.names, ties(coupled, self._groups(coupled))[1])
+        spelling = self._spelling(coupled)
+        found = {}
+        for name in self._valued():
+            share = min(trusted[name], _COUPLED)
+            found[name] = plain(self._couplings(coupled, name, share, spelling.get(name)))
+        return found, self.landmarks_
 
-        They know nothing of the target: members of the family that differ in weights share them.
-        """
+    # What counts say without the target: folds, and members that differ in weights, share it.
+
+    def _kept(self, what: str, find: Callable[[], T]) -> T:
+        """Return what the counts say, found once."""
         if vars(self).get("_cache", (None,))[0] is not self.counts_:
-            self.landmarks_: dict[str, int] = {}
-            trusted = self._by_part(coupled.names, ties(coupled, self._groups(coupled))[1])
-            spelling = self._spelling(coupled)
-            found = {}
-            for name in self._valued():
-                share = min(trusted[name], _COUPLED)
-                found[name] = plain(self._couplings(coupled, name, share, spelling.get(name)))
-            shared: dict[str, Any] = {}  # what else the members share, see _solver
-            self._cache = self.counts_, found, self.landmarks_, shared
-        return self._cache[1:3]
+            self._cache: tuple[Counts, dict[str, Any]] = self.counts_, {}
+        known = self._cache[1]
+        if what not in known:
+            known[what] = find()
+        found: T = known[what]
+        return found
+
+    def release(self) -> Self:
+        """Drop what folds and other members would share: of many columns it is large."""
+        self.__dict__.pop("_cache", None)
+        return self
+
+    def _coupled(self) -> Counts:
+        return self._kept("coupled", super()._coupled)
+
+    def _own_counts(self, coupled: Counts) -> Counts:
+        """Return the counts of the columns whose values have tables."""
+        return self._kept("valued", lambda: coupled.select(self._valued()))
+
+    def _spelling(self, coupled: Counts) -> dict[str, Spelling]:
+        return self._kept("spelling", partial(super()._spelling, coupled))
+
+    def _curves(self, coupled: Counts) -> dict[str, Curve]:
+        """Return the curves of all numbers, at weight 1."""
+
+        def find() -> dict[str, Curve]:
+            return {name: self._curve(coupled, name, 1.0) for name in self._numbered()}
+
+        return self._kept("curves", find)
 
     def _taught(self, coupled: Counts, pairs: np.ndarray, scales: Scales | None) -> Taught:
         """Return everything that the target teaches; scales are learned, unless they are given."""
@@ -257,6 +293,7 @@ class SupervisedWeave(Derived, Weave):
         found: Scales = {} if scales is None else scales
         smoothed = conditional_means(pairs, points, self._smoothing)
         features, curves, total = [], [], 0.0
+        bare = self._curves(coupled)
         weights = vars(self).get("_part_weights") or self.weights_  # older files have columns only
         for name in self._parts():
             weight = weights[name]
@@ -270,18 +307,20 @@ class SupervisedWeave(Derived, Weave):
             if name in self._plain:
                 factors = plain(self._plain[name]).beside(own).scaled(weight / 2)
                 features.append(factors)
-                total += mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
+                if learn:
+                    total += mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
             else:
-                curve = self._curve(coupled, name, 1.0).beside(own, f @ own / f.sum())
+                curve = bare[name].beside(own, f @ own / f.sum())
                 curves.append(curve.scaled(weight / 2))
-                total += mean_squared(curves[-1].at_values(coupled), f)
+                if learn:
+                    total += mean_squared(curves[-1].at_values(coupled), f)
         linear, penalty = self._linear(coupled, pairs, points, None if learn else found[""][1])
         linear = linear * self._asked(coupled)
         if learn:
             size = mean_squared_rows(coupled, linear) if linear.any() else 0.0
             factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
             found[""] = (float(factor), penalty)
-        own, spelling = coupled.select(self._valued()), self._spelling(coupled)
+        own, spelling = self._own_counts(coupled), self._spelling(coupled)
         tables = ValueTables.from_features(features, own, compact=False, spelling=spelling)
         tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
@@ -295,16 +334,14 @@ class SupervisedWeave(Derived, Weave):
 
     def _lines(self, coupled: Counts, linear: np.ndarray) -> tuple[ValueTables, Curves | None]:
         """Return a row for each value as tables and curves to be summed."""
-        own = coupled.select(self._valued())
+        own = self._own_counts(coupled)
         rows = [linear[coupled.span(name)] for name in own.names]
         spelling = self._spelling(coupled)
         summed = ValueTables.from_features(rows, own, combine="sum", spelling=spelling)
-        curves = []
-        for name in self._numbered():
-            knots = knots_of(coupled, name, self._numbering)
-            bare = bare_curve(name, knots, np.zeros((len(knots.x), 0)), self._numbering)
-            own = linear[coupled.span(bins_of(coupled, name))]
-            curves.append(bare.beside(own, np.zeros(linear.shape[1])))
+        nothing, curves = np.zeros(linear.shape[1]), []
+        for name, curve in self._curves(coupled).items():
+            values = linear[coupled.span(bins_of(coupled, name))]
+            curves.append(curve.bare().beside(values, nothing))
         return summed, joined(curves, self._numbering.levels)
 
     def _linear(
@@ -316,7 +353,7 @@ class SupervisedWeave(Derived, Weave):
         """
         if not is_coupled(coupled):  # without pairs there is no discriminant
             return np.zeros((len(pairs), points.shape[1])), 1.0
-        bases, solver = self._solver(coupled)
+        bases, solver = self._kept("solver", partial(self._solver, coupled))
         n = coupled.n
         kinds = [column.kind for column in coupled.schema.columns]  # type: ignore[union-attr]
         single = next((a for a, kind in enumerate(kinds) if kind != "set"), 0)
@@ -331,26 +368,17 @@ class SupervisedWeave(Derived, Weave):
         return np.vstack(rows), penalty
 
     def _solver(self, coupled: Counts) -> tuple[list[Any], Ridge]:
-        """Return the features of all values and what solves for their coefficients.
+        """Return the features of all values and what solves for their coefficients."""
+        most = most_coefficients(self._own_counts(coupled).sizes)
+        bases = [self._basis(coupled, name, most) for name in coupled.names]
+        return bases, Ridge(scatter(coupled, bases))
 
-        Neither knows the target: folds and members of the family that share counts share them.
-        """
-        cache = vars(self).get("_cache", (None,))
-        kept: dict[str, Any] = cache[3] if cache[0] is self.counts_ else {}
-        if "solver" not in kept:
-            bases = [self._basis(coupled, name) for name in coupled.names]
-            kept["solver"] = bases, Ridge(scatter(coupled, bases))
-        found: tuple[list[Any], Ridge] = kept["solver"]
-        if found[1].n_features > _KEPT:
-            del kept["solver"]
-        return found
-
-    def _basis(self, coupled: Counts, name: str) -> Any:
+    def _basis(self, coupled: Counts, name: str, most: int) -> Any:
         """Return the features of a column's values with coefficients; sparse if they choose."""
         a = coupled.vocabulary.index(name)
         size = int(coupled.sizes[a])
         if name in self._plain:
-            chosen = couplings.landmarks(coupled, a, _FREQUENT)
+            chosen = couplings.landmarks(coupled, a, most)
             ones = np.ones(len(chosen)), (chosen, np.arange(len(chosen)))
             return sparse.csr_array(ones, shape=(size, len(chosen)))
         knots = knots_of(coupled, name.removesuffix(BINNED), self._numbering)
@@ -382,7 +410,7 @@ class SupervisedWeave(Derived, Weave):
         )
         return self._row(found)
 
-    def _row(self, taught: Taught) -> Block:
+    def _row(self, taught: Taught) -> Blocks:
         summed = self._summed(taught.linear_tables, taught.linear_numbers)
         blocks: list[Block | None] = [taught.tables if taught.tables.tables else None]
         blocks += [taught.numbers, summed if self.discriminant > 0 else None]
@@ -396,15 +424,17 @@ class SupervisedWeave(Derived, Weave):
         are not in memory (a file, a database) are read once and not cut: of these it is
         ``fit(X, y).transform(X)``.
         """
-        self.fit(X, y, sample_weight)
+        self.__dict__.pop("target_", None)
+        self._fit_shared(X, y, sample_weight)
         if not in_memory(X):
-            return self.transform(X)
+            return self.release().transform(X)
         table = self._read_fitted(X)
         out = np.empty((table.n_rows, self.blocks_.width), np.dtype(self.dtype))
         for rows, pairs in self.left_out(table, y, sample_weight):
             block = self.taught_by(pairs)
             part = take_rows(table, rows)
             out[rows] = block.coordinates(part, dtype=out.dtype, unknown=self._policy())
+        self.release()
         return out
 
     def left_out(
@@ -419,6 +449,8 @@ class SupervisedWeave(Derived, Weave):
             yield np.arange(table.n_rows), pairs
             return
         expanded = self._numbering.expand(table).select(coupled.schema.names)  # type: ignore[union-attr]
+        alone = replace(expanded.schema, coupled=False)  # only what meets classes is counted
+        expanded = Table(alone, expanded.columns, expanded.n_rows)
         classes, weight = self._classes(y), checked_weight(sample_weight, table.n_rows)
         if not hasattr(classes, "__array__"):
             classes = object_array(classes)  # NumPy would make text of 1 beside "a"
@@ -429,7 +461,7 @@ class SupervisedWeave(Derived, Weave):
             own = Counts.of(take_rows(expanded, rows), classes[rows], sample_weight=own_weight)
             yield rows, pairs - aligned(own, coupled)
 
-    def taught_by(self, pairs: np.ndarray) -> Block:
+    def taught_by(self, pairs: np.ndarray) -> Blocks:
         """Return the blocks that counts of values with classes teach, at the scales of fit."""
         return self._row(self._taught(self._coupled(), pairs, self._scales))
 
@@ -612,11 +644,13 @@ def scale_to(rows: np.ndarray, f: np.ndarray, size: float) -> float:
 
 def mean_squared_rows(counts: Counts, rows: np.ndarray) -> float:
     """Return the mean squared distance of two objects that are the sums of their values' rows."""
-    tables = [rows[counts.span(a)] for a in range(len(counts.names))]
-    product = scatter(counts, tables)
-    width = rows.shape[1]
-    folded = product.reshape(len(tables), width, len(tables), width)
-    return 2 * float(np.einsum("aibi->", folded)) / counts.n
+    return 2 * float((rows * centred_product(counts, rows)).sum()) / counts.n
+
+
+def most_coefficients(sizes: np.ndarray) -> int:
+    """Return how many values of a column have coefficients: 256, or fewer if many columns do."""
+    few = (most for most in _FREQUENT if np.minimum(sizes, most).sum() <= _COEFFICIENTS)
+    return next(few, _FREQUENT[-1])
 
 
 class Ridge:
@@ -672,5 +706,6 @@ class Ridge:
         if penalty not in self._factors:
             shifted = self._gram.copy()
             shifted.flat[:: self.n_features + 1] += penalty
-            self._factors[penalty] = cho_factor(shifted, overwrite_a=True)
+            # Transposed, it is in the order of LAPACK, which then works in its memory.
+            self._factors[penalty] = cho_factor(shifted.T, lower=True, overwrite_a=True)
         return self._factors[penalty]

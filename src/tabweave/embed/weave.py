@@ -565,6 +565,10 @@ class Curve:
     column: str = ""  # whose part it is, if it is one of datetimes
     cycle: float = 0.0  # after how many seconds the curve is closed
 
+    def bare(self) -> Curve:
+        """Return the knots without coordinates."""
+        return replace(self, rows=np.zeros((len(self.knots.x), 0)), missing=np.zeros(0))
+
     def with_gaps(self) -> Curve:
         """Return curves with an axis for missing numbers, if there were any.
 

@@ -10,6 +10,7 @@ over columns. Rows can be added and forgotten exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -22,7 +23,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from tabweave._compat import Interval, StrOptions
+from tabweave._compat import Interval, StrOptions, one_blas_thread
 from tabweave.base import (
     Estimator,
     TabularInput,
@@ -31,7 +32,7 @@ from tabweave.base import (
     require_rows,
     seed_of,
 )
-from tabweave.blocks.block import Block, added, in_threads
+from tabweave.blocks.block import Blocks, Summed, added, in_threads
 from tabweave.counts.counts import Counts
 from tabweave.embed.supervised import SupervisedWeave, Target
 from tabweave.io.register import storable
@@ -57,6 +58,7 @@ _TIED = 1e-9  # by how much squared distances differ that are equal but for roun
 _MORE = 4  # times as many nodes are asked for where those at the last distance were not all found
 _MOST = 1024  # nodes that are asked for at most, unless more vote: the first ones at that distance
 _BLOCK = 2048  # rows that are answered at a time
+_SMALL_PRODUCT = 1 << 27  # multiplications, for which threads are not worth waiting for
 _RUN = 32  # rows whose columns are weighed at a time
 _FLOORS = (0.001, 0.003, 0.01, 0.03, 0.1)
 _EXPONENTS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5, 2.0)
@@ -190,12 +192,16 @@ class Columns(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """The rows that are there: their numbers, a search, votes, and columns to be weighed anew."""
+    """The rows that are there: their numbers, a search, votes, and columns to be weighed anew.
+
+    Of numbers also the linear prediction, if it counts.
+    """
 
     rows: np.ndarray
     view: View
     voters: Voters
     columns: Columns | None
+    line: Callable[[Table], np.ndarray] | None = None
 
 
 class Fold(NamedTuple):
@@ -269,6 +275,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         self._choose(table, targets)
         remember_names(self, table.schema)
         self._searched()
+        self.embedder_.release()
         return self
 
     def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
@@ -349,7 +356,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
             there, own = np.unique(node_of[others], return_inverse=True)
             near: dict[tuple[float, float], tuple[Apart, Near]] = {}
             for power, model in models.items():  # whose discriminant counts as its columns do
-                apart = Apart(model.taught_by(pairs), model, table, asked, heads[there])
+                apart = Apart(model.taught_by(pairs), table, asked, heads[there])
                 shares = [share for p, share in members if p == power]
                 found = apart.near(shares, most_near)
                 near |= {(power, share): (apart, found[share]) for share in shares}
@@ -378,7 +385,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         model = clone(self.embedder_).set_params(weight_power=power, discriminant=discriminant)
         for name in ("_numbering", "target_", "_cache"):
             setattr(model, name, getattr(self.embedder_, name))
-        return model.fit_counts(self.embedder_.counts_)
+        return model._start(self.embedder_.counts_).learn()
 
     # -- rows ------------------------------------------------------------------------------
 
@@ -395,12 +402,16 @@ class _Neighbors(Derived, TabularInput, Estimator):
             view = View(table, space_of(self.embedder_.learn(), table.schema, "auto"))
             voters = Voters.of(view.copies.node_of, self._targets[rows], len(view.nodes))
             columns = Columns.of_view(view) if self.local_ else None
-            self._cache = Searched(rows, view, voters, columns)
+            self._cache = Searched(rows, view, voters, columns, self._own_line())
         return self._cache
+
+    def _own_line(self) -> Callable[[Table], np.ndarray] | None:
+        """Return the linear prediction that answers hold besides votes; None of classes."""
+        return None
 
     def _near(self, table: Table) -> Iterator[tuple[Near, np.ndarray]]:
         """Yield the nodes near some of the rows asked about, and the weights of columns."""
-        _, view, voters, columns = self._searched()
+        _, view, voters, columns, _ = self._searched()
         queries, ks = view.queries(table), self.n_neighbors_
         for some in slices(table.n_rows, 1, _BLOCK):
             asked = np.arange(table.n_rows)[some]
@@ -470,7 +481,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         table = self._read([row] if isinstance(row, dict) else row)
         if table.n_rows != 1:
             raise ValueError(f"expected one row, got {table.n_rows}")
-        known, view, voters, _ = self._searched()
+        known, view, voters, *_ = self._searched()
         ((near, (columns,)),) = self._near(table)
         (weights,) = voters.weights(near, self.n_neighbors_, self.sharpness)
         each = weights / voters.sizes[near.nodes[0]]
@@ -733,6 +744,13 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             return lambda table: np.zeros(table.n_rows)
         return lambda table: block.coordinates(table)[:, 0]
 
+    def _own_line(self) -> Callable[[Table], np.ndarray] | None:
+        if not self.linear_:
+            return None
+        pairs = self.embedder_._coupled().class_pairs
+        assert pairs is not None
+        return self._line(self.embedder_, pairs.astype(float))
+
     def _extra(
         self, pairs: np.ndarray, table: Table, others: np.ndarray, asked: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
@@ -774,12 +792,9 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""
         table = self._read(X)
-        _, view, voters, _ = self._searched()
-        means, out, line = voters.means(voters.targets), np.zeros(table.n_rows), None
-        if self.linear_:
-            pairs = self.embedder_._coupled().class_pairs
-            assert pairs is not None
-            line = self._line(self.embedder_, pairs.astype(float))
+        _, view, voters, _, line = self._searched()
+        means, out = voters.means(voters.targets), np.zeros(table.n_rows)
+        if line is not None:
             out = self.linear_ * line(table)
         for some, nodes, weights in self._voting(table):
             known, inverse = np.unique(nodes, return_inverse=True)
@@ -859,18 +874,16 @@ class Apart:
 
     Parameters
     ----------
-    block : Block
-        What was taught without the rows that are asked.
-    model : SupervisedWeave
-        Whose block it is; its discriminant counts as its columns do.
+    block : Blocks
+        What was taught without the rows that are asked; its discriminant, which is last, counts as
+        its columns do.
     table, asked, others
         All rows, and the numbers of these and those.
     """
 
     def __init__(
         self,
-        block: Block,
-        model: SupervisedWeave,
+        block: Blocks,
         table: Table,
         asked: np.ndarray,
         others: np.ndarray,
@@ -879,9 +892,14 @@ class Apart:
         self.vectors = [
             block.coordinates(take_rows(table, rows), dtype=np.float32) for rows in (asked, others)
         ]
-        self.widths = [part.width for part in block.parts()]
-        linear = model.discriminant_
-        self.edge = block.width - (0 if linear is None else linear.width)
+        self.block = block
+        last = block.blocks[-1]
+        self.edge = block.width - (last.width if isinstance(last, Summed) else 0)
+
+    @cached_property
+    def widths(self) -> list[int]:
+        """Number of coordinates of each column, and of the discriminant."""
+        return [part.width for part in self.block.parts()]
 
     def near(self, shares: Sequence[float], k: int) -> dict[float, Near]:
         """Return the k nearest, where the discriminant counts so much, for each share."""
@@ -906,7 +924,9 @@ class Apart:
 
 def squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return squared distances by products; small ones may be rounded."""
-    out = x @ y.T
+    few = x.size * len(y) < _SMALL_PRODUCT
+    with one_blas_thread() if few else nullcontext():
+        out = x @ y.T
     out *= -2
     out += (x**2).sum(axis=1)[:, None]
     out += (y**2).sum(axis=1)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from itertools import islice
@@ -165,6 +166,28 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
             f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
             "declare it nominal, or leave it out"
         )
+
+
+@contextmanager
+def numbers_only(X: Any, remedy: str, where: str = "X") -> Iterator[None]:
+    """Say which column of what is to be numbers holds text, and what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        names, cells, _ = columns_of(X)
+        texts = [i for i, column in enumerate(cells) if not _are_numbers(column)]
+        which = f"{where}, column {names[texts[0]]!r}" if names and texts else where
+        raise ValueError(f"{which}: {error}; {remedy}") from error
+
+
+def _are_numbers(column: Any) -> bool:
+    try:
+        np.asarray(column, np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_feature_names(estimator: Any, X: Any) -> None:

@@ -319,3 +319,10 @@ def test_a_column_that_is_an_identifier_on_one_side_only_is_neither_new_nor_gone
     after = Table.of({**keys, "key": ["k1", "k2"] * 50}, rules="whole")
     found = drift_report(Table.of(keys, rules="whole"), after)
     assert [f.name for f in found.columns] == ["a"] and found.gone == found.new == ()
+
+
+def test_no_rows_are_an_error():
+    rows = {"color": ["red", "blue"] * 20}
+    for before, after, when in (({"color": []}, rows, "before"), (rows, {"color": []}, "after")):
+        with pytest.raises(ValueError, match=f"expected rows to compare, got none {when}"):
+            drift_report(before, after)

@@ -1262,8 +1262,7 @@ def _are_sets(X: Mapping[str, Any], schema: Schema) -> bool:
     """Say whether each list is a set, a cell of a column of lists, and no column of such cells."""
     listed = {c.name for c in schema.columns if c.kind == "set" and c.delimiter is None}
     return all(
-        name in listed
-        and not any(c is None or isinstance(c, Set) or _is_column(c) for c in cells)
+        name in listed and not any(c is None or isinstance(c, Set) or _is_column(c) for c in cells)
         for name, cells in X.items()
     )
 

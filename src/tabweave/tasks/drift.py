@@ -178,6 +178,9 @@ def drift_report(
     aside = {column.name: column.why for column in before.schema.aside}
     gone, new = (tuple(n for n in a if n not in b) for a, b in (given, given[::-1]))
     shared = [name for name in before.schema.names if name in after.schema]
+    for when, rows in (("before", before), ("after", after)):
+        if not (rows.n if isinstance(rows, Counts) else rows.n_rows):
+            raise ValueError(f"expected rows to compare, got none {when}")
     tables = before.select(shared), after.select(shared)
     before, after = (x if isinstance(x, Counts) else Counts.of(x) for x in tables)
     check_same_columns(before, after)

@@ -203,7 +203,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return self._oddest_cells(table, found, self._cell_p_values(found), n)
 
     def fit_cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
-        """Learn from rows and return the oddest of their cells: each is judged by what others teach.
+        """Learn from rows and return their oddest cells: each is judged by what other rows teach.
 
         A value that occurs once is as odd to the others as it looks; the model has learned it.
         """

@@ -14,7 +14,20 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from tabweave import CA, KSVD, CoCA, Counts, MixedEmbedder, OneHot, Schema, Table, Weave, base
+from tabweave import (
+    CA,
+    KSVD,
+    UNICORN,
+    CoCA,
+    Counts,
+    MixedEmbedder,
+    OneHot,
+    Schema,
+    Table,
+    Weave,
+    Windowed,
+    base,
+)
 from tabweave.base import (
     Explanation,
     ValueEmbedder,
@@ -646,3 +659,26 @@ def test_estimators_of_numbers_say_what_to_do_with_text(model, remedy):
     rows = pd.DataFrame({"n": [1.0, 2.0] * 5, "city": ["Köln", "Rom"] * 5})
     with pytest.raises(ValueError, match=f"column 'city': could not convert .*{remedy}"):
         model.fit(rows)
+
+
+def test_numbers_and_dates_that_hardly_repeat_are_no_categories():
+    rows = pd.DataFrame(
+        {
+            "pay": np.arange(40) + 0.5,
+            "when": pd.date_range("2026-01-01", periods=40),
+            "stars": [1, 2, 3, 4] * 10,
+            "name": [f"n{i}" for i in range(40)],
+        }
+    )
+    for fit in (OneHot().fit, OneHot().partial_fit, Windowed(OneHot()).fit, UNICORN().fit):
+        with pytest.warns(
+            UserWarning, match="numbers or dates of 'pay', 'when' occur once"
+        ) as told:
+            fit(rows)
+        assert len(told) == 1
+    wide = np.arange(280).reshape(40, 7)
+    with pytest.warns(UserWarning, match="'x0', 'x1', 'x2', 'x3', 'x4' and 2 more occur once"):
+        OneHot().fit(wide)
+    OneHot(schema={"pay": "nominal", "when": "nominal"}).fit(rows)  # meant
+    OneHot().fit(rows[:19])  # too few to say
+    Weave().fit(rows)  # reads them as numbers

@@ -429,7 +429,8 @@ def read_tree(tree: Any, separator: str, root: Label) -> Tree:
 
 def _rows_of(frame: Any) -> list[tuple[Any, ...]]:
     """Return (child, parent[, weight]) of a frame that has these columns, or has them first."""
-    names, cells, _ = columns_of(frame)
+    found, cells, _ = columns_of(frame)
+    names = found or []
     if {"child", "parent"} <= set(names):
         cells = [cells[names.index(n)] for n in ("child", "parent", "weight") if n in names]
     elif len(cells) not in (2, 3):

@@ -368,7 +368,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         ----------
         rows : dict, frame, array, mapping of columns or list of dicts
             One row or many. Where columns are left out, distances are over the others: the rest
-            of the rows does not count.
+            of the rows does not count. A set is a list: ``{"tags": ["new", "sale"]}`` is one row.
         k : int, default=10
             How many.
         where : mapping of column to value, list of values, range or function; or mask; optional

@@ -18,8 +18,8 @@ for row in flipped:
     column = rows.columns[random.integers(7)]
     values = rows[column].unique()
     rows.loc[row, column] = values[values != rows[column][row]][0]
-model = Oddities(level=0.02).fit(rows)
-for cell in model.cells(rows, 5):
+model = Oddities(level=0.02)
+for cell in model.fit_cells(rows, 5):  # each judged by what the others teach
     print(cell)
 fits = model.score_samples(rows)
 fig, ax = plt.subplots(figsize=(6, 3.5))

@@ -14,8 +14,27 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from tabweave import Counts, MixedEmbedder, OneHot, Schema, Table, Weave, base
-from tabweave.base import Explanation, ValueEmbedder, read_with_fitted_schema, seed_of
+from tabweave import (
+    CA,
+    KSVD,
+    UNICORN,
+    CoCA,
+    Counts,
+    MixedEmbedder,
+    OneHot,
+    Schema,
+    Table,
+    Weave,
+    Windowed,
+    base,
+)
+from tabweave.base import (
+    Explanation,
+    ValueEmbedder,
+    numbers_only,
+    read_with_fitted_schema,
+    seed_of,
+)
 from tabweave.blocks.value_tables import ValueTables
 
 ROWS = pd.DataFrame(
@@ -621,3 +640,45 @@ def test_sets_that_are_all_equal_are_constant(cell):
         assert model.kinds().aside == {"tags": "constant"}
     some = Weave().partial_fit({"tags": [["p", "q"], ["p"]] * 15})
     assert not some.kinds().aside
+
+
+def test_text_where_numbers_are_read_is_named_by_its_column():
+    rows = pd.DataFrame({"n": [1.0, 2.0], "city": ["Köln", "Rom"]})
+    for X, which in ((rows, "X, column 'city'"), (rows.to_numpy(), "X")):
+        with pytest.raises(ValueError, match=f"^{which}: could not convert .*'Köln'; drop it"):
+            with numbers_only(X, "drop it"):
+                np.asarray(X, np.float64)
+    with pytest.raises(ValueError, match="other"), numbers_only(rows, "drop it"):
+        raise ValueError("other")
+
+
+@pytest.mark.parametrize(
+    ("model", "remedy"), [(CA(), "crosstab"), (KSVD(), "SetTfidf"), (CoCA(), "Sources")]
+)
+def test_estimators_of_numbers_say_what_to_do_with_text(model, remedy):
+    rows = pd.DataFrame({"n": [1.0, 2.0] * 5, "city": ["Köln", "Rom"] * 5})
+    with pytest.raises(ValueError, match=f"column 'city': could not convert .*{remedy}"):
+        model.fit(rows)
+
+
+def test_numbers_and_dates_that_hardly_repeat_are_no_categories():
+    rows = pd.DataFrame(
+        {
+            "pay": np.arange(40) + 0.5,
+            "when": pd.date_range("2026-01-01", periods=40),
+            "stars": [1, 2, 3, 4] * 10,
+            "name": [f"n{i}" for i in range(40)],
+        }
+    )
+    for fit in (OneHot().fit, OneHot().partial_fit, Windowed(OneHot()).fit, UNICORN().fit):
+        with pytest.warns(
+            UserWarning, match="numbers or dates of 'pay', 'when' occur once"
+        ) as told:
+            fit(rows)
+        assert len(told) == 1
+    wide = np.arange(280).reshape(40, 7)
+    with pytest.warns(UserWarning, match="'x0', 'x1', 'x2', 'x3', 'x4' and 2 more occur once"):
+        OneHot().fit(wide)
+    OneHot(schema={"pay": "nominal", "when": "nominal"}).fit(rows)  # meant
+    OneHot().fit(rows[:19])  # too few to say
+    Weave().fit(rows)  # reads them as numbers

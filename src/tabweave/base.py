@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial, wraps
 from itertools import islice
@@ -37,7 +38,7 @@ from tabweave.engines import count_for, is_distributed, is_source, read, vectors
 from tabweave.io.store import Storable
 from tabweave.rows.frames import columns_of, in_memory
 from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, aside_line
-from tabweave.rows.table import Column, Schema, Table, said_of_strings
+from tabweave.rows.table import DATETIMES, Codes, Column, Schema, Table, said_of_strings
 from tabweave.rows.vocabulary import Label, Vocabulary, canonical, types_of
 
 # Locks of estimators, beside them: neither files nor copies hold one.
@@ -164,6 +165,50 @@ def check_categorical(estimator: Any, schema: Schema | None) -> None:
         raise ValueError(
             f"column {column.name!r} is numeric; {type(estimator).__name__} reads categories: "
             "declare it nominal, or leave it out"
+        )
+
+
+@contextmanager
+def numbers_only(X: Any, remedy: str, where: str = "X") -> Iterator[None]:
+    """Say which column of what is to be numbers holds text, and what to do about it."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        names, cells, _ = columns_of(X)
+        texts = [i for i, column in enumerate(cells) if not _are_numbers(column)]
+        which = f"{where}, column {names[texts[0]]!r}" if names and texts else where
+        raise ValueError(f"{which}: {error}; {remedy}") from error
+
+
+def _are_numbers(column: Any) -> bool:
+    try:
+        np.asarray(column, np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
+    """Warn of numbers and dates that were not declared, most of which occur once, as categories."""
+    odd = [
+        column.name
+        for column, data in table
+        if isinstance(data, Codes)
+        and column.name not in declared
+        and (column.why == DATETIMES or "numbers" in types_of(data.labels))
+        and table.n_rows >= _ENOUGH
+        and (np.bincount(data.codes) == 1).sum() > _MOST * table.n_rows
+    ]
+    if odd:
+        more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
+        warnings.warn(
+            f"{reader} takes every value as a category of its own, and most numbers or dates of "
+            f"{', '.join(map(repr, odd[:5]))}{more} occur once: put them in bins, leave them out, "
+            "declare them nominal if that is meant, or take Weave, which reads them as numbers",
+            UserWarning,
+            stacklevel=5,
         )
 
 
@@ -404,6 +449,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         rules: Any = ("whole" if whole else "first") if self._rules else None
         table = Table.of(X, schema, numbers=self._numbers, rules=rules)
         self._check_kinds(table.schema)
+        if not (known or self._rules or isinstance(X, Table)):
+            warn_of_numbers(type(self).__name__, table, schema)
         return self.counts_.vocabulary.fold(table) if known else table
 
     def _check_kinds(self, schema: Schema) -> None:

@@ -1,4 +1,7 @@
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,3 +199,16 @@ def test_a_line_without_a_range_is_exported_as_nothing():
     (flat,), (line,) = (block.export() for block in made)
     assert (flat.factor, line.factor) == (0, 0.25) and flat.mean == line.mean == 2
     assert line.missing.tolist() == [0.25] and flat.missing.tolist() == [0]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_trees_from_frames_of_parents(frame):
+    rows = {"child": ["Latte", "Tea", "Coffee"], "parent": ["Coffee", None, "Tea"]}
+    expected = Tree.of([("Latte", "Coffee"), ("Coffee", "Tea")]).newick()
+    assert Tree.of(frame(rows)).newick() == expected
+    assert Tree.of(frame(dict(reversed(rows.items())))).newick() == expected  # by name
+    assert Tree.of(frame({"a": rows["child"], "b": rows["parent"]})).newick() == expected
+    weighted = Tree.of(frame({**rows, "weight": [2.0, 0.0, 0.5]}))
+    assert weighted.newick() == "((Latte:2)Coffee:0.5)Tea;"
+    with pytest.raises(ValueError, match="expected a frame with columns 'child', 'parent'"):
+        Tree.of(frame({"child": rows["child"]}))

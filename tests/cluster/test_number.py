@@ -97,3 +97,15 @@ def test_what_cannot_be():
         number_of_clusters([["a"]], most=1)
     with pytest.raises(ValueError, match="sets alone"):
         in_bins(Table.of({"s": [["a"], ["b"]]}))
+
+
+def test_columns_whose_values_hardly_repeat_are_set_aside():
+    """An identifier or a text costs a parameter a value, and hides any clusters."""
+    rows = planted(3, n=300).assign(id=[f"A-{i}" for i in range(300)])
+    found = number_of_clusters(rows, most=6)
+    assert found.best == 3 and list(found.aside) == ["id"]
+    assert str(found).startswith("3 by aic3\n  1: ")
+    assert str(found).endswith("set aside: id (most of its values occur once)")
+    assert number_of_clusters(rows, most=6, schema={"id": "nominal"}).aside == {}
+    assert "aside" not in str(number_of_clusters(rows.drop(columns="id"), most=6))
+    assert number_of_clusters(rows[["id"]], most=3).aside == {}  # there is nothing else

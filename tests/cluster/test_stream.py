@@ -133,6 +133,15 @@ def test_fewer_rows_than_clusters():
     assert np.isfinite(stream.predict(groups()[0])).all()
 
 
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_a_stream_may_begin_with_fewer_rows_than_clusters(cls, n):
+    X, _ = groups()
+    stream = cls(5, random_state=0).partial_fit(X[:n])
+    assert len(stream.labels_) == n and stream.labels_.max() < n
+    assert len(np.unique(stream.partial_fit(X).labels_)) > 2
+
+
 def test_kmodes_needs_distances_that_add_up():
     with pytest.raises(ValueError, match="do not add up"):
         StreamClusterer(3, embedder=UNICORN(3), method="kmodes").fit(groups()[0])

@@ -212,9 +212,11 @@ def test_rows_are_sampled_evenly():
 def test_weights_of_rows_are_chances():
     X, y = np.arange(300)[:, None], np.arange(300) % 2
     weight = np.where(np.arange(300) < 100, 4.0, 1.0)
-    held = HELIC(n_pairs=5000, random_state=0).fit(X, y, weight)._sample.held[:, 0]
+    values = {"x0": "nominal"}
+    held = HELIC(n_pairs=5000, schema=values, random_state=0).fit(X, y, weight)._sample.held[:, 0]
     assert np.mean(held < 100) == pytest.approx(4 / 6, abs=0.03)
-    none = HELIC(n_pairs=5000, random_state=0).fit(X, y, (weight > 1).astype(int))._sample.held
+    draws = HELIC(n_pairs=5000, schema=values, random_state=0)
+    none = draws.fit(X, y, (weight > 1).astype(int))._sample.held
     assert none[:, 0].max() < 100
 
 

@@ -210,3 +210,10 @@ def test_resume_keeps_history_and_drift(tmp_path):
 def test_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         UNICORN(**options).fit(windows(1)[0])
+
+
+def test_the_first_window_may_have_fewer_rows_than_clusters():
+    rows = windows(1)[0]
+    stream = UNICORN(n_clusters=10).partial_fit(rows[:2])
+    assert stream.transform(rows[:2]).shape == (2, 1)
+    assert stream.partial_fit(rows[2:]).transform(rows).shape == (len(rows), 20)

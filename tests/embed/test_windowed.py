@@ -577,3 +577,16 @@ def test_a_window_within_a_bin_of_the_first_is_not_flat(centre, n_columns):
     low, high = np.argsort(rows["x0"])[[0, -1]]
     ends = [{name: cells[row] for name, cells in rows.items()} for row in (low, high)]
     assert stream.explain(*ends)["x0"] > 10
+
+
+@pytest.mark.parametrize("first", [[0.5], [0.5, 0.5], [np.nan], [np.nan, 0.5]])
+@pytest.mark.parametrize("cls", [Weave, Windowed])
+def test_numbers_count_though_the_first_window_had_one_of_them_or_none(cls, first):
+    rng = np.random.default_rng(0)
+    rows = {"x": rng.normal(5, 3, 400), "a": ["u"] * 400}
+    stream = cls().partial_fit({"x": first, "a": ["u"] * len(first)}).partial_fit(rows)
+    square = stream.pairwise_distances(rows) ** 2
+    assert square[~np.eye(400, dtype=bool)].mean() == pytest.approx(1, rel=0.05)
+    points = stream.transform({"x": [-1.0, 5.0, 11.0, 50.0], "a": ["u"] * 4})
+    apart = np.linalg.norm(points - points[0], axis=1)
+    assert (np.diff(apart) > 1).all()  # in their order, those beyond the others too

@@ -979,6 +979,22 @@ def test_distances_can_be_read_as_shares_of_pairs():
         index.share_nearer([1.0])
 
 
+def test_a_list_may_be_a_row_of_its_own():
+    """A set is a list: {"tags": ["a"]} is a row that has it, not a column of texts."""
+    rows = {"tags": [["a", "b"], ["c"], [], ["a"]], "shop": ["x", "x", "y", "y"]}
+    index = SimilarityIndex().fit(rows)
+    assert index.query({"tags": ["a"]}, k=1).ids.tolist() == [[3]]
+    assert index.query({"tags": ["b", "a"]}, k=1).ids.tolist() == [[0]]
+    assert index.query({"tags": []}, k=1).ids.tolist() == [[2]]
+    assert index.query({"tags": [["c"], ["a"]]}, k=1).ids.tolist() == [[1], [3]]
+    assert index.query({"tags": [{"c"}, {"a"}]}, k=1).ids.tolist() == [[1], [3]]
+    text = SimilarityIndex(Weave(schema={"tags": Column("tags", "set", delimiter=",")}))
+    text.fit({"tags": ["a,b", "c", "a"], "shop": ["x", "x", "y"]})
+    assert text.query({"tags": ["c", "b,a"]}, k=1).ids.tolist() == [[1], [0]]
+    with pytest.raises(TypeError, match=r"'tags': expected a set, got 'a'.*Column\('tags', 'set'"):
+        index.query({"tags": "a"}, k=1)
+
+
 def test_a_set_of_unknown_elements_is_no_empty_set():
     rows = {"tags": [{"a"}, {"a", "b"}, set(), {"c"}], "size": ["S", "L", "S", "L"]}
     index = SimilarityIndex(Weave(schema={"tags": "set"})).fit(rows)

@@ -177,3 +177,12 @@ def test_text_that_holds_numbers_and_identifiers():
     assert found.frame().loc[0, "correlation_ratio"] > 0.8
     kept = associations(rows, schema={"id": "nominal"})
     assert kept.names == ["id", "team", "pay"]
+
+
+def test_the_strongest_pairs_are_printed():
+    rows = {"crop": list("aabb") * 9, "soil": list("xxyy") * 9, "luck": list("pqpq") * 9}
+    found = associations(rows)
+    lines = str(found).splitlines()
+    assert lines[0] == repr(found) == "Associations(3 columns, 3 pairs)"
+    assert lines[1].startswith("crop × soil  1.00  p = ") and len(lines) == 4
+    assert repr(associations({"a": list("xy"), "b": list("xy")})).endswith("1 pair)")

@@ -361,3 +361,10 @@ class TestKinds:
     def test_arrays_of_other_widths(self):
         with pytest.raises(ValueError, match="expected 2 columns, as before, got 3"):
             drift_report(np.zeros((30, 2)), np.zeros((30, 3)))
+
+
+def test_no_rows_are_an_error():
+    rows = {"color": ["red", "blue"] * 20}
+    for before, after, when in (({"color": []}, rows, "before"), (rows, {"color": []}, "after")):
+        with pytest.raises(ValueError, match=f"expected rows to compare, got none {when}"):
+            drift_report(before, after)

@@ -71,6 +71,31 @@ def test_swapped_cells_stand_out(engine):
     assert np.mean(odd[answer == -1]) > 0.5
 
 
+def test_rows_of_fit_are_judged_by_what_others_teach():
+    """The model has learned a value that occurs once; the other rows have not."""
+    rows = drawn(150, 8)
+    rows.loc[7, ["city", "luck"]] = "Atlantis", "edge"
+    model = Oddities()
+    first = model.fit_cells(rows)[0]
+    assert first.row == 7 and first.value in ("Atlantis", "edge")
+    assert first.p_value == pytest.approx(1 / 150)
+    assert next(cell.row for cell in model.fit_cells(rows, None)) == 7
+    assert model.cells(rows)[0].row != 7
+
+
+def test_rows_of_fit_that_did_not_teach_are_judged_too():
+    rows = drawn(300, 9)
+    rows.loc[::50, "country"] = "Atlantis"
+    model = Oddities(max_rows=200, level=0.03, engine="counts")
+    answer = model.fit_predict(rows)
+    apart, score, taught = model._judged_apart(Table.of(rows, model.schema_))
+    assert taught.sum() == 200 and (np.flatnonzero(taught) == model._drawn).all()
+    np.testing.assert_array_equal(score[taught], model._own_scores)
+    np.testing.assert_allclose(score[~taught], -model.score_samples(rows)[~taught])
+    np.testing.assert_allclose(apart[~taught], model.surprise(rows)[~taught])
+    assert (answer == np.where(-score < model.offset_, -1, 1)).all()
+
+
 def test_probabilities_are_those_of_the_rest_of_the_row():
     """Without its own cell: what a cell is does not change what is expected of it."""
     rows = drawn(200, 4)

@@ -95,3 +95,8 @@ def test_in_a_pipeline_of_river():
     assert again.predict_one(records[0]) in (True, False)
     model.learn_many(pd.DataFrame(records), pd.Series(y.astype(bool)))
     assert len(model.predict_many(pd.DataFrame(records))) == 400
+
+
+def test_a_row_is_a_dict():
+    with pytest.raises(TypeError, match="expected a row as a dict of its cells, got \\['red'\\]"):
+        RiverEmbedder().learn_one(["red"])

@@ -776,6 +776,18 @@ def knots_of(counts: Counts, name: str, numbering: Numbering) -> Knots:
     return Knots(x, value, share / max(share.sum(), 1e-300), missing)
 
 
+def knots_around(counts: Counts, name: str, mean: float, variance: float) -> Knots:
+    """Return two knots for numbers that vary by now, though the first rows had one number or none.
+
+    Their bins are one, which has no width.
+    """
+    labels = counts.labels[counts.vocabulary.index(bins_of(counts, name))]
+    only = next(i for i, label in enumerate(labels) if label is not None)
+    x = mean + np.sqrt(variance) * np.array([-1.0, 1.0])
+    missing = labels.index(None) if None in labels else None
+    return Knots(x, np.array([only, only]), np.array([0.5, 0.5]), missing)
+
+
 def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:
     """Return coordinates at the knots whose squared distances follow differences of numbers.
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tabweave.blocks.block import Block, Line, Lookup, Step, Writer, label_column, value_writer
 from tabweave.io.register import storable
+from tabweave.rows.frames import columns_of, objects
 from tabweave.rows.table import Codes, Sets, Table
 from tabweave.rows.vocabulary import Label, Unknown, canonical, identity, positions
 
@@ -228,8 +229,9 @@ class Tree:
         tree : Tree, mapping or sequence
             A nested mapping ``{"Coffee": ["Latte"], "Tea": {"Oolong": 0.5}}`` (a number is the
             weight of an edge, ``(weight, children)`` a weighted subtree); a table of parents
-            ``{"Latte": "Coffee", "Coffee": None}``, or rows ``(child, parent, weight)``; or paths
-            ``["Coffee/Latte", "Tea/Oolong"]``. Weights are 1 unless given.
+            ``{"Latte": "Coffee", "Coffee": None}``, or rows ``(child, parent, weight)``, or a frame
+            with these columns; or paths ``["Coffee/Latte", "Tea/Oolong"]``. Weights are 1 unless
+            given.
         separator : str, default="/"
             What separates the parts of a path.
         root : default="Any"
@@ -407,6 +409,8 @@ def _newick_name(name: Label) -> str:
 
 def read_tree(tree: Any, separator: str, root: Label) -> Tree:
     """Return a tree from a nested mapping, a table of parents, or paths."""
+    if hasattr(tree, "columns"):
+        tree = _rows_of(tree)
     if isinstance(tree, Mapping):
         edges = _from_parents(_parent_rows(tree)) if _is_parents(tree) else _from_nested(tree, root)
     elif isinstance(tree, str) or not isinstance(tree, Iterable):
@@ -421,6 +425,19 @@ def read_tree(tree: Any, separator: str, root: Label) -> Tree:
         raise ValueError(f"tree {tree!r} has no edge; a tree needs a root and a leaf")
     names, parents, weights = zip(*edges, strict=True)
     return Tree(np.array(parents), np.array(weights, float), tuple(names), separator)
+
+
+def _rows_of(frame: Any) -> list[tuple[Any, ...]]:
+    """Return (child, parent[, weight]) of a frame that has these columns, or has them first."""
+    found, cells, _ = columns_of(frame)
+    names = found or []
+    if {"child", "parent"} <= set(names):
+        cells = [cells[names.index(n)] for n in ("child", "parent", "weight") if n in names]
+    elif len(cells) not in (2, 3):
+        raise ValueError(
+            f"expected a frame with columns 'child', 'parent' and perhaps 'weight', got {names}"
+        )
+    return list(zip(*map(objects, cells), strict=True))
 
 
 def _weight(weight: Any, name: Any) -> float:

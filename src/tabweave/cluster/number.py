@@ -8,7 +8,7 @@ say (nomclust's BIC, AIC and BK), by silhouette, gap, and by how they survive re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.model import Prior, Rows
 from tabweave.embed.nonbend.variational import expect, first_fit
 from tabweave.embed.weave import Weave
-from tabweave.rows.table import Schema, Table, distinct_rows, take_rows
+from tabweave.rows.kinds import FEW_ROWS, aside_line
+from tabweave.rows.table import Codes, Schema, Table, distinct_rows, take_rows
 
 OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")
 OF_PARTITIONS = ("entropy_bic", "entropy_aic", "bk", "silhouette", "gap", "stability")
@@ -47,12 +48,21 @@ class NumberOfClusters:
         Each criterion for each number.
     choices : dict of str to int
         The number by each criterion.
+    aside : dict of str to str
+        Columns that took no part, and why.
     """
 
     best: int
     criterion: str
     scores: dict[str, dict[int, float]]
     choices: dict[str, int]
+    aside: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the number, and the scores by which it was chosen."""
+        lines = [f"{self.best} by {self.criterion}"]
+        lines += [f"  {k}: {score:.6g}" for k, score in self.scores[self.criterion].items()]
+        return "\n".join(lines + ([aside_line(self.aside)] if self.aside else []))
 
 
 def number_of_clusters(
@@ -84,7 +94,9 @@ def number_of_clusters(
     n_init : int, default=8
         Starts of each mixture, of which the likeliest is taken.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; numbers are numeric unless declared otherwise.
+        What the columns are; others are read by their types. Categories most of whose values
+        occur once are set aside unless declared: they tell no rows apart from the others, and
+        every value costs a parameter of each cluster.
     random_state : int, RandomState or None, default=0
         Seed of starts and draws.
 
@@ -122,7 +134,8 @@ def number_of_clusters(
     if most < 2:
         raise ValueError(f"expected most of at least 2, got {most}")
     rng = np.random.default_rng(seed_of(random_state))
-    table = Table.of(X, Schema.of(schema), numbers="numeric")
+    declared = Schema.of(schema)
+    table, aside = _without_texts(Table.of(X, declared, numbers="numeric"), declared)
     if table.n_rows > _ROWS:
         table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:_ROWS]))
     decides = "aic3" if clusterer == "mixture" else "silhouette"
@@ -134,7 +147,19 @@ def number_of_clusters(
         cheap = ["entropy_bic", "entropy_aic", "bk", "silhouette"]
         scores = partition_scores(table, clusterer, most, [*cheap, *wanted], rng)
     choices = {name: chosen(name, own) for name, own in scores.items() if own}
-    return NumberOfClusters(choices.get(decides, 1), decides, scores, choices)
+    return NumberOfClusters(choices.get(decides, 1), decides, scores, choices, aside)
+
+
+def _without_texts(table: Table, declared: Schema) -> tuple[Table, dict[str, str]]:
+    """Return a table without undeclared columns whose values hardly repeat, and those columns."""
+    aside = {}
+    for column, data in zip(table.schema.columns, table.columns, strict=True):
+        if column.kind == "nominal" and column.name not in declared and isinstance(data, Codes):
+            times = np.bincount(data.codes)
+            if table.n_rows >= FEW_ROWS and (times == 1).sum() > table.n_rows / 2:
+                aside[column.name] = "most of its values occur once"
+    kept = [name for name in table.schema.names if name not in aside]
+    return (table.select(kept), aside) if kept else (table, {})
 
 
 def chosen(criterion: str, scores: dict[int, float]) -> int:

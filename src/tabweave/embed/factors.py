@@ -21,7 +21,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs, require
-from tabweave.base import Embedder, Estimator, ValueEmbedder, require_rows
+from tabweave.base import Embedder, Estimator, ValueEmbedder, numbers_only, require_rows
 from tabweave.blocks.block import Block, Summed
 from tabweave.blocks.numbers import Curves, step_from
 from tabweave.blocks.value_tables import ValueTables
@@ -540,7 +540,9 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self.fit(pandas.DataFrame(counts.block(0, 1), index=first, columns=second))
 
     def _checked(self, X: Any, *, reset: bool) -> np.ndarray:
-        X = validate_data(self, X, dtype=np.float64, reset=reset)
+        remedy = "CA reads a table of counts, such as pandas.crosstab makes; MCA reads categories"
+        with numbers_only(X, remedy):
+            X = validate_data(self, X, dtype=np.float64, reset=reset)
         check_non_negative(X, "CA")
         return X
 

@@ -24,7 +24,7 @@ from tabweave.counts.couplings import chosen_kernels
 from tabweave.counts.merging import expand
 from tabweave.embed.register import embedder
 from tabweave.embed.untie import dependence, represented, woven
-from tabweave.embed.weave import check_clusters, mean_one
+from tabweave.embed.weave import mean_one
 from tabweave.embed.windowed import Memory, Remembering, check_window_columns
 from tabweave.engines import read_with_classes
 from tabweave.io.register import storable
@@ -50,7 +50,10 @@ class UNICORN(Remembering, ValueEmbedder):
 
     Parameters
     ----------
-    n_clusters, kernels
+    n_clusters : int, optional
+        Number of clusters k, if known: rows are projected on the 2k directions in which they
+        differ most. The first windows may have fewer rows than that.
+    kernels : mapping of name to kernel, optional
         As in :class:`~tabweave.Weave`.
     decay : float, default=1.0
         What the counts of the past are multiplied by when a window comes. 1 keeps everything;
@@ -192,7 +195,6 @@ class UNICORN(Remembering, ValueEmbedder):
     # -- learning --------------------------------------------------------------------------
 
     def _learn(self, counts: Counts) -> ValueTables:
-        check_clusters(self.n_clusters, counts)
         weights = stream_weights(counts)
         self.weights_ = dict(zip(counts.names, weights.tolist(), strict=True))
         kernels = chosen_kernels(self.kernels)

@@ -28,6 +28,7 @@ from tabweave.blocks.numbers import (
     Numbering,
     bins_of,
     column_parts,
+    knots_around,
     knots_of,
     ladder,
     moments_of,
@@ -630,6 +631,8 @@ def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -
     if name in numbering.cycles:
         return bare_curve(name, knots, ring(knots, cycle_of(name)[1]), numbering)
     n, mean, variance = moments_of(counts, name, numbering.levels)
+    if len(knots.x) < 2 and 0 < variance < np.inf:
+        knots = knots_around(coupled, name, mean, variance)
     rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
     return bare_curve(name, knots, rows, numbering)
 

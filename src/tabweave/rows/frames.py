@@ -673,7 +673,7 @@ def _as_set(cell: Any) -> Sequence[Any]:
         return list(cell)
     if canonical(cell) is None:
         return (None,)
-    raise TypeError(f"expected a set, got {cell!r}; give lists, or a delimiter for text")
+    raise TypeError(f"expected a set, got {cell!r}")
 
 
 def _number_sets(

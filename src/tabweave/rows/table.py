@@ -578,6 +578,9 @@ def _named_error(error: Exception, column: Column) -> Exception:
     kind, hint = TypeError if isinstance(error, TypeError) else ValueError, ""
     if column.kind == "nominal" and "expected a category" in str(error):
         hint = "; turn it into text or a number, or declare the column as kind 'set'"
+    if column.kind == "set" and "expected a set" in str(error):
+        declared = f"Column({column.name!r}, 'set', delimiter=',')"
+        hint = f"; give lists, or declare what parts a text: {declared}"
     unread = kind is TypeError or column.date_order is not None
     remedied = str(error).endswith("fit anew")
     if column.kind in ("numeric", "datetime") and unread and "got" in str(error) and not remedied:

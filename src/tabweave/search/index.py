@@ -370,7 +370,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         ----------
         rows : dict, frame, array, mapping of columns or list of dicts
             One row or many. Where columns are left out, distances are over the others: the rest
-            of the rows does not count.
+            of the rows does not count. A set is a list: ``{"tags": ["new", "sale"]}`` is one row.
         k : int, default=10
             How many.
         where : mapping of column to value, list of values, range or function; or mask; optional
@@ -1184,7 +1184,7 @@ def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
 def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
     """Read rows to be added: all columns of the first ones must be there."""
     if isinstance(embedder, Embedder):
-        return _checked(Table.of(_as_rows(X), schema), schema)
+        return _checked(Table.of(_as_rows(X, schema), schema), schema)
     shown = [name for name in schema.names if not name.startswith(HIDDEN)]
     return with_vectors(embedder, X, Table.of(X, schema.select(shown)))
 
@@ -1201,7 +1201,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
 
     Columns that the index does not know are refused: they may be misspelt.
     """
-    X = _as_rows(X)
+    X = _as_rows(X, schema)
     if not isinstance(embedder, Embedder):
         return with_vectors(embedder, X, Table.of(X)), None
     own, given = embedder.schema_, names_of(X)
@@ -1269,11 +1269,11 @@ def names_of(X: Any) -> list[str] | None:
     return X.schema.names if isinstance(X, Table) else columns_of(X)[0]
 
 
-def _as_rows(X: Any) -> Any:
+def _as_rows(X: Any, schema: Schema) -> Any:
     """Return one row (a dict of cells, a sequence of cells, a pandas row) as a list of rows."""
     if isinstance(X, Mapping):
         columns = all(_is_column(v) for v in X.values())
-        return X if columns and X else [dict(X)]
+        return X if columns and X and not _are_sets(X, schema) else [dict(X)]
     if hasattr(X, "iloc") and X.ndim == 1:
         return [X.to_dict()]
     if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.names is None:
@@ -1282,6 +1282,15 @@ def _as_rows(X: Any) -> Any:
         cells = not isinstance(X[0], list | tuple | Mapping | np.ndarray)
         return [list(X)] if cells and not isinstance(X[0], Set) else X
     return X
+
+
+def _are_sets(X: Mapping[str, Any], schema: Schema) -> bool:
+    """Say whether each list is a set, a cell of a column of lists, and no column of such cells."""
+    listed = {c.name for c in schema.columns if c.kind == "set" and c.delimiter is None}
+    return all(
+        name in listed and not any(c is None or isinstance(c, Set) or _is_column(c) for c in cells)
+        for name, cells in X.items()
+    )
 
 
 def _is_column(cells: Any) -> bool:

@@ -20,7 +20,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tabweave._compat import Interval, StrOptions, eigh, fix_signs
-from tabweave.base import Estimator
+from tabweave.base import Estimator, numbers_only
 from tabweave.io.register import storable
 from tabweave.sources.container import Sources
 from tabweave.sources.tables import IdIndex, labels_of_rows, read_labels
@@ -405,15 +405,17 @@ def plain_source(estimator: Any, X: Any, reset: bool) -> Sources:
     """Return a table of numbers as the only source; its ids are the row numbers."""
     if isinstance(X, Mapping) and not sp.issparse(X):
         raise TypeError("expected tabweave.Sources(...), got a mapping of tables")
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=np.float64,
-        ensure_all_finite="allow-nan",
-        ensure_min_samples=2 if reset else 1,
-    )
+    remedy = "a table of categories goes into tabweave.Sources({'name': table}, key=...)"
+    with numbers_only(X, remedy):
+        X = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=np.float64,
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=2 if reset else 1,
+        )
     return Sources({"X": (np.arange(X.shape[0]), X)})
 
 

@@ -109,7 +109,19 @@ class Associations:
 
     def __repr__(self) -> str:
         aside = f"; set aside: {', '.join(self.aside)}" if self.aside else ""
-        return f"Associations({len(self.names)} columns, {len(self.pairs)} pairs{aside})"
+        n_pairs = f"{len(self.pairs)} pair{'s' * (len(self.pairs) != 1)}"
+        return f"Associations({len(self.names)} columns, {n_pairs}{aside})"
+
+    def __str__(self) -> str:
+        """Return the strongest pairs, ten at most."""
+        strength, p_value = self.values["strength"], self.values["adjusted_p_value"]
+        order = np.argsort(-np.nan_to_num(strength, nan=-1), kind="stable")[:10]
+        names = {i: " × ".join(self.pairs[i]) for i in order.tolist()}
+        width = max(map(len, names.values()), default=0)
+        lines = [
+            f"{name:<{width}}  {strength[i]:.2f}  p = {p_value[i]:.2g}" for i, name in names.items()
+        ]
+        return "\n".join([repr(self), *lines])
 
 
 def associations(

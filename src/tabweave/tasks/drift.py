@@ -184,6 +184,9 @@ def drift_report(
         raise ValueError(f"expected min_size of at least 0, got {min_size}")
     aside = {column.name: column.why for column in before.schema.aside}
     gone, new = (tuple(n for n in a if n not in b) for a, b in (given, given[::-1]))
+    for when, rows in (("before", before), ("after", after)):
+        if not (rows.n if isinstance(rows, Counts) else rows.n_rows):
+            raise ValueError(f"expected rows to compare, got none {when}")
     if isinstance(after, Table):  # counts of other kinds were counted for something else
         kinds |= _other_kinds(before.schema, after.schema)
     shared = [n for n in before.schema.names if n in after.schema and n not in kinds]

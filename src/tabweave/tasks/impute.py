@@ -137,7 +137,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, gaps and all; ``y`` is ignored."""
-        table, seed = rows_to_learn(self, X), seed_of(self.random_state)
+        (table, _), seed = rows_to_learn(self, X), seed_of(self.random_state)
         model = self._taught_by(table, seed)
         self.engines_ = {name: model.usable(name, model.wanted) for name in model.names}
         self.validation_: dict[str, dict[str, float]] = {}

@@ -103,10 +103,12 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     _model: RowModel
     _rows: Table
+    _drawn = np.zeros(0, np.intp)  # numbers of the rows that taught, among all rows of fit
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, odd ones among them; ``y`` is ignored."""
-        return self._learn(rows_to_learn(self, X))
+        table, self._drawn = rows_to_learn(self, X)
+        return self._learn(table)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Go on with rows of a stream: of all rows so far, the latest ``max_rows`` teach."""
@@ -117,6 +119,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         columns = tuple(map(joined_column, self._rows.columns, more.columns))
         table = Table(self.schema_, columns, self._rows.n_rows + more.n_rows)
         latest = np.arange(max(0, table.n_rows - int(self.max_rows)), table.n_rows)
+        self._drawn = type(self)._drawn
         return self._learn(take_rows(table, latest))
 
     def _learn(self, table: Table) -> Self:
@@ -131,7 +134,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
             if len(teaches) and len(judged):
                 model = self._taught_by(take_rows(table, teaches), seed)
                 surprises[judged], scores[judged] = judge(model, take_rows(table, judged))
-        self._own_scores = scores
+        self._own_surprises, self._own_scores = surprises, scores
         self._surprises, self._scores = np.sort(surprises, axis=0), np.sort(scores)
         most = int(np.floor(float(self.level) * (len(self._scores) + 1)))
         self.offset_ = -float(self._scores[max(len(self._scores) - most, 0) - (most == 0)])
@@ -160,10 +163,8 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
         :meth:`predict` is for new rows: those of fit seem less odd to it than they are.
         """
-        self.fit(X)
-        scores = self._own_scores
-        if len(scores) < Table.of(X, self.schema_).n_rows:  # some rows took no part
-            scores = -self.score_samples(X)
+        table = self.fit(X)._read(X)
+        _, scores, _ = self._judged_apart(table)
         return np.where(-scores < self.offset_, -1, 1)
 
     def row_p_values(self, X: Any) -> np.ndarray:
@@ -180,26 +181,39 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         """Return, for each cell, the chance that one of its column is as surprising."""
         return self._cell_p_values(self._judged(X)[0])
 
-    def _cell_p_values(self, found: np.ndarray) -> np.ndarray:
+    def _cell_p_values(self, found: np.ndarray, taught: Any = False) -> np.ndarray:
         out = np.ones(found.shape)
         for a in range(found.shape[1]):
-            out[:, a] = _p_values(self._surprises[:, a], found[:, a])
+            out[:, a] = _p_values(self._surprises[:, a], found[:, a], taught)
         return np.where(found > 0, out, 1.0)
 
     def cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
-        """Return the oddest cells, ranked and explained.
+        """Return the oddest cells of new rows, ranked and explained.
 
         Parameters
         ----------
         X : what :meth:`predict` takes
-            The rows.
+            The rows. Those of fit seem less odd than they are: :meth:`fit_cells` is for them.
         n : int, optional
             How many at most, one of each row; by default 20, None is all that are odder than
             ``level``.
         """
         table = self._read(X)
         found, _ = judge(self._model, table)
-        p_values = self._cell_p_values(found)
+        return self._oddest_cells(table, found, self._cell_p_values(found), n)
+
+    def fit_cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
+        """Learn from rows and return their oddest cells: each is judged by what other rows teach.
+
+        A value that occurs once is as odd to the others as it looks; the model has learned it.
+        """
+        table = self.fit(X)._read(X)
+        found, _, taught = self._judged_apart(table)
+        return self._oddest_cells(table, found, self._cell_p_values(found, taught), n)
+
+    def _oddest_cells(
+        self, table: Table, found: np.ndarray, p_values: np.ndarray, n: int | None
+    ) -> list[Oddity]:
         worst = oddest(found, p_values)
         rows = np.arange(len(found))
         order = np.lexsort((rows, -found[rows, worst], p_values[rows, worst]))
@@ -229,6 +243,21 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         return Oddity(
             row, name, value, float(found[row, column]), float(p_values[row, column]), against
         )
+
+    def _judged_apart(
+        self, table: Table, rows: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Judge rows of fit, all or by their numbers there; those that taught, by what others do.
+
+        Returns surprise and score, and which rows taught.
+        """
+        rows = np.arange(table.n_rows) if rows is None else rows
+        surprise, score = judge(self._model, table)
+        at = np.searchsorted(self._drawn, rows)
+        taught = np.isin(rows, self._drawn)
+        surprise[taught] = self._own_surprises[at[taught]]
+        score[taught] = self._own_scores[at[taught]]
+        return surprise, score, taught
 
     def _judged(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         table = self._read(X)
@@ -398,11 +427,14 @@ def contradiction(
     return other, value, int(both), int(n)
 
 
-def _p_values(sorted_scores: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return the share of calibration scores that are as large, the score itself counted in."""
-    n = len(sorted_scores)
+def _p_values(sorted_scores: np.ndarray, scores: np.ndarray, among: Any = False) -> np.ndarray:
+    """Return the share of calibration scores that are as large, the score itself counted once.
+
+    ``among`` says which of the scores are calibration scores.
+    """
+    n, new = len(sorted_scores), 1 - np.asarray(among, int)
     above = n - np.searchsorted(sorted_scores, scores, side="left")
-    return (above + 1) / (n + 1)
+    return (above + new) / (n + new)
 
 
 def _value(table: Table, name: str, row: int) -> Any:

@@ -93,6 +93,8 @@ class RiverEmbedder(_Base):
 
     def _complete(self, x: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row with all columns of the stream; refuse others while the row is at hand."""
+        if not isinstance(x, Mapping):
+            raise TypeError(f"expected a row as a dict of its cells, got {x!r}")
         if not self._fitted:
             return dict(x)
         check_window_columns(x, self.model.schema_)

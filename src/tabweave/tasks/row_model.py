@@ -749,8 +749,8 @@ def shown(value: Any) -> str:
 # -- parts ----------------------------------------------------------------------------------------
 
 
-def rows_to_learn(estimator: Any, X: Any) -> Table:
-    """Return the rows that an estimator learns from, and tell it what their columns are.
+def rows_to_learn(estimator: Any, X: Any) -> tuple[Table, np.ndarray]:
+    """Return the rows that an estimator learns from and their numbers; tell it their columns.
 
     All rows, or ``max_rows`` of them, drawn at random.
     """
@@ -760,9 +760,10 @@ def rows_to_learn(estimator: Any, X: Any) -> Table:
     remember_names(estimator, table.schema)
     estimator.schema_ = table.schema
     if table.n_rows <= estimator.max_rows:
-        return table
+        return table, np.arange(table.n_rows)
     random = np.random.default_rng(seed_of(estimator.random_state))
-    return take_rows(table, np.sort(random.permutation(table.n_rows)[: int(estimator.max_rows)]))
+    drawn = np.sort(random.permutation(table.n_rows)[: int(estimator.max_rows)])
+    return take_rows(table, drawn), drawn
 
 
 def ungraded(table: Table) -> Table:

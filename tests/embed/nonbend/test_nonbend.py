@@ -509,7 +509,8 @@ def test_what_cannot_be_learned_is_refused():
         NonBEND().fit([["x"]], sample_weight=[0])
     with pytest.raises(ValueError, match="whole numbers"):
         NonBEND("gibbs").fit([["x"], ["y"]], sample_weight=[0.5, 1])
-    wide = NonBEND(n_fits=1).fit(np.arange(40)[:, None] + np.zeros((1, 6), int))
+    values = {f"x{i}": "nominal" for i in range(6)}
+    wide = NonBEND(n_fits=1, schema=values).fit(np.arange(40)[:, None] + np.zeros((1, 6), int))
     with pytest.raises(ValueError, match="name fewer columns"):
         wide.reconstruct()
 

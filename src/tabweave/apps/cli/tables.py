@@ -148,8 +148,9 @@ def odd(
     with job.opened() as job:
         table = job.table(job.rows(), with_target=True, rules="texts")
         model = Oddities(level, random_state=job.seed)
-        n_odd = int((model.fit_predict(table) < 0).sum())
-        found = model.cells(table, most)
+        found = model.fit_cells(table, most)
+        _, scores, _ = model._judged_apart(table)
+        n_odd = int((-scores < model.offset_).sum())
     tell_aside(table.kinds().aside)
     tell_words(labels_of(table))
     if json:

@@ -19,7 +19,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from tabweave._compat import Interval, StrOptions, njit, one_blas_thread
-from tabweave.base import Estimator
+from tabweave.base import Estimator, numbers_only
 from tabweave.embed.register import embedder
 from tabweave.embed.sets.pursuit import FAST_SUMS, code_errors, energies, pursue, stopping
 from tabweave.engines.progress import ProgressCallback, progress_reporter
@@ -192,7 +192,10 @@ class KSVD(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self
 
     def _read(self, X: Any, *, reset: bool) -> Any:
-        return validate_data(self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset)
+        with numbers_only(X, "KSVD reads numbers: make them of sets by tabweave.SetTfidf"):
+            return validate_data(
+                self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=reset
+            )
 
     def _pursue(self, X: Any, atoms: np.ndarray) -> tuple[sparse.csr_array, np.ndarray]:
         limit, share = stopping(self.n_nonzero, self.error, len(atoms))

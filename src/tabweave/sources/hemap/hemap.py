@@ -8,7 +8,6 @@ which target row, so that is the first choice here; and a guard refuses sources 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from numbers import Integral, Real
@@ -27,7 +26,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
-from tabweave.base import Estimator, seed_of
+from tabweave.base import Estimator, numbers_only, seed_of
 from tabweave.io.register import storable
 from tabweave.rows.vocabulary import canonical
 from tabweave.sources.coca import cells, column_means
@@ -44,6 +43,7 @@ from tabweave.sources.hemap.transfer import (
 )
 from tabweave.sources.tables import labels_of_rows, read_labels
 
+EMBED_FIRST = "HeMap reads numbers: embed categories first, e.g. with tabweave.MixedEmbedder"
 _NEIGHBORS = 10
 _FEWEST = 10
 # Without the source: the learner, the learner in the common space, the commonest class or mean. A
@@ -255,7 +255,7 @@ class HeMap(Estimator):
             X, y, source, pairs = of_sources(X, y, source)
         else:
             y = None if y is None else labels_of_rows(X, y)
-        with numbers_only("X"):
+        with numbers_only(X, EMBED_FIRST):
             X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         self._means = column_means(X)
         X = filled(X, self._means)
@@ -435,20 +435,6 @@ def filled(X: np.ndarray, means: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(X), means, X)
 
 
-@contextmanager
-def numbers_only(name: str) -> Iterator[None]:
-    """Say what to do about a table that holds text."""
-    try:
-        yield
-    except ValueError as error:
-        if "could not convert string" not in str(error):
-            raise
-        raise ValueError(
-            f"{name}: {error}; HeMap reads numbers: embed categories first, e.g. with "
-            "tabweave.MixedEmbedder"
-        ) from error
-
-
 def read_target(y: Any, n_rows: int, numeric: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return the labels that are there, and which rows have one."""
     if y is None:
@@ -501,7 +487,7 @@ def read_source(source: Any, target_numeric: bool, name: str = "source") -> Sour
             f"{name}: expected a pair (rows, outputs), got {type(source).__name__}"
         ) from None
     v = labels_of_rows(X, v)
-    with numbers_only(name):
+    with numbers_only(X, EMBED_FIRST, name):
         X = check_array(
             X,
             dtype=np.float64,

@@ -474,8 +474,17 @@ def test_many_unknown_values_are_warned_of_once():
     model.fit(colours())
     with pytest.warns(UserWarning, match="'color'"):
         model.pairwise_distances(rows)
-    half = colours(names=("red", "mauve"))
-    assert len(OneHot().fit(colours()).transform(half)) == 60
+
+
+def test_some_unknown_values_are_warned_of_where_none_are_to_be_expected():
+    fitted = {"color": ["red", "blue"] * 40}
+    few = ["mauve", *["red", "blue"] * 10] * 20  # less than a twentieth
+    assert len(OneHot().fit(fitted).transform({"color": few})) == 420
+    with pytest.warns(UserWarning, match="'color': 50 of 450 .*'mauve', 'ocre'"):
+        OneHot().fit(fitted).transform({"color": [*few, *["ocre"] * 30]})
+    once = {"color": ["red", "blue"] * 40 + [f"shade {i}" for i in range(30)]}  # new ones will come
+    new = {"color": ["red", "blue"] * 40 + [f"tint {i}" for i in range(30)]}
+    assert len(OneHot().fit(once).transform(new)) == 110
 
 
 def test_unknown_values_are_counted_where_learning_goes_on():

@@ -7,6 +7,7 @@ from counts: a method is a subclass with a constructor and ``_learn``. Keep this
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -247,8 +248,9 @@ def check_target(labels: np.ndarray) -> None:
                 raise ValueError(f"y of row {row} is missing; drop the row or give it a target")
 
 
-_ENOUGH = 20  # values of a column that make it worth a word that all, or most, are unknown
-_MOST = 0.5  # share of values
+_ENOUGH = 20  # values of a column that make it worth a word that all, or many, are unknown
+_MOST = 0.5  # share of values of a column in which new ones are to be expected
+_MANY = 0.05  # share of values of any other column
 _warned: WeakKeyDictionary[Any, set[tuple[int, str]]] = WeakKeyDictionary()  # who was warned
 
 
@@ -258,8 +260,9 @@ def tell_unknown(embedder: Any, table: Table) -> None:
     A column is refused if its values are of another type than in fit; or if none of at least 20 is
     known, unless new ones are to be expected: fit saw one value only, or mostly values that occur
     once [Good 1953], its name says that they are codes (a fold of other shops has other shop_ids),
-    or the column is compared by spelling. It is warned of if more than half of at least 20 are
-    unknown.
+    or the column is compared by spelling. Such a column is warned of if more than half of at least
+    20 values are unknown; any other if more than a twentieth are, and clearly more than the values
+    that occur once in fit lead to expect.
     """
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
@@ -269,14 +272,15 @@ def tell_unknown(embedder: Any, table: Table) -> None:
         column = table[name]
         unknown, total = sum(given.values()), _filled(column)
         spelled = name in spelled_columns(embedder)
-        closed = not spelled and _is_closed(embedder.counts_, name)
+        times = _times(embedder.counts_, name)
+        closed = not spelled and not CODE_NAMES.search(name) and _is_closed(times)
         if total >= _ENOUGH and unknown == total and closed:
             raise ValueError(
                 f"column {name!r}: none of its {total} values was seen in fit, e.g. "
                 f"{_examples(given)}; fit had e.g. {_examples(known)}. Write them as in fit, fit "
                 "anew with them, or leave the column out"
             )
-        if total >= _ENOUGH and unknown > _MOST * total:
+        if total >= _ENOUGH and unknown > (_bearable(times, total) if closed else _MOST * total):
             fate = "lie between values spelled like them" if spelled else "count as average"
             _warn_once(embedder, name, f"{unknown} of {total}", given, fate)
 
@@ -306,14 +310,25 @@ def _filled(column: Any) -> int:
     return int(np.count_nonzero(column.codes != column.labels.index(None)))
 
 
-def _is_closed(counts: Counts, name: str) -> bool:
-    """Return whether fit saw several values, no codes, and most rows had one that occurs again."""
-    if CODE_NAMES.search(name):
-        return False
+def _times(counts: Counts, name: str) -> np.ndarray:
+    """Return how often each value of a column occurs; gaps say nothing of what is to come."""
     labels = counts.labels[counts.names.index(name)]
     present = np.array([label is not None for label in labels], bool)
-    times = counts.value_counts[counts.span(name)][present]  # gaps say nothing of what is to come
-    return len(times) > 1 and times[times <= 1].sum() < _MOST * times.sum()
+    return counts.value_counts[counts.span(name)][present]
+
+
+def _is_closed(times: np.ndarray) -> bool:
+    """Return whether fit saw several values, and most rows had one that occurs again."""
+    return len(times) > 1 and bool(times[times <= 1].sum() < _MOST * times.sum())
+
+
+def _bearable(times: np.ndarray, total: int) -> float:
+    """Return how many of so many values may be unknown by chance.
+
+    The share of values that are new is about that of the values that occurred once [Good 1953].
+    """
+    expected = total * int(np.count_nonzero(times <= 1) + 1) / float(times.sum() + 1)
+    return max(_MANY * total, expected + 4 * math.sqrt(expected) + 3)
 
 
 def _warn_once(
@@ -559,8 +574,9 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
         A value that fit has not seen is the column's centroid, or, of many strings, between those
         spelled like it (see :class:`~tabweave.Weave`). A column of another type than in fit, or of
-        which at least 20 rows hold unknown values and nothing else, is an error; more
-        unknown values than known ones are a warning, once. :meth:`unknown_counts` counts them.
+        which at least 20 rows hold unknown values and nothing else, is an error; many more
+        unknown values than fit leads to expect are a warning, once. :meth:`unknown_counts`
+        counts them.
         """
         check_is_fitted(self, "counts_")
         blocks = self._learned_blocks()

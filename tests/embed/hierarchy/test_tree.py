@@ -112,7 +112,8 @@ def test_slashes_in_values_are_no_paths_unless_there_is_a_tree_by_hand():
 
 def test_no_label_leaks_from_rows_that_were_not_fitted():
     cars = car()
-    half = DistanceHierarchy().fit(cars.take(range(864)).columns, cars.y[:864])
+    every_other = range(0, 1728, 2)
+    half = DistanceHierarchy().fit(cars.take(every_other).columns, cars.y[::2])
     before = half.transform(cars.columns)
     assert np.array_equal(before, half.transform(cars.columns))
     assert half.counts_.n == 864

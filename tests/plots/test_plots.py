@@ -176,6 +176,14 @@ def test_classes_differ_for_the_colour_blind(theme, sight):
     assert apart.min() > 15  # viridis has 7.6 between neighbours of 16 classes, for anybody
 
 
+def test_sixteen_classes_have_different_colours():
+    from tabweave.plots.style import QUALITATIVE, colours
+
+    assert len(set(colours(16))) == 16 and tuple(colours(8)) == QUALITATIVE
+    seen = lab(colours(16), "all")
+    assert np.linalg.norm(seen[:, None] - seen, axis=2)[np.triu_indices(16, 1)].min() > 8
+
+
 def test_numbers_get_shades_and_one_unit_is_one_unit():
     rng = np.random.default_rng(0)
     points = rng.normal(size=(40, 2)) * [10, 1]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from functools import partial
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -49,8 +50,15 @@ def as_png(ax: Any) -> bytes:
 
 
 def colours(n: int) -> list[str]:
-    """Return a colour for each class; beyond eight they repeat, and markers differ."""
-    return [QUALITATIVE[i % len(QUALITATIVE)] for i in range(n)]
+    """Return a colour for each class; the next eight are pale, then they repeat; markers differ."""
+    pale = [_mixed(colour, 0.55) for colour in QUALITATIVE]
+    return list(islice(cycle([*QUALITATIVE, *pale]), n))
+
+
+def _mixed(colour: str, white: float) -> str:
+    """Return a colour mixed with a share of white."""
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(part + white * (255 - part)):02x}" for part in parts)
 
 
 def marker(i: int) -> str:

@@ -329,8 +329,9 @@ class FAMD(Factorial, Embedder):
         if first:
             self.moments_ = moments
             return self._start(counts, schema)
+        self._hold(self.counts_ + counts)
         self.moments_ = self.moments_ + moments
-        return self._hold(self.counts_ + counts)
+        return self
 
     def _seen(
         self, X: Any, known: Counts | None = None
@@ -351,8 +352,9 @@ class FAMD(Factorial, Embedder):
     def forget(self, X: Any) -> Self:
         """Take rows away, as if they had never been counted."""
         table = self._read_fitted(X)
+        self._hold(self.counts_ - Counts.of(table))  # raises for rows that were not counted
         self.moments_ = self.moments_ - CrossMoments.of(table, self.moments_)
-        return self._hold(self.counts_ - Counts.of(table))
+        return self
 
     def _learn_all(self) -> None:
         counts = self.counts_

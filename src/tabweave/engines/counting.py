@@ -31,6 +31,7 @@ from tabweave.rows.table import (
     Schema,
     Sets,
     Table,
+    append_rows,
     is_constant,
     joined_column,
     row_keys,
@@ -450,7 +451,7 @@ class CountRows:
                 table, y = self.reading.expand(table, y)
             if i == 0 and table.schema.coupled:
                 estimated(given, self.n_rows).check()
-            held = table if held is None else _joined(held, table)
+            held = table if held is None else append_rows(held, table)
             classes.append(y)
             if held.n_rows >= _enough(held):
                 yield held, _joined_classes(classes)
@@ -511,11 +512,6 @@ def _enough(table: Table) -> int:
     coded = sum(np.dtype(code_type(size)).itemsize for size in sizes.tolist())  # once joined
     width = coded + 8 * (len(table.columns) - len(data))
     return min(256 * int(cells), _HELD_BYTES // width)
-
-
-def _joined(a: Table, b: Table) -> Table:
-    columns = map(joined_column, a.columns, b.columns)
-    return Table(a.schema, tuple(columns), a.n_rows + b.n_rows)
 
 
 def _joined_classes(parts: Sequence[Any]) -> Any:

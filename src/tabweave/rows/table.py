@@ -1009,6 +1009,12 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
     return Table(table.schema, tuple(columns), len(index))
 
 
+def append_rows(table: Table, more: Table) -> Table:
+    """Return the rows of two tables of the same columns; codes of the first stay what they are."""
+    columns = tuple(map(joined_column, table.columns, more.columns))
+    return Table(table.schema, columns, table.n_rows + more.n_rows)
+
+
 def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
     """Return a table some of whose columns are set aside, unless no other is left."""
     kept = [column.name for column in table.schema.columns if column.name not in names]

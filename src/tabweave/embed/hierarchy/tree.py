@@ -173,7 +173,7 @@ class DistanceHierarchy(Embedder):
         self._blocks = [self._block(column) for column in self.schema_.columns]
 
     def _block(self, column: Column) -> Block:
-        if column.kind == "numeric":
+        if column.kind in ("numeric", "datetime"):
             return line_block(self.counts_, column.name, *self.ranges_[column.name])
         if column.kind == "ordinal":
             return level_block(self.counts_, column)

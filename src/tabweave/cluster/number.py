@@ -136,6 +136,9 @@ def number_of_clusters(
     rng = np.random.default_rng(seed_of(random_state))
     declared = Schema.of(schema)
     table, aside = _without_texts(Table.of(X, declared, numbers="numeric"), declared)
+    if clusterer != "kmeans":
+        sets = [column.name for column in table.schema.columns if column.kind == "set"]
+        aside |= dict.fromkeys(sets, f"holds sets, which clusterer={clusterer!r} does not read")
     if table.n_rows > _ROWS:
         table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:_ROWS]))
     decides = "aic3" if clusterer == "mixture" else "silhouette"
@@ -333,7 +336,8 @@ def _gap(
     reference = []
     for _ in range(_DRAWS):
         orders = [rng.permutation(table.n_rows) for _ in table.schema.columns]
-        columns = [take_rows(table, order).columns[a] for a, order in enumerate(orders)]
+        alone = (table.select([name]) for name in table.schema.names)
+        columns = [take_rows(*pair).columns[0] for pair in zip(alone, orders, strict=True)]
         shuffled = Table(table.schema, tuple(columns), table.n_rows)
         fit = _CLUSTERERS[clusterer](shuffled, int(rng.integers(2**31 - 1)))
         reference.append(np.log(max(fit(k, np.arange(table.n_rows))[1], 1e-300)))

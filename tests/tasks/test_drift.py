@@ -368,3 +368,10 @@ def test_no_rows_are_an_error():
     for before, after, when in (({"color": []}, rows, "before"), (rows, {"color": []}, "after")):
         with pytest.raises(ValueError, match=f"expected rows to compare, got none {when}"):
             drift_report(before, after)
+
+
+def test_sets_that_are_all_empty_have_not_changed():
+    day = {"tags": [[], [], []], "a": ["x", "y", "x"]}
+    report = drift_report(day, day)
+    assert report.changed == []
+    assert {f.name: f.p_value for f in report.columns}["tags"] == 1.0

@@ -893,6 +893,15 @@ class Schema:
         return replace(self, columns=tuple(self[name] for name in names), aside=())
 
 
+def ungraded(schema: Schema) -> Schema:
+    """Return a schema whose ordinal columns are nominal."""
+    columns = (
+        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
+        for c in schema.columns
+    )
+    return replace(schema, columns=tuple(columns))
+
+
 def _declared(name: Any, kind: Any) -> Column:
     name = f"x{name}" if isinstance(name, int) else name
     return replace(kind, name=name) if isinstance(kind, Column) else Column(name, kind)

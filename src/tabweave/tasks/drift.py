@@ -484,6 +484,8 @@ def _set_valued(
     name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any], draws: int, rng: Any
 ) -> Finding:
     """Test each element with against without, Bonferroni over the elements."""
+    if not labels:  # every set is empty
+        return Finding(name, 0.0, 1.0, 1.0, 0.0, (), {"Cramér's V": 0.0})
     found = [
         chi_square(np.stack([with_it, totals - with_it], axis=1), draws, rng) for with_it in table.T
     ]

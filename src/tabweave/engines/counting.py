@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
+from numbers import Integral
 from operator import add
 from typing import Any, Literal
 
@@ -597,8 +598,8 @@ def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
     for name, most in given.items():
         if name not in names:
             raise ValueError(f"max_values names column {name!r}, which is not counted")
-        if isinstance(most, bool) or not isinstance(most, int) or most < 2:
+        if isinstance(most, bool) or not isinstance(most, Integral) or most < 2:
             raise ValueError(
                 f"max_values of column {name!r}: expected a whole number >= 2, got {most!r}"
             )
-    return dict(given)
+    return {name: int(most) for name, most in given.items()}

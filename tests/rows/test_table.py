@@ -565,3 +565,9 @@ def test_grades_alone_become_categories():
         ("numeric", None),
         ("nominal", None),
     ]
+
+
+def test_rows_with_an_element_that_passes():
+    sets = Table.of({"tags": [[], ["a", "b"], None, ["b"], []]}, {"tags": "set"})["tags"]
+    passing = np.array([sets.labels[code] == "a" for code in sets.codes])
+    assert sets.any_element(passing).tolist() == [False, True, False, False, False]

@@ -386,7 +386,7 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _are_measured(labels: list[Any]) -> bool:
-    """Whether labels are numbers on a scale, not the numbers of classes: fractions, of many values."""
+    """Whether labels are numbers on a scale, not of classes: fractions, of many values."""
     numbers = [v for v in labels if isinstance(v, Real) and not isinstance(v, bool)]
     if len(numbers) < len(labels) or not np.isfinite(np.asarray(numbers, float)).all():
         return False

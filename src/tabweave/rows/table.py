@@ -116,6 +116,11 @@ class Sets:
     codes: np.ndarray
     labels: list[Label]
 
+    def any_element(self, passing: np.ndarray) -> np.ndarray:
+        """Return which rows have an element that passes, given which of all elements do."""
+        passed = np.concatenate([[0], np.cumsum(passing)])
+        return passed[self.starts[1:]] > passed[self.starts[:-1]]
+
     def _check_loaded(self) -> None:
         check_codes(self.codes, len(self.labels))
         check_offsets(self.starts, len(self.codes))

@@ -1075,8 +1075,7 @@ def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
     hits = passing[column.codes] if len(passing) else np.zeros(len(column.codes), bool)
     if isinstance(column, Codes):
         return hits
-    passed = np.concatenate([[0], np.cumsum(hits)])  # a set passes if one of its elements does
-    return passed[column.starts[1:]] > passed[column.starts[:-1]]
+    return column.any_element(hits)
 
 
 def _listed(wanted: Any) -> Iterable[Any]:

@@ -309,7 +309,7 @@ def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, f
     pooled = table.sum(axis=0)
     if (pooled > 0).sum() < 2:
         return 0.0, 1.0, 0.0
-    if table.dtype.kind != "i" or pooled.sum() > 10**9:  # as far as the simulation goes
+    if table.dtype.kind != "i" or pooled.sum() >= 10**9:  # as far as the simulation goes
         return statistic, _gamma_tail(statistic, mean, variance), effect
     simulated = _simulated(pooled, int(table[1].sum()), draws, rng)
     as_large = int((simulated >= statistic * (1 - 1e-9)).sum())

@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -98,3 +99,23 @@ def test_what_an_embedder_declares_is_so(name):
     entry = EMBEDDERS[name]
     assert entry.summary and entry.reference
     assert entry.needs_y == (getattr(entry.cls(), "_uses_classes", False) is True)
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+def test_a_fit_that_raises_leaves_the_model_as_it_was(name):
+    entry = EMBEDDERS[name]
+    rows = {"a": list("xyxzyx") * 5, "b": list("ppqqrp") * 5}
+    if entry.reads == "numbers":
+        rows = np.random.default_rng(0).poisson(3.0, (30, 3)) + 1.0
+    y = ["u", "v"] * 15 if entry.needs_y else None
+    params = {"n_clusters": 2, "random_state": 0}
+    model = entry.cls()
+    model.set_params(**{k: v for k, v in params.items() if k in model.get_params(deep=False)})
+    before = model.fit(rows, y).transform(rows)
+    none = {"a": [], "b": []} if isinstance(rows, dict) else rows[:0]
+    with pytest.raises(ValueError, match="0 sample"):
+        model.fit(none, y and [])
+    after = model.transform(rows)
+    if hasattr(before, "toarray"):
+        before, after = before.toarray(), after.toarray()
+    np.testing.assert_array_equal(after, before)

@@ -418,14 +418,15 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
 
     def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
         """Keep the first counts, and what they say of the columns."""
-        seen = counted_schema(counts)
-        self.schema_ = seen if schema is None else schema
         self._hold(counts)
+        self.__dict__.pop("_earlier", None)  # of another stream
+        self.schema_ = counted_schema(counts) if schema is None else schema
         remember_names(self, self.schema_)
         return self
 
     def _hold(self, counts: Counts) -> Self:
         """Keep counts and drop what was learned from older ones."""
+        counted_schema(counts)
         for name in vars(self).get("_learned", ()):
             self.__dict__.pop(name, None)
         self._learned = ()

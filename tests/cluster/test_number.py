@@ -109,3 +109,11 @@ def test_columns_whose_values_hardly_repeat_are_set_aside():
     assert number_of_clusters(rows, most=6, schema={"id": "nominal"}).aside == {}
     assert "aside" not in str(number_of_clusters(rows.drop(columns="id"), most=6))
     assert number_of_clusters(rows[["id"]], most=3).aside == {}  # there is nothing else
+
+
+@pytest.mark.parametrize(("clusterer", "aside"), [("mixture", ["tags"]), ("kmeans", [])])
+def test_sets_that_take_no_part_are_said(clusterer, aside):
+    rows = planted(3, n=200)
+    rows["tags"] = [["new"], ["new", "red"]] * 100
+    found = number_of_clusters(rows, clusterer=clusterer, most=4)
+    assert list(found.aside) == aside

@@ -317,3 +317,17 @@ def test_what_cannot_be_forgotten_stays():
 def test_a_supplementary_column_without_numbers_lies_in_the_centre():
     rows = {"sky": ["sun", "sun", "rain", "rain"], "hat": ["yes", "no", "no", "no"]}
     assert (MCA(1).fit(rows).supplementary(rows, {"z": [np.nan] * 4}).to_numpy() == 0).all()
+
+
+@pytest.mark.parametrize("model", [MCA(), FAMD(), MFA()])
+def test_rows_that_cannot_be_forgotten_leave_the_model_as_it_was(model, mixed):
+    frame = mixed[["c0", "c1", "c4"]] if isinstance(model, MCA) else mixed
+    before = clone(model).fit(frame).transform(frame)
+    model = clone(model).fit(frame)
+    with pytest.raises(ValueError, match="more rows would be taken away than were counted"):
+        model.forget(pd.concat([frame, frame]))
+    with pytest.raises(ValueError, match="counts are empty"):
+        model.forget(frame)
+    np.testing.assert_array_equal(model.transform(frame), before)
+    model.forget(frame[:50]).partial_fit(frame[:50])
+    np.testing.assert_allclose(model.transform(frame), before, atol=1e-9)

@@ -429,3 +429,10 @@ def test_what_folds_share_is_dropped_when_all_is_learned():
         learn(rows, y)
         assert "_cache" not in vars(model)
     assert "_cache" not in vars(model.fit_counts(model.counts_))
+
+
+def test_true_and_1_are_two_classes():
+    rows = {"a": list("xyxyxyxyxyzz"), "b": list("ppqqpprrqqpr")}
+    odd, plain = [True, 0, 1] * 4, ["a", "b", "c"] * 4  # in the same order
+    found = SupervisedWeave().fit_transform(rows, odd)
+    np.testing.assert_allclose(found, SupervisedWeave().fit_transform(rows, plain))

@@ -217,3 +217,27 @@ def test_the_first_window_may_have_fewer_rows_than_clusters():
     stream = UNICORN(n_clusters=10).partial_fit(rows[:2])
     assert stream.transform(rows[:2]).shape == (2, 1)
     assert stream.partial_fit(rows[2:]).transform(rows).shape == (len(rows), 20)
+
+
+def test_fit_starts_a_new_stream():
+    first, second, other = windows(3)
+    stream = UNICORN(3).fit(first).partial_fit(second).learn()
+    again = stream.fit(other[:, ::-1]).transform(other[:, ::-1])
+    np.testing.assert_array_equal(again, UNICORN(3).fit(other[:, ::-1]).transform(other[:, ::-1]))
+
+
+def test_resume_leaves_the_stream_before(tmp_path):
+    first, second, other = windows(3)
+    UNICORN(3).fit(other).save(tmp_path / "u")
+    stream = UNICORN(3).fit(first).partial_fit(second).learn().resume(tmp_path / "u")
+    fresh = UNICORN(3).resume(tmp_path / "u")
+    assert vars(stream).keys() == vars(fresh).keys()
+    one, two = (model._hold(model.counts_).transform(other) for model in (stream, fresh))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_window_that_weighs_nothing_only_moves_the_position():
+    first, second = windows(2)
+    stream = UNICORN(decay=0).fit(first).partial_fit(second, sample_weight=np.zeros(len(second)))
+    assert stream.counts_ == UNICORN().fit(first).counts_
+    assert (stream.n_windows_, stream.n_rows_) == (2, 300)

@@ -18,7 +18,6 @@ from tabweave import (
     Counts,
     MixedEmbedder,
     OneHot,
-    Schema,
     SimilarityIndex,
     SupervisedWeave,
     Table,
@@ -35,7 +34,6 @@ from tabweave.embed.weave import (
     check_clusters,
     checked_weights,
     coupling_gram,
-    nominal,
     spelled_rows,
     tie_weights,
     ties,
@@ -940,17 +938,6 @@ def test_where_no_kernel_tells_values_apart_a_mismatch_is_all():
         factors = Weave()._couplings(counts, "a", share, None)
         apart = squared(factors.common) + np.add.outer(factors.own, factors.own)
         np.testing.assert_allclose(apart[~np.eye(3, dtype=bool)], 1.0)
-
-
-def test_grades_alone_become_categories():
-    schema = Schema(
-        (Column("g", "ordinal", levels=("s", "m")), Column("x", "numeric"), Column("c"))
-    )
-    assert [(c.kind, c.levels) for c in nominal(schema).columns] == [
-        ("nominal", None),
-        ("numeric", None),
-        ("nominal", None),
-    ]
 
 
 def test_sets_that_are_all_empty_are_all_alike():

@@ -590,3 +590,13 @@ def test_numbers_count_though_the_first_window_had_one_of_them_or_none(cls, firs
     points = stream.transform({"x": [-1.0, 5.0, 11.0, 50.0], "a": ["u"] * 4})
     apart = np.linalg.norm(points - points[0], axis=1)
     assert (np.diff(apart) > 1).all()  # in their order, those beyond the others too
+
+
+@pytest.mark.parametrize("options", [{"decay": 0.0}, {"decay": 0.5}, {"window": 1}])
+def test_a_window_that_weighs_nothing_only_moves_the_position(options):
+    first, second = rows(), rows(seed=1)
+    stream = Windowed(OneHot(), **options).fit(first)
+    before = stream.counts_
+    stream.partial_fit(second, sample_weight=np.zeros(len(second)))
+    assert stream.counts_ is before
+    assert (stream.n_windows_, stream.n_rows_) == (2, 120)

@@ -208,3 +208,8 @@ def test_batches_are_held_until_they_are_worth_a_matrix(monkeypatch):
     monkeypatch.setattr(Counts, "of", lambda t, y: made.append(t.n_rows) or real(t, y))
     assert count(query, y="k") == whole
     assert len(made) == 3 and sum(made) == 20_000
+
+
+def test_a_limit_may_be_an_integer_of_numpy():
+    rows = {"a": list("abcabc")}
+    assert count(rows, max_values=np.int64(2)) == count(rows, max_values=2)

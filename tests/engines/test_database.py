@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tabweave import UNTIE, Counts, Table, count
-from tabweave.engines import batches, transform
+from tabweave.engines import batches, database, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 
@@ -46,6 +46,18 @@ def test_a_password_is_never_shown(filled):
     with pytest.raises(ValueError, match="nothing_here") as caught:
         count((filled, "SELECT * FROM nothing_here"))
     assert "secret" not in str(caught.value) and "tabweave:***@" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("postgresql://me:a@secret@host/db", "postgresql://me:***@host/db"),
+        ("postgresql://host/db?password=secret&user=me", "postgresql://host/db?password=***&user=me"),
+        ("postgresql://host/db", "postgresql://host/db"),
+    ],
+)  # fmt: skip
+def test_passwords_are_hidden_wherever_they_stand(address, shown):
+    assert database._shown(address) == shown
 
 
 def test_a_server_that_goes_away_in_the_middle(filled, tmp_path):

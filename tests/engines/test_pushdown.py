@@ -231,3 +231,13 @@ def test_an_embedder_learns_from_counts_that_were_made_there(connection, rows):
     np.testing.assert_array_equal(
         Weave().fit_counts(found).transform(plain), Weave().fit_counts(read).transform(plain)
     )
+
+
+def test_the_first_error_is_the_one_to_show():
+    def execute(statement):
+        if statement.startswith("DROP"):  # as PostgreSQL does in a transaction that has failed
+            raise RuntimeError("commands ignored until end of transaction block")
+
+    with pytest.raises(ValueError, match="what went wrong"):
+        with pushdown.kept(execute, "SELECT 1"):
+            raise ValueError("what went wrong")

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from tabweave import count
 from tabweave.engines.source import Source, errors_naming, family, prefetched
 
 
@@ -16,6 +17,8 @@ from tabweave.engines.source import Source, errors_naming, family, prefetched
         ("dictionary<values=int64, indices=int32>", "number"),
         ("BOOLEAN", "bool"), ("timestamp[us, tz=UTC]", "datetime"), ("DATE", "datetime"),
         ("list<item: string>", "set"), ("VARCHAR[]", "set"), ('"NULL"', "null"), ("BLOB", "blob"),
+        ("DATE[]", "set"), ("TIMESTAMP[3]", "set"), ("TIMESTAMP WITH TIME ZONE[]", "set"),
+        ("date32[day]", "datetime"), ("time64[us]", "datetime"), ("duration[ns]", "datetime"),
     ],
 )  # fmt: skip
 def test_types_of_every_library_fall_into_families(kind, held):
@@ -66,3 +69,15 @@ def test_columns_are_chosen_by_name():
         source.choose(["d"])
     with pytest.raises(ValueError, match="gives 'a' a type, which is for files of text"):
         source.retyped({"a": "VARCHAR"})
+
+
+def test_a_column_named_as_a_field_of_another_is_read():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"s": [{"p": "x"}, {"p": "y"}], "a": ["u", "v"], "a.b": ["k", "l"]})
+    assert count(frame.lazy()).labels == (("x", "y"), ("u", "v"), ("k", "l"))
+
+
+def test_dates_in_lists_are_sets():
+    pytest.importorskip("duckdb")
+    counts = count("SELECT [DATE '2024-01-01', DATE '2024-01-02'] AS days, 'x' AS b")
+    assert counts.labels == (("2024-01-01", "2024-01-02"), ("x",))

@@ -1,6 +1,7 @@
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import davies_bouldin_score
 
@@ -273,3 +274,8 @@ def test_data_factors_of_a_small_table():
         evaluate.data_factors(X, [1, 0])
     with pytest.raises(ValueError, match="expected X of shape"):
         evaluate.data_factors([], [])
+
+
+def test_all_ways_to_say_missing_are_one_value():
+    rows = np.array([["a", pd.NA], ["b", None], ["a", float("nan")]], object)
+    assert evaluate.data_factors(rows, ["p", "q", "p"])["n_av"] == 1.5

@@ -338,3 +338,10 @@ def test_as_much_as_is_free_may_be_unpacked():
     assert not over([entry(0, 60), entry(0, 40)], 100) and over([entry(0, 60), entry(0, 41)], 100)
     most = 500 * 7
     assert not over([entry(7, most)], 100) and over([entry(7, most + 1)], 100)
+
+
+def test_an_encoder_of_strings_is_refused_by_its_column(tmp_path):
+    counts = Counts.of(Table.of({"a": ["x"]}, {"a": Column("a", spelling=len)}))
+    with pytest.raises(TypeError, match=r"column 'a': expected spelling to be True.*got the enc"):
+        counts.save(tmp_path / "c")
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@ import io
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -376,3 +377,18 @@ def test_bad_input():
         plots.scatter_map(np.zeros((3, 4)), list("abc"))
     with pytest.raises(ValueError, match="expected 2 × 2 distances"):
         plots.value_heatmap(np.zeros((3, 3)), "ab")
+
+
+@pytest.mark.parametrize("gap", [None, float("nan"), np.float64("nan"), pd.NA])
+@pytest.mark.parametrize("known", [("a", "b"), (1.0, 2.0)])
+def test_objects_without_a_label_are_drawn_too(gap, known):
+    ax = plots.scatter_map([[0, 0], [1, 1], [2, 0], [3, 1]], [known[0], gap, known[1], gap])
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert sorted(names) == sorted([*map(str, known), "missing"])
+    assert sum(len(dots.get_offsets()) for dots in ax.collections) == 4
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_no_more_couplings_are_drawn_than_asked_for(most):
+    strength = [[1, 0.5, 0.2], [0.5, 1, 0.4], [0.2, 0.4, 1]]
+    assert len(plots.coupling_graph(strength, list("abc"), max_lines=most).lines) == most

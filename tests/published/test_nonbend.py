@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import tabweave
 from tabweave.embed.nonbend import VI, Gibbs
-from tabweave.published.nonbend import NonBEND, column_weight
+from tabweave.published.nonbend import NonBEND, column_weight, pseudo_counts
 
 
 def planted(seed=5, n=200, n_columns=4, n_values=4, k=3):
@@ -131,3 +131,9 @@ def test_rows_of_batches_are_in_one_subspace_each():
     (fit,) = NonBEND(random_state=0).fit_batches([X[:90], X[90:]]).fits_
     np.testing.assert_array_equal(fit.counts, np.rint(fit.counts))
     assert fit.sizes.sum() == 240
+
+
+def test_true_and_1_have_pseudo_counts_of_their_own():
+    counts = tabweave.Counts.of({"a": [True, 1, True, 2]})
+    assert counts.labels == ((True, 1, 2),)
+    assert pseudo_counts({"a": {1: 5.0, 2: 7.0}}, counts).tolist() == [0.1, 5.0, 7.0]

@@ -27,6 +27,7 @@ from tabweave.rows.table import (
     sampled_rows,
     set_aside,
     take_rows,
+    ungraded,
 )
 
 
@@ -553,3 +554,20 @@ def test_columns_from_a_file_fit_their_kind_and_the_rows(cells):
     table._check_loaded()
     with pytest.raises(ValueError, match="column 'b': expected 2 numeric cells, got"):
         replace(table, columns=(table["a"], cells))._check_loaded()
+
+
+def test_grades_alone_become_categories():
+    schema = Schema(
+        (Column("g", "ordinal", levels=("s", "m")), Column("x", "numeric"), Column("c"))
+    )
+    assert [(c.kind, c.levels) for c in ungraded(schema).columns] == [
+        ("nominal", None),
+        ("numeric", None),
+        ("nominal", None),
+    ]
+
+
+def test_rows_with_an_element_that_passes():
+    sets = Table.of({"tags": [[], ["a", "b"], None, ["b"], []]}, {"tags": "set"})["tags"]
+    passing = np.array([sets.labels[code] == "a" for code in sets.codes])
+    assert sets.any_element(passing).tolist() == [False, True, False, False, False]

@@ -765,3 +765,11 @@ def test_rows_of_the_folds_are_let_go_before_the_last_training(monkeypatch):
     monkeypatch.setattr(training.Training, "_train", counted)
     GBCClassifier(4, params=ONE_THREAD, random_state=0, **OFF).fit(Sources(tables), y)
     assert alive[3] == 0  # after the teams of three folds
+
+
+def test_sources_with_one_label_each_weigh_nothing():
+    tables = {f"t{k}": ([k, 8 + k], [[k, 1.0], [k + 0.1, 2.0]]) for k in range(8)}
+    model = GBCClassifier(10, random_state=0).fit(Sources(tables), {k: k % 2 for k in range(8)})
+    assert set(model.source_weights_.values()) == {0.0}
+    assert set(model.refused_.values()) == {"fewer than two labeled rows"}
+    assert len(model.predict(Sources(tables))) == 16

@@ -186,3 +186,13 @@ def test_the_strongest_pairs_are_printed():
     assert lines[0] == repr(found) == "Associations(3 columns, 3 pairs)"
     assert lines[1].startswith("crop × soil  1.00  p = ") and len(lines) == 4
     assert repr(associations({"a": list("xy"), "b": list("xy")})).endswith("1 pair)")
+
+
+def test_dropped_rows_take_no_part_in_the_correlation_ratio(rows):
+    frame = rows[["a", "x"]].copy()
+    frame.loc[frame.index % 3 == 0, "x"] += 5
+    frame.loc[frame.index % 3 == 0, "a"] = None
+    dropped = entry(associations(frame, missing="drop"), "a", "x")
+    plain = entry(associations(frame.dropna()), "a", "x")
+    for measure in ("correlation_ratio", "statistic", "p_value"):
+        np.testing.assert_allclose(dropped[measure], plain[measure])

@@ -368,3 +368,16 @@ def test_no_rows_are_an_error():
     for before, after, when in (({"color": []}, rows, "before"), (rows, {"color": []}, "after")):
         with pytest.raises(ValueError, match=f"expected rows to compare, got none {when}"):
             drift_report(before, after)
+
+
+def test_sets_that_are_all_empty_have_not_changed():
+    day = {"tags": [[], [], []], "a": ["x", "y", "x"]}
+    report = drift_report(day, day)
+    assert report.changed == []
+    assert {f.name: f.p_value for f in report.columns}["tags"] == 1.0
+
+
+def test_as_many_rows_as_the_simulation_takes_not():
+    table = np.array([[5 * 10**8, 10], [5 * 10**8 - 20, 10]])
+    assert table.sum() == 10**9
+    assert 0.5 < chi_square(table, 9, np.random.default_rng(0))[1] <= 1

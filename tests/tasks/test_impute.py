@@ -413,3 +413,9 @@ def test_records_and_columns_of_several_levels_are_filled():
     levels.iloc[3, 1] = None
     out = Imputer().fit_transform(levels)
     assert out.columns.equals(levels.columns) and out.notna().all().all()
+
+
+def test_a_list_of_dicts_comes_back_as_one():
+    rows = [{"city": "Lima", "sea": "warm"}, {"city": "Oslo", "sea": "cold"}] * 20
+    filled = Imputer().fit(rows).transform([{"city": "Oslo", "sea": None}, rows[0]])
+    assert filled == [{"city": "Oslo", "sea": "cold"}, rows[0]]

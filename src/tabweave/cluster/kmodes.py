@@ -27,7 +27,7 @@ from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, valu
 from tabweave.io.register import storable
 from tabweave.measures.frequency import entropy_weights
 from tabweave.rows.table import Table, distinct_rows
-from tabweave.rows.vocabulary import Label, positions
+from tabweave.rows.vocabulary import Label, positions, slices
 
 CENTERS = ("mode", "medoid", "distribution", "mode_share")
 MEDOID, DISTRIBUTION, MODE_SHARE = 1, 2, 3  # their indices in CENTERS, for compiled loops
@@ -659,9 +659,7 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
 
 def row_blocks(indices: np.ndarray, reach: np.ndarray) -> list[slice]:
     """Cut rows into blocks for threads, large enough to repay starting one."""
-    n_rows = len(indices)
-    size = max(1, _LOOKUPS // (indices.shape[1] * reach.shape[1]))
-    return [slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size)]
+    return slices(len(indices), indices.shape[1] * reach.shape[1], _LOOKUPS)
 
 
 def nearest(indices: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

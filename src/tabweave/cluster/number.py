@@ -8,7 +8,7 @@ say (nomclust's BIC, AIC and BK), by silhouette, gap, and by how they survive re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from tabweave.embed.nonbend.model import Prior, Rows
 from tabweave.embed.nonbend.variational import expect, first_fit
 from tabweave.embed.weave import Weave
 from tabweave.rows.kinds import FEW_ROWS, aside_line
-from tabweave.rows.table import Codes, Schema, Table, distinct_rows, take_rows
+from tabweave.rows.table import Codes, Schema, Table, distinct_rows, take_rows, ungraded
 
 OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")
 OF_PARTITIONS = ("entropy_bic", "entropy_aic", "bk", "silhouette", "gap", "stability")
@@ -136,6 +136,9 @@ def number_of_clusters(
     rng = np.random.default_rng(seed_of(random_state))
     declared = Schema.of(schema)
     table, aside = _without_texts(Table.of(X, declared, numbers="numeric"), declared)
+    if clusterer != "kmeans":
+        sets = [column.name for column in table.schema.columns if column.kind == "set"]
+        aside |= dict.fromkeys(sets, f"holds sets, which clusterer={clusterer!r} does not read")
     if table.n_rows > _ROWS:
         table = take_rows(table, np.sort(rng.permutation(table.n_rows)[:_ROWS]))
     decides = "aic3" if clusterer == "mixture" else "silhouette"
@@ -216,12 +219,10 @@ def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
 def in_bins(table: Table, n_bins: int = 6) -> Table:
     """Return a table of categories: numbers and grades as they are, or in bins."""
     numbering = Numbering(Numbering.of(table, n_bins).edges, {})
-    grades = [c.name for c in table.schema.columns if c.kind == "ordinal"]
     names = [c.name for c in table.schema.columns if c.kind != "set"]
     if not names:
         raise ValueError("expected columns of categories or numbers, got sets alone")
-    kinds = {n: "nominal" if n in grades else table.schema[n] for n in names}
-    plain = Table(Schema.of(kinds), tuple(table[n] for n in names), table.n_rows)
+    plain = replace(table, schema=ungraded(table.schema)).select(names)
     expanded = numbering.expand(plain)
     return expanded.select([column.name for column in expanded.schema.categorical])
 
@@ -333,7 +334,8 @@ def _gap(
     reference = []
     for _ in range(_DRAWS):
         orders = [rng.permutation(table.n_rows) for _ in table.schema.columns]
-        columns = [take_rows(table, order).columns[a] for a, order in enumerate(orders)]
+        alone = (table.select([name]) for name in table.schema.names)
+        columns = [take_rows(*pair).columns[0] for pair in zip(alone, orders, strict=True)]
         shuffled = Table(table.schema, tuple(columns), table.n_rows)
         fit = _CLUSTERERS[clusterer](shuffled, int(rng.integers(2**31 - 1)))
         reference.append(np.log(max(fit(k, np.arange(table.n_rows))[1], 1e-300)))

@@ -19,7 +19,7 @@ from sklearn.base import ClusterMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import HasMethods, Interval, StrOptions
+from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
 from tabweave.base import Estimator, TabularInput, ValueEmbedder, exclusive, remember_names
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import ValueTables
@@ -215,12 +215,13 @@ class StreamClusterer(TabularInput, Resumable, ClusterMixin, Estimator):
         starts: list[tuple[Any, int]] = [("k-means++", self.n_init)]
         if carried is not None and k == self.n_clusters and np.isfinite(carried).all():
             starts.append((carried, 1))
-        fits = [
-            KMeans(k, init=init, n_init=n, random_state=self._random).fit(
-                points, sample_weight=weight
-            )
-            for init, n in starts
-        ]
+        with one_thread():
+            fits = [
+                KMeans(k, init=init, n_init=n, random_state=self._random).fit(
+                    points, sample_weight=weight
+                )
+                for init, n in starts
+            ]
         return min(fits, key=lambda fit: fit.inertia_).labels_.astype(np.intp)
 
     def _k_modes(self, table: Table, k: int) -> np.ndarray:
@@ -354,9 +355,9 @@ class ProfileSpace:
         return np.asarray(block_diag(*parts))
 
 
-def profiles_of(places: np.ndarray, labels: np.ndarray, k: int, size: int) -> np.ndarray:
+def profiles_of(indices: np.ndarray, labels: np.ndarray, k: int, size: int) -> np.ndarray:
     """Return how often each value occurs in each cluster."""
-    flat = (labels[:, None] * size + places).ravel()
+    flat = (labels[:, None] * size + indices).ravel()
     return np.bincount(flat, minlength=k * size).reshape(k, size).astype(np.float64)
 
 
@@ -365,10 +366,10 @@ def shares(profiles: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return profiles / np.where(sizes > 0, sizes, 1)[:, None]
 
 
-def scores(places: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def scores(indices: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the sum of each row's weights under each cluster, rows × clusters."""
     columns: Any = np.ascontiguousarray(weights.T)
-    out = np.zeros((len(places), len(weights)))
-    for a in range(places.shape[1]):
-        out += columns[places[:, a]]
+    out = np.zeros((len(indices), len(weights)))
+    for a in range(indices.shape[1]):
+        out += columns[indices[:, a]]
     return out

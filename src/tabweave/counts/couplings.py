@@ -602,7 +602,7 @@ class Factors:
             return self
         share = f / max(f.sum(), 1e-300)
         centre, width = share @ self.common, self.common.shape[1]
-        parts = [slice(i, i + _ROWS) for i in range(0, len(share), _ROWS)]
+        parts = slices(len(share), 1, _ROWS)
         scatter = np.zeros((width, width))
         for part in parts:  # with many values a copy of them all would be the largest array
             some = self.common[part] - centre

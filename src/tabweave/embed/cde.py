@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from tabweave._compat import Interval, fix_signs
+from tabweave._compat import Interval, fix_signs, one_thread
 from tabweave.base import ValueEmbedder
 from tabweave.blocks.value_tables import ValueTables, compacted
 from tabweave.counts.counts import Counts
@@ -163,7 +163,8 @@ def value_clusters(
     found: list[np.ndarray] = []
     for k in range(2, min(max_clusters, n_distinct) + 1):
         seed = rng.randint(np.iinfo(np.int32).max)
-        labels = KMeans(k, n_init=3, random_state=seed).fit(points).labels_
+        with one_thread():
+            labels = KMeans(k, n_init=3, random_state=seed).fit(points).labels_
         found.append(np.eye(k)[labels])
         singletons = int((np.bincount(labels, minlength=k) == 1).sum())
         if singletons > max_singletons * k:

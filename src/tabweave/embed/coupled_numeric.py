@@ -128,8 +128,7 @@ class CoupledNumeric(TransformerMixin, Estimator):
             The rows, of numbers only.
         y : ignored
         """
-        self.__dict__.pop("moments_", None)
-        return self.partial_fit(X).learn()
+        return self._add(X, first=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
@@ -137,8 +136,10 @@ class CoupledNumeric(TransformerMixin, Estimator):
         Learning waits for :meth:`learn`, or for the first method that needs it, so a batch may be
         too small to learn from.
         """
+        return self._add(X, first="moments_" not in vars(self))
+
+    def _add(self, X: Any, *, first: bool) -> Self:
         self._validate_params()
-        first = "moments_" not in vars(self)
         table = self._read(X, fitted=not first)
         require_rows(table)
         signed = self.scale != "minmax"

@@ -318,19 +318,22 @@ class FAMD(Factorial, Embedder):
 
         A source is read once, in batches, and never kept.
         """
-        self.__dict__.pop("counts_", None)
-        return self.partial_fit(X).learn()
+        return self._add(X, first=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows, or those of a source, to what was seen so far; nothing is learned yet."""
+        return self._add(X, first="counts_" not in vars(self))
+
+    def _add(self, X: Any, *, first: bool) -> Self:
         self._validate_params()
-        first = "counts_" not in vars(self)
         counts, moments, schema = self._seen(X) if first else self._seen(X, self.counts_)
         if first:
-            self.moments_ = moments
-            return self._start(counts, schema)
-        self.moments_ = self.moments_ + moments
-        return self._hold(self.counts_ + counts)
+            self._start(counts, schema)
+        else:
+            self._hold(self.counts_ + counts)
+            moments = self.moments_ + moments
+        self.moments_ = moments
+        return self
 
     def _seen(
         self, X: Any, known: Counts | None = None
@@ -351,8 +354,9 @@ class FAMD(Factorial, Embedder):
     def forget(self, X: Any) -> Self:
         """Take rows away, as if they had never been counted."""
         table = self._read_fitted(X)
+        self._hold(self.counts_ - Counts.of(table))  # raises for rows that were not counted
         self.moments_ = self.moments_ - CrossMoments.of(table, self.moments_)
-        return self._hold(self.counts_ - Counts.of(table))
+        return self
 
     def _learn_all(self) -> None:
         counts = self.counts_
@@ -518,18 +522,20 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from a table of counts (or other numbers of at least 0)."""
-        self.__dict__.pop("_sums", None)
-        return self.partial_fit(X)
+        self._validate_params()
+        return self._learn(profile_sums(self._checked(X, reset=True)))
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to the table."""
+        if "_sums" not in vars(self):
+            return self.fit(X)
         self._validate_params()
-        return self._add(self._checked(X, reset="_sums" not in vars(self)), 1)
+        return self._learn(self._sums + profile_sums(self._checked(X, reset=False)))
 
     def forget(self, X: Any) -> Self:
         """Take rows away, as if they had never been there."""
         check_is_fitted(self, "_sums")
-        return self._add(self._checked(X, reset=False), -1)
+        return self._learn(self._sums - profile_sums(self._checked(X, reset=False)))
 
     def fit_counts(self, counts: Counts) -> Self:
         """Learn from the counts of two columns: the values of the first against the second's."""
@@ -545,12 +551,6 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
             X = validate_data(self, X, dtype=np.float64, reset=reset)
         check_non_negative(X, "CA")
         return X
-
-    def _add(self, X: np.ndarray, sign: int) -> Self:
-        total = X.sum(axis=1)
-        profile = X / np.where(total > 0, total, 1)[:, None]
-        more = np.vstack([X.T @ profile, X.sum(axis=0)])
-        return self._learn(sign * more + vars(self).get("_sums", 0.0))
 
     def _learn(self, sums: np.ndarray) -> Self:
         product, columns = sums[:-1], sums[-1]
@@ -630,6 +630,13 @@ class CA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
 
 # -- what is decomposed ---------------------------------------------------------------------------
+
+
+def profile_sums(X: np.ndarray) -> np.ndarray:
+    """Return ``Σ x xᵀ / |x|`` over the rows x of a table, and their sum below it; they add up."""
+    total = X.sum(axis=1)
+    profile = X / np.where(total > 0, total, 1)[:, None]
+    return np.vstack([X.T @ profile, X.sum(axis=0)])
 
 
 @dataclass(frozen=True, eq=False)

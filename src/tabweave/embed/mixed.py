@@ -187,7 +187,6 @@ class MixedEmbedder(Embedder):
         y : array-like, optional
             Classes, for the categorical embedders that use them.
         """
-        self.__dict__.pop("counts_", None)
         return self._add(X, y, whole=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -198,9 +197,10 @@ class MixedEmbedder(Embedder):
         return self._add(X, y)
 
     def _add(self, X: Any, y: Any, *, whole: bool = False) -> Self:
+        """Add rows, or start anew with the whole table."""
         self._check()
         self._require_classes(y)
-        first = "counts_" not in vars(self)
+        first = whole or "counts_" not in vars(self)
         schema = Schema.of(self.schema)
         table = self._read(X, schema, whole=whole) if first else self._read_fitted(X)
         require_rows(table)

@@ -55,6 +55,7 @@ from tabweave.io.register import storable
 from tabweave.rows.frames import in_memory, object_array, objects
 from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Table, take_rows
+from tabweave.rows.vocabulary import positions
 from tabweave.search.scan import Derived
 
 T = TypeVar("T")
@@ -586,7 +587,7 @@ def aligned(counts: Counts, known: Counts) -> np.ndarray:
     out = np.zeros((known.vocabulary.n_values, len(known.classes)))
     if counts.classes is not None:  # rows of weight 0 are counted as none
         rows = counts.vocabulary.reindex(known.vocabulary)
-        columns = [known.classes.index(label) for label in counts.classes]
+        columns = positions(known.classes, counts.classes)
         out[np.ix_(rows, columns)] = counts.class_pairs
     return out
 

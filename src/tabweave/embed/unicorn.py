@@ -158,7 +158,7 @@ class UNICORN(Remembering, ValueEmbedder):
         check_window_columns(X, self.schema_)
         table = self._read_fitted(X)
         memory = self._memory.add(table, None, sample_weight, decay=self.decay)
-        if table.n_rows:
+        if memory.total is not self.counts_:
             self._advance(memory.total)
         self._memory = memory
         return self._note(table.n_rows)

@@ -44,7 +44,7 @@ from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.table import Schema, Table, ungraded
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
@@ -462,7 +462,7 @@ class Weave(ValueEmbedder):
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
         """Return the state of an older file, to which every column was one of categories."""
         if "counts_" in state and "_numbering" not in state:
-            schema = nominal(state["schema_"])
+            schema = ungraded(state["schema_"])
             counts = replace(state["counts_"], schema=schema)
             state |= {"_numbering": Numbering({}, {}, bins=False)}
             state |= {"schema_": schema, "counts_": counts}
@@ -476,15 +476,6 @@ class Weave(ValueEmbedder):
 
 
 # -- columns ------------------------------------------------------------------------------------
-
-
-def nominal(schema: Schema) -> Schema:
-    """Return a schema whose grades are categories."""
-    columns = (
-        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
-        for c in schema.columns
-    )
-    return replace(schema, columns=tuple(columns))
 
 
 def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.ndarray]:

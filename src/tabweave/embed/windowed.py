@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval
 from tabweave.base import Estimator, ValueEmbedder, exclusive, remember_names
-from tabweave.counts.counts import Counts, append
+from tabweave.counts.counts import Counts, append, checked_weight
 from tabweave.embed.register import embedder
 from tabweave.io.archive import read
 from tabweave.io.files import remove_leftovers
@@ -57,6 +57,8 @@ class Resumable(Storable):
         saved = opened(path, header, arrays)
         theirs = fingerprint(saved) if isinstance(saved, BaseEstimator) else {}
         _check_same_model(path, type(saved), theirs, self)
+        for name in vars(self).keys() - theirs.keys():
+            delattr(self, name)  # of the stream that is left
         vars(self).update((k, v) for k, v in vars(saved).items() if k not in theirs)
         return self
 
@@ -317,9 +319,14 @@ class Memory:
         decay: float = 1.0,
         window: int | None = None,
     ) -> Memory:
-        """Return the memory after one more window; one without rows only moves the position."""
-        if not table.n_rows:
-            return replace(self, n_windows=self.n_windows + 1)
+        """Return the memory after one more window.
+
+        One without rows, or whose rows all weigh nothing, only moves the position.
+        """
+        n_windows, n_rows = self.n_windows + 1, self.n_rows + table.n_rows
+        weight = checked_weight(sample_weight, table.n_rows)
+        if not (table.n_rows if weight is None else weight.any()):
+            return replace(self, n_windows=n_windows, n_rows=n_rows)
         if window is None:
             kept = self.total if decay == 1 else self.total.scaled(decay)
             total = append(kept, table, y, sample_weight=sample_weight)
@@ -329,7 +336,7 @@ class Memory:
             total, recent = self.total + latest, (*self.recent, latest)
             while len(recent) > window:
                 total, recent = total - recent[0], recent[1:]
-        return Memory(total, recent, self.n_windows + 1, self.n_rows + table.n_rows)
+        return Memory(total, recent, n_windows, n_rows)
 
 
 def check_window_columns(X: Any, schema: Schema) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
+from numbers import Integral
 from operator import add
 from typing import Any, Literal
 
@@ -31,6 +32,7 @@ from tabweave.rows.table import (
     Schema,
     Sets,
     Table,
+    append_rows,
     is_constant,
     joined_column,
     row_keys,
@@ -450,7 +452,7 @@ class CountRows:
                 table, y = self.reading.expand(table, y)
             if i == 0 and table.schema.coupled:
                 estimated(given, self.n_rows).check()
-            held = table if held is None else _joined(held, table)
+            held = table if held is None else append_rows(held, table)
             classes.append(y)
             if held.n_rows >= _enough(held):
                 yield held, _joined_classes(classes)
@@ -511,11 +513,6 @@ def _enough(table: Table) -> int:
     coded = sum(np.dtype(code_type(size)).itemsize for size in sizes.tolist())  # once joined
     width = coded + 8 * (len(table.columns) - len(data))
     return min(256 * int(cells), _HELD_BYTES // width)
-
-
-def _joined(a: Table, b: Table) -> Table:
-    columns = map(joined_column, a.columns, b.columns)
-    return Table(a.schema, tuple(columns), a.n_rows + b.n_rows)
 
 
 def _joined_classes(parts: Sequence[Any]) -> Any:
@@ -601,8 +598,8 @@ def limits_of(max_values: Any, names: Sequence[str]) -> dict[str, int]:
     for name, most in given.items():
         if name not in names:
             raise ValueError(f"max_values names column {name!r}, which is not counted")
-        if isinstance(most, bool) or not isinstance(most, int) or most < 2:
+        if isinstance(most, bool) or not isinstance(most, Integral) or most < 2:
             raise ValueError(
                 f"max_values of column {name!r}: expected a whole number >= 2, got {most!r}"
             )
-    return dict(given)
+    return {name: int(most) for name, most in given.items()}

@@ -109,12 +109,13 @@ def _address(where: Any) -> Any:
 
 
 def _shown(where: Any) -> str:
-    """Return the address without its password."""
+    """Return the address without its password, which may hold an @ itself."""
     if _is_sqlalchemy(where) and hasattr(where, "engine"):
         return str(where.engine.url.render_as_string())
     if not isinstance(where, str):
         return f"{type(where).__module__.partition('.')[0]} connection"
-    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", where)
+    shown = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", where)
+    return re.sub(r"(?i)(password=)[^&]*", r"\1***", shown)
 
 
 @contextmanager

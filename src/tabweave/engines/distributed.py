@@ -33,7 +33,7 @@ class DaskSource(Source):
 
     def collect(self, columns: Sequence[str]) -> Any:
         """Return all rows as a pandas frame or a mapping of columns."""
-        return FrameSource(self.frame.compute()).collect(columns)
+        return FrameSource(self.frame[list(columns)].compute()).collect(columns)
 
     def _run(self, work: Any, columns: Sequence[str], progress: Any, step: str) -> Any:
         """Do the work on each partition, merge in a tree, and bring back the one result."""
@@ -90,7 +90,7 @@ class SparkSource(Source):
 
     def collect(self, columns: Sequence[str]) -> Any:
         """Return all rows as an Arrow table, a pandas frame or a mapping of columns."""
-        frame = self.frame
+        frame = self._select(columns)
         rows = frame.toArrow() if hasattr(frame, "toArrow") else frame.toPandas()
         return FrameSource(rows).collect(columns)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
@@ -147,8 +147,11 @@ def kept(execute: Callable[[str], Any], query: str, kind: str = "TEMP TABLE") ->
     execute(f"CREATE {kind} {name} AS {query}")
     try:
         yield name
-    finally:
-        execute(f"DROP TABLE {name}")
+    except BaseException:
+        with suppress(Exception):  # the first error is the one to show
+            execute(f"DROP TABLE {name}")
+        raise
+    execute(f"DROP TABLE {name}")
 
 
 def _joined(parts: Sequence[Any]) -> Any:

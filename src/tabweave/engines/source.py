@@ -36,6 +36,7 @@ _FAMILIES = {
     "datetime": ("date", "time", "duration", "interval"),
     "null": ("null", '"null"'),
 }
+_ARROW_TIME = re.compile(r"(time|duration|date)\w*\[[a-z].*\]")  # as timestamp[us]; no DATE[3]
 _END = object()
 
 
@@ -186,7 +187,10 @@ class RecordSource(Source):
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         known = self.source.types
-        owners = (next(n for n in known if f"{name}.".startswith(f"{n}.")) for name in columns)
+        # The longest that fits: a column may be named as a field of another would be.
+        owners = (
+            max((n for n in known if f"{name}.".startswith(f"{n}.")), key=len) for name in columns
+        )
         for batch in self.source.batches(list(dict.fromkeys(owners)), batch_rows):
             batch = batch.to_arrow() if hasattr(batch, "to_arrow") else batch
             names, cells, _ = columns_of(batch)
@@ -314,8 +318,7 @@ def family(kind: str) -> str:
     """Return what a type holds, whatever library names it: number, text, bool, datetime, set ..."""
     kind = kind.lower()
     if kind.endswith("]") or kind.startswith(("list", "large_list", "fixed_size_list")):
-        zoned = kind.startswith(("timestamp", "time", "duration", "date"))  # as in timestamp[us]
-        return "datetime" if zoned else "set"
+        return "datetime" if _ARROW_TIME.fullmatch(kind) else "set"
     if kind.startswith("dictionary<values="):
         return family(kind.removeprefix("dictionary<values=").partition(",")[0])
     for name, starts in _FAMILIES.items():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tabweave.evaluate.scores import encode
+from tabweave.rows.frames import is_missing
 
 
 def relative_distance(distances: Any, labels: Any) -> float:
@@ -223,8 +224,7 @@ def data_factors(X: Any, y: Any) -> dict[str, float]:
     rows = np.asarray(X, dtype=object)
     if rows.ndim != 2 or not rows.size:
         raise ValueError(f"expected X of shape (n_objects, n_attributes), got {rows.shape}")
-    # NaN is unlike itself: all of them are the one missing value
-    sizes = [len({v if v == v else None for v in column}) for column in rows.T]
+    sizes = [len({None if is_missing(v) else v for v in column}) for column in rows.T]
     classes = np.bincount(encode(y, "y")[1])
     if classes.sum() != len(rows):
         raise ValueError(f"expected {len(rows)} classes in y, one an object, got {classes.sum()}")

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tabweave.rows.frames import is_missing
+
 _NAMES = ("y_true", "labels")
 
 
@@ -320,19 +322,10 @@ def _encode_objects(array: np.ndarray, name: str) -> tuple[list, np.ndarray]:
     code_of: dict[Any, int] = {}
     codes = np.empty(array.size, dtype=np.intp)
     for i, value in enumerate(array.tolist()):
-        if _is_missing(value):
+        if is_missing(value):
             raise ValueError(_missing_message(name, i, value))
         codes[i] = code_of.setdefault(value, len(code_of))
     return list(code_of), codes
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None:
-        return True
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be true or false
-        return True
 
 
 def _missing_message(name: str, row: int, value: Any) -> str:

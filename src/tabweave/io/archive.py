@@ -148,6 +148,12 @@ def read(path: str | PathLike[str], *kinds: str) -> tuple[dict[str, Any], dict[s
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
     """Return a schema as JSON values."""
+    for column in schema.columns:
+        if not isinstance(column.spelling, bool | None):
+            raise TypeError(
+                f"cannot save column {column.name!r}: expected spelling to be True, False or None, "
+                f"got the encoder {column.spelling!r}, and files hold no code of yours"
+            )
     out = asdict(schema)
     for column in (*out["columns"], *out["aside"]):
         if column["levels"] is not None:

@@ -22,6 +22,7 @@ from tabweave.plots.style import (
     sequence,
     whole_numbers,
 )
+from tabweave.rows.frames import is_missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +67,7 @@ def coupling_graph(
     points[order] = np.stack([np.sin(angle), np.cos(angle)], axis=1)
     ax = axes(ax, (5.5, 5.5))
     a, b = np.triu_indices(len(names), 1)
-    lines = np.argsort(matrix[a, b], kind="stable")[-max_lines:]
+    lines = np.argsort(-matrix[a, b], kind="stable")[:max_lines][::-1]  # the strongest on top
     strongest = matrix[a, b].max(initial=0)
     for i, j in zip(a[lines], b[lines], strict=True):
         if matrix[i, j] > 0:
@@ -347,7 +348,8 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
         Coordinates, e.g. from t-SNE or MDS (Zhu 2019, section 3.5.1).
     labels : array-like of shape (n_objects,)
         Class or cluster of each object; or numbers on a scale (fractions, more than eight), which
-        get shades and a scale beside the map. One unit is as long across as it is up.
+        get shades and a scale beside the map; missing ones are a class. One unit is as long across
+        as it is up.
     ax : matplotlib Axes, optional
         Where to draw.
 
@@ -359,7 +361,7 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
     ['a', 'b']
     """
     points = np.asarray(points, dtype=float)
-    labels = list(labels)
+    labels = [None if is_missing(label) else label for label in labels]
     if points.shape != (len(labels), 2) or not labels:
         raise ValueError(
             f"expected points of shape ({len(labels)}, 2), got {points.shape}; reduce them to two "
@@ -377,16 +379,14 @@ def scatter_map(points: Any, labels: Any, *, ax: Axes | None = None) -> Axes:
     for i, (name, colour) in enumerate(zip(names, colours(len(names)), strict=True)):
         x, y = points[[label == name for label in labels]].T
         look = {"color": [colour], "marker": marker(i), "edgecolors": "black"}
-        ax.scatter(x, y, s=22, linewidths=0.3, label=str(name), **look)
+        shown = "missing" if name is None else str(name)
+        ax.scatter(x, y, s=22, linewidths=0.3, label=shown, **look)
     beside_legend(ax)
     return ax
 
 
 def _are_measured(labels: list[Any]) -> bool:
-    """Whether labels are numbers on a scale, not the numbers of classes: fractions, of many values.
-
-    A missing one gets a colour and marker as classes do.
-    """
+    """Whether labels are numbers on a scale, not of classes: fractions, of many values."""
     numbers = [v for v in labels if isinstance(v, Real) and not isinstance(v, bool)]
     if len(numbers) < len(labels) or not np.isfinite(np.asarray(numbers, float)).all():
         return False

@@ -20,6 +20,7 @@ from tabweave.embed.nonbend.variational import (
     value_expectations,
 )
 from tabweave.io.register import storable
+from tabweave.rows.vocabulary import canonical, positions
 
 PSEUDO_COUNT = 0.1  # of values that a vector leaves out
 
@@ -110,14 +111,15 @@ def pseudo_counts(given: dict[str, Any], counts: Counts) -> np.ndarray:
         a = counts.names.index(name)
         values = own if isinstance(own, dict) else dict.fromkeys(counts.labels[a], own)
         for value, number in values.items():
-            if value not in counts.labels[a]:
+            at = int(positions(counts.labels[a], [canonical(value)])[0])  # True is not 1
+            if at == len(counts.labels[a]):
                 raise ValueError(f"alpha0 of column {name!r}: expected its values, got {value!r}")
             if not isinstance(number, Real) or not 0 < float(number) < np.inf:
                 raise ValueError(
                     f"alpha0 of {value!r} in column {name!r}: expected a number above 0, got "
                     f"{number!r}"
                 )
-            out[counts.offsets[a] + counts.labels[a].index(value)] = number
+            out[counts.offsets[a] + at] = number
     return out
 
 

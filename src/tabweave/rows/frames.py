@@ -784,9 +784,9 @@ def datetimes(
 
 def _dates_of_digits(values: np.ndarray, order: str | None) -> np.ndarray:
     """Read whole numbers such as 20240131 by their digits, each distinct one once."""
-    distinct, place = np.unique(values, return_inverse=True)
+    distinct, index = np.unique(values, return_inverse=True)
     texts = [None if np.isnan(v) else f"{v:.15g}" for v in distinct.tolist()]
-    return _datetimes_of_text(object_array(texts), None, True, order)[0][place]
+    return _datetimes_of_text(object_array(texts), None, True, order)[0][index]
 
 
 def _check_clock(zone: str | None, first: bool) -> None:

@@ -116,6 +116,11 @@ class Sets:
     codes: np.ndarray
     labels: list[Label]
 
+    def any_element(self, passing: np.ndarray) -> np.ndarray:
+        """Return which rows have an element that passes, given which of all elements do."""
+        passed = np.concatenate([[0], np.cumsum(passing)])
+        return passed[self.starts[1:]] > passed[self.starts[:-1]]
+
     def _check_loaded(self) -> None:
         check_codes(self.codes, len(self.labels))
         check_offsets(self.starts, len(self.codes))
@@ -893,6 +898,15 @@ class Schema:
         return replace(self, columns=tuple(self[name] for name in names), aside=())
 
 
+def ungraded(schema: Schema) -> Schema:
+    """Return a schema whose ordinal columns are nominal."""
+    columns = (
+        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
+        for c in schema.columns
+    )
+    return replace(schema, columns=tuple(columns))
+
+
 def _declared(name: Any, kind: Any) -> Column:
     name = f"x{name}" if isinstance(name, int) else name
     return replace(kind, name=name) if isinstance(kind, Column) else Column(name, kind)
@@ -1007,6 +1021,12 @@ def take_rows(table: Table, index: np.ndarray) -> Table:
         else:
             columns.append(replace(column, values=column.values[index]))
     return Table(table.schema, tuple(columns), len(index))
+
+
+def append_rows(table: Table, more: Table) -> Table:
+    """Return the rows of two tables of the same columns; codes of the first stay what they are."""
+    columns = tuple(map(joined_column, table.columns, more.columns))
+    return Table(table.schema, columns, table.n_rows + more.n_rows)
 
 
 def set_aside(table: Table, names: Sequence[str], why: str) -> Table:

@@ -45,7 +45,7 @@ from tabweave.rows.table import (
     Numbers,
     Schema,
     Table,
-    joined_column,
+    append_rows,
     take_rows,
 )
 from tabweave.rows.vocabulary import Label, canonical, positions
@@ -838,11 +838,8 @@ class Stored:
         """Return these rows and more; raise for ids that are in use already."""
         held = self.ids[self.alive]
         named, next_id = _new_ids(ids, table.n_rows, held, self.next_id)
-        columns = zip(self.table.columns, table.columns, strict=True)
-        grown = tuple(joined_column(old, new) for old, new in columns)
-        n_rows = self.table.n_rows + table.n_rows
         return Stored(
-            Table(self.table.schema, grown, n_rows),
+            append_rows(self.table, table),
             np.concatenate([self.ids, named]) if len(self.ids) else named,
             np.concatenate([self.alive, np.ones(table.n_rows, bool)]),
             next_id,
@@ -1078,8 +1075,7 @@ def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
     hits = passing[column.codes] if len(passing) else np.zeros(len(column.codes), bool)
     if isinstance(column, Codes):
         return hits
-    passed = np.concatenate([[0], np.cumsum(hits)])  # a set passes if one of its elements does
-    return passed[column.starts[1:]] > passed[column.starts[:-1]]
+    return column.any_element(hits)
 
 
 def _listed(wanted: Any) -> Iterable[Any]:

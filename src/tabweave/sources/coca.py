@@ -743,11 +743,7 @@ def _read_pairs(sources: Sources, pairs: Any, name: str) -> np.ndarray:
             raise ValueError(f"{name}: expected pairs of ids, got {pair}")
     if not pairs:
         return np.zeros((0, 2), np.intp)
-    return _index(sources, [v for pair in pairs for v in pair], name).reshape(-1, 2)
-
-
-def _index(sources: Sources, ids: list[Any], name: str) -> np.ndarray:
-    return sources._index_of_all(ids, name) if ids else np.zeros(0, np.intp)
+    return sources._index_of_all([v for pair in pairs for v in pair], name).reshape(-1, 2)
 
 
 def vector_terms(phis: Sequence[np.ndarray], links: Links) -> tuple[np.ndarray, np.ndarray]:

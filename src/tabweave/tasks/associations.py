@@ -9,7 +9,7 @@ adjusted for the number of pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -23,7 +23,7 @@ from tabweave._compat import require
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import CrossMoments
-from tabweave.rows.table import Schema, Table
+from tabweave.rows.table import Schema, Table, take_rows, ungraded
 
 MEASURES = (
     "strength",
@@ -194,7 +194,7 @@ def measured(
     values = {measure: np.full(len(pairs), np.nan) for measure in MEASURES}
     _count_measures(counts, pairs, kinds, drop, values, "phi_k" not in without)
     if table is not None:
-        _number_measures(table, pairs, kinds, values)
+        _number_measures(table, pairs, kinds, drop, values)
     values["adjusted_p_value"] = false_discovery(values["p_value"])
     aside = {} if table is None else {c.name: c.why for c in table.schema.aside}
     return Associations(list(names), kinds, pairs, values, aside)
@@ -209,12 +209,8 @@ def _read(X: Any, schema: Any) -> Table:
 
 def _binned(table: Table, n_bins: int) -> Table:
     """Return the table with bins beside numbers; grades stay the categories they are."""
-    return Numbering(Numbering.of(table, n_bins).edges, {}).expand(_ungraded(table))
-
-
-def _ungraded(table: Table) -> Table:
-    kinds = {c.name: "nominal" if c.kind == "ordinal" else c for c in table.schema.columns}
-    return Table(Schema.of(kinds), table.columns, table.n_rows)
+    plain = replace(table, schema=ungraded(table.schema))
+    return Numbering(Numbering.of(table, n_bins).edges, {}).expand(plain)
 
 
 def _kind(counts: Counts, name: str) -> str:
@@ -373,10 +369,12 @@ def _number_measures(
     table: Table,
     pairs: Sequence[tuple[str, str]],
     kinds: dict[str, str],
+    drop: bool,
     values: dict[str, np.ndarray],
 ) -> None:
     """Fill in correlations of numbers, and what categories say of them."""
-    moments = CrossMoments.of(_ungraded(table))
+    table = replace(table, schema=ungraded(table.schema))
+    moments = CrossMoments.of(table)
     at = {name: j for j, name in enumerate(moments.names)}
     if not at:
         return
@@ -396,7 +394,12 @@ def _number_measures(
             values["statistic"][p], values["p_value"][p] = _t_test(rho, n)
         elif {kinds[a], kinds[b]} == {"number", "category"}:
             number, category = (a, b) if kinds[a] == "number" else (b, a)
-            eta, f, p_value = correlation_ratio(moments, category, at[number])
+            own, j = moments, at[number]
+            if drop and None in (labels := table[category].labels):
+                here = np.flatnonzero(table[category].codes != labels.index(None))
+                own = CrossMoments.of(take_rows(table.select([category, number]), here))
+                j = 0
+            eta, f, p_value = correlation_ratio(own, category, j)
             values["correlation_ratio"][p] = eta
             values["statistic"][p], values["p_value"][p] = f, p_value
 

@@ -309,7 +309,7 @@ def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, f
     pooled = table.sum(axis=0)
     if (pooled > 0).sum() < 2:
         return 0.0, 1.0, 0.0
-    if table.dtype.kind != "i" or pooled.sum() > 10**9:  # as far as the simulation goes
+    if table.dtype.kind != "i" or pooled.sum() >= 10**9:  # as far as the simulation goes
         return statistic, _gamma_tail(statistic, mean, variance), effect
     simulated = _simulated(pooled, int(table[1].sum()), draws, rng)
     as_large = int((simulated >= statistic * (1 - 1e-9)).sum())
@@ -484,6 +484,8 @@ def _set_valued(
     name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any], draws: int, rng: Any
 ) -> Finding:
     """Test each element with against without, Bonferroni over the elements."""
+    if not labels:  # every set is empty
+        return Finding(name, 0.0, 1.0, 1.0, 0.0, (), {"Cramér's V": 0.0})
     found = [
         chi_square(np.stack([with_it, totals - with_it], axis=1), draws, rng) for with_it in table.T
     ]

@@ -169,7 +169,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         }
 
     def transform(self, X: Any) -> Any:
-        """Return the rows with every gap filled, as given: any library's frame, mapping, array."""
+        """Return the rows, every gap filled, as given: frame, mapping, list of dicts or array."""
         return self._returned(X, self._filled(X))
 
     def predict_proba(self, X: Any, column: str | None = None) -> np.ndarray:
@@ -304,6 +304,9 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             return require("pyarrow", "frames").table(columns)
         if isinstance(X, Mapping):
             return columns
+        if isinstance(X, list | tuple) and len(X) and isinstance(X[0], Mapping):
+            lines = zip(*(cells.tolist() for cells in columns.values()), strict=True)
+            return [dict(zip(columns, line, strict=True)) for line in lines]
         numeric = all(cells.dtype.kind in "iuf" for cells in columns.values())
         out = np.empty((table.n_rows, len(columns)), float if numeric else object)
         for j, cells in enumerate(columns.values()):

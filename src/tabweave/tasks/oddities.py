@@ -25,7 +25,7 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.table import Datetimes, Schema, Table, joined_column, take_rows
+from tabweave.rows.table import Datetimes, Schema, Table, append_rows, take_rows
 from tabweave.tasks.row_model import FLOOR, Cells, RowModel, rows_to_learn, shown
 
 _FOLDS = 4  # parts of the rows that p-values come from
@@ -115,9 +115,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         if "_rows" not in vars(self):
             return self.fit(X)
         self._validate_params()
-        more = self._read(X)
-        columns = tuple(map(joined_column, self._rows.columns, more.columns))
-        table = Table(self.schema_, columns, self._rows.n_rows + more.n_rows)
+        table = append_rows(self._rows, self._read(X))
         latest = np.arange(max(0, table.n_rows - int(self.max_rows)), table.n_rows)
         self._drawn = type(self)._drawn
         return self._learn(take_rows(table, latest))

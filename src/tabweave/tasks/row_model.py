@@ -18,11 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tabweave._compat import eigh, one_blas_thread
-from tabweave.base import (
-    remember_names,
-    require_rows,
-    seed_of,
-)
+from tabweave.base import remember_names, require_rows, seed_of
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import CrossMoments
@@ -39,6 +35,7 @@ from tabweave.rows.table import (
     Sets,
     Table,
     take_rows,
+    ungraded,
 )
 from tabweave.rows.vocabulary import Label, Vocabulary, positions
 from tabweave.search.scan import Nodes, Queries, nearest_nodes
@@ -117,7 +114,7 @@ class RowModel:
         cls, table: Table, n_bins: int, seed: int, wanted: Sequence[str], n_neighbors: int
     ) -> RowModel:
         """Learn from rows."""
-        plain = ungraded(table)
+        plain = replace(table, schema=ungraded(table.schema))
         numbering = Numbering(Numbering.of(plain, n_bins).edges, {})
         expanded = numbering.expand(plain)
         counts = Counts.of(expanded)
@@ -198,7 +195,7 @@ class RowModel:
 
     def cells(self, table: Table) -> Cells:
         """Return rows as this model sees them."""
-        expanded = self.numbering.expand(ungraded(table))
+        expanded = self.numbering.expand(replace(table, schema=ungraded(table.schema)))
         codes = np.full((len(self.names), table.n_rows), -1, np.int32)
         z = np.full((len(self.numbers), table.n_rows), np.nan)
         unseen = np.zeros(codes.shape, bool)
@@ -764,15 +761,6 @@ def rows_to_learn(estimator: Any, X: Any) -> tuple[Table, np.ndarray]:
     random = np.random.default_rng(seed_of(estimator.random_state))
     drawn = np.sort(random.permutation(table.n_rows)[: int(estimator.max_rows)])
     return take_rows(table, drawn), drawn
-
-
-def ungraded(table: Table) -> Table:
-    """Return a table whose grades are categories."""
-    columns = tuple(
-        replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
-        for c in table.schema.columns
-    )
-    return Table(replace(table.schema, columns=columns), table.columns, table.n_rows)
 
 
 def _frequent(counts: Counts, name: str) -> tuple[tuple[Label, ...], np.ndarray]:

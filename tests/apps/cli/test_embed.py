@@ -284,3 +284,12 @@ def test_a_map_is_written_as_it_was_laid_out(folder):
     assert called("map", *words, "-o", "flat.csv", cwd=folder).code == 0
     flat = vectors(folder / "flat.csv", rows.column_names)
     np.testing.assert_allclose(pdist(flat), pdist(model.map_), atol=1e-6)
+
+
+def test_levels_of_a_column_of_numbers_are_numbers():
+    from tabweave.apps.cli.app import Misuse
+    from tabweave.apps.cli.job import _kind
+
+    assert _kind("n", "ordinal:1<2.5", [1, 2.5]).levels == (1.0, 2.5)
+    with pytest.raises(Misuse, match=r"--kind n=ordinal:low<2: expected numbers .*got 'low'"):
+        _kind("n", "ordinal:low<2", [1, 2.5])

@@ -6,7 +6,8 @@ from sklearn.metrics import mutual_info_score
 
 from tabweave import Counts, DistanceHierarchy, Weave
 from tabweave.apps.report import describe
-from tabweave.apps.report.columns import trimmed
+from tabweave.apps.report.columns import describe_gaps, trimmed
+from tabweave.apps.report.reading import read
 from tabweave.datasets import titanic
 from tabweave.plots.structure import circle_order
 
@@ -143,3 +144,9 @@ def test_the_target_is_always_drawn():
     found = describe(rows | {"y": rng.integers(0, 2, 200).astype(str)}, target="y")["couplings"]
     assert len(found["nodes"]) == 80 and found["of"] == 96
     assert "y" in {node["name"] for node in found["nodes"]}
+
+
+@pytest.mark.parametrize("end", [[None, []], [[], None, ["a"]]])
+def test_empty_sets_are_no_gaps(end):
+    found = describe_gaps(read({"tags": [["a"], ["a", "b"]] * 10 + end}, None))
+    assert [p["rows"] for p in found["patterns"] if p["missing"] == ["tags"]] == [1]

@@ -385,6 +385,28 @@ def test_an_encoding_can_be_chosen(client):
     assert answer.status_code == 400 and "expected an encoding" in answer.text
 
 
+@pytest.mark.parametrize(("since", "day"), [("0", "2020-03-01"), ("1", "2024-03-02")])
+def test_a_workbook_says_when_its_days_begin(client, since, day):
+    import zipfile
+
+    space = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    sheet = (
+        f'<worksheet {space}><sheetData><row><c r="A1" t="inlineStr"><is><t>day</t></is></c>'
+        '<c r="B1" t="inlineStr"><is><t>hour</t></is></c></row><row><c r="A2" s="1"><v>43891</v>'
+        '</c><c r="B2" s="1"><v>0.5625</v></c></row></sheetData></worksheet>'
+    )
+    styles = f'<styleSheet {space}><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs>'
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as book:
+        book.writestr("xl/worksheets/sheet1.xml", sheet)
+        book.writestr("xl/styles.xml", f"{styles}</styleSheet>")
+        book.writestr(
+            "xl/workbook.xml", f'<workbook {space}><workbookPr date1904="{since}"/></workbook>'
+        )
+    answer = client.post("/api/upload", params={"name": "a.xlsx"}, content=out.getvalue())
+    assert answer.json()["preview"] == [[day, "13:30:00"]]
+
+
 def test_a_sheet_is_read(client):
     import zipfile
 

@@ -198,3 +198,9 @@ def test_sets_that_are_all_empty_have_a_root_alone():
     model = DistanceHierarchy(schema={"tags": "set"}).fit(rows)
     far = model.explain({"tags": [], "job": "cook"}, {"tags": [], "job": "clerk"})
     assert far["tags"] == 0 and far["job"] > 0
+
+
+def test_datetimes_lie_on_a_line():
+    rows = {"when": ["2024-01-01", "2024-01-11", "2024-01-05"], "tea": ["a", "b", "a"]}
+    model = DistanceHierarchy(schema={"when": "datetime"}).fit(rows)
+    assert model.explain(["2024-01-01", "a"], ["2024-01-05", "a"]) == {"when": 0.4, "tea": 0.0}

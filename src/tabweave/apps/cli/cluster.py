@@ -82,9 +82,12 @@ def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:
     import numpy as np
     from sklearn.cluster import KMeans
 
+    from tabweave._compat import one_thread
+
     if not vectors.shape[1]:
         raise ValueError("no column varies, so there is nothing to tell rows apart by")
-    model = KMeans(n_clusters, n_init=10, random_state=seed).fit(vectors)
+    with one_thread():
+        model = KMeans(n_clusters, n_init=10, random_state=seed).fit(vectors)
     sizes = np.bincount(model.labels_, minlength=n_clusters)
     rank = np.empty(n_clusters, dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(n_clusters)

@@ -459,7 +459,13 @@ def _kind(name: str, text: str, cells: Any) -> Any:
     if kind == "ordinal" and detail:
         levels: list[Any] = [level.strip() for level in detail.split("<")]
         if infer_kind(cells) == "numeric":
-            levels = [float(level) for level in levels]
+            try:
+                levels = [float(level) for level in levels]
+            except ValueError as error:
+                raise Misuse(
+                    f"--kind {name}={text}: expected numbers as levels, as the column holds, "
+                    f"got {str(error).partition(': ')[2]}"
+                ) from None
         return Column(name, "ordinal", levels=tuple(levels))
     if kind == "set" and detail:
         return Column(name, "set", delimiter=detail)

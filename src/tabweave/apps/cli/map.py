@@ -137,15 +137,15 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     from tabweave import Table, __version__
     from tabweave.apps.report import page
     from tabweave.apps.report.html import rounded
-    from tabweave.apps.report.reading import take
     from tabweave.apps.report.rows import map_cells
+    from tabweave.rows.table import take_rows
 
     names = list(dict.fromkeys([color, *learned.rows.columns]))[:_MOST_COLUMNS]
     some = np.arange(len(points))
     most = min(_MOST_POINTS, _MOST_CELLS // len(names))
     if len(some) > most:
         some = np.linspace(0, len(points) - 1, most).astype(int)
-    cells = [take(Table.of({name: learned.rows.columns[name]}), some) for name in names]
+    cells = [take_rows(Table.of({name: learned.rows.columns[name]}), some) for name in names]
     content = {
         "only": ["map"],
         "tabweave": __version__,

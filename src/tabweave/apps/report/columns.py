@@ -167,8 +167,7 @@ def _is_missing(data: Codes | Numbers | Sets) -> np.ndarray | None:
     if None not in data.labels:
         return None
     gap = data.codes == data.labels.index(None)
-    if isinstance(data, Sets):
-        gap = np.isin(np.arange(len(data.starts) - 1), np.flatnonzero(gap[data.starts[:-1]]))
+    gap = data.any_element(gap) if isinstance(data, Sets) else gap
     return gap if gap.any() else None
 
 

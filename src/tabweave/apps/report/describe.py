@@ -29,7 +29,7 @@ from tabweave.apps.report.notes import (
     learn_oddities,
     odd_columns,
 )
-from tabweave.apps.report.reading import Reading, read, take
+from tabweave.apps.report.reading import Reading, read
 from tabweave.apps.report.rows import (
     MAP_COLUMNS,
     Axes,
@@ -47,7 +47,7 @@ from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.files import replacing
 from tabweave.measures import MEASURES
 from tabweave.rows.kinds import aside_line
-from tabweave.rows.table import Codes, Table
+from tabweave.rows.table import Codes, Table, take_rows
 from tabweave.search.scan import Nearest
 
 __all__ = ["describe", "map_widget", "page", "report"]
@@ -183,7 +183,7 @@ def _look_at_rows(
     tell("finding clusters", 0.7)
     counted = reading.features()
     if wishes.at_once:
-        counted = take(counted, np.arange(0, counted.n_rows, -(-counted.n_rows // FEW_ROWS)))
+        counted = take_rows(counted, np.arange(0, counted.n_rows, -(-counted.n_rows // FEW_ROWS)))
     number = how_many(counted, random_state)
     centers, silhouette = find_centers(points, copies, number, random_state)
     asked = [0] if wishes.at_once else wishes.rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from tabweave.apps.report.columns import by_frequency, missing_rows, near_and_far, value_counts
 from tabweave.apps.report.html import percent, quoted, rounded, shown, written
-from tabweave.apps.report.reading import Reading, as_values, select
+from tabweave.apps.report.reading import Reading, as_values
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
 from tabweave.rows.formats import looks_missing
@@ -230,7 +230,7 @@ def describe_associations(reading: Reading) -> dict[str, Any] | None:
     names = reading.kept + ([reading.target] if reading.target else [])
     if len(names) < 2:
         return None
-    table = select(reading.table, names)
+    table = reading.table.select(names)
     if table.n_rows > _COMPARED:
         table = take_rows(table, np.linspace(0, table.n_rows - 1, _COMPARED).astype(int))
     found = measured(table, without=("phi_k",))
@@ -259,7 +259,7 @@ def learn_oddities(reading: Reading, random_state: int) -> Oddities | None:
 
     names = reading.kept + ([reading.target] if reading.target else [])
     names = [name for name in names if _squares_fit(reading.table[name])]
-    table = select(reading.table, names)
+    table = reading.table.select(names)
     if len(names) < 2 or table.n_rows < 20:
         return None
     table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
@@ -271,7 +271,7 @@ def describe_oddities(reading: Reading, model: Oddities | None) -> dict[str, Any
     """Return the cells that fit their rows worst, if any is odd at one in a hundred."""
     if model is None:
         return None
-    table = select(reading.table, list(model.schema_.names))
+    table = reading.table.select(list(model.schema_.names))
     table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
     found, _, taught = model._judged_apart(table)
     cells = model._oddest_cells(table, found, model._cell_p_values(found, taught), _ODD)
@@ -286,7 +286,7 @@ def odd_columns(reading: Reading, model: Oddities | None, rows: np.ndarray) -> d
     from tabweave.tasks.oddities import oddest
 
     names = list(model.schema_.names)
-    table = take_rows(select(reading.table, names), rows)
+    table = take_rows(reading.table.select(names), rows)
     surprise, _, taught = model._judged_apart(table, rows)
     p_values = model._cell_p_values(surprise, taught)
     worst = oddest(surprise, p_values)

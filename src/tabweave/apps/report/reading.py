@@ -11,18 +11,21 @@ import numpy as np
 from tabweave.apps.report.html import between, bin_names
 from tabweave.base import require_rows
 from tabweave.blocks.numbers import binned, quantile_edges
-from tabweave.rows.table import Codes, Column, Datetimes, Numbers, Schema, Sets, Table
+from tabweave.rows.table import (
+    Codes,
+    Column,
+    Datetimes,
+    Numbers,
+    Schema,
+    Sets,
+    Table,
+    canonical_codes,
+)
 from tabweave.rows.vocabulary import canonical
 
 MOST_COLUMNS = 1_000
-
-
 MOST_VALUES = 10_000
-
-
 MOST_CLASSES = 20  # whole numbers with at most so many values are classes, as a target
-
-
 N_BINS = 5
 
 
@@ -42,19 +45,17 @@ class Reading:
     @cached_property
     def codes(self) -> dict[str, np.ndarray]:
         """Each column's cells as codes in the order of values: equal cells have equal codes."""
-        from tabweave.rows.table import canonical_codes
-
         return dict(zip(self.table.schema.names, canonical_codes(self.table), strict=True))
 
     def features(self) -> Table:
         """Return the columns that the embedding sees."""
-        return select(self.table, self.kept)
+        return self.table.select(self.kept)
 
     def values(self) -> Table:
         """Return the kept columns and the target with a value in every cell: numbers as bins."""
         names = self.kept + ([self.target] if self.target else [])
         columns, parts = [], []
-        for column, data in select(self.table, names):
+        for column, data in self.table.select(names):
             numbered = isinstance(data, Numbers)
             columns.append(replace(column, kind="nominal") if numbered else column)
             parts.append(as_values(data))
@@ -73,22 +74,10 @@ def read(X: Any, target: Any) -> Reading:
     name = None
     if target is not None:
         table, name = _with_target(table, target)
-    kept = select(table, [n for n in table.schema.names if n != name]) if name else table
+    kept = table.select([n for n in table.schema.names if n != name]) if name else table
     judged = {f.column: f.why for f in kept.kinds() if not f.kept and f.why != "constant"}
     found = ((c.name, _useless(data) or judged.get(c.name)) for c, data in kept)
     return Reading(table, name, {column: why for column, why in found if why})
-
-
-def select(table: Table, names: list[str]) -> Table:
-    """Return some columns of a table."""
-    return Table(table.schema.select(names), tuple(table[n] for n in names), table.n_rows)
-
-
-def take(table: Table, rows: np.ndarray) -> Table:
-    """Return some rows of a table."""
-    from tabweave.rows.table import take_rows
-
-    return take_rows(table, rows)
 
 
 def only_met(table: Table) -> Table:
@@ -126,7 +115,7 @@ def _with_target(table: Table, target: Any) -> tuple[Table, str]:
         if len(table.schema) == 1:
             raise ValueError(f"{target!r} is the only column; there is nothing beside the target")
         column, data = table.schema[target], table[target]
-        table = select(table, [name for name in table.schema.names if name != target])
+        table = table.select([name for name in table.schema.names if name != target])
     else:
         name = "target"
         while name in table.schema.names:

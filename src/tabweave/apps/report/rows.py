@@ -15,7 +15,7 @@ import numpy as np
 from tabweave._compat import eigh, fix_signs
 from tabweave.apps.report.columns import by_frequency
 from tabweave.apps.report.html import cell, cluster_name, rounded, shown
-from tabweave.apps.report.reading import Reading, as_values, take
+from tabweave.apps.report.reading import Reading, as_values
 from tabweave.rows.table import (
     Codes,
     Datetimes,
@@ -23,6 +23,7 @@ from tabweave.rows.table import (
     Sets,
     Table,
     distinct_rows,
+    take_rows,
 )
 from tabweave.rows.vocabulary import Label
 from tabweave.search.scan import Nearest
@@ -68,7 +69,7 @@ class Rows:
 
     def vectors(self, model: Any, numbers: np.ndarray) -> np.ndarray:
         """Return the vectors of some distinct rows."""
-        return np.asarray(model.transform(take(self.table, self.first[numbers])), dtype=float)
+        return np.asarray(model.transform(take_rows(self.table, self.first[numbers])), dtype=float)
 
     def blocks(self, model: Any, width: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield (numbers, vectors) of all distinct rows, block by block."""
@@ -173,7 +174,7 @@ def describe_map(
 ) -> dict[str, Any]:
     """Return the layouts of the rows on the map, and the cells they can be coloured by."""
     rows = seen.first[seen.shown]
-    drawn = take(reading.table, rows)
+    drawn = take_rows(reading.table, rows)
     names = reading.kept[:MAP_COLUMNS]
     names = ([reading.target] if reading.target else []) + names
     return {
@@ -290,7 +291,7 @@ def _shares(model: Any, rows: Rows, asked: list[int], found: Nearest) -> Iterato
     """Yield each column's share in the distance of each neighbour; they add up to 1."""
     i, j = np.nonzero(np.isfinite(found.distances))
     pairs = np.array(asked)[i], rows.first[found.rows[i, j]]
-    parts = model._shares(*(model._read_asked(take(rows.table, own)) for own in pairs))
+    parts = model._shares(*(model._read_asked(take_rows(rows.table, own)) for own in pairs))
     total = sum(parts.values())
     total = np.where(total == 0, 1.0, total)
     for k in range(len(i)):

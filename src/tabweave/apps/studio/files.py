@@ -284,10 +284,10 @@ def _sheet_as_csv(path: Path, target: Path, most: int) -> Path:
             names = [n for n in book.namelist() if re.fullmatch(r"xl/worksheets/[^/]+\.xml", n)]
             if not names:
                 raise Refused("expected a workbook with a sheet, got none")
-            texts, dates = _shared_texts(book), _date_styles(book)
+            texts, dates, epoch = _shared_texts(book), _date_styles(book), _epoch(book)
             first = min(names, key=lambda n: (len(n), n))
             with book.open(first) as sheet, target.open("w", newline="", encoding="utf-8") as out:
-                csv.writer(out).writerows(_full(_sheet_rows(sheet, texts, dates)))
+                csv.writer(out).writerows(_full(_sheet_rows(sheet, texts, dates, epoch)))
     except (zipfile.BadZipFile, ElementTree.ParseError, zlib.error, KeyError, IndexError) as error:
         raise Refused(f"expected an Excel workbook (.xlsx), got another file: {error}") from None
     return target
@@ -302,14 +302,16 @@ def _full(rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
             yield (row + [""] * width)[:width]
 
 
-def _sheet_rows(sheet: Any, texts: list[str], dates: set[int]) -> Iterator[list[Any]]:
+def _sheet_rows(
+    sheet: Any, texts: list[str], dates: set[int], epoch: datetime
+) -> Iterator[list[Any]]:
     for _, element in ElementTree.iterparse(sheet):  # noqa: S314
         if element.tag != f"{_SHEET}row":
             continue
         row: list[Any] = []
         for cell in element.iter(f"{_SHEET}c"):
             row += [""] * (_column_of(cell.get("r"), len(row)) - len(row))
-            row.append(_cell_text(cell, texts, dates))
+            row.append(_cell_text(cell, texts, dates, epoch))
         yield row
         element.clear()
 
@@ -325,7 +327,7 @@ def _column_of(reference: str | None, following: int) -> int:
     return min(number - 1, 16_384)
 
 
-def _cell_text(cell: Any, texts: list[str], dates: set[int]) -> str:
+def _cell_text(cell: Any, texts: list[str], dates: set[int], epoch: datetime) -> str:
     kind, value = cell.get("t"), cell.findtext(f"{_SHEET}v") or ""
     if kind == "inlineStr":
         return "".join(t.text or "" for t in cell.iter(f"{_SHEET}t"))
@@ -336,9 +338,21 @@ def _cell_text(cell: Any, texts: list[str], dates: set[int]) -> str:
     if kind == "e":  # an error such as #N/A is no value
         return ""
     if value and kind in (None, "n") and int(cell.get("s") or 0) in dates:
-        moment = datetime(1899, 12, 30) + timedelta(days=round(float(value) * 86_400) / 86_400)
-        return str(moment.date() if moment == datetime(*moment.timetuple()[:3]) else moment)
+        found = epoch + timedelta(seconds=round(float(value) * 86_400))
+        if found.date() == epoch.date():  # a time of day, of no day
+            return str(found.time())
+        return str(found.date() if found == datetime(*found.timetuple()[:3]) else found)
     return value
+
+
+def _epoch(book: zipfile.ZipFile) -> datetime:
+    """Return the day from which a workbook counts: those of the first Macs begin in 1904."""
+    if "xl/workbook.xml" in book.namelist():
+        with book.open("xl/workbook.xml") as file:
+            about = ElementTree.parse(file).getroot().find(f"{_SHEET}workbookPr")  # noqa: S314
+        if about is not None and about.get("date1904") in ("1", "true"):
+            return datetime(1904, 1, 1)
+    return datetime(1899, 12, 30)
 
 
 def _shared_texts(book: zipfile.ZipFile) -> list[str]:

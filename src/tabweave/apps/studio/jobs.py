@@ -397,11 +397,12 @@ def _keep(folder: Path, name: str, found: dict[str, Any]) -> None:
 def _of_sample(reading: Any, question: Question, wishes: Any) -> dict[str, Any]:
     """Return the description of some rows, under their numbers in the whole table."""
     from tabweave.apps.report.describe import look_at
-    from tabweave.apps.report.reading import only_met, take
+    from tabweave.apps.report.reading import only_met
+    from tabweave.rows.table import take_rows
 
     n_rows = reading.table.n_rows
     rows = np.sort(np.random.default_rng(0).choice(n_rows, N_SAMPLE, replace=False))
-    some = replace(reading, table=only_met(take(reading.table, rows)))
+    some = replace(reading, table=only_met(take_rows(reading.table, rows)))
     found, _, _ = look_at(some, question.method, replace(wishes, at_once=True), lambda *_: None)
     if found["map"]:
         found["map"]["rows"] = rows[found["map"]["rows"]].tolist()

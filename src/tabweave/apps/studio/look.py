@@ -273,9 +273,9 @@ def program(
     if rows is not None:
         lines += _row_lines("first", reading, rows[0]) + _row_lines("other", reading, rows[1])
     for letter, (method, _, model) in zip("ab", shown, strict=False):
-        lines += ["", *_of_model(f"_{letter}" if len(shown) > 1 else "", method, model, target)]
+        tail = f"_{letter}" if len(shown) > 1 else ""
+        lines += ["", *_of_model(tail, method, model, target)]
         if rows is not None:
-            tail = f"_{letter}" if len(shown) > 1 else ""
             lines.append(f"print(model{tail}.explain(first, other))")
     return "\n".join([*lines, ""])
 

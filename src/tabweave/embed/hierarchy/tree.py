@@ -121,16 +121,17 @@ class DistanceHierarchy(Embedder):
         X, y
             As in :meth:`tabweave.MixedEmbedder.fit`.
         """
-        self.__dict__.pop("counts_", None)
-        return self.partial_fit(X, y).learn()
+        return self._add(X, y, first=True).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
 
         Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
         """
+        return self._add(X, y, first="counts_" not in vars(self))
+
+    def _add(self, X: Any, y: Any, *, first: bool) -> Self:
         self._validate_params()
-        first = "counts_" not in vars(self)
         table = self._read(X, Schema.of(self.schema)) if first else self._read_fitted(X)
         require_rows(table)
         y = y if y is None or hasattr(y, "__len__") else np.asarray(y)
@@ -173,7 +174,7 @@ class DistanceHierarchy(Embedder):
         self._blocks = [self._block(column) for column in self.schema_.columns]
 
     def _block(self, column: Column) -> Block:
-        if column.kind == "numeric":
+        if column.kind in ("numeric", "datetime"):
             return line_block(self.counts_, column.name, *self.ranges_[column.name])
         if column.kind == "ordinal":
             return level_block(self.counts_, column)

@@ -26,13 +26,11 @@ from tabweave.embed.nonbend.model import (
     Prior,
     Rows,
     add_assigned,
-    locate,
     value_evidence,
 )
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
-from tabweave.rows.table import Codes, Schema, Table
-from tabweave.rows.vocabulary import positions, union
+from tabweave.rows.table import Schema, Table, append_rows, take_rows
 
 _SEED_WEIGHT = 50.0  # log odds of one matching column in a start from rows
 _EMPTY = 1e-12  # share of the rows below which a subspace is dropped
@@ -406,40 +404,12 @@ def _first_pass(
         if not table.n_rows:
             continue
         if kept is None:
-            schema = table.schema
+            schema, kept = table.schema, take_rows(table, np.zeros(0, np.intp))
             remember_names(model, schema)
         counts = counts + Counts.of(table)
         keys = np.concatenate([keys, rng.random(table.n_rows)])
-        joined = table if kept is None else _stacked(kept, table)
         order = np.sort(np.argsort(keys, kind="stable")[:SAMPLE_ROWS])
-        kept, keys = _taken(joined, order), keys[order]
+        kept, keys = take_rows(append_rows(kept, table), order), keys[order]
     if kept is None:
         raise ValueError("the batches hold no row; fit_batches needs at least one")
     return counts, kept
-
-
-def _stacked(a: Table, b: Table) -> Table:
-    columns = []
-    for name in a.schema.names:
-        left, right = a[name], b[name]
-        for column in (left, right):
-            if not isinstance(column, Codes):
-                locate(a, Counts.of(a))  # raises for sets, and says which column
-        codes = np.concatenate(
-            [left.codes.astype(np.int64), right.codes.astype(np.int64) + len(left.labels)]
-        )
-        columns.append(_relabelled(codes, [*left.labels, *right.labels]))
-    return Table(a.schema, tuple(columns), a.n_rows + b.n_rows)
-
-
-def _relabelled(codes: np.ndarray, labels: list[Any]) -> Codes:
-    distinct = union(labels)
-    return Codes(positions(distinct, labels)[codes], distinct)
-
-
-def _taken(table: Table, index: np.ndarray) -> Table:
-    columns = tuple(
-        Codes(column.codes[index], column.labels) if isinstance(column, Codes) else column
-        for _, column in table
-    )
-    return Table(table.schema, columns, len(index))

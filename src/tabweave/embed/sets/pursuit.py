@@ -6,7 +6,7 @@ compiled code on all cores; a sparse matrix is read in blocks of rows and never 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 
 from tabweave._compat import njit, one_blas_thread
 from tabweave.blocks.block import in_threads
+from tabweave.rows.vocabulary import slices
 
 _CHUNK_CELLS = 1 << 22  # atoms and coefficients held before they are packed: 48 MB
 _ROWS = 512  # rows a thread takes at once: their products with the atoms stay in its cache
@@ -159,7 +160,7 @@ def pursue(
     errors, parts = np.empty(len(energy)), [sparse.csr_array((0, len(atoms)))]
     # No signal needs more atoms than there are dimensions: the others would be dependent.
     limit = min(limit, atoms.shape[1])
-    for chunk in _chunks(X.shape[0], limit):
+    for chunk in slices(X.shape[0], limit, _CHUNK_CELLS):
         shape = (chunk.stop - chunk.start, limit)
         support, coefficients = np.empty(shape, np.int32), np.empty(shape)
         size = np.empty(len(support), np.int64)
@@ -212,13 +213,6 @@ def energies(X: Any) -> np.ndarray:
     return np.einsum("ij,ij->i", X, X)
 
 
-def _chunks(n_rows: int, limit: int) -> Iterator[slice]:
-    """Cut rows into chunks whose codes, not yet packed, stay small."""
-    step = max(1, _CHUNK_CELLS // max(limit, 1))
-    for start in range(0, n_rows, step):
-        yield slice(start, min(start + step, n_rows))
-
-
 def _packed(
     support: np.ndarray, coefficients: np.ndarray, size: np.ndarray, n_atoms: int
 ) -> sparse.csr_array:
@@ -251,9 +245,8 @@ def _check_lengths(squared: np.ndarray, says: str) -> None:
 
 def share_rows(work: Callable[[slice], None], n_rows: int) -> None:
     """Call ``work(rows)`` for blocks of rows, on all cores."""
-    blocks = [slice(start, min(start + _ROWS, n_rows)) for start in range(0, n_rows, _ROWS)]
     with one_blas_thread():
-        in_threads(work, blocks)
+        in_threads(work, slices(n_rows, 1, _ROWS))
 
 
 # -- compiled loops -------------------------------------------------------------------------------

@@ -150,8 +150,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
             The rows.
         y : ignored
         """
-        self.__dict__.pop("counts_", None)
-        return self.partial_fit(X).learn()
+        return self._start(X).learn()
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add rows to those counted so far; same result as one ``fit`` on all of them.
@@ -159,13 +158,18 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         The terms are chosen by :meth:`learn`, or by the first method that needs them.
         """
         self._validate_params()
-        if "counts_" in vars(self):
-            return self._hold(self.counts_ + TermCounts.of(self._read(X), self.max_subset))
+        if "counts_" not in vars(self):
+            return self._start(X)
+        return self._hold(self.counts_ + TermCounts.of(self._read(X), self.max_subset))
+
+    def _start(self, X: Any) -> Self:
+        self._validate_params()
         table = Table.of(X, Schema.of(self.schema), numbers="nominal")
         check_categorical(self, table.schema)
         require_rows(table)
+        counts = TermCounts.of(table, self.max_subset)
         remember_names(self, table.schema)
-        return self._hold(TermCounts.of(table, self.max_subset))
+        return self._hold(counts)
 
     def fit_counts(self, counts: TermCounts) -> Self:
         """Choose terms from counts, however and wherever they were counted."""

@@ -423,9 +423,9 @@ def label_scale(labeled: np.ndarray) -> float:
 
 def source_weights(losses: np.ndarray, z: float = 1.0) -> np.ndarray:
     """Eq. (3.10): exp(-loss / z), to sum 1; a source without a loss (NaN) weighs nothing."""
-    weights = np.exp(-(losses - np.nanmin(losses)) / z)
-    weights = np.nan_to_num(weights)
-    return weights / weights.sum()
+    given = losses[~np.isnan(losses)]
+    weights = np.nan_to_num(np.exp(-(losses - given.min(initial=np.inf)) / z))
+    return weights / max(weights.sum(), 1e-300)
 
 
 def graph_weights(

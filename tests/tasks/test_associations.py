@@ -186,3 +186,9 @@ def test_the_strongest_pairs_are_printed():
     assert lines[0] == repr(found) == "Associations(3 columns, 3 pairs)"
     assert lines[1].startswith("crop × soil  1.00  p = ") and len(lines) == 4
     assert repr(associations({"a": list("xy"), "b": list("xy")})).endswith("1 pair)")
+
+
+def test_a_level_in_percent_is_refused():
+    found = associations({"a": ["x", "y"] * 9, "b": ["u", "v"] * 9})
+    with pytest.raises(ValueError, match="expected level from 0 to 1, got 5"):
+        found.frame(level=5)

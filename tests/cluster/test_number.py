@@ -105,10 +105,26 @@ def test_columns_whose_values_hardly_repeat_are_set_aside():
     found = number_of_clusters(rows, most=6)
     assert found.best == 3 and list(found.aside) == ["id"]
     assert str(found).startswith("3 by aic3\n  1: ")
-    assert str(found).endswith("set aside: id (most of its values occur once)")
+    assert str(found).endswith("set aside: id (an identifier: its values hardly repeat)")
     assert number_of_clusters(rows, most=6, schema={"id": "nominal"}).aside == {}
     assert "aside" not in str(number_of_clusters(rows.drop(columns="id"), most=6))
-    assert number_of_clusters(rows[["id"]], most=3).aside == {}  # there is nothing else
+    with pytest.raises(ValueError, match=r"every column would be set aside: 'id' .* declare"):
+        number_of_clusters(rows[["id"]], most=3)
+
+
+@pytest.mark.parametrize("days", [1, 365])
+def test_dates_do_not_multiply_clusters(days):
+    """The cycles of a date depend on each other; that says nothing of the rows."""
+    rng, group = np.random.default_rng(1), np.arange(600) % 3
+    rows = {f"c{j}": (group + rng.choice(3, 600, p=[0.8, 0.1, 0.1])) % 3 for j in range(6)}
+    rows = pd.DataFrame(rows).astype(str).map("v{}".format)
+    when = pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(0, days * 86_400, 600), "s")
+    noise = pd.DataFrame({c: rng.choice(["x", "y", "z"], 600) for c in "ab"})
+    for read in (lambda frame: frame, lambda frame: Table.of(frame, rules="whole")):
+        assert number_of_clusters(read(rows.assign(t=when)), most=6).best == 3
+        assert number_of_clusters(read(noise.assign(t=when)), most=6).best == 1
+    written = number_of_clusters(rows.assign(t=when.strftime("%Y-%m-%d %H:%M:%S")), most=6)
+    assert written.best == 3 and not written.aside
 
 
 @pytest.mark.parametrize(("clusterer", "aside"), [("mixture", ["tags"]), ("kmeans", [])])

@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import tabweave
 from tabweave import (
@@ -181,7 +181,13 @@ def test_values_that_arrive_later_are_unknown_to_the_embedder():
     index.add(odd, ids=[1000, 1001])
     both = {name: rows[name] + odd[name] for name in rows}
     distances = embedder.pairwise_distances(odd, both)
-    found = index.query(odd, 5)
+    with pytest.warns(UserWarning) as said:
+        found = index.query(odd, 5)
+    assert [str(w.message).partition(";")[0] for w in said] == [
+        "column 'c0': 'new' was not seen in fit and counts as average",
+        "column 'c3': 'other' was not seen in fit and counts as average",
+    ]
+    assert said[0].filename == __file__
     np.testing.assert_allclose(found.distances, np.sort(distances, axis=1)[:, :5], atol=1e-9)
     assert found.ids[0, 0] == 1000
     strict = SimilarityIndex(Weave(unknown="error")).fit(rows)
@@ -286,8 +292,55 @@ def test_filters(backend, where, passes):
 
 
 def test_a_filter_may_leave_nothing():
-    found = SimilarityIndex(OneHot()).fit(categories()).query(categories(3), where={"c0": "none"})
+    index = SimilarityIndex(OneHot()).fit(categories())
+    with pytest.warns(UserWarning, match="no row has 'none' in column 'c0'; there are, e.g., 'v"):
+        found = index.query(categories(3), where={"c0": "none"})
     assert found.ids.shape == found.distances.shape == (3, 0)
+
+
+def test_a_misspelt_value_is_asked_back():
+    rows = {"city": ["Rome", "Oslo", "Rome", None], "flag": [True, False, True, False]}
+    index = SimilarityIndex().fit(rows)
+    with pytest.warns(UserWarning, match="no row has 'Roma' in column 'city'; did you mean 'Rome'"):
+        assert index.query({"flag": True}, where={"city": "Roma"}).ids.shape == (1, 0)
+    with pytest.warns(UserWarning, match="'Roma' was not seen in fit and counts as average; did"):
+        index.query({"city": "Roma"}, k=1)
+    assert index.query({"flag": True}, where={"city": ["Roma", "Rome"]}).ids.shape == (1, 2)
+    with pytest.raises(ValueError, match=r"'flag' has booleans, e.g. False, True; got text, 'y"):
+        index.query({"flag": True}, where={"flag": "yes"})
+    sizes = {"size": Column("size", "ordinal", levels=("S", "M", "L"))}
+    index = SimilarityIndex(Weave(schema=sizes)).fit({"size": ["S", "M", "L", None]})
+    with pytest.warns(UserWarning, match="'XL' was not seen in fit and counts as missing; did you"):
+        assert index.query({"size": "XL"}, k=1).ids == 3
+
+
+@pytest.mark.parametrize(
+    "cities",
+    [
+        pd.Series(["Rome", "Lima"]),
+        pd.Index(["Rome"]),
+        pytest.importorskip("polars").Series(["Rome"]),
+        {"Rome": 1}.keys(),
+        (city for city in ["Rome"]),
+    ],
+)
+def test_values_of_a_filter_come_in_anything_that_lists_them(cities):
+    index = SimilarityIndex().fit({"city": ["Rome", "Oslo", "Rome"], "rooms": [1.5, 2.0, 3.0]})
+    assert index.query({"rooms": 3}, where={"city": cities}).ids.tolist() == [[2, 0]]
+    assert index.query({"rooms": 3}, where={"rooms": range(2, 9)}).ids.tolist() == [[2, 1]]
+
+
+def test_what_is_missing_in_a_mask_does_not_pass():
+    polars = pytest.importorskip("polars")
+    index = SimilarityIndex().fit({"city": ["Rome", "Oslo", None]})
+    for mask in (
+        polars.Series(["Rome", "Oslo", None]) == "Rome",
+        pd.array([True, False, pd.NA], "boolean"),
+        [True, False, None],
+    ):
+        assert index.query({"city": "Oslo"}, where=mask).ids.tolist() == [[0]]
+    with pytest.raises(TypeError, match="or 3 booleans"):
+        index.query({"city": "Oslo"}, where=["yes", "no", None])
 
 
 def test_filters_on_columns_that_the_embedder_does_not_know():
@@ -942,7 +995,11 @@ def test_too_many_duplicates_are_counted_not_returned():
     with pytest.raises(ValueError, match="4,953 pairs of rows are within 0"):
         index.duplicates(0, max_pairs=1000)
     assert len(index.duplicates(0, where={"a": "y"}, max_pairs=1000).first) == 3
-    assert len(index.duplicates(0, where={"a": "z"}).first) == 0
+    with pytest.warns(UserWarning, match="no row has 'z'"):
+        assert len(index.duplicates(0, where={"a": "z"}).first) == 0
+    for wrong in ("many", 0, -1, True):
+        with pytest.raises(ValueError, match="expected max_pairs to be a whole number >= 1"):
+            index.duplicates(0, max_pairs=wrong)
 
 
 def test_several_rows_are_one_question():
@@ -1074,3 +1131,41 @@ def test_a_year_is_a_filter_on_months():
     index = SimilarityIndex().fit({"month": months, "g": ["u", "v"] * 12})
     found = index.query({"g": "u"}, k=24, where={"month": "2024"}).ids[0]
     assert set(months[found]) == set(months[12:])
+
+
+def test_share_nearer_is_of_columns_that_are_there():
+    index = SimilarityIndex().fit({**categories(), "key": [f"k{i}" for i in range(300)]})
+    np.testing.assert_array_equal(
+        index.share_nearer([0.5, 1], columns="c0"), index.share_nearer([0.5, 1], columns=["c0"])
+    )
+    with pytest.raises(ValueError, match="column 'colour' is not in the index"):
+        index.share_nearer([1], columns=["colour"])
+    for none in (["key"], []):
+        with pytest.raises(ValueError, match="none of the columns 'c0', 'c1'"):
+            index.share_nearer([1], columns=none)
+    with pytest.raises(ValueError, match="expected distances, got"):
+        index.share_nearer([1, float("nan")])
+
+
+def test_one_id_is_explained_at_a_time():
+    index = SimilarityIndex().fit(categories())
+    with pytest.raises(ValueError, match=r"expected one id, got \[1, 2\]"):
+        index.explain(row_of(categories(), 0), [1, 2])
+
+
+def test_rows_of_other_transformers_may_be_dicts():
+    rows = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [3.0, 1.0, 9.0]})
+    index = SimilarityIndex(StandardScaler()).fit(rows)
+    for one in ({"a": 2, "b": 1}, {"b": 1, "a": 2}, rows.iloc[1], [2, 1], {"a": [2], "b": [1]}):
+        found = index.query(one, k=1)
+        assert found.ids == 1 and found.distances < 1e-9
+    assert index.add({"a": 7, "b": 7}).query({"a": 7, "b": 7}, k=1).ids == 3
+    with pytest.raises(ValueError, match="column 'b' is not given; StandardScaler does not say"):
+        index.query({"a": 2}, k=1)
+    with pytest.raises(ValueError, match="expected 2 cells a row, got 3"):
+        index.query([1, 2, 3], k=1)
+
+
+def test_sparse_vectors_are_refused():
+    with pytest.raises(TypeError, match=r"OneHotEncoder.transform: expected dense vectors"):
+        SimilarityIndex(OneHotEncoder()).fit(pd.DataFrame({"a": ["x", "y"]}))

@@ -296,3 +296,17 @@ def test_classes_of_pandas_own_types_stay_what_they_are(dtype):
     y[3] = pd.NA
     with pytest.raises(ValueError, match=r"row 3 .*drop the row or give it a target"):
         checked_target(y, "KNN")
+
+
+def test_datetimes_are_numbers_to_the_metric_that_is_chosen():
+    rng = np.random.default_rng(0)
+    when = np.datetime64("2024-01-01", "s") + np.sort(rng.choice(10**7, 60, replace=False))
+    y = np.repeat(["early", "late"], 30)
+    for rows in (
+        {"when": when, "fuel": rng.choice(["gas", "oil"], 60)},
+        {"when": when, "load": rng.normal(size=60)},
+    ):
+        model = WeightedKNN(3).fit({name: cells[::2] for name, cells in rows.items()}, y[::2])
+        assert isinstance(model.metric_, DistanceHierarchy)
+        assert model.metric_.schema_["when"].kind == "numeric"
+        assert model.score({name: cells[1::2] for name, cells in rows.items()}, y[1::2]) > 0.7

@@ -196,3 +196,9 @@ def test_dropped_rows_take_no_part_in_the_correlation_ratio(rows):
     plain = entry(associations(frame.dropna()), "a", "x")
     for measure in ("correlation_ratio", "statistic", "p_value"):
         np.testing.assert_allclose(dropped[measure], plain[measure])
+
+
+def test_a_level_in_percent_is_refused():
+    found = associations({"a": ["x", "y"] * 9, "b": ["u", "v"] * 9})
+    with pytest.raises(ValueError, match="expected level from 0 to 1, got 5"):
+        found.frame(level=5)

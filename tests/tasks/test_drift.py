@@ -71,6 +71,54 @@ def test_p_values_are_exact_where_chi_square_is_not():
     assert alarms <= stats.binom.ppf(0.999, 200, 0.05)
 
 
+def test_what_shows_no_change_takes_few_samples():
+    """P-values stay exact [Besag and Clifford 1991], and memory does not grow with the samples."""
+    rng, calls = np.random.default_rng(0), []
+
+    class Spy:
+        def multivariate_hypergeometric(self, pooled, n, size, method):
+            calls.append(size)
+            return rng.multivariate_hypergeometric(pooled, n, size=size, method=method)
+
+    ps = []
+    for _ in range(300):
+        table = rng.multinomial(100, np.full(5, 0.2), size=2)
+        ps.append(chi_square(table, 100_000, Spy())[1])
+    assert max(calls) <= 1000 and np.mean(calls) * len(calls) / 300 < 5000
+    for level in (0.01, 0.05, 0.2, 0.5):
+        assert np.mean(np.array(ps) <= level) <= stats.binom.ppf(0.999, 300, level) / 300
+    assert stats.kstest(ps, "uniform").pvalue > 0.001
+
+
+def test_a_set_of_many_elements_can_change():
+    rng = np.random.default_rng(0)
+    names = np.array([f"e{i}" for i in range(400)])
+    before, after = ([set(rng.choice(names, 5)) for _ in range(300)] for _ in range(2))
+    assert not drift_report({"s": before}, {"s": after}).changed
+    for cell in after[:60]:
+        cell.add("e7")
+    found = drift_report({"s": before}, {"s": after})
+    assert found.changed == ["s"] and found.columns[0].values[0] == "e7"
+
+
+def test_parameters_are_checked():
+    rows = {"a": ["x", "y"] * 20}
+    for wrong in (0, -3, 1.5):
+        with pytest.raises(ValueError, match="expected n_draws of at least 1"):
+            drift_report(rows, rows, n_draws=wrong)
+    with pytest.raises(ValueError, match="expected level between 0 and 1, got 'high'"):
+        drift_report(rows, rows, level="high")
+
+
+def test_pairs_are_counted_for_couplings_only(monkeypatch):
+    rows, met = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20}, []
+    of = Counts.of.__func__
+    monkeypatch.setattr(Counts, "of", classmethod(lambda cls, t: met.append(t) or of(cls, t)))
+    alone = drift_report(rows, {**rows, "a": ["x"] * 40}, couplings=False)
+    assert not any(table.schema.coupled for table in met)
+    assert alone.columns == drift_report(rows, {**rows, "a": ["x"] * 40}).columns
+
+
 # -- the report ---------------------------------------------------------------------------------
 
 
@@ -328,12 +376,19 @@ class TestKinds:
     def test_words_in_place_of_numbers_are_a_change(self):
         found = drift_report(self.before, {**self.before, "x": ["low", "high"] * 20})
         assert found.changed == ["x"] and [f.name for f in found.columns] == ["g"]
-        assert found.kinds == {"x": "numeric before, nominal after (values)"}
-        assert "x: numeric before, nominal after (values) *" in str(found)
+        assert found.kinds == {"x": "numeric before, nominal after (values such as 'low')"}
+        assert "x: numeric before, nominal after (values such as 'low') *" in str(found)
 
     def test_one_word_among_numbers_is_named(self):
         found = drift_report(self.before, {**self.before, "x": [*map(str, range(39)), "call us"]})
         assert found.kinds["x"].endswith("nominal after (numbers, but for 'call us')")
+
+    def test_dates_in_another_order_are_a_change_and_no_error(self):
+        before = {**self.before, "t": [f"2024-{1 + i % 12:02}-{1 + i % 28:02}" for i in range(40)]}
+        after = {**self.before, "t": [f"{1 + i % 28:02}.{1 + i % 12:02}.2024" for i in range(40)]}
+        found = drift_report(before, after)
+        assert found.changed == ["t"]
+        assert found.kinds["t"].startswith("datetime before, datetime after, but written in anoth")
 
     def test_columns_all_of_which_are_of_another_kind(self):
         found = drift_report({"x": self.before["x"]}, {"x": ["low", "high"] * 20})

@@ -419,3 +419,57 @@ def test_a_list_of_dicts_comes_back_as_one():
     rows = [{"city": "Lima", "sea": "warm"}, {"city": "Oslo", "sea": "cold"}] * 20
     filled = Imputer().fit(rows).transform([{"city": "Oslo", "sea": None}, rows[0]])
     assert filled == [{"city": "Oslo", "sea": "cold"}, rows[0]]
+
+
+ROW_TYPES = {
+    "grade": ["a", "b", "c"] * 20,
+    "count": [1, 5, 9] * 20,
+    "day": [dt.date(2024, 1, 1 + i % 3) for i in range(60)],
+    "text": [f"2024-01-0{1 + i % 3}" for i in range(60)],
+    "money": ["$1,200.50", "$3.00", "$10.25"] * 20,
+    "lasts": [dt.timedelta(hours=1 + i % 3) for i in range(60)],
+    "clock": [dt.time(1 + i % 3) for i in range(60)],
+    "price": [Decimal("1.50"), Decimal("2.25"), Decimal("3.00")] * 20,
+}
+
+
+@pytest.mark.parametrize("column", [name for name in ROW_TYPES if name != "grade"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "mapping", "loaded"])
+def test_one_row_with_a_gap_is_filled_as_fit_was_written(column, library, tmp_path):
+    rows, first = ROW_TYPES[column], [cells[0] for cells in ROW_TYPES.values()]
+    row = {**dict(zip(ROW_TYPES, first, strict=True)), column: None}
+    one = {name: [cell] for name, cell in row.items()}
+    if library in ("polars", "pyarrow"):
+        frames = pytest.importorskip(library)
+        whole = (frames.DataFrame if library == "polars" else frames.table)(ROW_TYPES)
+        gap = (
+            frames.DataFrame(one, schema=whole.schema)
+            if library == "polars"
+            else frames.table(one, schema=whole.schema)
+        )
+    else:
+        make = pd.DataFrame if library == "pandas" else dict
+        whole, gap = make(ROW_TYPES), make(one)
+    model = Imputer().fit(whole)
+    if library == "loaded":
+        model.save(tmp_path / "imputer")
+        model = tabweave.load(tmp_path / "imputer")
+    (cell,) = list(model.transform(gap)[column])
+    cell = cell.as_py() if hasattr(cell, "as_py") else cell
+    if column == "money":
+        assert re.fullmatch(r"\$1,1\d\d\.\d\d", cell)
+    elif column == "lasts":
+        assert dt.timedelta(minutes=59) < cell < dt.timedelta(minutes=63)
+    elif column == "price":
+        assert Decimal("1.49") < cell < Decimal("1.60") and cell.as_tuple().exponent == -2
+    else:
+        assert cell == rows[0] and str(cell) == str(rows[0])
+
+
+def test_identifiers_are_among_the_columns_that_come_out(holes):
+    rows = holes.assign(key=[f"k{i:04}" for i in range(len(holes))])
+    for library in ("pandas", "polars"):
+        pytest.importorskip(library)
+        model = Imputer().set_output(transform=library).fit(rows)
+        assert list(model.transform(rows).columns) == list(rows.columns)
+    assert model.get_feature_names_out().tolist() == list(rows.columns)

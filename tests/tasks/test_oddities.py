@@ -158,3 +158,31 @@ def test_dates_and_money_are_shown_as_they_are_read():
 def test_sets_alone_are_not_judged():
     rows = {"tags": [["a"], [], ["a", "b"]] * 10}
     assert (Oddities().fit(rows).predict(rows) == 1).all()
+
+
+def test_a_number_far_out_is_odd_whatever_its_bin_holds():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, 400),
+            "pay": rng.lognormal(3, 1, 400),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 400), "D"),
+            "job": rng.choice(["cook", "clerk"], 400),
+        }
+    )
+    odd = rows.copy()
+    odd.loc[3, "age"], odd.loc[70, "pay"] = 999, -1e6
+    odd.loc[200, "day"] = pd.Timestamp("1924-05-01")
+    found = Oddities().fit_cells(odd, 3)
+    assert {(o.row, o.column) for o in found} == {(3, "age"), (70, "pay"), (200, "day")}
+    assert [str(o) for o in found if o.row == 3] == [
+        "row 3: age=999: far from all seen before (p = 0.0025)"
+    ]
+    model = Oddities().fit(rows)
+    new = model.cells(odd.iloc[[3, 70, 200]])
+    assert [o.column for o in sorted(new, key=lambda o: o.row)] == ["age", "pay", "day"]
+    assert all(o.p_value == 1 / 401 and o.against is None for o in new)
+    plain, wild = (model.surprise(frame.iloc[[3]])[0] for frame in (rows, odd))
+    gap = model.surprise(rows.iloc[[3]].astype({"age": float}).assign(age=np.nan))[0]
+    np.testing.assert_allclose(wild[1:], gap[1:])  # the others are judged without it
+    assert plain[0] < wild[0]

@@ -21,7 +21,17 @@ from tabweave.embed.nonbend.model import Prior, Rows
 from tabweave.embed.nonbend.variational import expect, first_fit
 from tabweave.embed.weave import Weave
 from tabweave.rows.kinds import FEW_ROWS, aside_line
-from tabweave.rows.table import Codes, Schema, Table, distinct_rows, take_rows, ungraded
+from tabweave.rows.table import (
+    Codes,
+    Column,
+    Datetimes,
+    Numbers,
+    Schema,
+    Table,
+    distinct_rows,
+    take_rows,
+    ungraded,
+)
 
 OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")
 OF_PARTITIONS = ("entropy_bic", "entropy_aic", "bk", "silhouette", "gap", "stability")
@@ -94,8 +104,9 @@ def number_of_clusters(
     n_init : int, default=8
         Starts of each mixture, of which the likeliest is taken.
     schema : Schema or mapping of column to kind, optional
-        What the columns are; others are read by their types. Categories most of whose values
-        occur once are set aside unless declared: they tell no rows apart from the others, and
+        What the columns are; others are read by the rules of :mod:`tabweave.rows.kinds` (dates
+        and money in text are numbers). Categories most of whose values occur once are set aside
+        unless declared: they tell no rows apart from the others, and
         every value costs a parameter of each cluster.
     random_state : int, RandomState or None, default=0
         Seed of starts and draws.
@@ -135,7 +146,10 @@ def number_of_clusters(
         raise ValueError(f"expected most of at least 2, got {most}")
     rng = np.random.default_rng(seed_of(random_state))
     declared = Schema.of(schema)
-    table, aside = _without_texts(Table.of(X, declared, numbers="numeric"), declared)
+    table = Table.of(X, declared, numbers="numeric", rules="texts")
+    keys = {column.name: column.why for column in table.schema.aside}
+    table, aside = _without_texts(table, declared)
+    aside = keys | aside
     if clusterer != "kmeans":
         sets = [column.name for column in table.schema.columns if column.kind == "set"]
         aside |= dict.fromkeys(sets, f"holds sets, which clusterer={clusterer!r} does not read")
@@ -217,7 +231,12 @@ def latent_classes(rows: Rows, k: int, rng: np.random.Generator) -> float:
 
 
 def in_bins(table: Table, n_bins: int = 6) -> Table:
-    """Return a table of categories: numbers and grades as they are, or in bins."""
+    """Return a table of categories: numbers and grades as they are, or in bins.
+
+    Datetimes are numbers here. Their cycles would be columns that depend on each other whatever
+    the rows are, and classes of independent columns would multiply to explain that.
+    """
+    table = _with_plain_numbers(table)
     numbering = Numbering(Numbering.of(table, n_bins).edges, {})
     names = [c.name for c in table.schema.columns if c.kind != "set"]
     if not names:
@@ -225,6 +244,16 @@ def in_bins(table: Table, n_bins: int = 6) -> Table:
     plain = replace(table, schema=ungraded(table.schema)).select(names)
     expanded = numbering.expand(plain)
     return expanded.select([column.name for column in expanded.schema.categorical])
+
+
+def _with_plain_numbers(table: Table) -> Table:
+    """Return a table whose datetimes are numbers."""
+    dated = {c.name for c in table.schema.columns if c.kind == "datetime"}
+    columns = tuple(
+        Column(c.name, "numeric") if c.name in dated else c for c in table.schema.columns
+    )
+    cells = tuple(Numbers(d.values) if isinstance(d, Datetimes) else d for d in table.columns)
+    return Table(replace(table.schema, columns=columns), cells, table.n_rows)
 
 
 # -- partitions -----------------------------------------------------------------------------------

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import warnings
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from importlib.util import find_spec
 from numbers import Integral, Real
 from os import PathLike
@@ -19,6 +21,7 @@ from threading import Lock
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -38,7 +41,7 @@ from tabweave.embed.weave import Weave
 from tabweave.io.register import storable
 from tabweave.io.store import load as store_load
 from tabweave.rows.formats import DIGIT_FORMATS, PERIODS
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import columns_of, is_missing
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -48,7 +51,7 @@ from tabweave.rows.table import (
     append_rows,
     take_rows,
 )
-from tabweave.rows.vocabulary import Label, canonical, positions
+from tabweave.rows.vocabulary import Label, canonical, positions, types_of
 from tabweave.search.graph import WIDEST, Flat, Graph, View, Walker
 from tabweave.search.scan import (
     Copies,
@@ -67,6 +70,7 @@ _LATE = 1 / 4  # nodes that are not in the graph, of those that are, likewise
 _FEW = 10_000  # as many of either are no burden
 _NARROW = 0.1  # rows a filter leaves, below which a walk meets too few of them
 _VIEWS = 8  # sets of columns whose views are kept
+_BY_HAND = 20  # rows asked about, below which a value that was not seen may be misspelt
 _PAIRED = 500  # rows whose pairs say what a distance means
 
 
@@ -378,7 +382,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
             (:func:`~tabweave.between`), or one for which the function is true. A function gets a
             value (missing ones never pass), or for a numeric column the array of all numbers. Of
             days, ``"2024-02"`` means those of a month, ``"2024"`` those of a year. A set passes if
-            one of its elements does. A mask is an array of booleans, one for each of ``ids_``.
+            one of its elements does. A mask is an array of booleans, one for each of ``ids_``; a
+            missing one does not pass.
         together : {None, "mean", "all"}, default=None
             Whether the rows are one question. ``"mean"``: what is nearest to their mean (to them on
             average, where distances are not Euclidean). ``"all"``: what is near to every one of
@@ -471,6 +476,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         """
         check_is_fitted(self, "_stored")
         _check_distance("threshold", threshold)
+        if not isinstance(max_pairs, Integral) or isinstance(max_pairs, bool) or max_pairs < 1:
+            raise ValueError(f"expected max_pairs to be a whole number >= 1, got {max_pairs!r}")
         cache = self._prepared()
         stored = cache.stored
         first, second, distances = cache.pairs(threshold, _allowed(stored, where), max_pairs)
@@ -504,9 +511,21 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         cache = self._prepared()
         if len(self) < 2:
             raise ValueError(f"expected at least two rows in the index, got {len(self)}")
-        pairs = cache.sample_distances(None if columns is None else list(columns))
-        asked = np.asarray(distances, np.float64) * (1 - 1e-9)  # equal ones may differ by rounding
-        return np.searchsorted(pairs, asked) / len(pairs)
+        asked = np.asarray(distances, np.float64)
+        if np.isnan(asked).any():
+            raise ValueError(f"expected distances, got {distances!r}")
+        names = None if columns is None else self._compared(columns)
+        pairs = cache.sample_distances(names)
+        return np.searchsorted(pairs, asked * (1 - 1e-9)) / len(pairs)  # equal but for rounding
+
+    def _compared(self, columns: Sequence[str]) -> list[str] | None:
+        """Return the columns of the embedder among these, None if they are all; check them."""
+        listed = [columns] if isinstance(columns, str) else list(columns)
+        schema = self._stored.table.schema
+        _check_names(listed, schema)
+        own = self.embedder_.schema_ if isinstance(self.embedder_, Embedder) else schema
+        names = _compared_names(listed, own)
+        return None if names == own.names else names
 
     def explain(self, row: Any, id: Any) -> dict[str, float]:
         """Say why a row is as far from a stored one as it is.
@@ -529,6 +548,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         asked, names = asked_rows(self.embedder_, row, stored.table.schema)
         if asked.n_rows != 1:
             raise ValueError(f"expected one row, got {asked.n_rows}")
+        if np.ndim(id):
+            raise ValueError(f"expected one id, got {id!r}; explain each of them")
         other = take_rows(stored.table, stored.rows_of([id]))
         shares = (space if names is None else space.only(names)).explain(asked, other)
         order = [name for name in stored.table.schema.names if name in shares]
@@ -940,6 +961,8 @@ def _allowed(stored: Stored, where: Any) -> np.ndarray | None:
     if isinstance(where, Mapping):
         return stored.alive & matching(stored.table, where)
     mask, n = np.asarray(where), int(np.count_nonzero(stored.alive))
+    if mask.dtype == object and all(is_missing(cell) or type(cell) is bool for cell in mask.flat):
+        mask = np.array([cell is True for cell in mask.flat])  # a comparison with gaps has gaps
     if mask.dtype != bool or mask.shape != (n,):
         raise TypeError(
             "expected where to be a mapping of column to value, values, range or function, or "
@@ -1069,18 +1092,49 @@ def _passes(name: str, column: Any, wanted: Any) -> np.ndarray:
     if callable(wanted):
         passing = np.array([v is not None and _said(name, wanted, v) for v in column.labels], bool)
     else:
+        listed = [canonical(value) for value in _listed(wanted)]
         passing = np.zeros(len(column.labels) + 1, bool)
-        passing[positions(column.labels, map(canonical, _listed(wanted)))] = True
+        passing[positions(column.labels, listed)] = True
         passing = passing[:-1]
+        if listed and not passing.any():
+            _tell_absent(name, listed, column.labels)
     hits = passing[column.codes] if len(passing) else np.zeros(len(column.codes), bool)
     if isinstance(column, Codes):
         return hits
     return column.any_element(hits)
 
 
-def _listed(wanted: Any) -> Iterable[Any]:
-    if isinstance(wanted, list | tuple | Set | np.ndarray):
-        return list(wanted)
+def _tell_absent(name: str, listed: Sequence[Label], labels: Sequence[Label]) -> None:
+    """Refuse values of another type than a column has, warn of others that no row has."""
+    if listed == [None]:
+        return
+    asked, held = types_of(listed), types_of(labels)
+    if asked and held and not asked & held:
+        raise ValueError(
+            f"where: column {name!r} has {' and '.join(sorted(held))}, e.g. {_some(labels)}; got "
+            f"{' and '.join(sorted(asked))}, {_some(listed)}"
+        )
+    warnings.warn(
+        f"where: no row has {_some(listed)} in column {name!r}{_hint(listed[0], labels)}",
+        UserWarning,
+        stacklevel=6,  # the caller of query, query_radius and duplicates
+    )
+
+
+def _some(labels: Sequence[Label]) -> str:
+    return ", ".join(repr(label) for label in labels[:4] if label is not None)
+
+
+def _hint(value: Label, labels: Sequence[Label]) -> str:
+    """Return the label that a misspelt value may stand for, as a question, or some of them."""
+    texts = [label for label in labels if isinstance(label, str)]
+    close = get_close_matches(value, texts, 1) if isinstance(value, str) else []
+    return f"; did you mean {close[0]!r}?" if close else f"; there are, e.g., {_some(labels)}"
+
+
+def _listed(wanted: Any) -> list[Any]:
+    if isinstance(wanted, Iterable) and not isinstance(wanted, str | bytes):
+        return list(wanted)  # a series, a range, keys of a mapping
     return [wanted]
 
 
@@ -1163,7 +1217,14 @@ def _table(embedder: Any, X: Any) -> Table:
 
 def with_vectors(embedder: Any, X: Any, table: Table) -> Table:
     """Return a table with the vectors of its rows as hidden columns."""
-    vectors = np.asarray(embedder.transform(X), dtype=np.float64)
+    vectors = embedder.transform(X)
+    if issparse(vectors):
+        raise TypeError(
+            f"{type(embedder).__name__}.transform: expected dense vectors, got a sparse matrix of "
+            f"shape {vectors.shape}; make them dense, or reduce them (TruncatedSVD, KSVD) in a "
+            "pipeline"
+        )
+    vectors = np.asarray(vectors, dtype=np.float64)
     if vectors.ndim != 2 or len(vectors) != table.n_rows or not np.isfinite(vectors).all():
         raise ValueError(
             f"{type(embedder).__name__}.transform: expected {table.n_rows} rows of finite numbers, "
@@ -1181,8 +1242,9 @@ def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
     """Read rows to be added: all columns of the first ones must be there."""
     if isinstance(embedder, Embedder):
         return _checked(Table.of(_as_rows(X, schema), schema), schema)
-    shown = [name for name in schema.names if not name.startswith(HIDDEN)]
-    return with_vectors(embedder, X, Table.of(X, schema.select(shown)))
+    shown = schema.select([name for name in schema.names if not name.startswith(HIDDEN)])
+    X = _as_fitted(embedder, _as_rows(X, schema))
+    return with_vectors(embedder, X, Table.of(X, shown))
 
 
 def _checked(table: Table, schema: Schema) -> Table:
@@ -1199,6 +1261,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     """
     X = _as_rows(X, schema)
     if not isinstance(embedder, Embedder):
+        X = _as_fitted(embedder, X)
         return with_vectors(embedder, X, Table.of(X)), None
     own, given = embedder.schema_, names_of(X)
     if given is None or not own.named:
@@ -1207,15 +1270,8 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
         _tell_unknown(embedder, table)
         return table, None
     given = [field for name in given for field in schema.fields(name)]
-    for name in given:
-        if name not in schema.names:
-            raise ValueError(
-                f"column {name!r} is not in the index; there are "
-                f"{', '.join(map(repr, schema.names))}"
-            )
-    names = [name for name in own.names if name in given]
-    if not names:
-        raise ValueError(f"the rows have none of the columns {', '.join(map(repr, own.names))}")
+    _check_names(given, schema)
+    names = _compared_names(given, own)
     if isinstance(X, list):
         _check_same_keys(X, names)
     if isinstance(X, Table):
@@ -1227,15 +1283,44 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     return table, None if names == own.names else names
 
 
+def _check_names(given: Iterable[str], schema: Schema) -> None:
+    """Refuse columns that an index does not have: they may be misspelt."""
+    names = [name for name in schema.names if not name.startswith(HIDDEN)]
+    for name in given:
+        if name not in names:
+            raise ValueError(
+                f"column {name!r} is not in the index; there are {', '.join(map(repr, names))}"
+            )
+
+
+def _compared_names(given: Sequence[str], own: Schema) -> list[str]:
+    """Return the columns of an embedder that are given, in its order; refuse to have none."""
+    names = [name for name in own.names if name in given]
+    if not names:
+        raise ValueError(
+            f"expected columns that are compared, got none of the columns "
+            f"{', '.join(map(repr, own.names))}"
+        )
+    return names
+
+
 def _tell_unknown(embedder: Embedder, table: Table) -> None:
     """Tell or refuse what the embedder has not seen; a set of nothing known is no empty set."""
     if embedder._policy() == "error":
         return
     tell_unknown(embedder, table)
-    vocabulary = embedder._vocabulary()
+    vocabulary, few = embedder._vocabulary(), table.n_rows < _BY_HAND
+    if few:
+        _warn_of_levels(table)
     for name, values in vocabulary.unknown(table).items():
         column = table[name]
-        if isinstance(column, Codes) or name in spelled_columns(embedder):
+        if name in spelled_columns(embedder):
+            continue
+        if isinstance(column, Codes):
+            value = next(iter(values))
+            if few and value is not None:
+                known = vocabulary.labels[vocabulary.index(name)]
+                _warn_asked(name, value, "average", _hint(value, known))
             continue
         new = np.isin(column.codes, positions(column.labels, values))
         lengths, unknown = np.diff(column.starts), np.append(0, np.cumsum(new))[column.starts]
@@ -1247,6 +1332,23 @@ def _tell_unknown(embedder: Embedder, table: Table) -> None:
                 "was seen in fit, so no row can be said to be like it; leave the column out of the "
                 "query, or ask for elements that were seen"
             )
+
+
+def _warn_of_levels(table: Table) -> None:
+    """Warn of levels that a column has not."""
+    for column in table.schema.columns:
+        levels = column.levels or ()
+        for value in table[column.name].labels if column.kind == "ordinal" and levels else ():
+            if value is not None and value not in levels:
+                _warn_asked(column.name, value, "missing", _hint(value, levels))
+
+
+def _warn_asked(name: str, value: Label, fate: str, hint: str) -> None:
+    warnings.warn(
+        f"column {name!r}: {value!r} was not seen in fit and counts as {fate}{hint}",
+        UserWarning,
+        stacklevel=5,
+    )
 
 
 def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
@@ -1278,6 +1380,25 @@ def _as_rows(X: Any, schema: Schema) -> Any:
         cells = not isinstance(X[0], list | tuple | Mapping | np.ndarray)
         return [list(X)] if cells and not isinstance(X[0], Set) else X
     return X
+
+
+def _as_fitted(embedder: Any, X: Any) -> Any:
+    """Return rows of cells as a transformer of another package reads them: a frame, or an array."""
+    names = getattr(embedder, "feature_names_in_", None)
+    if names is None or not isinstance(X, Mapping | list | tuple):
+        return X
+    given, parts, _ = columns_of(X)
+    if given is None and len(parts) != len(names):
+        raise ValueError(f"expected {len(names)} cells a row, got {len(parts)}")
+    columns = dict(zip(given or names, parts, strict=True))
+    for name in names:
+        if name not in columns:
+            raise ValueError(
+                f"column {name!r} is not given; {type(embedder).__name__} does not say which "
+                "column its coordinates come from, so a row needs all of them"
+            )
+    library = "pandas" if find_spec("pandas") else "polars"
+    return require(library, "frames").DataFrame({name: columns[name] for name in names})
 
 
 def _are_sets(X: Mapping[str, Any], schema: Schema) -> bool:

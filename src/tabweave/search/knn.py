@@ -31,6 +31,7 @@ from tabweave.base import (
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
 from tabweave.rows.table import (
+    DATETIMES,
     Column,
     Numbers,
     Schema,
@@ -63,6 +64,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         fitted already is used as it is. "euclidean" is the plain distance of rows of numbers, such
         as the coordinates of a map. "auto" is "euclidean" if all columns are numbers and none is
         whole, "hamming" if all are categories or whole numbers, else a distance hierarchy.
+        Datetimes are no whole numbers.
     weights : {"none", "exp", "log", "org", "pow", "sqrt"}, default="none"
         Weight of a neighbour at distance d: 1, 1/e^d, or 1/(f(d) + 1) with f(d) one of ln(d + 1),
         d, d², √d.
@@ -371,15 +373,16 @@ def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
     declared = Schema.of(schema)
     table = Table.of(X, declared)
     names = {column.name for column in declared.columns}
+    dated = any(column.why == DATETIMES for column, _ in table)
     numbers = [
         column.name
         for column, cells in table
         if isinstance(cells, Numbers)
-        and (column.name in names or (np.nan_to_num(cells.values) % 1 != 0).any())
+        and (column.name in names or column.why == DATETIMES or _has_fractions(cells.values))
     ]
     if not numbers:
         return "hamming", X
-    if len(numbers) == len(table.columns) and schema is None:
+    if len(numbers) == len(table.columns) and schema is None and not dated:
         return "euclidean", X
     from tabweave.embed.hierarchy import DistanceHierarchy
 
@@ -388,6 +391,10 @@ def chosen_metric(X: Any, schema: Any) -> tuple[Any, Any]:
         numeric = column.name in numbers or not isinstance(cells, Numbers)
         kinds.setdefault(column.name, column if numeric else Column(column.name, "nominal"))
     return DistanceHierarchy(schema=Schema(tuple(kinds.values()))), X
+
+
+def _has_fractions(values: np.ndarray) -> bool:
+    return bool((np.nan_to_num(values) % 1 != 0).any())
 
 
 def checked_target(y: Any, who: str) -> np.ndarray:

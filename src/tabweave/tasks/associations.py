@@ -78,8 +78,10 @@ class Associations:
         Parameters
         ----------
         level : float, default=1.0
-            Leave out pairs whose adjusted p-value is above.
+            Leave out pairs whose adjusted p-value is above; pairs with sets have none and stay.
         """
+        if not 0 <= level <= 1:
+            raise ValueError(f"expected level from 0 to 1, got {level!r}")
         pandas = require("pandas", "frames")
         left, right = ([pair[i] for pair in self.pairs] for i in (0, 1))
         frame = pandas.DataFrame({"left": left, "right": right, **self.values})

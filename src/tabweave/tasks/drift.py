@@ -10,9 +10,11 @@ An effect size says how much changed, since with many rows every change is certa
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,9 @@ from tabweave.rows.vocabulary import positions, union
 
 _BINS = 10  # deciles of the numbers before, for the population stability index
 _EXACT = 1000  # numbers up to which the exact distribution of the KS statistic is affordable
+_ENOUGH = 400  # simulated statistics as large as the observed, after which a p-value is known
+_STEP = 1000  # samples drawn at a time,
+_CELLS = 1 << 21  # and counts
 _KOLMOGOROV = 0.8687, 0.2603  # mean and standard deviation of its limit
 
 
@@ -134,7 +139,8 @@ def drift_report(
     couplings : bool, default=True
         Whether to test pairs of columns, too.
     n_draws : int, optional
-        Simulated samples per column; by default enough that a column can pass ``level`` tenfold.
+        Simulated samples per column, at most; by default enough that a column can pass ``level``
+        tenfold. Few are drawn for a column that shows no change.
     random_state : int, RandomState, Generator or None
         Seed of the simulation.
 
@@ -178,12 +184,14 @@ def drift_report(
     (['KS', 'PSI'], ['mean', 'standard deviation'])
     """
     before, after, given, kinds = _read(before, after)
-    if not 0 < level < 1:
-        raise ValueError(f"expected level between 0 and 1, got {level}")
-    if not min_size >= 0:
-        raise ValueError(f"expected min_size of at least 0, got {min_size}")
+    if not isinstance(level, Real) or not 0 < level < 1:
+        raise ValueError(f"expected level between 0 and 1, got {level!r}")
+    if not isinstance(min_size, Real) or not min_size >= 0:
+        raise ValueError(f"expected min_size of at least 0, got {min_size!r}")
     aside = {column.name: column.why for column in before.schema.aside}
     gone, new = (tuple(n for n in a if n not in b) for a, b in (given, given[::-1]))
+    if n_draws is not None and (not isinstance(n_draws, Integral) or n_draws < 1):
+        raise ValueError(f"expected n_draws of at least 1, got {n_draws!r}")
     for when, rows in (("before", before), ("after", after)):
         if not (rows.n if isinstance(rows, Counts) else rows.n_rows):
             raise ValueError(f"expected rows to compare, got none {when}")
@@ -193,7 +201,7 @@ def drift_report(
     if not shared:
         return DriftReport((), (), level, min_size, aside, gone, new, kinds)
     tables = before.select(shared), after.select(shared)
-    before, after = (x if isinstance(x, Counts) else Counts.of(x) for x in tables)
+    before, after = (x if isinstance(x, Counts) else _counted(x, couplings) for x in tables)
     check_same_columns(before, after)
     if isinstance(random_state, np.random.RandomState):
         random_state = seed_of(random_state)
@@ -208,6 +216,12 @@ def drift_report(
     ]
     pairs = _couplings(before, after) if couplings else []
     return DriftReport(_ranked(columns), _ranked(pairs), level, min_size, aside, gone, new, kinds)
+
+
+def _counted(table: Table, couplings: bool) -> Counts:
+    """Return the counts of rows, without those of pairs if no couplings are to be tested."""
+    schema = table.schema if couplings else replace(table.schema, coupled=False)
+    return Counts.of(replace(table, schema=schema))
 
 
 def _read(before: Any, after: Any) -> tuple[Any, Any, tuple[list[str], list[str]], dict[str, str]]:
@@ -245,10 +259,13 @@ def _read_each(
         rows = {column.name: by_name[column.name]}
         try:
             table = Table.of(rows, replace(schema.select([column.name]), named=True))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError) as error:
             said = _said(column, Table.of(rows, rules="all"))
             if not said:
                 raise
+            got = re.search(r"got (.+?)(?:;|$)", str(error))
+            if got and said.endswith("(values)"):
+                said = f"{said[:-1]} such as {got[1]})"
             kinds[column.name] = said
             continue
         columns.append(column)
@@ -259,11 +276,13 @@ def _read_each(
 def _said(column: Column, after: Table) -> str:
     """Say what a column was, and what it is now; nothing if it is what it was."""
     (found,) = after.kinds()
-    marks = {".": "points", ",": "commas"}
-    mark = marks.get(after.schema.columns[0].decimal or "")
+    marks, now = {".": "points", ",": "commas"}, after.schema.columns[0]
+    mark = marks.get(now.decimal or "")
     if _holds(column.kind) != _holds(found.kind):
         return f"{column.kind} before, {found.kind} after ({found.why})"
-    if mark is None or column.decimal == after.schema.columns[0].decimal:
+    if column.kind == "datetime" and column.date_order != now.date_order:
+        return f"datetime before, datetime after, but written in another way ({found.why})"
+    if mark is None or column.decimal == now.decimal:
         return ""
     return f"{column.kind} before, {found.kind} after, but with decimal {mark} now"
 
@@ -293,7 +312,7 @@ def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> F
     table = np.array([_expanded(c, i, labels) for c in (before, after)])
     totals = np.array([before.n, after.n])
     if kind == "set":
-        return _set_valued(name, table, totals, labels, draws, rng)
+        return _set_valued(name, table, totals, labels)
     statistic, p, effect = chi_square(table, draws, rng)
     sizes = {"Cramér's V": cramers_v(statistic, totals), "PSI": stability_index(table)}
     return Finding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
@@ -302,7 +321,8 @@ def _valued(before: Counts, after: Counts, name: str, draws: int, rng: Any) -> F
 def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, float]:
     """Return chi-square of a 2 × V table, its p-value, and how far it exceeds its mean.
 
-    Exact for whole numbers: ``(1 + #{simulated ≥ observed}) / (1 + draws)``.
+    Exact for whole numbers: ``(1 + #{simulated ≥ observed}) / (1 + draws)``, or ``h / l`` where the
+    l-th sample is the h-th that is as large, and no more are drawn [Besag and Clifford 1991].
     """
     statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
     effect = (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
@@ -311,8 +331,13 @@ def chi_square(table: np.ndarray, draws: int, rng: Any) -> tuple[float, float, f
         return 0.0, 1.0, 0.0
     if table.dtype.kind != "i" or pooled.sum() >= 10**9:  # as far as the simulation goes
         return statistic, _gamma_tail(statistic, mean, variance), effect
-    simulated = _simulated(pooled, int(table[1].sum()), draws, rng)
-    as_large = int((simulated >= statistic * (1 - 1e-9)).sum())
+    drawn, as_large, step = 0, 0, max(1, min(_STEP, _CELLS // len(pooled)))
+    while drawn < draws:
+        simulated = _simulated(pooled, int(table[1].sum()), min(step, draws - drawn), rng)
+        hits = np.flatnonzero(simulated >= statistic * (1 - 1e-9))
+        if as_large + len(hits) >= _ENOUGH:
+            return statistic, _ENOUGH / (drawn + int(hits[_ENOUGH - as_large - 1]) + 1), effect
+        drawn, as_large = drawn + len(simulated), as_large + len(hits)
     return statistic, (1 + as_large) / (1 + draws), effect
 
 
@@ -399,7 +424,7 @@ def _numeric(
         ("standard deviation", *np.sqrt(moments[:, 2]).tolist()),
     ]
     if gaps.any():
-        tests.append(gap_test(np.stack([present, totals - present], axis=1)))
+        tests.append(fisher(np.stack([present, totals - present], axis=1)))
         sizes["gaps"] = abs(float(gaps[1] - gaps[0]))
         sizes = dict(sorted(sizes.items(), key=lambda s: (s[0] == "PSI", -s[1])))
         comparison.append(("missing", *gaps.tolist()))
@@ -447,8 +472,8 @@ def _binned(x: np.ndarray, y: np.ndarray, totals: np.ndarray) -> np.ndarray:
     return np.column_stack([np.array(counts), gaps]) if gaps.any() else np.array(counts)
 
 
-def gap_test(table: np.ndarray) -> tuple[float, float, float]:
-    """Return p-value, effect and statistic of present against missing: Fisher's exact test."""
+def fisher(table: np.ndarray) -> tuple[float, float, float]:
+    """Return p-value, effect and statistic of a 2 × 2 table: Fisher's exact test."""
     statistic, mean, variance = (float(x[0]) for x in homogeneity(table[:, :, None]))
     effect = (statistic - mean) / np.sqrt(variance) if variance > 0 else 0.0
     if table.dtype.kind != "i":
@@ -480,19 +505,15 @@ def _standardised(n: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> floa
 # -- values -------------------------------------------------------------------------------------
 
 
-def _set_valued(
-    name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any], draws: int, rng: Any
-) -> Finding:
-    """Test each element with against without, Bonferroni over the elements."""
+def _set_valued(name: str, table: np.ndarray, totals: np.ndarray, labels: list[Any]) -> Finding:
+    """Test each element with against without, exactly, Bonferroni over the elements."""
     if not labels:  # every set is empty
         return Finding(name, 0.0, 1.0, 1.0, 0.0, (), {"Cramér's V": 0.0})
-    found = [
-        chi_square(np.stack([with_it, totals - with_it], axis=1), draws, rng) for with_it in table.T
-    ]
-    best = min(found, key=lambda f: (f[1], -f[2]))
-    p = min(1.0, best[1] * len(found))
-    sizes = {"Cramér's V": cramers_v(best[0], totals)}
-    return Finding(name, best[0], p, p, best[2], *_moved(table, totals, labels, sizes))
+    found = [fisher(np.stack([with_it, totals - with_it], axis=1)) for with_it in table.T]
+    p, effect, statistic = min(found, key=lambda f: (f[0], -f[1]))
+    p = min(1.0, p * len(found))
+    sizes = {"Cramér's V": cramers_v(statistic, totals)}
+    return Finding(name, statistic, p, p, effect, *_moved(table, totals, labels, sizes))
 
 
 def _moved(

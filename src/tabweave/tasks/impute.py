@@ -12,8 +12,9 @@ import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from itertools import pairwise
+from itertools import islice, pairwise
 from numbers import Integral
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -43,6 +44,7 @@ from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_lea
 
 _FOLDS = 4  # parts of the rows by which engines are chosen
 _LOOKED_AT = 1000  # cells of text that show how a column is written
+_KEPT = 100  # of which so many are remembered
 _PARTS = re.compile(r"(\D*?)([\d.,]*\d[\d.,]*)(\D*)")  # unit, number, unit
 _SIGNS = re.compile(r"[-+−()]")
 
@@ -86,7 +88,9 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     A number is filled with its expectation, within the range that fit has seen, a category with the
     likeliest value, a set with the elements that are likelier than not (or the likeliest one). Sets
     are guessed by counts alone. Columns keep their types: a column of integers gets whole numbers,
-    dates stay dates, and text (``$1,200``, ``7/21/2016``) is written as the others are.
+    dates stay dates, and text (``$1,200``, ``7/21/2016``) is written as the others are, or as in
+    fit where rows have none. (Of integers with gaps pandas makes floats, unless they are
+    ``Int64``; floats get fractions.) A column that is all gaps stays so.
     Of a column with more than 200 values the most frequent 200 are guessed. Choosing engines column
     by column was tried and is no better than their mean (``benchmarks/reports/impute.md``).
 
@@ -134,6 +138,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         self.random_state = random_state
 
     _model: RowModel
+    _typical: Mapping[str, list[Any]] = MappingProxyType({})  # how cells were written in fit
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, gaps and all; ``y`` is ignored."""
@@ -146,6 +151,9 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             best = {name: min(v, key=v.__getitem__) for name, v in self.validation_.items() if v}
             self.engines_ |= {name: tuple(key.split("+")) for name, key in best.items()}
         self._model = model.changed(engines=self.engines_)
+        given = {} if isinstance(X, Table) else self._given(X)
+        self._typical = {name: typical_cells(cells) for name, cells in given.items()}
+        self._typical = {name: cells for name, cells in self._typical.items() if cells}
         return self
 
     def _taught_by(self, table: Table, seed: int) -> RowModel:
@@ -243,7 +251,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         """Return the names of the columns: none is added."""
         check_is_fitted(self, "_model")
         check_input_features(self, input_features)
-        return np.asarray(self.schema_.names, dtype=object)
+        return np.asarray(self.schema_.given, dtype=object)
 
     # -- rows in and out -------------------------------------------------------------------
 
@@ -326,6 +334,9 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         if name not in self.schema_.names:  # set aside
             return np.asarray(given) if library == "numpy" else given
         example = _example(given) if given is not None else None
+        typical = self._typical.get(name, [])
+        if example is None or (type(example) is float and typical and type(typical[0]) is int):
+            example = next(iter(typical), example)  # rows with a gap show less than those of fit
         if self._is_dated(name):
             values = Datetimes(np.concatenate(self._model.seen[name])).nearest(values)
         if isinstance(example, str) and self.schema_[name].kind in ("numeric", "datetime"):
@@ -365,7 +376,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         """Return numbers or datetimes as the texts of their column are written."""
         column = self.schema_[name]
         some = [cell for cell in _python_cells(cells[:_LOOKED_AT]) if isinstance(cell, str)]
-        texts = present_texts(some or [_example(cells)])
+        texts = present_texts(some) or present_texts([_example(cells) or ""])
+        texts = [text for text in texts if text] or self._typical[name]
         if column.decimal == DURATIONS:
             return nearest_written(texts, values)
         if column.kind == "numeric":
@@ -410,6 +422,17 @@ def _example(cells: Any) -> Any:
                 continue
             return cell
     return None
+
+
+def typical_cells(cells: Any) -> list[Any]:
+    """Return some cells that show how a column is written: texts, or one cell of another type."""
+    example = _example(cells)
+    if isinstance(example, str):
+        texts = (cell for cell in _python_cells(cells[:_LOOKED_AT]) if isinstance(cell, str))
+        return list(islice(dict.fromkeys(present_texts([*texts, example])), _KEPT))
+    if isinstance(example, dt.timedelta):
+        return [np.timedelta64(example)]
+    return [example] if type(example) in (int, Decimal, dt.date, dt.time) else []
 
 
 def _stamps(seconds: np.ndarray) -> np.ndarray:

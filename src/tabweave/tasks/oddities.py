@@ -25,12 +25,13 @@ from tabweave.base import (
     seed_of,
 )
 from tabweave.io.register import storable
-from tabweave.rows.table import Datetimes, Schema, Table, append_rows, take_rows
+from tabweave.rows.table import Datetimes, Numbers, Schema, Table, append_rows, take_rows
 from tabweave.tasks.row_model import FLOOR, Cells, RowModel, rows_to_learn, shown
 
 _FOLDS = 4  # parts of the rows that p-values come from
 _NUMBERS = 1 << 21  # held at a time while rows are judged
 _RARE = 1e-6  # probability of a value that was never seen
+_NEVER = float(-np.log(_RARE))
 
 
 @storable
@@ -60,8 +61,9 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     The score of a row is the sum over its cells of ``log (p(likeliest value) / p(cell))``, how much
     less likely each is than what the rest of the row would have there. P-values come from four
     parts of the rows, each judged by what the others teach; so do the answers of ``fit_predict``.
-    A missing cell is no surprise; a value that fit has not seen is a great one. Sets are looked at
-    as part of the rest of a row, and not judged.
+    A missing cell is no surprise; a value that fit has not seen is a great one, and so is a number
+    or date that is farther from all of fit than those are from each other. Sets are looked at as
+    part of the rest of a row, and not judged.
 
     Examples
     --------
@@ -218,7 +220,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         if n is None:
             order = order[p_values[order, worst[order]] <= self.level]
         order = order[found[order, worst[order]] > 0][:n]
-        cells = self._model.cells(take_rows(table, order))
+        cells = known_cells(self._model, take_rows(table, order))
         return [
             self._oddity(table, cells, i, int(row), int(worst[row]), found, p_values)
             for i, row in enumerate(order)
@@ -236,7 +238,8 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     ) -> Oddity:
         model = self._model
         name = model.names[column]
-        against = contradiction(model, cells, at, column)
+        alone = name in model.numbers and found[row, column] >= _NEVER  # far from all others
+        against = None if alone else contradiction(model, cells, at, column)
         value = _value(table, name, row)
         return Oddity(
             row, name, value, float(found[row, column]), float(p_values[row, column]), against
@@ -289,7 +292,8 @@ class Oddity(NamedTuple):
     def __str__(self) -> str:
         text = f"row {self.row}: {self.column}={shown(self.value)}"
         if self.against is None:
-            return f"{text}: not seen before (p = {self.p_value:.2g})"
+            why = "far from all" if isinstance(self.value, float) else "not"
+            return f"{text}: {why} seen before (p = {self.p_value:.2g})"
         column, other, both, n = self.against
         return f"{text} with {column}={other}: {both:,} of {n:,} (p = {self.p_value:.2g})"
 
@@ -300,10 +304,8 @@ class Oddity(NamedTuple):
 def judge(model: RowModel, table: Table) -> tuple[np.ndarray, np.ndarray]:
     """Return the surprise of each cell, and the score of each row, the larger the odder."""
     step = max(1, _NUMBERS // max(len(model.share), 1))
-    parts = [
-        _judge(model, model.cells(take_rows(table, np.arange(a, min(a + step, table.n_rows)))))
-        for a in range(0, table.n_rows, step)
-    ]
+    spans = (np.arange(a, min(a + step, table.n_rows)) for a in range(0, table.n_rows, step))
+    parts = [_judge(model, known_cells(model, take_rows(table, rows))) for rows in spans]
     empty = np.zeros((0, len(model.names))), np.zeros(0)
     surprise, score = (np.concatenate(own) for own in zip(empty, *parts, strict=True))
     return surprise, score
@@ -319,11 +321,29 @@ def _judge(model: RowModel, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
         codes = cells.codes[a]
         known = np.maximum(proba[rows, np.maximum(codes, 0)], _RARE)
         own = np.where(codes >= 0, -np.log(known), 0.0)
-        own[cells.unseen[a]] = -np.log(_RARE)
+        own[cells.unseen[a]] = _NEVER
         surprise[:, a] = own
         here = (codes >= 0) | cells.unseen[a]
         score += np.where(here, own + np.log(np.maximum(proba.max(axis=1), _RARE)), 0.0)
     return surprise, score
+
+
+def known_cells(model: RowModel, table: Table) -> Cells:
+    """Return the cells of rows; a number far out is one that fit has not seen.
+
+    It is farther from the numbers of fit than they are from each other. The rest of its row is
+    judged without it.
+    """
+    cells = model.cells(table)
+    for j, name in enumerate(model.numbers):
+        data = table[name]
+        seen = np.concatenate([np.zeros(0), *model.seen[name]])
+        if len(seen) and isinstance(data, Numbers):
+            low, high = seen.min(), seen.max()
+            far = (data.values > high + (high - low)) | (data.values < low - (high - low))
+            a = model.names.index(name)
+            cells.codes[a, far], cells.z[j, far], cells.unseen[a, far] = -1, np.nan, True
+    return cells
 
 
 def oddest(surprise: np.ndarray, p_values: np.ndarray) -> np.ndarray:

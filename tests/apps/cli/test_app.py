@@ -106,10 +106,10 @@ def test_drift_of_a_column_that_holds_something_else_now_is_said(folder):
         (folder / f"{name}.csv").write_text("x,code\n" + rows * 40, encoding="utf-8")
     done = called("drift", "old.csv", "new.csv", "--check", cwd=folder)
     assert done.code == 3 and "2 of 2 columns changed" in done.out
-    assert "'x' changed in kind: numeric before, nominal after (values)" in done.err
+    assert "'x' changed in kind: numeric before, nominal after (values such as 'low')" in done.err
     found = json.loads(called("drift", "old.csv", "new.csv", "--json", cwd=folder).out)
     assert found["changed"] == ["x", "code"]
-    assert found["kinds"] == {"x": "numeric before, nominal after (values)"}
+    assert found["kinds"] == {"x": "numeric before, nominal after (values such as 'low')"}
 
 
 def test_drift_of_numbers_looks_at_spread_and_gaps(folder):

@@ -441,7 +441,10 @@ def _count_groups(
     packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
 ) -> None:
     """Count at most ``_BLOCK_ROWS`` rows."""
-    counted = np.empty(np.diff(starts).max() if len(pairs) else 0, np.uint16)
+    most = 0  # by loops, not by NumPy's functions, which take numba seconds to compile
+    for p in range(len(pairs)):
+        most = max(most, starts[p + 1] - starts[p])
+    counted = np.empty(most, np.uint16)
     for p in range(len(pairs)):
         left, right = packed[pairs[p, 0]], packed[pairs[p, 1]]
         n_right, histogram = sizes[pairs[p, 1]], out[starts[p] : starts[p + 1]]
@@ -594,8 +597,8 @@ def _add_up_groups_plain(
     for (g, h), start, stop in zip(pairs, starts, starts[1:], strict=False):
         table = histograms[start:stop].reshape(joint[g], joint[h]).astype(out.dtype)
         table = marginals(marginals(table, widths[g]).T, widths[h]).T
-        out[np.ix_(values[g], values[h])] = table
-        out[np.ix_(values[h], values[g])] = table.T
+        out[values[g][:, None], values[h]] = table
+        out[values[h][:, None], values[g]] = table.T
 
 
 @njit(nogil=True, cache=True, plain=_add_up_groups_plain)
@@ -608,40 +611,40 @@ def _add_up_groups(
     out: np.ndarray,
 ) -> None:
     """Sum histograms of two groups to one count a pair of values of their columns."""
-    some = np.empty(joint.max() ** 2, out.dtype)
+    most = 0
     for p in range(len(pairs)):
-        g, h = pairs[p]
-        table = histograms[starts[p] : starts[p + 1]].reshape(joint[g], joint[h])
-        n_left, n_right = table.shape
-        before = 1
+        most = max(most, starts[p + 1] - starts[p])
+    some = np.empty(most, out.dtype)
+    for p in range(len(pairs)):
+        g, h = pairs[p, 0], pairs[p, 1]
+        n_left, n_right, before = joint[g], joint[h], 1
         for c in range(grid.shape[1]):
-            first, width = grid[g, c]
+            first, width = grid[g, c, 0], grid[g, c, 1]
             if width == 0:
                 break
             after = n_left // (before * width)
-            rows = some[: width * n_right].reshape(width, n_right)
-            rows[:] = 0
-            for x in range(n_left):
-                v = x // after % width
-                for y in range(n_right):
-                    rows[v, y] += table[x, y]
             before *= width
+            for i in range(width * n_right):
+                some[i] = 0
+            for x in range(n_left):
+                begin, row = starts[p] + x * n_right, x // after % width * n_right
+                for y in range(n_right):
+                    some[row + y] += histograms[begin + y]
             inner = 1
             for d in range(grid.shape[1]):
-                begin, size = grid[h, d]
+                begin, size = grid[h, d, 0], grid[h, d, 1]
                 if size == 0:
                     break
                 reach = n_right // (inner * size)
                 for v in range(width):
-                    y = 0
+                    y = v * n_right
                     for _ in range(inner):
                         for w in range(size):
-                            total = rows.dtype.type(0)
+                            total = out[first + v, begin + w]
                             for _ in range(reach):
-                                total += rows[v, y]
+                                total += some[y]
                                 y += 1
-                            out[first + v, begin + w] += total
-                for v in range(width):
+                            out[first + v, begin + w] = total
                     for w in range(size):
                         out[begin + w, first + v] = out[first + v, begin + w]
                 inner *= size

@@ -350,7 +350,7 @@ def _with_classes(
 def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.ndarray:
     out = np.zeros((size, size), dtype)
     for left, right, table in blocks:
-        table = table.toarray() if sparse.issparse(table) else table
+        table = table.astype(dtype).toarray() if sparse.issparse(table) else table
         rows, columns = _span(left), _span(right)
         if left is right and isinstance(rows, slice) and rows == slice(0, size):
             out = table.astype(dtype, copy=False)

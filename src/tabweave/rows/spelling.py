@@ -30,8 +30,10 @@ WIDTH = 256  # dimensions in which n-grams are added up
 _NEAREST = 8  # values that an unknown one lies between
 _POWER = 8  # of similarity: the most alike decides
 _CHUNK = 1 << 24  # similarities computed at a time
+_CACHED = 1 << 17  # numbers that the caches hold
 _PRODUCTS = 32  # that SciPy may take, an element's worth of work, before a loop is compiled
 _LETTERS = 0.5  # share of strings with a letter, for a column to be spelled
+_LATIN = re.compile("[A-Za-z]")
 _MARKS = re.compile(r"[^\w\n]|_")
 _BLANK, _END = 32, 10
 _ASCII = np.array([i if chr(i).isalnum() or i == _END else _BLANK for i in range(128)], np.uint8)
@@ -129,9 +131,15 @@ class Spelling:
         bucket = scrambled(np.arange(N_BUCKETS, dtype=np.uint32))
         signs = np.where(bucket & np.uint32(1), 1.0, -1.0)
         column = ((bucket >> np.uint32(1)) % np.uint32(WIDTH)).astype(np.intp)
-        cast = (signs, column, np.arange(N_BUCKETS + 1))
-        rows = (self.matrix @ sparse.csr_array(cast, shape=(N_BUCKETS, WIDTH))).toarray()
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        matrix, rows = self.matrix, np.empty((len(self.labels), WIDTH))
+        for part in slices(len(rows), WIDTH, _CACHED):
+            own = matrix[part]
+            cells = (signs[own.indices] * own.data, column[own.indices], own.indptr)
+            some = sparse.csr_array(cells, shape=(own.shape[0], WIDTH)).toarray()  # adds them up
+            np.divide(
+                some, np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1e-12), out=rows[part]
+            )
+        return rows
 
 
 def _largest(alike: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -221,8 +229,14 @@ def is_spelled(labels: Sequence[Label]) -> bool:
     """Tell whether a column is one of many strings, at least half of them with a letter."""
     if len(labels) <= MANY:
         return False
-    words = sum(isinstance(v, str) and any(map(str.isalpha, v)) for v in labels)
+    words = sum(isinstance(v, str) and _has_letter(v) for v in labels)
     return words >= _LETTERS * len(labels)
+
+
+def _has_letter(text: str) -> bool:
+    if text.isascii():
+        return _LATIN.search(text) is not None
+    return any(map(str.isalpha, text))
 
 
 def folded(labels: Iterable[Label]) -> np.ndarray:
@@ -230,8 +244,13 @@ def folded(labels: Iterable[Label]) -> np.ndarray:
 
     Case, accents and punctuation are folded; what is not text is empty.
     """
-    texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in labels]
-    joined = "\n".join(["", *(text.replace("\n", " ") for text in texts), ""]).casefold()
+    texts = list(labels)
+    if set(map(type, texts)) != {str}:
+        texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in texts]
+    joined = "\n".join(["", *texts, ""])
+    if joined.count("\n") > len(texts) + 1:
+        joined = "\n".join(["", *(text.replace("\n", " ") for text in texts), ""])
+    joined = joined.casefold()
     if not joined.isascii():
         parts = unicodedata.normalize("NFKD", joined)
         joined = _MARKS.sub(" ", "".join(c for c in parts if not unicodedata.combining(c)))

@@ -73,6 +73,24 @@ def test_counting_groups_is_the_same_to_the_last_bit(rng, kind):
     np.testing.assert_array_equal(*both("add_pairs", counting, places, out=square))
 
 
+@given(SEEDS)
+def test_sums_of_groups_are_the_same_to_the_last_bit(rng):
+    sizes = [rng.integers(1, 5, rng.integers(0, 4)) for _ in range(3)]
+    first = iter(np.cumsum([0, *np.concatenate(sizes)]).tolist())
+    grid = counting._padded([[(next(first), int(w)) for w in own] for own in sizes])
+    joint = np.array([own.prod(dtype=np.int64) for own in sizes])
+    pairs = np.array([[0, 1], [0, 2], [1, 2]])
+    starts = np.concatenate([[0], np.cumsum(joint[pairs[:, 0]] * joint[pairs[:, 1]])])
+    histograms = rng.integers(0, 9, starts[-1]).astype(np.uint32)
+    out = np.zeros((grid[:, :, 1].sum(),) * 2, np.int64)
+    found = both("_add_up_groups", counting, histograms, starts, pairs, joint, grid, out=out)
+    np.testing.assert_array_equal(*found)
+    assert found[0].sum() == 2 * sum(
+        len(sizes[g]) * len(sizes[h]) * histograms[a:b].sum()
+        for (g, h), a, b in zip(pairs, starts, starts[1:], strict=False)
+    )
+
+
 @given(
     arrays(np.float64, st.integers(0, 30), elements=st.floats(allow_infinity=False)),
     st.sampled_from([None, np.int64, np.float64]),

@@ -189,7 +189,12 @@ def html_table(
     )
 
 
-def njit(*, plain: Callable[..., None] | None = None, **options: Any) -> Callable[[F], F]:
+def njit(
+    *,
+    plain: Callable[..., None] | None = None,
+    work: Callable[..., int] | None = None,
+    **options: Any,
+) -> Callable[[F], F]:
     """Return numba's decorator, which loads numba and compiles when there is work for it.
 
     Parameters
@@ -197,13 +202,15 @@ def njit(*, plain: Callable[..., None] | None = None, **options: Any) -> Callabl
     plain : callable, optional
         The same function in NumPy, with the same results to the last bit. It does the work while
         there is little of it: loading numba takes longer than counting some thousand rows.
+    work : callable, optional
+        How much there is to do for given arguments; by default the size of the largest array.
     **options
         As in ``numba.njit``. With ``cache=True`` a function works, and is compiled anew in every
         process, where no cache can be written or read.
     """
 
     def decorate(function: F) -> F:
-        return _Compiled(function, plain, options)  # type: ignore[return-value]
+        return _Compiled(function, plain, work or _largest_size, options)  # type: ignore[return-value]
 
     return decorate
 
@@ -212,18 +219,21 @@ class _Compiled:
     """A function that is compiled when it is worth it."""
 
     def __init__(
-        self, function: Callable[..., Any], plain: Callable[..., None] | None, options: Any
+        self,
+        function: Callable[..., Any],
+        plain: Callable[..., None] | None,
+        work_of: Callable[..., int],
+        options: Any,
     ) -> None:
         update_wrapper(self, function)
         self.function, self.plain, self.options = function, plain, options
-        self.work = 0
+        self.work, self.work_of = 0, work_of
         self.compiled: Any = None
 
     def __call__(self, *args: Any) -> Any:
         if self.compiled is None:
             if self.plain is not None and self.work < _PLAIN_WORK:
-                largest = max((arg.size for arg in args if hasattr(arg, "size")), default=0)
-                self.work += largest + _CALL_WORK
+                self.work += self.work_of(*args) + _CALL_WORK
                 if self.work < _PLAIN_WORK:
                     return self.plain(*args)
             self._load()
@@ -238,6 +248,10 @@ class _Compiled:
                 if own.compiled is None:
                     own.compiled = _compiled(own.function, own.options)
                 names[name] = own.compiled
+
+
+def _largest_size(*args: Any) -> int:
+    return max((arg.size for arg in args if hasattr(arg, "size")), default=0)
 
 
 def _compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:

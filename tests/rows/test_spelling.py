@@ -1,6 +1,7 @@
 """Spelling against n-grams counted one by one."""
 
 import math
+import platform
 from collections import Counter
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tabweave import Column, Schema, SimilarityIndex, SupervisedWeave, Table, Weave, load
+from tabweave import Column, Schema, SimilarityIndex, SupervisedWeave, Table, Weave, _compat, load
+from tabweave.rows import spelling
 from tabweave.rows.spelling import (
     N_BUCKETS,
     Spelling,
@@ -301,3 +303,37 @@ def test_strings_are_compared_some_at_a_time(monkeypatch):
     monkeypatch.setattr("tabweave.rows.spelling._CHUNK", 2 * len(NAMES))
     for part, all_ in zip(known.similar(asked, 3), whole, strict=True):
         np.testing.assert_array_equal(part, all_)
+
+
+def test_a_search_finds_the_same_compiled_or_not():
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abcd"), rng.integers(0, 7))) for _ in range(700)]
+    known = Spelling((*dict.fromkeys(words[:400]), None))
+    asked = known.points([*words[300:], None, "zzzz"])
+    lists = known._transposed
+    found = []
+    compiled = spelling._nearest
+    if isinstance(compiled, _compat._Compiled):
+        compiled._load()
+        compiled = compiled.compiled
+    for search in (spelling._nearest_plain, compiled):
+        index, cosines = np.zeros((asked.shape[0], 8), np.intp), np.zeros((asked.shape[0], 8))
+        cells = np.zeros(len(known.labels), np.float32)
+        parts = [part for m in (asked, lists) for part in (m.indptr, m.indices, m.data)]
+        search(*parts, cells, index, cosines)
+        found.append((index, cosines))
+    (index, cosines), (again, others) = found
+    # One rounding or two, where a processor multiplies and adds at once.
+    np.testing.assert_allclose(others, cosines, rtol=1e-6)
+    if platform.machine() in ("x86_64", "AMD64"):
+        np.testing.assert_array_equal(others, cosines)
+        np.testing.assert_array_equal(again, index)
+
+
+def test_the_work_of_a_search_is_what_the_lists_hold():
+    known = Spelling(tuple(f"name {i}" for i in range(50)))
+    lists = known._transposed
+    asked = known.points(["name 7"])
+    parts = [part for m in (asked, lists) for part in (m.indptr, m.indices, m.data)]
+    met = sum(int(lists.indptr[b + 1] - lists.indptr[b]) for b in asked.indices)
+    assert spelling._work(*parts) == met // spelling._PRODUCTS

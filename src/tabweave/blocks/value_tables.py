@@ -785,6 +785,7 @@ def field_product(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
     return out
 
 
+@cache
 def field_traces(size: int) -> np.ndarray:
     """Return the trace ``y + y² + y⁴ + ...``, which is a bit, of any product y of two elements."""
     x = np.arange(size)

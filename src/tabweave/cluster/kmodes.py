@@ -562,11 +562,15 @@ def reach_of(histogram, offsets, tables, starts, kind, reach):
                 _mean_row(histogram[c, first : first + size], tables, starts[a], entries)
             else:
                 row = starts[a] + values[c, a] * size
-                entries[:] = tables[row : row + size]
+                for u in range(size):  # one by one: slices take numba seconds to compile
+                    entries[u] = tables[row + u]
             if kind == MODE_SHARE:
-                members = histogram[c, first : first + size]
-                absent = 1.0 - members[values[c, a]] / members.sum()
-                entries[values[c, a]] = absent * entries.max()
+                members, most = 0.0, entries[0]
+                for u in range(size):
+                    members += histogram[c, first + u]
+                    most = max(most, entries[u])
+                absent = 1.0 - histogram[c, first + values[c, a]] / members
+                entries[values[c, a]] = absent * most
             for u in range(size):
                 changed |= reach[first + u, c] != entries[u]
                 reach[first + u, c] = entries[u]
@@ -576,7 +580,9 @@ def reach_of(histogram, offsets, tables, starts, kind, reach):
 @njit(nogil=True, cache=True)
 def _mean_row(members, tables, start, out):
     """Average the rows of a table over the members of a cluster; row by row, as memory lies."""
-    total, size = members.sum(), len(members)
+    total, size = 0.0, len(members)
+    for v in range(size):
+        total += members[v]
     for v in range(size):
         if members[v] > 0:
             share = members[v] / total
@@ -624,7 +630,8 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
     """
     n, k = len(indices), len(histogram)
     labels, distances = np.empty(n, np.int64), np.empty(n)
-    reach = np.full((histogram.shape[1], k), np.nan)
+    reach = np.empty((histogram.shape[1], k))
+    reach[:] = np.nan
     current = histogram.copy()
     reach_of(current, offsets, tables, starts, kind, reach)
     assign(indices, reach, labels, distances)
@@ -636,8 +643,11 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
         current[:] = 0.0
         add_values(indices, weight, labels, current)
         for c in range(k):
-            if not current[c].any():
-                current[c] = histogram[c]
+            empty = True
+            for v in range(current.shape[1]):
+                empty &= current[c, v] == 0
+            for v in range(current.shape[1] if empty else 0):
+                current[c, v] = histogram[c, v]
         if not reach_of(current, offsets, tables, starts, kind, reach):
             if best == np.inf:
                 best = total_cost(weight, distances)
@@ -651,7 +661,9 @@ def run(indices, weight, offsets, tables, starts, kind, max_iter, histogram):
             worse += 1
         if cost <= best:
             best = cost
-            histogram[:] = current
+            for c in range(k):
+                for v in range(current.shape[1]):
+                    histogram[c, v] = current[c, v]
         if worse == _PATIENCE:
             break
     return best, steps

@@ -47,10 +47,9 @@ def count_pairs(columns: Sequence[Codes | Sets], weight: np.ndarray | None) -> A
     check_wide(len(columns), size, wide_bytes(size, cells))
     if _is_product_cheap(columns, sizes, weight):
         return _product(columns, offsets)
-    blocks = _blocks(columns, offsets, weight)
-    if _is_dense(size, cells):
-        return _assemble_dense(blocks, size, dtype)
-    return _assemble_sparse(blocks, size, dtype)
+    dense = _is_dense(size, cells)
+    blocks = _blocks(columns, offsets, weight, dense=dense)
+    return (_assemble_dense if dense else _assemble_sparse)(blocks, size, dtype)
 
 
 def count_alone(
@@ -143,18 +142,17 @@ def tidy(pairs: Any) -> Any:
 
 
 def _compressed(dense: np.ndarray) -> Any:
-    """Return a large dense matrix as a sparse one, some rows at a time."""
+    """Return a large dense matrix as a sparse one, a row at a time."""
     cells = int(np.count_nonzero(dense))
     kind = np.int64 if dense.dtype == np.float32 else dense.dtype  # of a product
     index = np.int32 if cells <= np.iinfo(np.int32).max else np.int64
     data, indices, ends = np.empty(cells, kind), np.empty(cells, index), np.zeros(len(dense), index)
     first = 0
-    for part in slices(len(dense), len(dense), _DENSE_CELLS):
-        rows, columns = dense[part].nonzero()
-        own = slice(first, first + len(rows))
-        data[own], indices[own] = dense[part][rows, columns], columns
-        ends[part] = first + np.cumsum(np.bincount(rows, minlength=len(ends[part])))
-        first = own.stop
+    for i, row in enumerate(dense):  # several times as fast as some rows at a time
+        columns = row.nonzero()[0]
+        own = slice(first, first + len(columns))
+        data[own], indices[own] = row[columns], columns
+        ends[i] = first = own.stop
     return sparse.csr_array((data, indices, np.append(index(0), ends)), shape=dense.shape)
 
 
@@ -187,6 +185,25 @@ def _product(columns: Sequence[Codes | Sets], offsets: np.ndarray) -> np.ndarray
             onehot[np.arange(len(own)), first + own] = 1
         out += onehot.T @ onehot
     return out.astype(np.int64) if size <= DENSE_VALUES else out
+
+
+def in_order(
+    columns: Sequence[Codes | Sets], levels: Sequence[tuple[Label, ...] | None]
+) -> Sequence[Codes | Sets]:
+    """Return columns with their values in order, where that is less work than to move counts."""
+    if sum(len(column.labels) for column in columns) ** 2 <= sum(len(c.codes) for c in columns):
+        return columns
+    return [
+        _in_order(column, own) if isinstance(column, Codes) else column
+        for column, own in zip(columns, levels, strict=True)
+    ]
+
+
+def _in_order(column: Codes, levels: tuple[Label, ...] | None) -> Codes:
+    permutation = order(column.labels, levels)
+    code = np.empty(len(permutation), column.codes.dtype)
+    code[permutation] = np.arange(len(permutation))
+    return Codes(code[column.codes], [column.labels[i] for i in permutation.tolist()])
 
 
 def canonical(
@@ -232,9 +249,16 @@ def check_levels(name: str, labels: Sequence[Label], levels: tuple[Label, ...] |
 
 
 def _blocks(
-    columns: Sequence[Codes | Sets], offsets: np.ndarray, weight: np.ndarray | None
+    columns: Sequence[Codes | Sets],
+    offsets: np.ndarray,
+    weight: np.ndarray | None,
+    *,
+    dense: bool,
 ) -> Iterator[Block]:
-    """Yield (values, values, table) until every pair of values was met once, in either order."""
+    """Yield (values, values, table) until every pair of values was met once, in either order.
+
+    With ``dense``, where a table of them all is of no concern, small columns come in one.
+    """
     sizes = np.diff(offsets)
     index = [np.arange(a, b, dtype=np.int32) for a, b in pairwise(offsets)]  # of many pairs each
     single = [i for i, column in enumerate(columns) if isinstance(column, Codes)]
@@ -242,7 +266,7 @@ def _blocks(
     if len(small) > 1:
         chosen = [columns[i].codes for i in small]
         edges = [index[i] for i in small]
-        yield from small_pairs(chosen, edges, weight)
+        yield from small_pairs(chosen, edges, weight, together=dense and weight is None)
     else:
         small = []
     for i in single:
@@ -326,8 +350,11 @@ def _with_classes(
 def _assemble_dense(blocks: Iterator[Block], size: int, dtype: np.dtype) -> np.ndarray:
     out = np.zeros((size, size), dtype)
     for left, right, table in blocks:
-        table = table.toarray() if sparse.issparse(table) else table
+        table = table.astype(dtype).toarray() if sparse.issparse(table) else table
         rows, columns = _span(left), _span(right)
+        if left is right and isinstance(rows, slice) and rows == slice(0, size):
+            out = table.astype(dtype, copy=False)
+            continue
         out[_cells(rows, columns)] = table
         if left is not right:
             out[_cells(columns, rows)] = table.T
@@ -414,7 +441,10 @@ def _count_groups(
     packed: np.ndarray, sizes: np.ndarray, pairs: np.ndarray, starts: np.ndarray, out: np.ndarray
 ) -> None:
     """Count at most ``_BLOCK_ROWS`` rows."""
-    counted = np.empty(np.diff(starts).max() if len(pairs) else 0, np.uint16)
+    most = 0  # by loops, not by NumPy's functions, which take numba seconds to compile
+    for p in range(len(pairs)):
+        most = max(most, starts[p + 1] - starts[p])
+    counted = np.empty(most, np.uint16)
     for p in range(len(pairs)):
         left, right = packed[pairs[p, 0]], packed[pairs[p, 1]]
         n_right, histogram = sizes[pairs[p, 1]], out[starts[p] : starts[p + 1]]
@@ -498,12 +528,17 @@ def pack_columns(sizes: Sequence[int], at_most: int) -> list[list[int]]:
 
 
 def small_pairs(
-    columns: Sequence[np.ndarray], index: Sequence[np.ndarray], weight: np.ndarray | None
+    columns: Sequence[np.ndarray],
+    index: Sequence[np.ndarray],
+    weight: np.ndarray | None,
+    *,
+    together: bool = False,
 ) -> Iterator[Block]:
     """Yield (values, values, table) for all pairs of columns with few values, groups at a time.
 
     ``index`` are the numbers of each column's values. Each group comes with itself, too: values of
-    one column never meet, so the diagonal says how often each occurs.
+    one column never meet, so the diagonal says how often each occurs. With ``together`` one table
+    of all columns comes before these; only integers may be added up in any order.
     """
     sizes = [len(own) for own in index]
     # How floats are grouped decides in which order they are added: that must not depend on rows.
@@ -515,16 +550,104 @@ def small_pairs(
     joint = np.array([int(np.prod(w)) for w in widths], dtype=np.int64)
     values = [np.concatenate([np.zeros(0, np.intp), *(index[c] for c in g)]) for g in groups]
     margins: dict[int, np.ndarray] = {}
+    dtype = np.dtype(np.int64 if weight is None else weight.dtype)
+    firsts = np.concatenate([[0], np.cumsum(sizes)])
+    whole = np.zeros((firsts[-1],) * 2 if together else (0, 0), dtype)
+    grid = _padded([[(firsts[c], sizes[c]) for c in group] for group in groups])
     for pairs in _batches(list(combinations(range(len(groups)), 2)), joint):
-        histograms = _count_batch(columns, groups, widths, joint, pairs, weight)
-        for (g, h), histogram in zip(pairs, histograms, strict=True):
-            table = histogram.reshape(joint[g], joint[h])
-            table = table.astype(np.int64 if weight is None else weight.dtype, copy=False)
+        histograms, starts = _count_batch(columns, groups, widths, joint, pairs, weight)
+        if together:
+            _add_up_groups(histograms, starts, np.array(pairs, np.int64), joint, grid, whole)
+        for (g, h), start, stop in zip(pairs, starts, starts[1:], strict=False):
+            if together and g in margins and h in margins:
+                continue
+            table = histograms[start:stop].reshape(joint[g], joint[h]).astype(dtype, copy=False)
             margins |= {g: table.sum(axis=1), h: table.sum(axis=0)}
-            yield values[g], values[h], marginals(marginals(table, widths[g]).T, widths[h]).T
+            if not together:
+                yield values[g], values[h], marginals(marginals(table, widths[g]).T, widths[h]).T
+    if together:
+        every = np.concatenate(index)
+        yield every, every, whole
     for g, margin in margins.items():
-        together = marginals(np.diag(margin), widths[g])
-        yield values[g], values[g], marginals(together.T, widths[g]).T
+        own = marginals(np.diag(margin), widths[g])
+        yield values[g], values[g], marginals(own.T, widths[g]).T
+
+
+def _padded(groups: list[list[tuple[int, int]]]) -> np.ndarray:
+    """Return the first value and the number of values of each group's columns, 0 where none is."""
+    out = np.zeros((len(groups), max(map(len, groups)), 2), np.int64)
+    for g, group in enumerate(groups):
+        out[g, : len(group)] = np.reshape(group, (-1, 2))
+    return out
+
+
+def _add_up_groups_plain(
+    histograms: np.ndarray,
+    starts: np.ndarray,
+    pairs: np.ndarray,
+    joint: np.ndarray,
+    grid: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    widths = [own[own > 0].tolist() for own in grid[:, :, 1]]
+    values = [
+        np.concatenate([np.zeros(0, np.intp), *(np.arange(a, a + w) for a, w in own)])
+        for own in grid
+    ]
+    for (g, h), start, stop in zip(pairs, starts, starts[1:], strict=False):
+        table = histograms[start:stop].reshape(joint[g], joint[h]).astype(out.dtype)
+        table = marginals(marginals(table, widths[g]).T, widths[h]).T
+        out[values[g][:, None], values[h]] = table
+        out[values[h][:, None], values[g]] = table.T
+
+
+@njit(nogil=True, cache=True, plain=_add_up_groups_plain)
+def _add_up_groups(
+    histograms: np.ndarray,
+    starts: np.ndarray,
+    pairs: np.ndarray,
+    joint: np.ndarray,
+    grid: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Sum histograms of two groups to one count a pair of values of their columns."""
+    most = 0
+    for p in range(len(pairs)):
+        most = max(most, starts[p + 1] - starts[p])
+    some = np.empty(most, out.dtype)
+    for p in range(len(pairs)):
+        g, h = pairs[p, 0], pairs[p, 1]
+        n_left, n_right, before = joint[g], joint[h], 1
+        for c in range(grid.shape[1]):
+            first, width = grid[g, c, 0], grid[g, c, 1]
+            if width == 0:
+                break
+            after = n_left // (before * width)
+            before *= width
+            for i in range(width * n_right):
+                some[i] = 0
+            for x in range(n_left):
+                begin, row = starts[p] + x * n_right, x // after % width * n_right
+                for y in range(n_right):
+                    some[row + y] += histograms[begin + y]
+            inner = 1
+            for d in range(grid.shape[1]):
+                begin, size = grid[h, d, 0], grid[h, d, 1]
+                if size == 0:
+                    break
+                reach = n_right // (inner * size)
+                for v in range(width):
+                    y = v * n_right
+                    for _ in range(inner):
+                        for w in range(size):
+                            total = out[first + v, begin + w]
+                            for _ in range(reach):
+                                total += some[y]
+                                y += 1
+                            out[first + v, begin + w] = total
+                    for w in range(size):
+                        out[begin + w, first + v] = out[first + v, begin + w]
+                inner *= size
 
 
 def marginals(table: np.ndarray, widths: Sequence[int]) -> np.ndarray:
@@ -563,8 +686,11 @@ def _count_batch(
     joint: np.ndarray,
     pairs: list[tuple[int, int]],
     weight: np.ndarray | None,
-) -> list[np.ndarray]:
-    """Pass over the rows once, in blocks that stay in the caches, on all cores."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pass over the rows once, in blocks that stay in the caches, on all cores.
+
+    Returns the histograms of the pairs, one after the other, and where each begins.
+    """
     n_rows = len(columns[0])
     wanted = np.array(pairs, dtype=np.int64)
     starts = np.concatenate([[0], np.cumsum(joint[wanted[:, 0]] * joint[wanted[:, 1]])])
@@ -586,8 +712,7 @@ def _count_batch(
                 _count_groups_weighted(part, joint, wanted, starts, weight[start:stop], out)
         return out
 
-    total = _in_threads(count, n_rows, exact=_is_exact(weight))
-    return [total[a:b] for a, b in pairwise(starts)]
+    return _in_threads(count, n_rows, exact=_is_exact(weight)), starts
 
 
 def _in_threads(count: Callable[[range], np.ndarray], n_rows: int, *, exact: bool) -> np.ndarray:

@@ -25,6 +25,7 @@ from tabweave.counts.counting import (
     canonical,
     count_alone,
     count_pairs,
+    in_order,
     moments_in,
     tidy,
 )
@@ -124,6 +125,7 @@ class Counts(OfVocabulary):
             columns.append(_class_column(y, table.n_rows))
             names.append("y")
             levels.append(None)
+        columns = list(in_order(columns, levels))
         pairs: Any = np.zeros((0, 0), np.int64)
         if columns and table.schema.coupled:
             pairs = count_pairs(columns, weight)

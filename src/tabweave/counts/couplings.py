@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,34 +81,46 @@ def conditional(counts: Counts, column: str | int, given: str | int) -> np.ndarr
 
 
 def block_sums(counts: Counts, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return, for each pair of columns, the sum of ``function(count)`` over the non-zero counts."""
-    n_columns, column = len(counts.sizes), _column_of_value(counts)
-    sums = np.zeros(n_columns**2)
-    for v, w, times in _cells(counts):
-        sums += np.bincount(column[v] * n_columns + column[w], function(times), n_columns**2)
-    return sums.reshape(n_columns, n_columns)
+    """Return, for each pair of columns, the sum of ``function(count)``, which is 0 for none."""
+    return _by_column(counts, value_sums(counts, function)[0])
 
 
 def marginal_counts(counts: Counts) -> np.ndarray:
     """Return ``R[v, b]``: how often value v meets any value of column b."""
-    n_columns, column = len(counts.sizes), _column_of_value(counts)
-    sums = np.zeros(int(counts.offsets[-1]) * n_columns)
-    for v, w, times in _cells(counts):
-        where = v.astype(np.int64) * n_columns + column[w]
-        first, last = int(where.min()), int(where.max()) + 1
-        sums[first:last] += np.bincount(where - first, times, last - first)
-    return sums.reshape(len(column), n_columns)
+    return value_sums(counts, np.asarray)[0]
 
 
-def _cells(counts: Counts) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield the non-zero pair counts, and of which values they are, some rows at a time.
+def value_sums(counts: Counts, *functions: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
+    """Return, for each function, its sum over the counts of a value with each column's values.
 
-    Every value has been counted, so no part is empty.
+    Functions of counts are 0 for none. Arrays are of shape (values, columns).
     """
-    n_values = counts.pairs.shape[0]
-    for part in slices(n_values, n_values, _CELLS):
-        cells = sparse.coo_array(counts.pairs[part])
-        yield cells.coords[0] + part.start, cells.coords[1], cells.data
+    pairs, n_columns = counts.pairs, len(counts.sizes)
+    n_values, column = pairs.shape[0], _column_of_value(counts)
+    sums = [np.zeros((n_values, n_columns)) for _ in functions]
+    if not sparse.issparse(pairs) or pairs.nnz > _DENSE * n_values**2:
+        filled = np.flatnonzero(counts.sizes)  # sets that are all empty have no values
+        starts = counts.offsets[filled]
+        for part in slices(n_values, n_values, _CELLS):
+            block = pairs[part].toarray() if sparse.issparse(pairs) else pairs[part]
+            for out, function in zip(sums, functions, strict=True):
+                out[part, filled] = np.add.reduceat(function(block), starts, axis=1)
+        return sums
+    edges = np.searchsorted(pairs.indptr, np.arange(0, pairs.nnz, _CELLS))
+    for first, last in pairwise(np.unique([*edges, n_values]).tolist()):
+        cells = pairs[first:last].tocoo()
+        where = cells.coords[0].astype(np.int64) * n_columns + column[cells.coords[1]]
+        size = (last - first) * n_columns
+        for out, function in zip(sums, functions, strict=True):
+            out[first:last].flat = np.bincount(where, function(cells.data), size)
+    return sums
+
+
+def _by_column(counts: Counts, rows: np.ndarray) -> np.ndarray:
+    """Return the sums of the rows of each column's values."""
+    column = _column_of_value(counts)
+    ones = (np.ones(len(column)), (column, np.arange(len(column))))
+    return sparse.csr_array(ones, shape=(len(counts.sizes), len(column))) @ rows
 
 
 def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -122,13 +135,10 @@ def information(counts: Counts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     joint : ndarray of shape (columns, columns)
         ``H(a, b)``.
     """
-    total = block_sums(counts, np.asarray)
-    scale = divisor(total)
-    joint = np.log(scale) - block_sums(counts, _xlogx) / scale
-    n_columns = len(total)
-    inner = np.zeros((n_columns, n_columns))
-    np.add.at(inner, _column_of_value(counts), _xlogx(marginal_counts(counts)))
-    marginal = np.log(scale) - inner / scale
+    met, logs = value_sums(counts, np.asarray, _xlogx)
+    scale = divisor(_by_column(counts, met))
+    joint = np.log(scale) - _by_column(counts, logs) / scale
+    marginal = np.log(scale) - _by_column(counts, _xlogx(met)) / scale
     joint, marginal = _without_noise(joint), _without_noise(marginal)
     return _without_noise(marginal + marginal.T - joint), marginal, joint
 
@@ -181,6 +191,9 @@ def _column_of_value(counts: Counts) -> np.ndarray:
 
 
 def _xlogx(x: np.ndarray) -> np.ndarray:
+    if x.dtype.kind in "iu" and x.size and 8 * x.max() < x.size:  # each integer once
+        integers = np.arange(x.max() + 1)
+        return xlogy(integers, integers)[x]
     return xlogy(x, x)
 
 

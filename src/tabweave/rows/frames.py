@@ -194,7 +194,7 @@ def _from_frame(X: Any) -> Parts:
     import narwhals as nw
 
     if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:  # pandas: names need not be text
-        columns = [_typed(X.iloc[:, i]) for i in range(X.shape[1])]
+        columns = [_typed(column) for _, column in X.items()]
         return _names(list(X.columns)), columns, len(X)
     if hasattr(X, "__arrow_c_stream__") and not _has_frame(X):
         import pyarrow as pa
@@ -284,11 +284,14 @@ def _typed(column: Any) -> Any:
 
     Categories that pandas keeps as Arrow has them are those of Arrow.
     """
-    if str(getattr(column, "dtype", "")).startswith("dictionary<"):
+    dtype = getattr(column, "dtype", None)
+    if not isinstance(dtype, np.dtype) and str(dtype).startswith("dictionary<"):
         import pyarrow as pa
 
         return pa.chunked_array([pa.array(column)])
-    if str(getattr(column, "dtype", "")) != "object" or getattr(column, "ndim", 1) != 1:
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and hasattr(column, "to_numpy"):
+        return column.to_numpy()  # of pandas, with nothing more to say
+    if str(dtype) != "object" or getattr(column, "ndim", 1) != 1:
         return column
     cells = column.tolist()
     types = set(map(type, cells))
@@ -309,6 +312,8 @@ def infer_kind(column: Any) -> str:
 
     if isinstance(column, np.ndarray):
         return _infer_objects(column.tolist()) if column.dtype == object else _infer_array(column)
+    if _is_text(column):
+        return "nominal"
     series = nw.from_native(column, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
         return _infer_array(np.asarray(column))
@@ -368,6 +373,8 @@ def holds_datetimes(column: Any) -> bool:
 
     if isinstance(column, np.ndarray) and column.dtype != object:
         return bool(column.dtype.kind == "M")
+    if _is_text(column):
+        return False
     if _is_period(column):
         return True
     series = nw.from_native(column, series_only=True, pass_through=True)
@@ -376,6 +383,11 @@ def holds_datetimes(column: Any) -> bool:
     types = set(map(type, objects(column).tolist())) - {type(None)}
     dates = {t for t in types if issubclass(t, _DATETIMES) and t.__name__ not in _GAPS}
     return bool(dates) and all(t.__name__ in _GAPS for t in types - dates)
+
+
+def _is_text(column: Any) -> bool:
+    """Tell whether a column of pandas or polars is one of text by its type, without narwhals."""
+    return type(getattr(column, "dtype", None)).__name__ in ("StringDtype", "String")
 
 
 def _is_period(column: Any) -> bool:
@@ -392,7 +404,7 @@ def holds_clock_times(column: Any) -> bool:
     """Tell whether the type of a column, or of its cells, is that of times of day."""
     import narwhals as nw
 
-    if isinstance(column, np.ndarray) and column.dtype != object:
+    if (isinstance(column, np.ndarray) and column.dtype != object) or _is_text(column):
         return False
     series = nw.from_native(column, series_only=True, pass_through=True)
     if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
@@ -454,12 +466,16 @@ def categories(column: Any, *, empty_is_missing: bool = False) -> tuple[np.ndarr
     memory stay there.
     """
     codes, raw = encode(column)
-    labels = [canonical(value) for value in raw]
+    texts = set(map(type, raw)) == {str}  # which are labels already
+    labels: list[Label] = list(raw) if texts else [canonical(value) for value in raw]
     if empty_is_missing:
         labels = [None if label == "" else label for label in labels]
-    index: dict[Any, int] = {}
-    table = np.array([index.setdefault(identity(v), len(index)) for v in labels], dtype=np.intp)
-    distinct = [label for _, label in index]
+        texts = texts and None not in labels
+    distinct, table = labels, np.zeros(0, np.intp)
+    if not texts or len(set(labels)) < len(labels):
+        index: dict[Any, int] = {}
+        table = np.array([index.setdefault(identity(v), len(index)) for v in labels], np.intp)
+        distinct = [label for _, label in index]
     wanted = code_type(len(distinct))
     if len(distinct) == len(labels):  # nothing to merge: the codes stand as they are
         lent = codes.dtype.kind == "u" and codes.itemsize <= 4 and not codes.flags.owndata
@@ -701,12 +717,16 @@ def _repeat_sets(
 
 def holds_sets(cells: Sequence[Any]) -> bool:
     """Tell whether Python objects are collections rather than values."""
-    return any(map(_is_set, cells))
+    return any(map(_is_set_type, set(map(type, cells))))
 
 
 def _is_set(cell: Any) -> bool:
+    return _is_set_type(type(cell))
+
+
+def _is_set_type(kind: type) -> bool:
     # A named tuple is a record, not a set.
-    return isinstance(cell, _SETS) and (not isinstance(cell, tuple) or type(cell) is tuple)
+    return issubclass(kind, _SETS) and (not issubclass(kind, tuple) or kind is tuple)
 
 
 # -- Numbers: one numeric column of any library in, float64 with NaN for missing out

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from tabweave._compat import njit
 from tabweave.io.register import storable
 from tabweave.rows.vocabulary import Bucket, Label, slices
 
@@ -29,7 +30,10 @@ WIDTH = 256  # dimensions in which n-grams are added up
 _NEAREST = 8  # values that an unknown one lies between
 _POWER = 8  # of similarity: the most alike decides
 _CHUNK = 1 << 24  # similarities computed at a time
+_CACHED = 1 << 17  # numbers that the caches hold
+_PRODUCTS = 32  # that SciPy may take, an element's worth of work, before a loop is compiled
 _LETTERS = 0.5  # share of strings with a letter, for a column to be spelled
+_LATIN = re.compile("[A-Za-z]")
 _MARKS = re.compile(r"[^\w\n]|_")
 _BLANK, _END = 32, 10
 _ASCII = np.array([i if chr(i).isalnum() or i == _END else _BLANK for i in range(128)], np.uint8)
@@ -89,17 +93,20 @@ class Spelling:
 
     @cached_property
     def _transposed(self) -> Any:
-        return self.matrix.T.tocsr() if self.encoder is None else self.matrix.T
+        return self.matrix.T.tocsr()
 
     def similar(self, labels: Sequence[Label], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the index of the k strings most alike to each of others, and their cosines."""
         asked, size = self.points(labels), len(self.labels)
-        k = min(k, size)
-        index, cosines = np.zeros((len(labels), k), np.intp), np.zeros((len(labels), k))
+        shape = len(labels), min(k, size)
+        index, cosines = np.zeros(shape, np.intp), np.zeros(shape)
+        if self.encoder is None:
+            has = self._transposed
+            ours, theirs = ((m.indptr, m.indices, m.data) for m in (asked, has))
+            _nearest(*ours, *theirs, np.zeros(size, np.float32), index, cosines)
+            return index, cosines
         for part in slices(len(labels), size, _CHUNK):
-            alike = asked[part] @ self._transposed
-            alike = alike.toarray() if sparse.issparse(alike) else alike
-            index[part], cosines[part] = _largest(alike, k)
+            index[part], cosines[part] = _largest(asked[part] @ self.matrix.T, shape[1])
         return index, cosines
 
     def between(self, labels: Sequence[Label]) -> tuple[np.ndarray, np.ndarray]:
@@ -124,9 +131,15 @@ class Spelling:
         bucket = scrambled(np.arange(N_BUCKETS, dtype=np.uint32))
         signs = np.where(bucket & np.uint32(1), 1.0, -1.0)
         column = ((bucket >> np.uint32(1)) % np.uint32(WIDTH)).astype(np.intp)
-        cast = (signs, column, np.arange(N_BUCKETS + 1))
-        rows = (self.matrix @ sparse.csr_array(cast, shape=(N_BUCKETS, WIDTH))).toarray()
-        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        matrix, rows = self.matrix, np.empty((len(self.labels), WIDTH))
+        for part in slices(len(rows), WIDTH, _CACHED):
+            own = matrix[part]
+            cells = (signs[own.indices] * own.data, column[own.indices], own.indptr)
+            some = sparse.csr_array(cells, shape=(own.shape[0], WIDTH)).toarray()  # adds them up
+            np.divide(
+                some, np.maximum(np.linalg.norm(some, axis=1, keepdims=True), 1e-12), out=rows[part]
+            )
+        return rows
 
 
 def _largest(alike: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -141,6 +154,60 @@ def _largest(alike: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         largest[:, j] = alike[rows, index[:, j]]
         alike[rows, index[:, j]] = -np.inf
     return index, largest
+
+
+def _nearest_plain(
+    starts: np.ndarray,
+    buckets: np.ndarray,
+    weights: np.ndarray,
+    list_starts: np.ndarray,
+    listed: np.ndarray,
+    list_weights: np.ndarray,
+    cosine: np.ndarray,
+    index: np.ndarray,
+    cosines: np.ndarray,
+) -> None:
+    (n, k), size = index.shape, len(cosine)
+    asked = sparse.csr_array((weights, buckets, starts), shape=(n, N_BUCKETS))
+    has = sparse.csr_array((list_weights, listed, list_starts), shape=(N_BUCKETS, size))
+    for part in slices(n, size, _CHUNK):
+        index[part], cosines[part] = _largest((asked[part] @ has).toarray(), k)
+
+
+def _work(starts: np.ndarray, buckets: np.ndarray, weights: Any, list_starts: Any, *_: Any) -> int:
+    """Return how much there is to do: a share of the products of weights."""
+    return int(np.diff(list_starts)[buckets].sum()) // _PRODUCTS
+
+
+@njit(nogil=True, cache=True, plain=_nearest_plain, work=_work)
+def _nearest(
+    starts: np.ndarray,
+    buckets: np.ndarray,
+    weights: np.ndarray,
+    list_starts: np.ndarray,
+    listed: np.ndarray,
+    list_weights: np.ndarray,
+    cosine: np.ndarray,
+    index: np.ndarray,
+    cosines: np.ndarray,
+) -> None:
+    """Find the strings most alike to each one asked for, by the lists of those with a bucket."""
+    k = index.shape[1]
+    for i in range(len(index) if k else 0):
+        cosine[:] = 0
+        for j in range(starts[i], starts[i + 1]):
+            weight = weights[j]
+            for m in range(list_starts[buckets[j]], list_starts[buckets[j] + 1]):
+                cosine[listed[m]] += weight * list_weights[m]
+        found, largest = index[i], cosines[i]
+        largest[:] = -1
+        for d in range(len(cosine)):
+            if cosine[d] > largest[k - 1]:  # of equal ones the first
+                m = k - 1
+                while m > 0 and cosine[d] > largest[m - 1]:
+                    largest[m], found[m] = largest[m - 1], found[m - 1]
+                    m -= 1
+                largest[m], found[m] = cosine[d], d
 
 
 def spelling_of(labels: tuple[Label, ...], asked: Any = None) -> Spelling | None:
@@ -162,8 +229,14 @@ def is_spelled(labels: Sequence[Label]) -> bool:
     """Tell whether a column is one of many strings, at least half of them with a letter."""
     if len(labels) <= MANY:
         return False
-    words = sum(isinstance(v, str) and any(map(str.isalpha, v)) for v in labels)
+    words = sum(isinstance(v, str) and _has_letter(v) for v in labels)
     return words >= _LETTERS * len(labels)
+
+
+def _has_letter(text: str) -> bool:
+    if text.isascii():
+        return _LATIN.search(text) is not None
+    return any(map(str.isalpha, text))
 
 
 def folded(labels: Iterable[Label]) -> np.ndarray:
@@ -171,8 +244,13 @@ def folded(labels: Iterable[Label]) -> np.ndarray:
 
     Case, accents and punctuation are folded; what is not text is empty.
     """
-    texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in labels]
-    joined = "\n".join(["", *(text.replace("\n", " ") for text in texts), ""]).casefold()
+    texts = list(labels)
+    if set(map(type, texts)) != {str}:
+        texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in texts]
+    joined = "\n".join(["", *texts, ""])
+    if joined.count("\n") > len(texts) + 1:
+        joined = "\n".join(["", *(text.replace("\n", " ") for text in texts), ""])
+    joined = joined.casefold()
     if not joined.isascii():
         parts = unicodedata.normalize("NFKD", joined)
         joined = _MARKS.sub(" ", "".join(c for c in parts if not unicodedata.combining(c)))

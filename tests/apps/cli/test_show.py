@@ -63,3 +63,15 @@ def test_bars_are_shorter_where_lines_are(folder):
     assert 0 < max(line.count("━") for line in narrow) <= 8
     assert max(line.count("━") for line in wide) > 8
     assert "…" not in "".join(narrow)
+
+
+def test_neighbours_are_not_cut_however_narrow_the_terminal(folder):
+    for columns in (60, 80):
+        words = ["neighbors", "titanic.csv", "--row", "0", "-k", "1"]
+        lines = on_terminal(*words, cwd=folder, columns=columns)
+        assert "…" not in "".join(lines), lines
+
+
+def test_a_terminal_shows_what_is_being_done(folder):
+    lines = on_terminal("explain", "titanic.csv", "-a", "0", "-b", "1", cwd=folder, columns=80)
+    assert any("reading" in line for line in lines) and any("learning" in line for line in lines)

@@ -88,6 +88,8 @@ _ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be d
 _FEW_TEXTS = 20  # tell whether all may be something
 _SAMPLE = 1000
 BUT_FOR = ", but for "
+# Reasons of which only the user knows whether what is read is what is meant.
+_DOUBTS = re.compile(rf"\?|{BUT_FOR}|without a year|in several ways|taken as one currency")
 CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
@@ -167,6 +169,11 @@ def aside_line(aside: dict[str, str]) -> str:
     shown = [f"{one_line(name)} ({why})" for name, why in list(aside.items())[:6]]
     more = [f"and {len(aside) - 6} more"] if len(aside) > 6 else []
     return f"set aside: {', '.join([*shown, *more])}" if aside else ""
+
+
+def leaves_doubt(why: str) -> bool:
+    """Tell whether a reason asks for a look: dates written in several ways, several currencies."""
+    return _DOUBTS.search(why) is not None
 
 
 class Verdict(NamedTuple):

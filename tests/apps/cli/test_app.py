@@ -75,7 +75,7 @@ def test_help_and_version(folder):
 @pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error(folder):
     rows = "SELECT a.* FROM 'titanic.csv' a, range(40)"  # more than a pipe holds
-    command = f'{sys.executable} -m tabweave.apps.cli embed "{rows}" -m onehot | head -n 1'
+    command = f'{sys.executable} -m tabweave embed "{rows}" -m onehot | head -n 1'
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, capture_output=True, text=True,
         env=os.environ | PLAIN, timeout=600,
@@ -164,7 +164,7 @@ def test_a_stopped_embed_leaves_nothing(sign, code, folder):
     trained = called("embed", "titanic.csv", "-o", "v.csv", "--save", "m.tabweave", cwd=folder)
     assert trained.code == 0, trained.err
     running = subprocess.Popen(
-        [sys.executable, "-m", "tabweave.apps.cli", *words], cwd=folder, env=os.environ | PLAIN,
+        [sys.executable, "-m", "tabweave", *words], cwd=folder, env=os.environ | PLAIN,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -185,3 +185,51 @@ def test_a_pattern_that_the_shell_has_expanded_is_told_of(folder):
     done = called("embed", "shop.csv", "people.csv", cwd=folder)
     assert done.code == 2
     assert "extra argument" in done.err and "one pattern in quotes" in done.err
+
+
+def test_ctrl_c_before_a_command_begins_is_no_traceback(monkeypatch):
+    from tabweave.apps import cli
+
+    def stopped(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", stopped)
+    monkeypatch.setattr(cli, "stop_on_terminate", lambda: None)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 130
+
+
+def test_ctrl_c_within_a_query_is_called_so(folder, monkeypatch):
+    from tabweave.apps.cli import job
+
+    def interrupted(*_):
+        raise RuntimeError("Query interrupted")  # as DuckDB has it
+
+    monkeypatch.setattr(job.Rows, "read", interrupted)
+    done = called("explain", "titanic.csv", "-a", "0", "-b", "1", cwd=folder)
+    assert (done.code, done.err) == (130, "tabweave: stopped; nothing was written\n")
+
+
+def test_options_that_would_change_nothing_are_not_taken(folder):
+    for command in ("associate", "fill", "odd", "kinds"):
+        for words in (("--method", "onehot"), ("--target", "fate")):
+            done = called(command, "titanic.csv", *words, cwd=folder)
+            assert done.code == 2 and f"no such option: {words[0]}" in done.err
+
+
+def test_what_cannot_be_is_said_before_work_begins(folder, monkeypatch):
+    from tabweave.apps.cli.job import Job
+
+    monkeypatch.setattr(Job, "rows", lambda self: 1 / 0)
+    for words, code, said in (
+        (("map", "--color", "fat", "-o", "m.html"), 1, "did you mean 'fate'?"),
+        (("map", "--layout", "tsne", "-o", "m.csv"), 2, "tables hold principal axes"),
+        (("neighbors", "--row", "1", "--where", "fat=lost"), 1, "did you mean 'fate'?"),
+        (("report", "-o", "r.pdf"), 2, "'r.pdf': a report is a page; name it .html"),
+        (("fill", "-o", "r.xls"), 2, "'r.xls' ends in '.xls'"),
+        (("fill", "-o", "-", "--json"), 2, "give the rows a file"),
+    ):
+        command, *options = words
+        done = called(command, "titanic.csv", *options, cwd=folder)
+        assert (done.code, said in done.err) == (code, True), done

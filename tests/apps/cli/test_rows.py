@@ -267,3 +267,36 @@ def test_neighbors_in_a_range_and_within_a_radius(folder):
     radius = everyone[2]["distance"]
     near = told(*words, "--radius", str(radius + 1e-9), cwd=folder)["neighbors"]
     assert [n["row"] for n in near] == [n["row"] for n in everyone if n["distance"] <= radius]
+
+
+def test_names_and_values_with_a_comma_go_in_double_quotes(tmp_path):
+    rows = [f"{a},{b},{i}" for i, (a, b) in enumerate([("x", '"1,000"'), ("y", '"2,500"')] * 20)]
+    (tmp_path / "rows.csv").write_text("\n".join(['"kind, of sorts",pay,n', *rows]))
+    done = told("neighbors", "rows.csv", "--like", '"pay=1,000"', "-k", "1", cwd=tmp_path)
+    assert done["query"] == {"pay": "1,000"}
+    refused = called("neighbors", "rows.csv", "--like", "n=3,pay=1,000", cwd=tmp_path)
+    assert refused.code == 2 and """as in --like '"pay=1,000"'""" in refused.err
+    done = called(
+        "explain", "rows.csv", "-a", "0", "-b", "1", "--drop", '"kind, of sorts",n', cwd=tmp_path
+    )
+    assert done.code == 0 and "of sorts" not in done.out and "pay" in done.out
+    refused = called("kinds", "rows.csv", "--drop", "kind, of sorts", cwd=tmp_path)
+    assert refused.code == 1 and "a name with a comma in double quotes" in refused.err
+
+
+def test_rows_that_a_model_cannot_read_are_told_what_it_needs(folder):
+    words = ("titanic.csv", "-t", "fate", "-o", "v.csv", "--save", "m.tabweave")
+    assert called("embed", *words, cwd=folder).code == 0
+    done = called("embed", "shop.csv", "--model", "m.tabweave", "-o", "w.csv", cwd=folder)
+    assert (
+        done.code == 1
+        and "shop.csv: expected the columns that 'm.tabweave' was learned" in done.err
+    )
+    assert "'status', 'age', 'sex'; there are 'sku', 'drink'" in done.err
+
+
+def test_lists_are_shown_as_people_write_them(tmp_path):
+    rows = [{"tags": ["new", "red"] if i % 2 else ["old"], "n": i % 5} for i in range(20)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    shown = called("explain", "rows.json", "-a", "0", "-b", "1", cwd=tmp_path).out
+    assert "new, red" in shown and "[" not in shown

@@ -20,7 +20,7 @@ def on_terminal(*words, cwd, columns):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     env = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
     run = subprocess.Popen(
-        [sys.executable, "-m", "tabweave.apps.cli", *words], cwd=cwd, stdin=theirs, stdout=theirs,
+        [sys.executable, "-m", "tabweave", *words], cwd=cwd, stdin=theirs, stdout=theirs,
         stderr=theirs, env=env | {"TERM": "xterm", "NO_COLOR": "1"},
     )  # fmt: skip
     os.close(theirs)
@@ -63,3 +63,15 @@ def test_bars_are_shorter_where_lines_are(folder):
     assert 0 < max(line.count("━") for line in narrow) <= 8
     assert max(line.count("━") for line in wide) > 8
     assert "…" not in "".join(narrow)
+
+
+def test_neighbours_are_not_cut_however_narrow_the_terminal(folder):
+    for columns in (60, 80):
+        words = ["neighbors", "titanic.csv", "--row", "0", "-k", "1"]
+        lines = on_terminal(*words, cwd=folder, columns=columns)
+        assert "…" not in "".join(lines), lines
+
+
+def test_a_terminal_shows_what_is_being_done(folder):
+    lines = on_terminal("explain", "titanic.csv", "-a", "0", "-b", "1", cwd=folder, columns=80)
+    assert any("reading" in line for line in lines) and any("learning" in line for line in lines)

@@ -181,3 +181,109 @@ def test_json_that_holds_nan(tmp_path):
     (tmp_path / "rows.json").write_text('[{"a": "x"}, {"a": NaN}, {"a": "y"}, {"a": "x"}]')
     done = here("embed", "rows.json", "-o", "v.csv", cwd=tmp_path)
     assert done.code == 0 and "4 rows × 1 column" in done.out
+
+
+def test_fill_keeps_the_columns_that_it_does_not_use(folder):
+    words = ("fill", "cities.csv", "--drop", "luck", "-o", "f.csv", "--force")
+    assert here(*words, cwd=folder).code == 0
+    before, after = (pd.read_csv(folder / f"{name}.csv") for name in ("cities", "f"))
+    assert list(after) == list(before) and (after["luck"] == before["luck"]).all()
+
+
+def test_fill_says_of_each_column_how_much_it_guessed_and_how_surely(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.choice(list("xy"), 300), "b": rng.choice(list("pqr"), 300)})
+    rows["c"] = rows["a"] * 2
+    rows.loc[:149, "b"], rows.loc[7:8, "c"] = None, None
+    rows.to_csv(tmp_path / "gaps.csv", index=False)
+    done = here("fill", "gaps.csv", "--most", "4", cwd=tmp_path)
+    told = [line for line in done.out.splitlines() if line.startswith("row ")]
+    assert ["b="] * 2 == [line.split()[2][:2] for line in told[:2]]
+    assert ["c="] * 2 == [line.split()[2][:2] for line in told[2:]]  # not of the first column only
+    found = json.loads(here("fill", "gaps.csv", "--json", cwd=tmp_path).out)["filled"]
+    for column, filled, share in (("b", "150", "50.0%"), ("c", "2", "0.7%")):
+        sure = np.mean([note["probability"] for note in found if note["column"] == column])
+        line = next(
+            line.split() for line in done.out.splitlines() if line.startswith(f" {column} ")
+        )
+        assert line[:3] == [column, filled, share] and line[3] == f"{sure:.0%}"
+
+
+def test_fill_to_a_pipe_writes_rows_alone(folder):
+    done = here("fill", "cities.csv", "-o", "-", cwd=folder)
+    assert len(done.out.splitlines()) == 201 and "1 cell of 200 rows filled" in done.err
+
+
+def test_kinds_says_how_every_column_is_read(orders):
+    done = here("kinds", "orders.csv", cwd=orders)
+    assert done.code == 0 and done.err == ""
+    lines = {line.split()[0]: line.split(None, 2)[1:] for line in done.out.splitlines() if line}
+    assert lines["key"] == ["set", "aside   counts the rows"]
+    assert lines["day"] == ["datetime", "dates as text, day first"]
+    found = json.loads(
+        here("kinds", "orders.csv", "--kind", "key=nominal", "--json", cwd=orders).out
+    )
+    assert found["rows"] == 120
+    assert found["columns"][0]["column"] == "key" and found["columns"][0]["kept"]
+
+
+@pytest.fixture(scope="module")
+def doubtful(tmp_path_factory):
+    """Dates in two ways, days that may be months, two currencies, lists, a word among numbers."""
+    rng = np.random.default_rng(0)
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 12, 120), unit="D")
+    rows = pd.DataFrame(
+        {"left": [d.strftime(["%Y-%m-%d", "%d/%m/%y"][i % 2]) for i, d in enumerate(day)]}
+    )
+    rows["back"] = [f"{1 + i % 12}/{1 + i % 7}/2024" for i in range(120)]
+    rows["paid"] = [f"{'$€'[i % 2]}{p:.2f}" for i, p in enumerate(rng.lognormal(3, 1, 120))]
+    rows["tags"] = [f"{a};{b}" for a, b in rng.choice(list("123456"), (120, 2))]
+    rows["stars"] = ["none yet", *rng.integers(1, 90, 119).astype(str)]
+    out = tmp_path_factory.mktemp("doubtful")
+    rows.to_csv(out / "rows.csv", index=False)
+    return out
+
+
+@pytest.mark.parametrize("command", ["odd", "associate", "fill", "cluster"])
+def test_what_only_the_user_knows_is_asked(doubtful, command):
+    said = here(command, "rows.csv", cwd=doubtful).err
+    assert "column 'left' holds dates written in several ways" in said
+    assert (
+        "day or month first? declare format 'dmy' or 'mdy', as in --kind back=datetime:dmy" in said
+    )
+    assert "column 'paid' holds money written as text, $, € taken as one currency" in said
+    assert "delimiter ';', as in --kind 'tags=set:;'" in said
+    assert "column 'stars' holds numbers, but for 'none yet', and is read as categories" in said
+    assert "--drop left" not in said  # the dates are to be mended, not dropped
+
+
+def test_what_is_asked_can_be_answered(doubtful):
+    words = ["--kind", "back=datetime:mdy", "--kind", "tags=set:;"]
+    done = here("kinds", "rows.csv", *words, cwd=doubtful)
+    assert done.code == 0, done.err
+    told = dict(line.split()[:2] for line in done.out.splitlines() if len(line.split()) > 2)
+    assert (told["back"], told["tags"]) == ("datetime", "set")
+    assert here("explain", "rows.csv", "-a", "0", "-b", "1", *words, cwd=doubtful).code == 0
+
+
+def test_a_number_that_counts_the_rows_is_not_called_aside_where_it_is_used(orders):
+    from tabweave import Oddities, Table
+
+    used = Oddities(random_state=0).fit(
+        Table.of(pd.read_parquet(orders / "orders.parquet"), rules="texts")
+    )
+    assert "key" in used.schema_.names
+    assert "set aside" not in here("odd", "orders.parquet", cwd=orders).err
+
+
+def test_a_p_value_below_all_floats_is_not_nought(folder):
+    shown = here("associate", "big.csv", cwd=_with_twins(folder)).out
+    assert "< 1e-300" in shown
+
+
+def _with_twins(folder):
+    values = np.arange(4000) % 40
+    pd.DataFrame(
+        {"a": np.char.add("a", values.astype(str)), "b": np.char.add("b", values.astype(str))}
+    ).to_csv(folder / "big.csv", index=False)
+    return folder

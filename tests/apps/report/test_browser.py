@@ -364,7 +364,7 @@ def test_one_unit_is_one_unit_on_the_page_of_the_command_line(driver, tmp_path, 
 
     titanic().frame().to_csv(tmp_path / "titanic.csv", index=False)
     asked = ["map", str(tmp_path / "titanic.csv"), "-o", str(tmp_path / "map.html")]
-    subprocess.run([sys.executable, "-m", "tabweave.apps.cli", *asked], check=True)
+    subprocess.run([sys.executable, "-m", "tabweave", *asked], check=True)
     opened(driver, tmp_path / "map.html")
     across, up = unit_lengths(driver)
     assert across == pytest.approx(up, rel=0.01)
@@ -473,3 +473,21 @@ def test_many_columns_fold_search_and_sort(driver, tmp_path):
     head.send_keys(Keys.ENTER)
     first = driver.find_element(By.CSS_SELECTOR, "#columns tbody tr td:nth-child(4)")
     assert first.text == "6"
+
+
+QUESTION = "Was your problem solved quickly and in a friendly way, without sending you elsewhere?"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_cells_beside_long_names_are_words_and_not_letters(driver, tmp_path, width):
+    answers = ["Strongly disagree", "Neither agree nor disagree", "Strongly agree"]
+    data = rows() | {QUESTION: np.array(answers, object)[np.arange(400) % 3]}
+    report(data, tmp_path / "survey.html")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    driver.get((tmp_path / "survey.html").as_uri())
+    card = driver.find_element(By.CSS_SELECTOR, ".near .chosen dl")
+    cells = card.find_elements(By.TAG_NAME, "dd")
+    assert min(cell.size["width"] for cell in cells) > 0.35 * card.size["width"]
+    assert "i0" not in card.text and driver.find_elements(By.CSS_SELECTOR, "#columns .small")
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -150,3 +150,19 @@ def test_the_target_is_always_drawn():
 def test_empty_sets_are_no_gaps(end):
     found = describe_gaps(read({"tags": [["a"], ["a", "b"]] * 10 + end}, None))
     assert [p["rows"] for p in found["patterns"] if p["missing"] == ["tags"]] == [1]
+
+
+def test_columns_say_how_they_were_read_where_that_is_not_plain():
+    rows = {
+        "day": [f"{1 + i % 28:02}.03.2024" for i in range(60)],
+        "paid": [f"{10 + i % 7},50 €" for i in range(60)],
+        "kind": list("abc") * 20,
+        "size": [0.5 + i % 11 for i in range(60)],
+    }
+    found = {column["name"]: column.get("read") for column in describe(rows)["columns"]}
+    assert found == {
+        "day": "dates as text, day first",
+        "paid": "money written as text",
+        "kind": None,
+        "size": None,
+    }

@@ -33,6 +33,9 @@ def test_an_ordinary_table_has_none():
         ("far", np.append(RNG.normal(size=N - 1), -999)),
         ("rare", [f"w{i}" for i in RNG.integers(0, 80, N)]),
         ("disguised", RNG.choice(["u", "v", "?"], N)),
+        ("doubt", ["none yet", *(str(i % 30) for i in range(N - 1))]),
+        ("doubt", [f"{'$€'[i % 2]}{i % 30}.50" for i in range(N)]),
+        ("doubt", [f"{1 + i % 9}/{1 + i % 7}/2024" for i in range(N)]),
         ("spelling", RNG.choice(["Red", "red ", "blue"], N)),
         ("twins", np.char.add("is ", PLAIN["a"].astype(str))),
     ],
@@ -113,3 +116,16 @@ def test_warnings_come_before_notes():
     rows = PLAIN | {"b": [None, "u", "v", "u"] * (N // 4), "c": ["same"] * N}
     levels = [note["level"] for note in describe(rows)["warnings"]]
     assert levels == sorted(levels, reverse=True) and set(levels) == {"warning", "note"}
+
+
+def test_dates_written_in_several_ways_are_not_called_an_identifier():
+    days = [np.datetime64("2024-01-01") + i for i in range(700)]
+    cells = [str(d) if i % 2 else "/".join(reversed(str(d).split("-"))) for i, d in enumerate(days)]
+    rows = {"day": cells, "a": np.resize(PLAIN["a"], 700)}
+    found = describe(rows)
+    (note,) = [n for n in found["warnings"] if n["column"] == "day" and n["level"] == "warning"]
+    assert note["code"] == "doubt" and note["text"] == (
+        "holds dates written in several ways: write all as 2024-01-31 to have them read as dates; "
+        "it is left out of what follows"
+    )
+    assert found["aside"].startswith("set aside: day (dates written in several ways")

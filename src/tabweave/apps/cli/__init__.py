@@ -6,18 +6,19 @@ run, so that help and tab completion are immediate.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from tabweave.apps.cli.app import Group, examples, flag, stop_on_terminate
+from tabweave.apps.cli.app import STOPPED, Group, examples, flag, stop_on_terminate
 from tabweave.apps.cli.cluster import cluster
 from tabweave.apps.cli.demo import bench, demo
 from tabweave.apps.cli.embed import embed, export, methods
 from tabweave.apps.cli.map import map_
 from tabweave.apps.cli.neighbors import explain, neighbors
-from tabweave.apps.cli.tables import associate, drift, fill, odd, report, studio
+from tabweave.apps.cli.tables import associate, drift, fill, kinds, odd, report, studio
 
 app = typer.Typer(
     cls=Group,
@@ -60,6 +61,7 @@ _add(
 _add(_ROWS, cluster, "cluster people.csv", "cluster people.csv -k 4 -o clusters.csv")
 _add(_ROWS, explain, "explain people.csv --a 3 --b 9")
 _add(_TABLES, report, "report people.csv", "report people.csv --target job -o people.html")
+_add(_TABLES, kinds, "kinds people.csv", "kinds people.csv --kind age=nominal")
 _add(_TABLES, associate, "associate people.csv --most 10")
 _add(_TABLES, fill, "fill people.csv", "fill people.csv -o filled.csv")
 _add(_TABLES, odd, "odd people.csv --most 5")
@@ -72,7 +74,7 @@ _add(
 )  # fmt: skip
 _add(_MODELS, methods, "methods")
 _add(_MORE, demo, "demo")
-_add(_MORE, bench, "bench --builtin")
+_add(_MORE, bench, "bench")
 
 
 def _show_version(wanted: bool) -> None:
@@ -103,4 +105,7 @@ def tabweave(
 def main() -> None:
     """Run the command line."""
     stop_on_terminate()
-    app(prog_name="tabweave")
+    try:
+        app(prog_name="tabweave")
+    except KeyboardInterrupt:  # before a command begins, or after it has ended
+        sys.exit(STOPPED)

@@ -24,6 +24,7 @@ from tabweave.io.files import csv_header
 
 FAILED, MISUSED, STOPPED = 1, 2, 130
 _LONGEST = 600  # characters of an error message
+_INTERRUPTED = "Query interrupted"  # what Ctrl-C is called by DuckDB
 
 
 class Misuse(ValueError):
@@ -71,7 +72,7 @@ def _ended(error: BaseException, debug: bool) -> int:
         return int(error.code or 0)
     if debug:
         traceback.print_exception(error)
-    if isinstance(error, KeyboardInterrupt | typer.Abort):
+    if isinstance(error, KeyboardInterrupt | typer.Abort) or str(error) == _INTERRUPTED:
         _say("stopped; nothing was written")
         return STOPPED
     if isinstance(error, BrokenPipeError):  # `tabweave ... | head`: the reader has had enough
@@ -274,9 +275,8 @@ Kind = Annotated[
     typer.Option(
         "--kind",
         metavar="COLUMN=KIND",
-        help="Read a column as nominal, numeric, datetime, ordinal[:LOW<...<HIGH] or "
-        "set[:DELIMITER]; "
-        "'*' is all columns. Repeat as needed.",
+        help="Read a column as nominal, numeric, datetime[:dmy|:mdy], ordinal[:LOW<...<HIGH] or "
+        "set[:DELIMITER]; '*' is all columns. Repeat as needed.",
         autocompletion=kinds,
         rich_help_panel=ROWS,
     ),

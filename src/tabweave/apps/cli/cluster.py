@@ -11,7 +11,7 @@ import typer
 from tabweave.apps.cli.app import Force, Format, Json, Misuse
 from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
 from tabweave.apps.cli.job import Job, Rows, Then, takes_job
-from tabweave.apps.cli.show import as_json, cell, emit, plural, say
+from tabweave.apps.cli.show import as_json, cell, emit, plural, say, working
 from tabweave.apps.cli.show import table as show_table
 
 
@@ -43,7 +43,8 @@ def cluster(
         n_clusters = asked or _found(job)
         job = replace(job, n_clusters=n_clusters)
         embedder, rows, table = job.learned(keep_map=True)
-        group = _grouping(embedder.transform(table), n_clusters, job.seed)
+        with working("grouping"):
+            group = _grouping(embedder.transform(table), n_clusters, job.seed)
         if output is not None:
             labelled = Then(embedder, lambda v: group(v)[:, None], [_unused("cluster", rows)])
             write_rows(labelled, job.to_write(), output, keep=list(rows.columns), form=form)
@@ -74,7 +75,8 @@ def _found(job: Job) -> int:
     table = job.table(job.rows(), with_target=True, rules="all")
     if table.n_rows < 2:
         raise ValueError(f"{job.title!r}: expected at least 2 rows to group, got {table.n_rows}")
-    return how_many(read(table, job.target).features(), job.seed)
+    with working("finding out how many"):
+        return how_many(read(table, job.target).features(), job.seed)
 
 
 def _grouping(vectors: Any, n_clusters: int, seed: int) -> Any:
@@ -109,7 +111,7 @@ def _print(found: list[dict[str, Any]], n_rows: int, target: str | None) -> None
     heads = ["cluster", "rows", "share", "stands out by"] + ([target] if target else [])
     cells = []
     for about in found:
-        values = [f"{v['column']}={_value(v)} {_percent(v)}" for v in about["values"][:4]]
+        values = [f"{v['column']}: {_value(v)} ({_percent(v)})" for v in about["values"][:4]]
         row = [
             str(about["cluster"]),
             f"{about['size']:,}",

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from tabweave._compat import require
-from tabweave.apps.cli.app import Force, Json, Seed, flag
+from tabweave.apps.cli.app import Force, Json, Seed
 from tabweave.apps.cli.files import check_output
 from tabweave.apps.cli.show import as_json, emit
 from tabweave.apps.cli.show import table as show_table
@@ -111,18 +108,10 @@ def draw(output: Path, maps: dict[str, Any], y: Any, weights: dict[str, float]) 
 
 
 def bench(
-    rows: Annotated[int, typer.Option(min=1000, help="Rows of the built-in check.")] = 200_000,
-    builtin: Annotated[
-        bool, flag("--builtin", help="Run the built-in check even in a source checkout.")
-    ] = False,
+    rows: Annotated[int, typer.Option(min=1000, help="How many rows to draw.")] = 200_000,
     json: Json = False,
 ) -> None:
-    """Measure speed: the quick benchmark of a source checkout, or else a built-in check."""
-    script = Path(__file__).parents[4] / "benchmarks" / "speed.py"
-    runs = script.is_file() and all(find_spec(name) for name in ("pandas", "pyarrow"))
-    if runs and not builtin and not json:
-        done = subprocess.run([sys.executable, str(script), "--quick"], check=False)  # noqa: S603
-        raise typer.Exit(0 if done.returncode == 0 else 1)
+    """Measure how fast rows are counted, learned from and looked up on this machine."""
     found = _timed(rows)
     if json:
         as_json({"rows": rows, "columns": 10, "seconds": found})

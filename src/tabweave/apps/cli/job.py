@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import shlex
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from tabweave.apps.cli.app import (
     note,
 )
 from tabweave.apps.cli.files import STDIN, located
-from tabweave.apps.cli.show import plural, progress
+from tabweave.apps.cli.show import plural, progress, working
 from tabweave.apps.methods import build, check
 
 _LARGE = 1 << 28  # bytes of files that are worth an estimate
@@ -70,7 +71,7 @@ class Job:
         try:
             check(self.method, self.target)
         except ValueError as error:
-            raise Misuse(str(error)) from None
+            raise Misuse(str(error).replace("as the target", "by --target COLUMN")) from None
         if self.model is not None and self.method != "auto":
             raise Misuse("--model brings its own method; leave --method out")
         if self.model is not None and (self.columns or self.drop or self.kinds):
@@ -165,7 +166,8 @@ class Job:
         )
         values = getattr(embedder, "categorical", embedder)
         _warn(table, spells=getattr(values, "_rules", False))
-        embedder.fit(table, classes)
+        with working("learning"):
+            embedder.fit(table, classes)
         if line := getattr(embedder, "_coupling_line", str)():
             note(line)
         mapped = keep_map and hasattr(embedder, "map_")
@@ -176,17 +178,27 @@ class Job:
 
         embedder = load_model(model)
         names = embedder.schema_.names
-        check_columns([*names, *self.keep, *filter(None, [self.target])], self.source.types)
+        self._check_model(embedder)
         rows = Rows.read(self.source, vars(embedder).get("counts_"))
         table = Table.of({n: rows.columns[n] for n in names}, embedder.schema_)
         return Learned(embedder, rows, table)
+
+    def _check_model(self, embedder: Any) -> None:
+        """Refuse rows without the columns that a model has learned from."""
+        known = list(self.source.types)
+        if lacking := [name for name in embedder.schema_.names if name not in known]:
+            needed, there = (", ".join(map(repr, names[:20])) for names in (lacking, known))
+            raise ValueError(
+                f"{self.source.name}: expected the columns that {str(self.model)!r} was learned "
+                f"from, got none named {needed}; there are {there}"
+            )
+        check_columns([*self.keep, *filter(None, [self.target])], known)
 
     def learned_from_counts(self) -> Any:
         """Return a fitted embedder without reading all rows at a time; None if rows are needed."""
         if self.model is not None:
             embedder = load_model(self.model)
-            beside = [*self.keep, *filter(None, [self.target])]
-            check_columns([*embedder.schema_.names, *beside], self.source.types)
+            self._check_model(embedder)
             return embedder
         names = self.names
         bound = self._bound(names)
@@ -254,7 +266,8 @@ class Job:
 
     def rows(self) -> Rows:
         """Read the rows."""
-        return Rows.read(self.as_written(self.source.types))
+        with working("reading"):
+            return Rows.read(self.as_written(self.source.types))
 
     def table(self, rows: Rows, *, with_target: bool = False, rules: Any = None) -> Any:
         """Return the columns to embed as a Table, the target last if it is wanted."""
@@ -278,12 +291,12 @@ class Job:
         return {name: kind for name, kind in out.items() if name in names}
 
 
-def takes_job(*, model: bool = True) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def takes_job(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options that say what to compare, and how; it gets them as a Job.
 
-    ``model`` says whether it may be a saved model's job.
+    ``without`` names the options that would change nothing.
     """
-    asked = [p for p in signature(_job).parameters.values() if model or p.name != "model"]
+    asked = [p for p in signature(_job).parameters.values() if p.name not in without]
 
     def with_options(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -435,20 +448,25 @@ def check_columns(names: Iterable[str], known: Iterable[str]) -> None:
     known = list(known)
     for name in names:
         if name not in known:
-            close = get_close_matches(name, known, 1)
+            close = get_close_matches(name, known, 1) or [k for k in known if k.startswith(name)]
             hint = f"did you mean {close[0]!r}?" if close else "there are "
+            if close and "," in close[0]:
+                hint += " Put a name with a comma in double quotes, and these in single ones"
             shown = "" if close else ", ".join(map(repr, known[:20]))
             raise ValueError(f"there is no column {name!r}; {hint}{shown}")
 
 
 def listed(texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Take lists with commas apart; an option may be given more than once."""
-    parts = (part.strip() for text in texts or () for part in text.split(","))
-    return tuple(part for part in parts if part)
+    """Take lists with commas apart; an option may be given more than once.
+
+    What has a comma in it goes in double quotes, as in CSV.
+    """
+    lines = csv.reader(texts or (), skipinitialspace=True)
+    return tuple(part.strip() for line in lines for part in line if part.strip())
 
 
 def _kind(name: str, text: str, cells: Any) -> Any:
-    """Read KIND, ordinal:LOW<...<HIGH or set:DELIMITER."""
+    """Read KIND, ordinal:LOW<...<HIGH, set:DELIMITER or datetime:ORDER."""
     from tabweave import Column
     from tabweave.rows.frames import infer_kind
     from tabweave.rows.table import KINDS
@@ -469,6 +487,8 @@ def _kind(name: str, text: str, cells: Any) -> Any:
         return Column(name, "ordinal", levels=tuple(levels))
     if kind == "set" and detail:
         return Column(name, "set", delimiter=detail)
+    if kind == "datetime" and detail:
+        return Column(name, "datetime", format=detail)
     return Column(name, kind)  # type: ignore[arg-type]
 
 
@@ -485,14 +505,22 @@ def _warn(table: Any, *, spells: bool) -> None:
     Strings that an embedder compares by how they are spelled tell more than that.
     """
     from tabweave.apps.report.reading import read
+    from tabweave.rows.kinds import leaves_doubt
 
-    found = table.kinds()
-    tell_aside(found.aside)
-    tell_nearly(found)
-    spelled = {column.column for column in found if spells and "spelling" in column.why}
+    tell_kinds(table)
+    told = {
+        c.column for c in table.kinds() if leaves_doubt(c.why) or (spells and "spelling" in c.why)
+    }
     for name, why in read(table, None).left_out.items():
-        if name not in spelled:
+        if name not in told:
             _warn_of(name, why)
+
+
+def tell_kinds(table: Any) -> None:
+    """Say what was guessed when rows were read, and what to do if it was not meant."""
+    found, here = table.kinds(), table.schema.names
+    tell_aside({name: why for name, why in found.aside.items() if name not in here})
+    tell_doubts(found)
     tell_words(labels_of(table))
 
 
@@ -509,16 +537,23 @@ def tell_aside(aside: dict[str, str], *more: str) -> None:
         note("; ".join([aside_line(aside), *more, "keep one by --kind COLUMN=nominal"]))
 
 
-def tell_nearly(found: Sequence[Any]) -> None:
-    """Say which columns are categories because of a word or two among numbers, dates or ranges."""
-    from tabweave.rows.kinds import BUT_FOR
+def tell_doubts(found: Sequence[Any]) -> None:
+    """Say which columns may be meant as something else, and how to have them so."""
+    from tabweave.rows.kinds import BUT_FOR, leaves_doubt
 
-    for column in found:
-        if column.kept and BUT_FOR in column.why:
-            note(
-                f"column {column.column!r} holds {column.why}, and is read as categories; add "
-                "--missing WORD if a word means missing"
-            )
+    for name, kind, why, kept in found:
+        if not kept or not leaves_doubt(why):
+            continue
+        said = f"column {name!r} holds {why}"
+        if BUT_FOR in why:
+            said += ", and is read as categories; add --missing WORD if a word means missing"
+        elif "first?" in why:
+            said += f", as in --kind {shlex.quote(f'{name}=datetime:dmy')}"
+        elif "lists?" in why:
+            said += f", as in --kind {shlex.quote(f'{name}=set:;')}"
+        elif kind == "nominal":
+            said += "; it is read as categories"
+        note(said)
 
 
 def tell_words(labels: Mapping[str, Sequence[Any]]) -> None:

@@ -10,8 +10,8 @@ import typer
 
 from tabweave.apps.cli.app import FORMATS, Force, Json, Misuse, column
 from tabweave.apps.cli.files import check_output, write_rows
-from tabweave.apps.cli.job import Job, Learned, projected, takes_job
-from tabweave.apps.cli.show import as_json, cell, plural, say
+from tabweave.apps.cli.job import Job, Learned, check_columns, projected, takes_job
+from tabweave.apps.cli.show import as_json, cell, plural, say, working
 from tabweave.io.files import replacing
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -52,15 +52,18 @@ def map_(
     if ending != ".html" and ending not in PICTURES and ending[1:] not in FORMATS:
         known = ", ".join([".html", *PICTURES, *(f".{form}" for form in FORMATS)])
         raise Misuse(f"{output.name!r}: a map is written as {known}")
+    if layout is Layout.tsne and ending[1:] in FORMATS:
+        raise Misuse("--layout tsne draws pictures and pages; tables hold principal axes")
     check_output(output, force)
     with job.opened() as job:
+        check_columns(filter(None, [color]), job.source.types)
         learned = job.learned(keep_map=True)
-        learned.rows.check([c for c in (color,) if c])
         shown = color or job.target or learned.table.schema.names[0]
         if ending[1:] in FORMATS:
-            _write_table(learned, job.to_write(), output, layout)
+            _write_table(learned, job.to_write(), output)
         else:
-            points = _points(learned, layout, job.seed)
+            with working("drawing"):
+                points = _points(learned, layout, job.seed)
             title = f"{job.title} by {job.method}"
             with replacing(output) as part:
                 if ending == ".html":
@@ -105,10 +108,8 @@ def _jittered(points: Any) -> Any:
     return points + reach[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
 
 
-def _write_table(learned: Learned, source: Any, output: Path, layout: Layout) -> None:
+def _write_table(learned: Learned, source: Any, output: Path) -> None:
     """Write the coordinates beside the columns; t-SNE projects no new rows, so axes only."""
-    if layout is Layout.tsne:
-        raise Misuse("--layout tsne draws pictures and pages; tables hold principal axes")
     plane = projected(learned.embedder, learned.table, 2, "map")
     write_rows(plane, source, output, keep=list(learned.rows.columns), form=None)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
+import shlex
 from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
 
 from tabweave.apps.cli.app import Json, Misuse, settings
-from tabweave.apps.cli.job import Job, Learned, takes_job
-from tabweave.apps.cli.show import accent, as_json, bar, emit, number, plural, say, width
+from tabweave.apps.cli.job import Job, Learned, check_columns, takes_job
+from tabweave.apps.cli.show import accent, as_json, bar, emit, fitting, number, plural, say, working
 from tabweave.apps.cli.show import cell as show_cell
 from tabweave.apps.cli.show import table as show_table
 
@@ -49,6 +50,7 @@ def neighbors(
         raise Misuse("say which row: either --row 17 or --like color=red,size=big")
     described, conditions = _pairs(like or [], "--like"), _pairs(where or [], "--where")
     with job.opened() as job:
+        check_columns([*described, *conditions], job.source.types)
         learned = job.learned()
     embedder, rows, _ = learned
     own = list(embedder.schema_.names)
@@ -57,7 +59,9 @@ def neighbors(
     else:
         query = _values(described, "--like", learned, own)
     allowed = _values(conditions, "--where", learned, list(rows.columns), True) or None
-    found = _found(learned, query, None if row is None else row % rows.n_rows, k, allowed, radius)
+    with working("searching"):
+        asked_about = None if row is None else row % rows.n_rows
+        found = _found(learned, query, asked_about, k, allowed, radius)
     if not found:
         near = "" if radius is None else f" within {radius:g}"
         asked = f" with {','.join(where)}" if where else ""
@@ -100,6 +104,10 @@ def _pairs(texts: list[str], option: str) -> dict[str, str]:
     out: dict[str, str] = {}
     for part in (part for line in csv.reader(texts, skipinitialspace=True) for part in line):
         name, equals, value = (side.strip() for side in part.partition("="))
+        if not equals and out:  # a value with a comma in it?
+            whole = shlex.quote(f'"{"=".join(list(out.items())[-1])},{part}"')
+            hint = f"a value with a comma goes in quotes, as in {option} {whole}"
+            raise Misuse(f"{option} {part!r}: write COLUMN=VALUE; {hint}")
         if not equals:
             raise Misuse(f"{option} {part!r}: write COLUMN=VALUE, e.g. color=red")
         if name in out:
@@ -185,9 +193,6 @@ def _print(
     """
     about = "the row described" if row is None else f"row {row}"
     title = f"The {len(found)} rows most like {about}" if len(found) > 1 else f"Most like {about}"
-    if len(own) > _COLUMNS or not _fits(own, [query, *(near["values"] for near in found)]):
-        _print_blocks(query, title, found, own)
-        return
     heads = ["row", "distance", "pairs nearer", *own, "differs by"]
     first = [show_cell(query[n]) if n in query else "any" for n in own]
     cells: list[list[Any]] = [["?" if row is None else f"{row}", "", "", *first, ""]]
@@ -197,13 +202,11 @@ def _print(
         far = number(near["distance"]), f"{near['nearer']:.1%}"
         why = ", ".join(f"{n} {share:.0%}" for n, share in _reasons(near)[:_WHY])
         cells.append([str(near["row"]), *far, *values, why or "nothing"])
+    texts = [[str(cell) for cell in line] for line in cells]
+    if len(own) > _COLUMNS or fitting(heads, texts) < len(heads):
+        _print_blocks(query, title, found, own)
+        return
     emit(show_table(heads, cells, right=heads[:3], title=title))
-
-
-def _fits(names: list[str], rows: list[dict[str, Any]]) -> bool:
-    """Whether rows fit side by side on the terminal, with what is said of them."""
-    widest = [max(len(n), *(len(show_cell(row.get(n))) for row in rows)) for n in names]
-    return sum(widest) + 3 * len(names) + 60 <= max(width(), 100)
 
 
 def _differing(value: Any, differs: bool) -> Any:

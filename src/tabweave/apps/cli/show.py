@@ -38,6 +38,8 @@ def cell(value: Any, most: int = _CELL) -> str:
     """Return a cell as one short line; nothing in it reaches the terminal as a command."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return MISSING
+    if isinstance(value, list | set | frozenset):
+        value = ", ".join(map(str, value))
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= most else text[: most - 1] + "…"
@@ -152,3 +154,17 @@ def progress() -> Iterator[Any]:
 
     with progress_bar() as show:
         yield show
+
+
+@contextmanager
+def working(step: str) -> Iterator[None]:
+    """Show on a terminal what is being done by a task that does not say how far it is."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.live import Live
+    from rich.spinner import Spinner
+
+    spinner = Spinner("dots", text=step)
+    with Live(spinner, console=Console(stderr=True), transient=True, redirect_stdout=False):
+        yield

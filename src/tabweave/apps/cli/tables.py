@@ -6,14 +6,24 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from math import isnan
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
 
 from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, flag, note
-from tabweave.apps.cli.files import check_output, is_stdout, located, write_columns
-from tabweave.apps.cli.job import Job, Rows, labels_of, listed, takes_job, tell_aside, tell_words
-from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say, width
+from tabweave.apps.cli.files import check_output, is_stdout, located, output_format, write_columns
+from tabweave.apps.cli.job import (
+    Job,
+    Rows,
+    listed,
+    takes_job,
+    tell_aside,
+    tell_doubts,
+    tell_kinds,
+    tell_words,
+)
+from tabweave.apps.cli.show import as_json, cell, emit, plural, progress, say, width, working
 from tabweave.apps.cli.show import table as show_table
 from tabweave.io.files import replacing
 
@@ -21,7 +31,7 @@ CHANGED = 3  # exit code under --check
 _ALL_FIGURES = 75  # characters of a line from which on every figure of a pair is shown
 
 
-@takes_job(model=False)
+@takes_job("model")
 def report(
     job: Job,
     output: Annotated[
@@ -32,14 +42,17 @@ def report(
 ) -> None:
     """Describe a table: columns, couplings, map, clusters, neighbours, warnings."""
     if not json:
+        if not is_stdout(output) and output.suffix.lower() not in (".html", ".htm"):
+            raise Misuse(f"{output.name!r}: a report is a page; name it .html")
         check_output(output, force)
     from tabweave.apps.report import describe, page
 
-    with job.opened() as job, progress() as show:
+    with job.opened() as job:
         table = job.table(job.rows(), with_target=True, rules="all")
-        found = describe(
-            table, target=job.target, method=job.method, random_state=job.seed, progress=show
-        )
+        with progress() as show:
+            found = describe(
+                table, target=job.target, method=job.method, random_state=job.seed, progress=show
+            )
     if json:
         as_json(found)
         return
@@ -57,7 +70,22 @@ def report(
     )
 
 
-@takes_job(model=False)
+@takes_job("model", "method", "target", "seed")
+def kinds(job: Job, json: Json = False) -> None:
+    """Say how every column is read, and why."""
+    with job.opened() as job:
+        table = job.table(job.rows(), rules="whole")
+    found = table.kinds()
+    if json:
+        as_json({"rows": table.n_rows, "columns": [f._asdict() for f in found]})
+        return
+    rows = [[f.column, f.kind if f.kept else "set aside", f.why] for f in found]
+    title = f"{plural(table.n_rows, 'row')} × {plural(len(found), 'column')}"
+    emit(show_table(["column", "read as", "why"], rows, title=title, long=True))
+    say("Read one otherwise with [bold]--kind COLUMN=KIND[/], in every command.")
+
+
+@takes_job("model", "method", "target", "seed")
 def associate(
     job: Job,
     level: Annotated[
@@ -70,10 +98,10 @@ def associate(
     from tabweave import associations
 
     with job.opened() as job:
-        table = job.table(job.rows(), with_target=True, rules="whole")
-        found = associations(table).frame(level)
-    tell_aside(table.kinds().aside)
-    tell_words(labels_of(table))
+        table = job.table(job.rows(), rules="whole")
+        with working("comparing columns"):
+            found = associations(table).frame(level)
+    tell_kinds(table)
     if json:
         as_json({"pairs": found.to_dict("records")})
         return
@@ -86,7 +114,7 @@ def associate(
             pair["left"],
             pair["right"],
             *(_figure(pair[name]) for name in figures.values()),
-            "" if isnan(pair["adjusted_p_value"]) else f"{pair['adjusted_p_value']:.2g}",
+            _p_value(pair["adjusted_p_value"]),
         ]
         for pair in found[:most].to_dict("records")
     ]
@@ -98,11 +126,19 @@ def _figure(value: float) -> str:
     return "" if isnan(value) else f"{value:.3f}"
 
 
-@takes_job(model=False)
+def _p_value(value: float) -> str:
+    """Return a p-value; the least is below what a float can hold, and some pairs have none."""
+    return "–" if isnan(value) else f"{value:.2g}" if value > 0 else "< 1e-300"
+
+
+@takes_job("model", "method", "target")
 def fill(
     job: Job,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write the rows, gaps filled, to a file.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write all columns, gaps filled; - is standard output."
+        ),
     ] = None,
     force: Force = False,
     most: Annotated[int, typer.Option(min=0, help="How many filled cells to explain.")] = 20,
@@ -111,27 +147,60 @@ def fill(
     """Fill missing cells from what their rows say, and say why."""
     from tabweave import Imputer
 
+    piped = output is not None and is_stdout(output)
+    if json and piped:
+        raise Misuse("--json prints what was filled; give the rows a file with --output")
+    if output is not None:
+        output_format(output, None)
     check_output(output, force)
     with job.opened() as job:
         rows = job.rows()
         cells = {name: rows.columns[name] for name in job.names}
-        model = Imputer(schema=job.declared(rows), random_state=job.seed).fit(cells)
-        notes = model.explain(cells)
-        if output is not None:
+        with working("learning what goes with what"):
+            model = Imputer(schema=job.declared(rows), random_state=job.seed).fit(cells)
+        with working("filling"):
+            notes = model.explain(cells)
             filled, gaps = model.transform(cells), {note.column for note in notes}
-            write_columns({n: filled[n] if n in gaps else c for n, c in cells.items()}, output)
-    tell_aside({c.name: c.why for c in model.schema_.aside}, "its gaps stay")
+        if output is not None:
+            every = {n: filled[n] if n in gaps else c for n, c in rows.columns.items()}
+            write_columns(every, output)
+    tell_aside({c.name: c.why for c in model.schema_.aside}, "gaps there stay")
+    tell_doubts([(c.name, c.kind, c.why, True) for c in model.schema_.columns])
     tell_words({name: model.categories(name) for name in _valued(model.schema_)})
+    done = f"{plural(len(notes), 'cell')} of {plural(rows.n_rows, 'row')} filled"
     if json:
         as_json({"rows": rows.n_rows, "filled": [n._asdict() for n in notes]})
-        return
-    for one in notes[:most]:
+    elif piped:
+        note(done)
+    else:
+        _print_filled(notes, rows.n_rows, most)
+        where = "; the rows are in [bold]{output}[/]" if output is not None else ""
+        say("{done}" + where, done=done, output=str(output))
+
+
+def _print_filled(notes: list[Any], n_rows: int, most: int) -> None:
+    """Explain some cells of each column, then say how many were filled, and how surely."""
+    of: dict[str, list[Any]] = {}
+    for one in notes:
+        of.setdefault(one.column, []).append(one)
+    each = -(-most // max(len(of), 1))
+    for one in [one for own in of.values() for one in own[:each]][:most]:
         say("{note}", note=str(one))
-    where = f"; the rows are in [bold]{output}[/]" if output is not None else ""
-    say(f"{plural(len(notes), 'cell')} of {plural(rows.n_rows, 'row')} filled{where}")
+    if of:
+        cells = [
+            [
+                name,
+                f"{len(own):,}",
+                f"{len(own) / n_rows:.1%}",
+                f"{fmean(p.probability for p in own):.0%}",
+            ]
+            for name, own in of.items()
+        ]
+        heads = ["column", "filled", "of the rows", "sure, on average"]
+        emit(show_table(heads, cells, right=heads[1:]))
 
 
-@takes_job(model=False)
+@takes_job("model", "method", "target")
 def odd(
     job: Job,
     level: Annotated[
@@ -146,13 +215,13 @@ def odd(
     if not 0 < level < 0.5:
         raise Misuse(f"--level {level}: use a share between 0 and 0.5")
     with job.opened() as job:
-        table = job.table(job.rows(), with_target=True, rules="texts")
+        table = job.table(job.rows(), rules="texts")
         model = Oddities(level, random_state=job.seed)
-        found = model.fit_cells(table, most)
-        _, scores, _ = model._judged_apart(table)
+        with working("looking for cells that do not fit"):
+            found = model.fit_cells(table, most)
+            _, scores, _ = model._judged_apart(table)
         n_odd = int((-scores < model.offset_).sum())
-    tell_aside(table.kinds().aside)
-    tell_words(labels_of(table))
+    tell_kinds(table)
     if json:
         as_json({"rows": table.n_rows, "odd": n_odd, "cells": [c._asdict() for c in found]})
         return
@@ -196,7 +265,10 @@ def drift(
     job = Job(old, from_, columns=listed(columns), drop=listed(drop), kinds=kind or ())
     with job.opened() as job, located(new, from_) as path:
         before, after = _tables(job, path)
-    report = drift_report(before, after.columns, level=level, min_size=min_size, random_state=seed)
+    with working("comparing"):
+        report = drift_report(
+            before, after.columns, level=level, min_size=min_size, random_state=seed
+        )
     if json:
         as_json(_as_dict(report))
     else:
@@ -258,14 +330,17 @@ def _as_dict(report: Any) -> dict[str, Any]:
 
 def _print_drift(report: Any, before: Any, after: Any, most: int = 10) -> None:
     dated = {c.name for c in before.schema.columns if c.kind == "datetime"}
-    for title, findings in (("Columns", report.columns), ("Couplings", report.couplings[:most])):
+    moved, of = report.changed_couplings, len(report.couplings)
+    shown = [f for f in report.couplings if f.name in moved][:most]
+    for title, findings in (("Columns", report.columns), ("Couplings that changed", shown)):
         if findings:
             emit(_as_table(title, findings, report, dated))
     say(
-        "{n} of {all} columns changed from {before:,} to {after:,} rows "
+        "{n} of {all} columns changed{pairs} from {before:,} to {after:,} rows "
         "(level {level:g}, adjusted for the number of tests).",
         n=len(report.changed),
         all=len(report.columns) + len(report.kinds),
+        pairs=f", and {len(moved)} of {of} couplings," if of else "",
         before=before.n_rows,
         after=after.n_rows,
         level=report.level,
@@ -288,13 +363,15 @@ def _as_table(title: str, findings: Any, report: Any, dated: set[str]) -> Any:
             "changed" if report.is_changed(f) else "",
             f.name,
             _size(f),
-            f"{f.p_value:.2g}",
-            f"{f.adjusted:.2g}",
+            _p_value(f.p_value),
+            _p_value(f.adjusted),
             _before_after(f, f.name in dated),
         ]
         for f in findings
     ]
-    return show_table(heads, rows, right=heads[2:5], title=title, long=True)
+    if width() < _ALL_FIGURES:  # what was found, without how
+        heads, rows = [*heads[:2], heads[5]], [[*row[:2], row[5]] for row in rows]
+    return show_table(heads, rows, right=["effect size", "p", "adjusted p"], title=title, long=True)
 
 
 def _plain(number: float) -> str:

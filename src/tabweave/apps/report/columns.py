@@ -23,14 +23,20 @@ N_BARS = 24
 MOST_WHOLE = 60  # whole numbers that get a bar each
 N_ROWS = 8  # rows shown as they are
 N_PATTERNS = 10
+PLAIN = ("values", "numbers", "constant")  # reasons that say no more than the kind does
 
 
 def describe_columns(reading: Reading) -> list[dict[str, Any]]:
-    """Return, per column, its kind, missing and distinct values, and the most frequent ones."""
+    """Return, per column, its kind, missing and distinct values, and the most frequent ones.
+
+    Where the cells are not plainly what the kind says, ``read`` says how they were read.
+    """
     out = []
     for column, data in reading.table:
         role = "target" if column.name == reading.target else "column"
         entry = {"name": column.name, "kind": column.kind, "role": role}
+        if (why := reading.reasons[column.name]) not in PLAIN:
+            entry["read"] = why
         if column.name in reading.left_out:
             entry |= {"role": "left out", "why": reading.left_out[column.name]}
         if isinstance(data, Numbers):

@@ -13,6 +13,7 @@ from tabweave.apps.report.reading import Reading, as_values
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
 from tabweave.rows.formats import looks_missing
+from tabweave.rows.kinds import BUT_FOR, leaves_doubt
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -55,7 +56,13 @@ def _note(level: str, code: str, column: str | None, text: str) -> Note:
 
 def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
     name, n = column.name, reading.table.n_rows
-    if name in reading.left_out:
+    read = reading.reasons[name]
+    if leaves_doubt(read):
+        left_out = name in reading.left_out
+        text = f"holds {read}" + ("; it is left out of what follows" if left_out else "")
+        text += ", and is read as categories" if BUT_FOR in read and not left_out else ""
+        yield _note("warning" if left_out else "note", "doubt", name, text)
+    elif name in reading.left_out:
         why = reading.left_out[name]
         text = f"{why}; it says which row, not what kind of row, and is left out of what follows"
         yield _note("warning", "identifier", name, text)

@@ -11,6 +11,7 @@ import numpy as np
 from tabweave.apps.report.html import between, bin_names
 from tabweave.base import require_rows
 from tabweave.blocks.numbers import binned, quantile_edges
+from tabweave.rows.kinds import leaves_doubt
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -41,6 +42,11 @@ class Reading:
     def kept(self) -> list[str]:
         """The columns that the embedding sees."""
         return [n for n in self.table.schema.names if n not in self.left_out and n != self.target]
+
+    @cached_property
+    def reasons(self) -> dict[str, str]:
+        """Why each column was read as it was."""
+        return {found.column: found.why for found in self.table.kinds()}
 
     @cached_property
     def codes(self) -> dict[str, np.ndarray]:
@@ -75,9 +81,11 @@ def read(X: Any, target: Any) -> Reading:
     if target is not None:
         table, name = _with_target(table, target)
     kept = table.select([n for n in table.schema.names if n != name]) if name else table
-    judged = {f.column: f.why for f in kept.kinds() if not f.kept and f.why != "constant"}
+    findings = kept.kinds()
+    judged = {f.column: f.why for f in findings if not f.kept and f.why != "constant"}
+    doubts = {f.column: f.why for f in findings if leaves_doubt(f.why)}
     found = ((c.name, _useless(data) or judged.get(c.name)) for c, data in kept)
-    return Reading(table, name, {column: why for column, why in found if why})
+    return Reading(table, name, {n: doubts.get(n, why) for n, why in found if why})
 
 
 def only_met(table: Table) -> Table:

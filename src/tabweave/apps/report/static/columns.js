@@ -34,7 +34,7 @@ tabweave.sections.push({
       { name: "what it holds", fixed: true }];
     const rows = d.columns.map((column) => [
       [tabweave.value(column.name), column.role === "column" ? null
-        : tabweave.el("span", { class: "role", title: column.why }, column.role)],
+        : tabweave.el("span", { class: "role", title: column.why }, column.role), tabweave.asRead(column)],
       column.kind,
       column.missing ? [tabweave.percent(column.missing / d.rows), tabweave.bar(column.missing / d.rows)] : "none",
       tabweave.whole(column.distinct),
@@ -45,6 +45,9 @@ tabweave.sections.push({
     return [tabweave.folded(table, d.columns, few), tabweave.more("All statistics as a table", () => tabweave.statistics(d)), tabweave.gaps(d)];
   },
 });
+
+/* How the cells of a column were read, where that is not plain. */
+tabweave.asRead = (column) => (column.read ? tabweave.el("div", { class: "quiet small" }, column.read) : null);
 
 /* A long table shows its first rows and those whose name holds what is searched for. */
 tabweave.folded = (table, columns, few) => {

@@ -219,7 +219,7 @@ studio.columnsPart = () => {
     const chosen = studio.columns[name] || {};
     const takes = column.role === "column";
     return [
-      [tabweave.value(name), column.role === "column" ? null : tabweave.el("span", { class: "role", title: column.why }, column.role)],
+      [tabweave.value(name), column.role === "column" ? null : tabweave.el("span", { class: "role", title: column.why }, column.role), tabweave.asRead(column)],
       tabweave.el("input", { type: "checkbox", checked: takes, disabled: column.role === "target", "aria-label": `Keep ${name}`, onchange: (event) => change(name, "keep", event.target.checked) }),
       tabweave.el("select", { "aria-label": `Kind of ${name}`, onchange: (event) => change(name, "kind", event.target.value || undefined) },
         [["", chosen.kind ? "as it looks" : column.kind], ...["nominal", "ordinal", "numeric", "set"].map((kind) => [kind, kind])]

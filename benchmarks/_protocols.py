@@ -124,7 +124,8 @@ def k_modes(
 def k_means(data: Dataset, embedder: Any, *, n_starts: int = 100, seed: int = 0) -> Scores:
     """Thesis 7.4: k-means on vectors, the start with the lowest inertia counts.
 
-    Several embedders are scored one by one, and their mean is given.
+    Several embedders are scored one by one, and their mean is given. Vectors without an axis (the
+    couplings of three_of_9, whose columns are uniform) are one point and one cluster, as in print.
     """
     from sklearn.cluster import KMeans
 
@@ -136,6 +137,8 @@ def k_means(data: Dataset, embedder: Any, *, n_starts: int = 100, seed: int = 0)
             "high": max(s["high"] for s in each),
         }
     vectors = embedder.fit_transform(data.X)
+    if vectors.shape[1] == 0:
+        return _best_start(data, [(0.0, np.zeros(data.n_rows, dtype=int))])
     starts = []
     for i in range(n_starts):
         model = KMeans(n_classes(data), n_init=1, random_state=seed + i).fit(vectors)

@@ -105,7 +105,7 @@ def measure(options, cells: Cells, published) -> None:
     """Fill the cells that are missing, small data sets first, with the time left."""
     todo = []
     for table in options.table:
-        reported = read_report(report_of(table), TABLES[table].metric) if options.missing else {}
+        reported = read_report(table, published[table]) if options.missing else {}
         for name in options.dataset or TABLES[table].datasets or sets_of(published[table]):
             for method, plan in TABLES[table].plans.items():
                 if method in (options.method or [method]) and (name, method) not in reported:
@@ -147,7 +147,7 @@ def write(table: str, figures, cells: Cells, spread) -> None:
     ]
     methods = list(spec.plans)
     path = report_of(table)
-    reported = read_report(path, spec.metric)
+    reported = read_report(table, figures)
     rows = [
         (
             name,
@@ -171,19 +171,29 @@ def report_of(table: str) -> Path:
     return FOLDER / f"table-{table}.md"
 
 
-def read_report(path: Path, metric: str) -> dict[tuple[str, str], dict]:
-    """Return (data set, method) → what an earlier run reported, and why it differs from print."""
+def read_report(table: str, figures) -> dict[tuple[str, str], dict]:
+    """Return (data set, method) → what an earlier run reported, and why it differs from print.
+
+    A figure and its difference to print are both rounded: midway between what they allow both
+    read again as they were written.
+    """
+    spec, path = TABLES[table], report_of(table)
     if not path.exists():
         return {}
     text = path.read_text(encoding="utf-8")
-    table = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
-    methods, found = table[0][1:], {}
-    for name, *shown in table[2:]:
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    methods, found = rows[0][1:], {}
+    for name, *shown in rows[2:]:
         if len(shown) != len(methods):
             break  # the next table
         for method, said in zip(methods, shown, strict=True):
-            if (value := re.fullmatch(r"(?:[\d.]+ → )?([\d.]+)(?: \(.*\))?", said)) is not None:
-                found[name, method] = {metric: float(value[1])}
+            read = re.fullmatch(r"(?:[\d.]+ → )?([\d.]+)(?: \(([-+][\d.]+)\))?", said)
+            if read is not None:
+                value = float(read[1])
+                if read[2] is not None:
+                    printed = figures[name, spec.published.get(method, method)]
+                    value = max((value + printed + float(read[2])) / 2, 0.0)
+                found[name, method] = {spec.metric: value}
     for name, method, why in re.findall(r"^- (\w+), (.+?): (published .*)$", text, re.MULTILINE):
         if (name, method) in found:
             found[name, method]["why"] = why
@@ -196,7 +206,8 @@ def cell(published: float | None, scores: dict, metric: str) -> str:
     value = scores[metric]
     if published is None:
         return f"{value:.1f}"
-    return f"{published:.1f} → {value:.1f} ({value - published:+.1f})"
+    difference = round(value - published, 1) + 0.0  # not -0.0
+    return f"{published:.1f} → {value:.1f} ({difference:+.1f})"
 
 
 def comparison(spec, figures, rows, methods) -> list[str]:
@@ -225,7 +236,14 @@ def means(spec, figures, rows, methods) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     main = [m for m in methods if m not in spec.aside]
-    ours = _ranks([[s[m].get(spec.metric) for m in main] for _, s in rows], main)
+    # what is shown as equal ranks as equal, so that a report read again has the same ranks
+    ours = _ranks(
+        [
+            [round(s[m][spec.metric], 1) if spec.metric in s[m] else None for m in main]
+            for _, s in rows
+        ],
+        main,
+    )
     theirs = _ranks([[figures.get((n, m)) for m in main] for n, _ in rows], main)
     for method in methods:
         name = spec.published.get(method, method)
@@ -286,7 +304,7 @@ def reasons(spec, figures, rows, spread) -> list[str]:
             key = (name, spec.published.get(method, method))
             if key not in figures or spec.metric not in found or method.endswith(OR_ONE_HOT):
                 continue
-            if abs(found[spec.metric] - figures[key]) > 3:
+            if "why" in found or abs(found[spec.metric] - figures[key]) > 3:
                 why = found.get("why") or reason(figures[key], found, spec.metric, spread.get(key))
                 lines.append(f"- {name}, {method}: {why}")
     if any(method.endswith(OR_ONE_HOT) for method in spec.plans):

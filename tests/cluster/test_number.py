@@ -125,3 +125,9 @@ def test_dates_do_not_multiply_clusters(days):
         assert number_of_clusters(read(noise.assign(t=when)), most=6).best == 1
     written = number_of_clusters(rows.assign(t=when.strftime("%Y-%m-%d %H:%M:%S")), most=6)
     assert written.best == 3 and not written.aside
+
+
+def test_the_largest_number_looked_at_is_said_to_be_so():
+    rows = planted(5, n=400)
+    assert "5 is the largest number looked at" in str(number_of_clusters(rows, most=5))
+    assert "largest" not in str(number_of_clusters(rows, most=7))

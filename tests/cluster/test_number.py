@@ -133,3 +133,9 @@ def test_sets_that_take_no_part_are_said(clusterer, aside):
     rows["tags"] = [["new"], ["new", "red"]] * 100
     found = number_of_clusters(rows, clusterer=clusterer, most=4)
     assert list(found.aside) == aside
+
+
+def test_the_largest_number_looked_at_is_said_to_be_so():
+    rows = planted(5, n=400)
+    assert "5 is the largest number looked at" in str(number_of_clusters(rows, most=5))
+    assert "largest" not in str(number_of_clusters(rows, most=7))

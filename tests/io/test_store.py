@@ -258,6 +258,7 @@ def model_of(fitted, name):
     return fitted[name]
 
 
+@pytest.mark.filterwarnings("ignore:column .* 'never seen' was not seen in fit")
 class TestRoundTrip:
     def test_every_public_estimator_is_here(self):
         assert set(ESTIMATORS) <= set(MODELS)

@@ -1169,3 +1169,13 @@ def test_rows_of_other_transformers_may_be_dicts():
 def test_sparse_vectors_are_refused():
     with pytest.raises(TypeError, match=r"OneHotEncoder.transform: expected dense vectors"):
         SimilarityIndex(OneHotEncoder()).fit(pd.DataFrame({"a": ["x", "y"]}))
+
+
+def test_columns_of_arrays_are_asked_for_by_number():
+    rows = np.array([["a", "x"], ["b", "x"], ["b", "y"]], dtype=object)
+    index = SimilarityIndex(OneHot()).fit(rows)
+    assert index.query({"x1": "y"}, k=1).ids == 2
+    assert index.query({"x1": "x", "x0": "b"}, k=1).ids == 1
+    assert index.query(Table.of(rows[:2]), k=1).ids.tolist() == [[0], [1]]
+    with pytest.raises(ValueError, match="X has 1 features"):
+        index.query({"color": "a"}, k=1)

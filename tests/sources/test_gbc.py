@@ -249,7 +249,8 @@ def test_new_ids_in_some_of_the_sources():
     assert (model.predict_proba(new, order) == found[[5, 2]]).all()
     nobody = Sources({"unknown table": ([1, 2], [[0], [1]])})
     share = np.bincount(y[:200]) / 200
-    np.testing.assert_allclose(model.predict_proba(nobody), [share, share], atol=0.01)
+    with pytest.warns(UserWarning, match=r"sources of fit, 'good0', .*, got 'unknown table': left"):
+        np.testing.assert_allclose(model.predict_proba(nobody), [share, share], atol=0.01)
 
 
 def test_categories_missing_values_and_unknown_categories():
@@ -773,3 +774,13 @@ def test_sources_with_one_label_each_weigh_nothing():
     assert set(model.source_weights_.values()) == {0.0}
     assert set(model.refused_.values()) == {"fewer than two labeled rows"}
     assert len(model.predict(Sources(tables))) == 16
+
+
+def test_categories_of_a_few_labeled_rows_are_heard():
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Oslo", "Rome", "Paris", "Bergen", "Graz", "Lima"], 400)
+    y = np.where(np.isin(city, ["Oslo", "Bergen", "Lima"]), "north", "south")
+    sources = Sources({"t": {"id": np.arange(400), "city": city, "x": rng.normal(size=400)}})
+    model = GBCClassifier(20, params=ONE_THREAD, random_state=0)
+    model.fit(sources, dict(enumerate(y[:150].tolist())))
+    assert np.mean(model.predict(sources, range(150, 400)) == y[150:]) > 0.95

@@ -473,3 +473,25 @@ def test_identifiers_are_among_the_columns_that_come_out(holes):
         model = Imputer().set_output(transform=library).fit(rows)
         assert list(model.transform(rows).columns) == list(rows.columns)
     assert model.get_feature_names_out().tolist() == list(rows.columns)
+
+
+def test_columns_that_are_numbered_are_filled(holes):
+    rows = holes[["city", "country"]]
+    numbered = rows.set_axis(range(2), axis=1)
+    filled = Imputer().fit(numbered).transform(numbered)
+    assert filled.columns.tolist() == [0, 1] and filled.notna().all().all()
+    pd.testing.assert_frame_equal(
+        filled.set_axis(rows.columns, axis=1), Imputer().fit(rows).transform(rows)
+    )
+
+
+def test_a_note_has_the_date_that_is_filled():
+    rng = np.random.default_rng(0)
+    group = np.arange(90) % 3
+    days = np.datetime64("2024-01-01") + 30 * group + rng.integers(0, 5, 90)
+    rows = pd.DataFrame({"group": np.array(["a", "b", "c"])[group], "day": days})
+    rows.loc[::10, "day"] = pd.NaT
+    model = Imputer().fit(rows)
+    filled = model.transform(rows)["day"]
+    notes = {note.row: note.value for note in model.explain(rows)}
+    assert notes == {i: str(filled[i].date()) for i in range(0, 90, 10)}

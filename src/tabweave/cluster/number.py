@@ -71,7 +71,10 @@ class NumberOfClusters:
     def __str__(self) -> str:
         """Return the number, and the scores by which it was chosen."""
         lines = [f"{self.best} by {self.criterion}"]
-        lines += [f"  {k}: {score:.6g}" for k, score in self.scores[self.criterion].items()]
+        scores = self.scores[self.criterion]
+        lines += [f"  {k}: {score:.6g}" for k, score in scores.items()]
+        if len(scores) > 1 and self.best == max(scores):
+            lines.append(f"{self.best} is the largest number looked at; there may be more clusters")
         return "\n".join(lines + ([aside_line(self.aside)] if self.aside else []))
 
 

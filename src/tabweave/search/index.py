@@ -1264,7 +1264,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
         X = _as_fitted(embedder, X)
         return with_vectors(embedder, X, Table.of(X)), None
     own, given = embedder.schema_, names_of(X)
-    if given is None or not own.named:
+    if given is None or (not own.named and not {*given} <= {*own.names}):
         table = Table.of(X, own)
         require_rows(table)
         _tell_unknown(embedder, table)
@@ -1277,7 +1277,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
     if isinstance(X, Table):
         chosen = tuple(X[name] for name in names)
         X = Table(X.schema.select(names), chosen, X.n_rows)
-    table = Table.of(X, own.select(names))
+    table = Table.of(X, replace(own.select(names), named=True))
     require_rows(table)
     _tell_unknown(embedder, table)
     return table, None if names == own.names else names

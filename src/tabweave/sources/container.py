@@ -6,6 +6,7 @@ anywhere. Goes out: one order of all ids, and per source its matrix and the inde
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -287,9 +288,17 @@ class Sources:
         """Return these sources as ``other`` reads them: its tables and graphs, columns and codes.
 
         A table or graph that is not here stays out; a category that ``other`` does not have is
-        missing. A table or column that ``other`` does not have is ignored, one of its columns
-        that is not here is an error.
+        missing. A column that ``other`` does not have is ignored, and so is a table or graph, with
+        a warning; one of its columns that is not here is an error.
         """
+        known = [*other.names, *other.graph_names]
+        if new := [name for name in (*self.names, *self.graph_names) if name not in known]:
+            warnings.warn(
+                f"expected some of the sources of fit, {', '.join(map(repr, known))}, got "
+                f"{', '.join(map(repr, new))}: left out; rename what is misspelt",
+                UserWarning,
+                stacklevel=4,
+            )
         tables = {
             name: conformed(self._tables[name], other._table(name), f"table {name!r}")
             for name in other.names

@@ -295,7 +295,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             X = _flattened(X)
             out = X.copy()
             for name, gaps in filled.items():
-                at = out.columns.get_loc(self._given_name(X, name))
+                at = self._position(X, name)
                 out.isetitem(at, self._column(X.iloc[:, at], name, *gaps))
             return out
         table = self._read(X)
@@ -396,10 +396,12 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         column = self.schema_[name]
         return column.kind == "datetime" or (column.kind == "numeric" and column.why == "datetimes")
 
-    @staticmethod
-    def _given_name(X: Any, name: str) -> Any:
+    def _position(self, X: Any, name: str) -> int:
+        """Return which column of a pandas frame is meant; they may be numbered, not named."""
+        if not self.schema_.named:
+            return self.schema_.given.index(name)
         names = [joined_name(c) if isinstance(c, tuple) else str(c) for c in X.columns]
-        return X.columns[names.index(name)]
+        return names.index(name)
 
 
 # -- filled columns, of the make they were given in -----------------------------------------------

@@ -619,11 +619,13 @@ class RowModel:
         cells = self.cells(take_rows(table, guess.rows))
         a = self.names.index(name)
         best = guess.proba.argmax(axis=1)
+        dated = isinstance(table[name], Datetimes) and len(guess.rows)
+        seen = Datetimes(np.concatenate(self.seen[name])) if dated else None
         for i, row in enumerate(guess.rows.tolist()):
             reasons = self.reasons(cells, i, a, int(best[i]))
             value = values[i].item() if isinstance(values[i], np.generic) else values[i]
-            if isinstance(table[name], Datetimes):
-                value = Datetimes(np.concatenate(self.seen[name])).text(value)
+            if seen is not None:
+                value = seen.text(float(seen.nearest(value)))  # as it is filled
             yield Note(row, name, value, float(guess.proba[i, best[i]]), tuple(reasons))
 
     def reasons(

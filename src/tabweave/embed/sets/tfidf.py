@@ -147,7 +147,7 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         Parameters
         ----------
         X : frame, array, mapping of columns or list of dicts
-            The rows.
+            The rows. One list of sets is a column: ``{"tags": [["new", "sale"], ["new"]]}``.
         y : ignored
         """
         return self._start(X).learn()

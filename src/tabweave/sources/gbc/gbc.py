@@ -43,6 +43,9 @@ PARAMS = {
     "min_sum_hessian_in_leaf": 0.01,
     "feature_fraction": 0.3,
     "max_bin": 63,
+    # LightGBM's own, 100 and 10, see nothing in categories of a few hundred labeled rows.
+    "min_data_per_group": 2,
+    "cat_smooth": 2.0,
 }
 FIXED = {
     "objective": "none",

@@ -40,6 +40,7 @@ from tabweave.rows.kinds import (
     aside_line,
     is_one_word,
     judge,
+    leaves_doubt,
 )
 
 N = 60
@@ -893,3 +894,21 @@ def test_names_of_several_lines_take_one_line():
         r"'same\n'",
     ]
     assert aside_line(kinds.aside) == r"set aside: 'same\n' (constant)"
+
+
+def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
+    days = [f"2024-03-{day:02}" for day in range(1, 29)]
+    mixed = [day if i % 2 else "/".join(reversed(day.split("-"))) for i, day in enumerate(days)]
+    rows = {
+        "mixed": mixed * 2,
+        "order": [f"{1 + i % 9}/{1 + i % 7}/2024" for i in range(56)],
+        "money": [f"{'$€'[i % 2]}{i % 30}.50" for i in range(56)],
+        "lists": [f"{i % 5};{i % 7}" for i in range(56)],
+        "but": ["none yet", *(str(i % 30) for i in range(55))],
+        "key": [f"k{i}" for i in range(56)],
+        "spelt": [f"w{i % 50} v" for i in range(56)],
+        "day": days * 2,
+        "number": [0.5 + i % 11 for i in range(56)],
+    }
+    doubtful = {f.column for f in Table.of(rows, rules="whole").kinds() if leaves_doubt(f.why)}
+    assert doubtful == {"mixed", "order", "money", "lists", "but"}

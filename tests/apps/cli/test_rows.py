@@ -83,6 +83,7 @@ def test_a_map_is_drawn_in_many_ways(folder):
         assert done.code == 0, done.err
         assert (folder / f"m.{kind}").read_bytes().startswith(start)
     page = (folder / "m.html").read_text()
+    assert "<title>shop.csv by Weave</title>" in page
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     content = json.loads(page.split('id="data">')[1].split("</script>")[0])["map"]
     assert content["of"] == len(content["layouts"][0]["points"]) == 24

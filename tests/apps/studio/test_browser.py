@@ -474,3 +474,22 @@ def test_nothing_serious_for_axe(browser, scheme, axe):
         assert axe(browser) == []
     one(browser, "#again").click()
     assert axe(browser) == []
+
+
+def test_the_columns_say_how_they_were_read(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    with (tmp_path / "orders.csv").open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["sent", "paid", "what"])
+        for i in range(90):
+            paid = f"{'$€'[i % 2]}{rng.lognormal(3, 1):.2f}"
+            out.writerow([f"{1 + i % 28:02}.03.2024", paid, rng.choice(["mug", "hat"])])
+    upload(browser, tmp_path / "orders.csv")
+    wait_for(lambda: text(browser, "#title") == "orders.csv")
+    wait_until_ready(browser)
+    lines = tab(browser, "columns").find_elements(By.CSS_SELECTOR, "tbody th")
+    assert [line.text.split("\n") for line in lines] == [
+        ["sent", "dates as text, day first"],
+        ["paid", "money written as text, $, € taken as one currency"],
+        ["what"],
+    ]

@@ -15,7 +15,7 @@ from tabweave.apps.cli.files import check_output, is_stdout, output_format, writ
 from tabweave.apps.cli.job import Job, listed, load_model, takes_job
 from tabweave.apps.cli.show import as_json, emit, fitting, number, plural, say
 from tabweave.apps.cli.show import table as show_table
-from tabweave.apps.methods import FIRST, offered
+from tabweave.apps.methods import offered
 from tabweave.io.files import replacing
 
 _PREVIEW = 8  # rows and dimensions shown where nothing was asked to be written
@@ -149,17 +149,10 @@ def _summary(
         "rows": n_rows,
         "columns": len(embedder.schema_),
         "dimensions": len(embedder.get_feature_names_out()),
-        "method": _method(job, embedder),
+        "method": job.title_of(embedder),
         "output": str(output),
         "model": None if save is None else str(save),
     } | ({"aside": aside} if aside else {})
-
-
-def _method(job: Job, embedder: Any) -> str:
-    """Return what rows were embedded by: the method that auto stands for, or the model."""
-    if job.model is not None:
-        return str(job.model)
-    return str(embedder._title()) if job.method == FIRST else job.method
 
 
 def _tell(summary: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ from tabweave.apps.cli.app import (
 )
 from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.show import plural, progress, working
-from tabweave.apps.methods import build, check
+from tabweave.apps.methods import FIRST, build, check
 
 _LARGE = 1 << 28  # bytes of files that are worth an estimate
 
@@ -112,6 +112,12 @@ class Job:
         """What pages and pictures call the table."""
         path = Path(self.name)
         return STDIN if self.name == "-" else path.name if path.exists() else self.name
+
+    def title_of(self, embedder: Any) -> str:
+        """Return what rows were compared by: the method that auto stands for, or the model."""
+        if self.model is not None:
+            return str(self.model)
+        return str(embedder._title()) if self.method == FIRST else self.method
 
     @property
     def names(self) -> list[str]:

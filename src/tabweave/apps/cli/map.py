@@ -64,7 +64,7 @@ def map_(
         else:
             with working("drawing"):
                 points = _points(learned, layout, job.seed)
-            title = f"{job.title} by {job.method}"
+            title = f"{job.title} by {job.title_of(learned.embedder)}"
             with replacing(output) as part:
                 if ending == ".html":
                     _draw_page(part, points, learned, shown, title)

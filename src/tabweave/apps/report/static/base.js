@@ -58,6 +58,9 @@ tabweave.value = (value) => {
   return tabweave.el("bdi", { class: long ? "long" : null }, parts.map((part, i) => (i ? [tabweave.el("wbr"), part] : part)));
 };
 
+/* How the cells of a column were read, where that is not plain. */
+tabweave.asRead = (column) => (column.read ? tabweave.el("div", { class: "quiet small", title: column.read }, column.read) : null);
+
 /* -- parts ----------------------------------------------------------------------------------- */
 
 /* A table that scrolls by itself, by keyboard too, where it is wider than the page. With `keys`, a

@@ -46,9 +46,6 @@ tabweave.sections.push({
   },
 });
 
-/* How the cells of a column were read, where that is not plain. */
-tabweave.asRead = (column) => (column.read ? tabweave.el("div", { class: "quiet small" }, column.read) : null);
-
 /* A long table shows its first rows and those whose name holds what is searched for. */
 tabweave.folded = (table, columns, few) => {
   if (columns.length <= few) return table;

@@ -225,7 +225,7 @@ def main() -> None:
         flights().to_csv(folder / "flights.csv", index=False)
         size = (folder / "flights.csv").stat().st_size / 1e6
         out.line(f"- the file: {size:.0f} MB")
-        command = [sys.executable, "-m", "tabweave", "studio", str(folder / "start")]
+        command = [sys.executable, "-m", "tabweave.apps.cli", "studio", str(folder / "start")]
         with subprocess.Popen(
             [*command, "--no-browser"], stdout=subprocess.PIPE, text=True
         ) as server:

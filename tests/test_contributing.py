@@ -65,7 +65,7 @@ def python(copy, code):
 
 
 def tabweave(copy, *words):
-    return run(copy, "-m", "tabweave", *words)
+    return run(copy, "-m", "tabweave.apps.cli", *words)
 
 
 def test_a_measure_is_one_source_file_one_test_and_one_line():

@@ -25,7 +25,7 @@ class Done:
 
 def process(*arguments, cwd, stdin=None, **env):
     """Run ``tabweave`` as a shell does."""
-    command = [sys.executable, "-m", "tabweave", *map(str, arguments)]
+    command = [sys.executable, "-m", "tabweave.apps.cli", *map(str, arguments)]
     done = subprocess.run(
         command, cwd=cwd, input=stdin, capture_output=True, timeout=600,
         env=os.environ | PLAIN | env,

@@ -75,7 +75,7 @@ def test_help_and_version(folder):
 @pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error(folder):
     rows = "SELECT a.* FROM 'titanic.csv' a, range(40)"  # more than a pipe holds
-    command = f'{sys.executable} -m tabweave embed "{rows}" -m onehot | head -n 1'
+    command = f'{sys.executable} -m tabweave.apps.cli embed "{rows}" -m onehot | head -n 1'
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, capture_output=True, text=True,
         env=os.environ | PLAIN, timeout=600,
@@ -164,7 +164,7 @@ def test_a_stopped_embed_leaves_nothing(sign, code, folder):
     trained = called("embed", "titanic.csv", "-o", "v.csv", "--save", "m.tabweave", cwd=folder)
     assert trained.code == 0, trained.err
     running = subprocess.Popen(
-        [sys.executable, "-m", "tabweave", *words], cwd=folder, env=os.environ | PLAIN,
+        [sys.executable, "-m", "tabweave.apps.cli", *words], cwd=folder, env=os.environ | PLAIN,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

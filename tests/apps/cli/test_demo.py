@@ -7,7 +7,7 @@ import tabweave
 
 
 def run(*arguments, cwd):
-    command = [sys.executable, "-m", "tabweave", *arguments]
+    command = [sys.executable, "-m", "tabweave.apps.cli", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600)
 
 

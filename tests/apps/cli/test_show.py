@@ -20,7 +20,7 @@ def on_terminal(*words, cwd, columns):
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     env = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
     run = subprocess.Popen(
-        [sys.executable, "-m", "tabweave", *words], cwd=cwd, stdin=theirs, stdout=theirs,
+        [sys.executable, "-m", "tabweave.apps.cli", *words], cwd=cwd, stdin=theirs, stdout=theirs,
         stderr=theirs, env=env | {"TERM": "xterm", "NO_COLOR": "1"},
     )  # fmt: skip
     os.close(theirs)

@@ -364,7 +364,7 @@ def test_one_unit_is_one_unit_on_the_page_of_the_command_line(driver, tmp_path, 
 
     titanic().frame().to_csv(tmp_path / "titanic.csv", index=False)
     asked = ["map", str(tmp_path / "titanic.csv"), "-o", str(tmp_path / "map.html")]
-    subprocess.run([sys.executable, "-m", "tabweave", *asked], check=True)
+    subprocess.run([sys.executable, "-m", "tabweave.apps.cli", *asked], check=True)
     opened(driver, tmp_path / "map.html")
     across, up = unit_lengths(driver)
     assert across == pytest.approx(up, rel=0.01)

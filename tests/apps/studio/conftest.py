@@ -82,7 +82,7 @@ def served(folder):
     """A studio as the command line starts it; gives its address."""
     pytest.importorskip("uvicorn", reason="the studio needs tabweave[studio]")
     pytest.importorskip("fastapi", reason="the studio needs tabweave[studio]")
-    command = [sys.executable, "-m", "tabweave", "studio", str(folder), "--no-browser"]
+    command = [sys.executable, "-m", "tabweave.apps.cli", "studio", str(folder), "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         yield server.stdout.readline().split()[-1]
         server.terminate()

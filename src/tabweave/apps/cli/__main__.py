@@ -1,4 +1,4 @@
-"""``python -m tabweave``: the same as ``tabweave``."""
+"""``python -m tabweave.apps.cli``: the same as ``tabweave``."""
 
 from tabweave.apps.cli import main
 

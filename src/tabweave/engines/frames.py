@@ -16,22 +16,20 @@ from tabweave.engines.duck import relation_batches
 from tabweave.engines.pushdown import NAME, Place, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
 from tabweave.io.files import sql_name
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import named_columns
 
 _PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
 
 class FrameSource(Source):
-    """Rows in memory: one batch."""
+    """Rows in memory: one batch, unless fewer rows at a time are asked for."""
 
     in_memory = True
 
     def __init__(self, frame: Any) -> None:
-        names, cells, n_rows = columns_of(frame)
-        names = [f"x{i}" for i in range(len(cells))] if names is None else names
-        super().__init__("the rows", dict.fromkeys(names, ""), n_rows)
+        self.cells, n_rows = named_columns(frame)
+        super().__init__("the rows", dict.fromkeys(self.cells, ""), n_rows)
         self.frame = frame
-        self.cells = dict(zip(names, cells, strict=True))
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         yield self.collect(columns)

@@ -134,7 +134,7 @@ def count(
     if engine == "pushdown":
         limits = {} if max_values is None else limits_of(max_values, reading.columns or names)
         return count_there(
-            opened.place(),
+            opened.sql_table(),
             names,
             reading.y,
             reading.schema,

@@ -140,8 +140,8 @@ class Source:
         """Return about how many rows there are, if that is known before reading."""
         return self.n_rows
 
-    def place(self) -> Any:
-        """Return where SQL can count the rows, as :class:`tabweave.engines.pushdown.Place`."""
+    def sql_table(self) -> Any:
+        """Return where SQL can count the rows, as :class:`tabweave.engines.pushdown.SqlTable`."""
         raise ValueError(
             f"{self.name}: its rows can only be read; engine='pushdown' is for databases, SQL, "
             "DuckDB relations, single files, and tables of Ibis and DataFusion"

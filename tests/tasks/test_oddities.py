@@ -88,7 +88,7 @@ def test_rows_of_fit_that_did_not_teach_are_judged_too():
     rows.loc[::50, "country"] = "Atlantis"
     model = Oddities(max_rows=200, level=0.03, engine="counts")
     answer = model.fit_predict(rows)
-    apart, score, taught = model._judged_by_others(Table.of(rows, model.schema_))
+    apart, score, taught = model._judged_apart(Table.of(rows, model.schema_))
     assert taught.sum() == 200 and (np.flatnonzero(taught) == model._drawn).all()
     np.testing.assert_array_equal(score[taught], model._own_scores)
     np.testing.assert_allclose(score[~taught], -model.score_samples(rows)[~taught])

@@ -209,7 +209,7 @@ class Fold(NamedTuple):
 
     voters: Voters
     extra: Any
-    near: dict[tuple[float, float], tuple[FoldDistances, Near]]
+    near: dict[tuple[float, float], tuple[Apart, Near]]
 
 
 def _edges(widths: Sequence[int]) -> np.ndarray:
@@ -354,12 +354,12 @@ class _Neighbors(Derived, TabularInput, Estimator):
         for part, pairs in self.embedder_.left_out(table, targets):
             asked, others = part[:most], np.setdiff1d(np.arange(table.n_rows), part)
             there, own = np.unique(node_of[others], return_inverse=True)
-            near: dict[tuple[float, float], tuple[FoldDistances, Near]] = {}
+            near: dict[tuple[float, float], tuple[Apart, Near]] = {}
             for power, model in models.items():  # whose discriminant counts as its columns do
-                distances = FoldDistances(model.taught_by(pairs), table, asked, heads[there])
+                apart = Apart(model.taught_by(pairs), table, asked, heads[there])
                 shares = [share for p, share in members if p == power]
-                found = distances.near(shares, most_near)
-                near |= {(power, share): (distances, found[share]) for share in shares}
+                found = apart.near(shares, most_near)
+                near |= {(power, share): (apart, found[share]) for share in shares}
             voters = Voters.of(own, targets[others], len(there))
             yield Fold(voters, self._extra(pairs, table, others, asked), near)
 
@@ -369,9 +369,9 @@ class _Neighbors(Derived, TabularInput, Estimator):
         """Return the rows asked and what they get from a member, by number of neighbours."""
         out: dict[Any, list[tuple[np.ndarray, np.ndarray]]] = {}
         for fold in folds:
-            distances, near = fold.near[member]
+            apart, near = fold.near[member]
             if local:
-                near = distances.ranked(near, fold.voters, member[1], local)
+                near = apart.ranked(near, fold.voters, member[1], local)
             for key, votes in self._votes(near, fold.voters, ks, fold.extra).items():
                 out.setdefault(key, []).append((near.asked, votes))
         pairs = {key: zip(*parts, strict=True) for key, parts in out.items()}
@@ -869,7 +869,7 @@ def nearest(apart: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return out, where
 
 
-class FoldDistances:
+class Apart:
     """Distances of rows that are asked to others, by the columns and by the discriminant.
 
     Parameters

@@ -103,7 +103,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
 
     _model: RowModel
     _rows: Table
-    _drawn = np.zeros(0, np.intp)  # numbers of the rows learned from, among all rows of fit
+    _drawn = np.zeros(0, np.intp)  # numbers of the rows that taught, among all rows of fit
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from rows, odd ones among them; ``y`` is ignored."""
@@ -123,14 +123,14 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     def _learn(self, table: Table) -> Self:
         seed = seed_of(self.random_state)
         self._rows = table
-        self._model = self._learned_from(table, seed)
+        self._model = self._taught_by(table, seed)
         fold = np.random.default_rng(seed).permutation(table.n_rows) % _FOLDS
         surprises = np.zeros((table.n_rows, len(self._model.names)))
         scores = np.zeros(table.n_rows)
         for part in range(_FOLDS):
             teaches, judged = np.flatnonzero(fold != part), np.flatnonzero(fold == part)
             if len(teaches) and len(judged):
-                model = self._learned_from(take_rows(table, teaches), seed)
+                model = self._taught_by(take_rows(table, teaches), seed)
                 surprises[judged], scores[judged] = judge(model, take_rows(table, judged))
         self._own_surprises, self._own_scores = surprises, scores
         self._surprises, self._scores = np.sort(surprises, axis=0), np.sort(scores)
@@ -138,7 +138,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         self.offset_ = -float(self._scores[max(len(self._scores) - most, 0) - (most == 0)])
         return self
 
-    def _learned_from(self, table: Table, seed: int) -> RowModel:
+    def _taught_by(self, table: Table, seed: int) -> RowModel:
         engines = ("counts", "mixture") if self.engine == "all" else (self.engine,)
         return RowModel.of(table, int(self.n_bins), seed, engines, 1)
 
@@ -162,7 +162,7 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         :meth:`predict` is for new rows: those of fit seem less odd to it than they are.
         """
         table = self.fit(X)._read(X)
-        _, scores, _ = self._judged_by_others(table)
+        _, scores, _ = self._judged_apart(table)
         return np.where(-scores < self.offset_, -1, 1)
 
     def row_p_values(self, X: Any) -> np.ndarray:
@@ -179,10 +179,10 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         """Return, for each cell, the chance that one of its column is as surprising."""
         return self._cell_p_values(self._judged(X)[0])
 
-    def _cell_p_values(self, found: np.ndarray, own_rows: Any = False) -> np.ndarray:
+    def _cell_p_values(self, found: np.ndarray, taught: Any = False) -> np.ndarray:
         out = np.ones(found.shape)
         for a in range(found.shape[1]):
-            out[:, a] = _p_values(self._surprises[:, a], found[:, a], own_rows)
+            out[:, a] = _p_values(self._surprises[:, a], found[:, a], taught)
         return np.where(found > 0, out, 1.0)
 
     def cells(self, X: Any, n: int | None = 20) -> list[Oddity]:
@@ -206,8 +206,8 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
         A value that occurs once is as odd to the others as it looks; the model has learned it.
         """
         table = self.fit(X)._read(X)
-        found, _, own_rows = self._judged_by_others(table)
-        return self._oddest_cells(table, found, self._cell_p_values(found, own_rows), n)
+        found, _, taught = self._judged_apart(table)
+        return self._oddest_cells(table, found, self._cell_p_values(found, taught), n)
 
     def _oddest_cells(
         self, table: Table, found: np.ndarray, p_values: np.ndarray, n: int | None
@@ -242,20 +242,20 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
             row, name, value, float(found[row, column]), float(p_values[row, column]), against
         )
 
-    def _judged_by_others(
+    def _judged_apart(
         self, table: Table, rows: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Judge rows of fit, all or by number; those learned from by what others teach.
+        """Judge rows of fit, all or by their numbers there; those that taught, by what others do.
 
-        Returns surprise and score, and which rows were learned from.
+        Returns surprise and score, and which rows taught.
         """
         rows = np.arange(table.n_rows) if rows is None else rows
         surprise, score = judge(self._model, table)
         at = np.searchsorted(self._drawn, rows)
-        own_rows = np.isin(rows, self._drawn)
-        surprise[own_rows] = self._own_surprises[at[own_rows]]
-        score[own_rows] = self._own_scores[at[own_rows]]
-        return surprise, score, own_rows
+        taught = np.isin(rows, self._drawn)
+        surprise[taught] = self._own_surprises[at[taught]]
+        score[taught] = self._own_scores[at[taught]]
+        return surprise, score, taught
 
     def _judged(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         table = self._read(X)

@@ -149,7 +149,7 @@ def odd(
         table = job.table(job.rows(), with_target=True, rules="texts")
         model = Oddities(level, random_state=job.seed)
         found = model.fit_cells(table, most)
-        _, scores, _ = model._judged_by_others(table)
+        _, scores, _ = model._judged_apart(table)
         n_odd = int((-scores < model.offset_).sum())
     tell_aside(table.kinds().aside)
     tell_words(labels_of(table))

@@ -273,8 +273,8 @@ def describe_oddities(reading: Reading, model: Oddities | None) -> dict[str, Any
         return None
     table = reading.table.select(list(model.schema_.names))
     table = take_rows(table, np.arange(min(table.n_rows, _JUDGED)))
-    found, _, own_rows = model._judged_by_others(table)
-    cells = model._oddest_cells(table, found, model._cell_p_values(found, own_rows), _ODD)
+    found, _, taught = model._judged_apart(table)
+    cells = model._oddest_cells(table, found, model._cell_p_values(found, taught), _ODD)
     cells = [cell for cell in cells if cell.p_value <= model.level]
     return {"of": table.n_rows, "cells": [_odd(cell) for cell in cells]}
 
@@ -287,8 +287,8 @@ def odd_columns(reading: Reading, model: Oddities | None, rows: np.ndarray) -> d
 
     names = list(model.schema_.names)
     table = take_rows(reading.table.select(names), rows)
-    surprise, _, own_rows = model._judged_by_others(table, rows)
-    p_values = model._cell_p_values(surprise, own_rows)
+    surprise, _, taught = model._judged_apart(table, rows)
+    p_values = model._cell_p_values(surprise, taught)
     worst = oddest(surprise, p_values)
     worst[p_values[np.arange(len(worst)), worst] > model.level] = -1
     counts = np.bincount(worst[worst >= 0], minlength=len(names))

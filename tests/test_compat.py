@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 import tabweave
 from tabweave import _compat
+from tabweave._compat import eigh
 from tabweave.blocks import block, numbers
 from tabweave.counts import counting, spectra
 from tabweave.counts.counting import DIGITS
@@ -264,3 +265,14 @@ def test_signs_do_not_hang_on_the_last_bit():
     for more in (-1e-15, 0, 1e-15):
         axes = np.array([[root], [-root - more]])
         assert _compat.fix_signs(axes)[0, 0] > 0 and _compat.fix_signs(-axes)[0, 0] > 0
+
+
+@pytest.mark.parametrize("size", [3, 50, 100, 259, 500])
+@pytest.mark.parametrize("k", [1, 2, 20])
+def test_the_largest_of_equal_eigenvalues_are_found(size, k):
+    k = min(k, size - 1)
+    matrix = np.eye(size) - 1 / size
+    values, vectors = eigh(matrix, k)
+    np.testing.assert_allclose(values, np.ones(k))
+    np.testing.assert_allclose(matrix @ vectors, vectors, atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-9)

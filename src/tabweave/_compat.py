@@ -90,10 +90,14 @@ def eigh(matrix: Any, n_largest: int | None = None) -> tuple[Any, Any]:
     """Return eigenvalues of a symmetric matrix, ascending, and their vectors: all, or the last."""
     symmetric = (matrix + matrix.T) / 2  # but for rounding it is so already
     with one_blas_thread():
-        if n_largest is None:
-            return tuple(import_module("numpy.linalg").eigh(symmetric))
-        some = len(matrix) - n_largest, len(matrix) - 1
-        return import_module("scipy.linalg").eigh(symmetric, subset_by_index=some)
+        if n_largest is not None:
+            some = len(matrix) - n_largest, len(matrix) - 1
+            found = import_module("scipy.linalg").eigh(symmetric, subset_by_index=some)
+            if len(found[0]) == n_largest:  # LAPACK misses some, or all, where very many are equal
+                return found
+        values, vectors = import_module("numpy.linalg").eigh(symmetric)
+    first = 0 if n_largest is None else len(matrix) - n_largest
+    return values[first:], vectors[:, first:]
 
 
 def fix_signs(axes: Any) -> Any:

@@ -65,3 +65,13 @@ def test_labels_of_other_lengths_are_refused():
 def test_a_row_without_a_cluster_is_named(labels):
     with pytest.raises(ValueError, match=r"expected a cluster for each row, got .* in row 1"):
         describe_clusters({"a": ["x", "y"]}, labels)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-300, 1e300])
+def test_numbers_of_any_size_are_compared(unit):
+    x, labels = np.repeat([1.0, 2.0, 5.0], 20), [0] * 40 + [1] * 20
+    found = describe_clusters({"x": x * unit}, labels)
+    np.testing.assert_allclose(found["here"], np.array([1.5, 5.0]) * unit)
+    np.testing.assert_allclose(
+        found["z"], np.array([-1, 1]) * (5 - x.mean()) / np.sqrt(x.var() * 40 / 20 / 59)
+    )

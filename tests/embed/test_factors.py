@@ -331,3 +331,11 @@ def test_rows_that_cannot_be_forgotten_leave_the_model_as_it_was(model, mixed):
     np.testing.assert_array_equal(model.transform(frame), before)
     model.forget(frame[:50]).partial_fit(frame[:50])
     np.testing.assert_allclose(model.transform(frame), before, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [50, 256])
+def test_columns_that_say_nothing_of_each_other_have_axes_too(size):
+    rows = {"a": [f"v{i:03d}" for i in range(size)] * 3, "b": list("xyz") * size}
+    model = MCA(2).fit(rows)
+    np.testing.assert_allclose(model.eigenvalues_, 0.5)
+    assert model.transform(rows).shape == (3 * size, 2)

@@ -106,14 +106,14 @@ def test_no_row_travels_and_at_most_as_many_counts_as_pairs_of_values(
 ):
     moved = []
     source = open_source((connection, "SELECT * FROM t"))
-    place = source.place()
+    sql_table = source.sql_table()
 
     def run(query):
-        for batch in place.run(query):
+        for batch in sql_table.run(query):
             moved.append(len(batch))
             yield batch
 
-    monkeypatch.setattr(type(source), "place", lambda self: replace(place, run=run))
+    monkeypatch.setattr(type(source), "sql_table", lambda self: replace(sql_table, run=run))
     found = count(source, y="class", numbers="nominal", schema=frames.SCHEMA, engine="pushdown")
     assert sum(moved) <= (len(found.pairs) + len(found.classes)) ** 2
 
@@ -140,10 +140,10 @@ def test_postgresql_counts_where_the_rows_are(postgres, rows):
         check((connection, "SELECT * FROM pushed"), plain)
         connection.commit()
         cursor.execute("SET TRANSACTION READ ONLY")  # no temporary table can be made
-        assert open_source((connection, "SELECT * FROM pushed")).place().keep is None
+        assert open_source((connection, "SELECT * FROM pushed")).sql_table().keep is None
         check((connection, "SELECT * FROM pushed"), plain)
         connection.rollback()
-    assert open_source((postgres, "SELECT * FROM pushed")).place().keep is not None
+    assert open_source((postgres, "SELECT * FROM pushed")).sql_table().keep is not None
     check((postgres, "SELECT * FROM pushed"), plain)
 
 
@@ -176,18 +176,20 @@ def test_every_dialect_is_valid_and_means_the_same(dialect, connection, rows, mo
     """Parsed in its own dialect, and run by DuckDB after translation."""
     sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")
     source = open_source((connection, "SELECT * FROM t"))
-    place = source.place()
+    sql_table = source.sql_table()
     parsed = {"datafusion": "postgres"}.get(dialect, dialect)
 
     def run(query):
         strict = {"error_level": sqlglot.ErrorLevel.RAISE}
         sqlglot.parse_one(query, read=parsed, **strict)
         query = query.replace("quote(", "quote_text(").replace("toString(", "quote_text(")
-        return place.run(sqlglot.transpile(query, read=parsed, write="duckdb", **strict)[0])
+        return sql_table.run(sqlglot.transpile(query, read=parsed, write="duckdb", **strict)[0])
 
     connection.execute("CREATE MACRO quote_text(x) AS CAST(x AS VARCHAR)")
     monkeypatch.setattr(
-        type(source), "place", lambda self: pushdown.Place(dialect, "t AS tabweave_source", run)
+        type(source),
+        "sql_table",
+        lambda self: pushdown.SqlTable(dialect, "t AS tabweave_source", run),
     )
     plain = rows.drop_columns(["raw"])
     for asked in ASKED:

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from tabweave import HELIC, UNICORN, UNTIE, NonBEND, OneHot, ValueMetric, Weave
+from tabweave import HELIC, UNICORN, UNTIE, NonBEND, OneHot, Table, ValueMetric, Weave
 from tabweave.engines import batches, read, transform
 
 pytest.importorskip("pyarrow", reason="the tests write Arrow files")
@@ -159,6 +159,50 @@ def test_batches_of_no_rows_are_refused(untie, plain, n):
         batches(plain, batch_rows=n)
     with pytest.raises(ValueError, match=f"batch_rows: expected at least 1, got {n}"):
         transform(untie, plain, batch_rows=n)
+
+
+SHIRTS = {"color": ["red", "blue", "red", "pink"] * 3, "size": list("SLSLSL") * 2}
+
+
+def as_dask(frame):
+    return pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=1)
+
+
+def as_arrow(frame):
+    return pytest.importorskip("pyarrow").Table.from_pandas(frame)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda frame: frame,
+        lambda frame: frame.to_dict("list"),
+        lambda frame: dict(frame.items()),
+        lambda frame: frame.to_dict("records"),
+        lambda frame: iter([frame]),
+        lambda frame: as_arrow(frame),
+        lambda frame: as_arrow(frame).to_reader(),
+        lambda frame: as_dask(frame),
+    ],
+)
+def test_frames_come_in_batches_of_at_most_so_many_rows(given, tmp_path):
+    frame = pytest.importorskip("pandas").DataFrame(SHIRTS, index=range(7, 19))
+    found = [Table.of(batch) for batch in batches(given(frame), batch_rows=5)]
+    assert [table.n_rows for table in found] == [4, 4, 4]
+    joined = [t["color"].labels[code] for t in found for code in t["color"].codes]
+    assert joined == SHIRTS["color"]
+    model, seen = OneHot().fit(SHIRTS), []
+    done = lambda progress: seen.append(progress.done)  # noqa: E731
+    assert transform(model, given(frame), tmp_path / "v.csv", batch_rows=5, progress=done) == 12
+    assert seen == [4, 8, 12]
+
+
+def test_rows_without_names_are_transformed(tmp_path):
+    rows = np.array(list(SHIRTS.values()), object).T
+    model = OneHot().fit(rows)
+    assert transform(model, rows, tmp_path / "v.csv", batch_rows=5) == 12
+    found = np.loadtxt(tmp_path / "v.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(found, model.transform(rows))
 
 
 def test_wide_vectors_come_in_batches_of_fewer_rows(files, plain, untie, monkeypatch):

@@ -194,3 +194,12 @@ def test_the_lower_floor_imports_no_embedder():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize("width", [2**16 - 1, 2**16, 2**16 + 1])
+def test_columns_at_the_edge_of_a_narrow_type(width):
+    nodes = Nodes.of([np.arange(width)], [width], np.zeros((0, width)))
+    paid = np.ones((1, width))
+    paid[0, -1] = 0
+    queries = Queries.of([np.zeros(1, int)], [paid], np.zeros((1, 0)))
+    assert nearest_nodes(nodes, queries, 1)[1].tolist() == [[width - 1]]

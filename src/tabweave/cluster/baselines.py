@@ -147,6 +147,8 @@ class CCDSDC(ProfileClusterer):
         The detection index of the last window: what clustering anew would gain, relatively.
     drifted_ : bool
         Whether the last window was clustered anew.
+    n_windows_ : int
+        How many windows there were.
 
     Notes
     -----
@@ -246,6 +248,8 @@ class CCTED(ProfileClusterer):
         How far the last window differs from the one before.
     drifted_ : bool
         Whether the last window was clustered anew.
+    n_windows_ : int
+        How many windows there were.
 
     Notes
     -----
@@ -333,6 +337,8 @@ class DCD(ProfileClusterer):
         Clusters of the last window's rows; outliers are in the cluster they resemble most.
     drifted_ : bool
         Whether the last window was clustered anew.
+    n_windows_ : int
+        How many windows there were.
 
     References
     ----------

@@ -111,14 +111,15 @@ def _of_numbers(data: Any, owner: np.ndarray, sizes: np.ndarray) -> list[tuple[A
     """Return means; z by the variance of the mean of as many numbers drawn without replacement."""
     known = np.isfinite(data.values)
     x, k = data.values[known], owner[known]
-    if len(x) < 2 or not np.ptp(x):
+    if len(x) < 2 or (x == x[0]).all():
         return []
-    size = np.bincount(k, minlength=len(sizes))
+    unit = np.abs(x).max()  # squares of numbers near the largest float64 would be infinite
+    x, size = x / unit, np.bincount(k, minlength=len(sizes))
     mean = np.bincount(k, x, minlength=len(sizes)) / np.maximum(size, 1)
     error = x.var() * (len(x) - size) / np.maximum(size, 1) / (len(x) - 1)
     z = (mean - x.mean()) / np.sqrt(np.where(error > 0, error, np.inf))
     return [
-        (i, "mean", float(mean[i]), float(x.mean()), float(z[i]))
+        (i, "mean", float(unit * mean[i]), float(unit * x.mean()), float(z[i]))
         for i in range(len(sizes))
         if size[i]
     ]

@@ -188,6 +188,8 @@ class MCA(Factorial, ValueEmbedder):
         The coordinates of the values; a row is their sum.
     counts_ : Counts
         The Burt matrix, which is all that was kept.
+    axes_ : Axes
+        Eigenvectors and what the other attributes and methods are made from.
 
     Notes
     -----
@@ -275,6 +277,8 @@ class FAMD(Factorial, Embedder):
         The variance of the rows along each axis and in all, and the share of each axis.
     counts_, moments_ : Counts, CrossMoments
         What was seen: pair counts, and sums of numbers and of their products.
+    axes_ : Axes
+        Eigenvectors and what the other attributes and methods are made from.
 
     Notes
     -----
@@ -406,7 +410,7 @@ class MFA(FAMD):
     ----------
     group_eigenvalues_ : dict of str to float
         The first eigenvalue of each group on its own.
-    eigenvalues_, total_inertia_, explained_inertia_ratio_
+    eigenvalues_, total_inertia_, explained_inertia_ratio_, counts_, moments_, axes_
         As in :class:`FAMD`.
 
     Examples

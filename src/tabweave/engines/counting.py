@@ -23,7 +23,7 @@ from tabweave.engines.opening import open_fitted, open_source
 from tabweave.engines.progress import Estimate, ProgressCallback, check_counts_fit, estimated
 from tabweave.engines.pushdown import count_there
 from tabweave.engines.source import Source, family, joined, n_rows_of, some_rows
-from tabweave.rows.frames import columns_of, objects
+from tabweave.rows.frames import named_columns, objects
 from tabweave.rows.kinds import Rules
 from tabweave.rows.table import (
     SAMPLED,
@@ -134,7 +134,7 @@ def count(
     if engine == "pushdown":
         limits = {} if max_values is None else limits_of(max_values, reading.columns or names)
         return count_there(
-            opened.place(),
+            opened.sql_table(),
             names,
             reading.y,
             reading.schema,
@@ -358,9 +358,7 @@ class Reading:
         """Return the rows of a batch, or of a sample of n_rows, and their classes."""
         y = self.classes
         if self.columns is not None:
-            names, cells, _ = columns_of(batch)
-            names = [f"x{i}" for i in range(len(cells))] if names is None else names
-            by_name = dict(zip(names, cells, strict=True))
+            by_name, _ = named_columns(batch)
             y = self.classes if self.y is None else by_name[self.y]
             batch = {name: by_name[name] for name in self.columns}
         schema = schema or self.schema

@@ -15,7 +15,7 @@ from typing import Any
 
 from tabweave._compat import require
 from tabweave.engines.duck import describe, in_brackets, query_batches, row_batches
-from tabweave.engines.pushdown import DIALECTS, Place, kept
+from tabweave.engines.pushdown import DIALECTS, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, n_rows_of
 from tabweave.io.files import sql_name
 
@@ -49,7 +49,7 @@ class DatabaseSource(Source):
         """Refuse: a query can cast."""
         raise ValueError(f"cast {next(iter(types))!r} in the query itself: {self.query}")
 
-    def place(self) -> Place:
+    def sql_table(self) -> SqlTable:
         """Return where SQL can count the rows."""
         with errors_naming(self.name), _connected(self.where) as connection:
             dialect = _dialect(connection)
@@ -71,7 +71,7 @@ class DatabaseSource(Source):
                 finally:
                     held.clear()
 
-        return Place(dialect, self.inner, run, keep if keeps else None)
+        return SqlTable(dialect, self.inner, run, keep if keeps else None)
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         query = f"SELECT {', '.join(map(sql_name, columns))} FROM {self.inner}"

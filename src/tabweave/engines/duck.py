@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from tabweave._compat import require
-from tabweave.engines.pushdown import NAME, Place, kept
+from tabweave.engines.pushdown import NAME, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, family, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
 from tabweave.rows.formats import THOUSANDS, is_iso
@@ -165,9 +165,9 @@ class CsvSource(Source):
         lines = start.count(b"\n")
         return round(path.stat().st_size * lines / max(len(start), 1))
 
-    def place(self) -> Place:
+    def sql_table(self) -> SqlTable:
         """Return where SQL can count the rows."""
-        return _place(self.connection, self._table())
+        return _sql_table(self.connection, self._table())
 
     def _table(self) -> str:
         words = {n: kind for n in self.gapped if family(kind := self.types[n]) == "number"}
@@ -287,14 +287,14 @@ class JsonSource(Source):
         for batch in own_batches(self.connection, query, batch_rows):
             yield _decoded(batch, columns, raw) if raw else batch
 
-    def place(self) -> Place:
+    def sql_table(self) -> SqlTable:
         """Return where SQL can count the rows; to SQL cells of several types are JSON text."""
         for name in (name for name, kind in self.types.items() if kind == "JSON"):
             raise ValueError(
                 f"{self.name}: column {name!r} holds values of several types, which SQL cannot "
                 "tell apart as tabweave does; use engine='auto', or leave the column out"
             )
-        return _place(self.connection, self._table())
+        return _sql_table(self.connection, self._table())
 
     def collect(self, columns: Sequence[str]) -> Any:
         """Return all rows: a mapping where cells of a column are of several types."""
@@ -357,9 +357,9 @@ class DuckSource(Source):
         out.paths, out.is_text = self.paths, self.is_text
         return out
 
-    def place(self) -> Place:
+    def sql_table(self) -> SqlTable:
         """Return where SQL can count the rows."""
-        return _place(self.connection, f"({self._query(list(self.types))})")
+        return _sql_table(self.connection, f"({self._query(list(self.types))})")
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         return own_batches(self.connection, self._query(columns), batch_rows)
@@ -374,13 +374,13 @@ class DuckSource(Source):
         return f"SELECT {', '.join(parts)} FROM {self.table}"
 
 
-def _place(connection: Any, table: str) -> Place:
+def _sql_table(connection: Any, table: str) -> SqlTable:
     def run(query: str) -> Iterator[Any]:
         return own_batches(connection, query, BATCH_ROWS)
 
     # The connection is ours, and what it keeps is in memory; a cursor sees no temporary table.
     keep = partial(kept, connection.execute, kind="TABLE")
-    return Place("duckdb", f"{table} AS {NAME}", run, keep)
+    return SqlTable("duckdb", f"{table} AS {NAME}", run, keep)
 
 
 def open_sql(query: str) -> DuckSource:

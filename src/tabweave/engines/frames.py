@@ -13,25 +13,23 @@ from typing import Any, NamedTuple
 
 from tabweave._compat import require
 from tabweave.engines.duck import relation_batches
-from tabweave.engines.pushdown import NAME, Place, kept
+from tabweave.engines.pushdown import NAME, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming
 from tabweave.io.files import sql_name
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import named_columns
 
 _PROTOCOLS = ("__arrow_c_stream__", "__arrow_c_array__", "__dataframe__")
 
 
 class FrameSource(Source):
-    """Rows in memory: one batch."""
+    """Rows in memory: one batch, unless fewer rows at a time are asked for."""
 
     in_memory = True
 
     def __init__(self, frame: Any) -> None:
-        names, cells, n_rows = columns_of(frame)
-        names = [f"x{i}" for i in range(len(cells))] if names is None else names
-        super().__init__("the rows", dict.fromkeys(names, ""), n_rows)
+        self.cells, n_rows = named_columns(frame)
+        super().__init__("the rows", dict.fromkeys(self.cells, ""), n_rows)
         self.frame = frame
-        self.cells = dict(zip(names, cells, strict=True))
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         yield self.collect(columns)
@@ -87,11 +85,11 @@ class RelationSource(Source):
         super().__init__("DuckDB relation", types)
         self.relation = relation
 
-    def place(self) -> Place:
+    def sql_table(self) -> SqlTable:
         """Return where SQL can count the rows."""
         relation = self.relation
         run = lambda query: relation_batches(relation.query(NAME, query), BATCH_ROWS)  # noqa: E731
-        return Place("duckdb", NAME, run, partial(kept, partial(relation.query, NAME)))
+        return SqlTable("duckdb", NAME, run, partial(kept, partial(relation.query, NAME)))
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         part = self.relation.project(", ".join(map(sql_name, columns)))
@@ -144,17 +142,17 @@ class ArrowSource(Source):
             )
         self.seen = done
 
-    def place(self) -> Place:
+    def sql_table(self) -> SqlTable:
         """Return where SQL can count the rows: the backend of Ibis, or DataFusion."""
         rows = self.rows
         if self.library == "ibis":
             named = rows.alias(NAME)
-            return Place("duckdb", NAME, lambda q: [named.sql(q, dialect="duckdb").to_pyarrow()])
+            return SqlTable("duckdb", NAME, lambda q: [named.sql(q, dialect="duckdb").to_pyarrow()])
         if self.library == "datafusion":
             context = require("datafusion", "frames").SessionContext()
             context.register_table(NAME, rows.into_view())
-            return Place("datafusion", NAME, lambda q: [context.sql(q).to_arrow_table()])
-        return super().place()
+            return SqlTable("datafusion", NAME, lambda q: [context.sql(q).to_arrow_table()])
+        return super().sql_table()
 
     def _reader(self, columns: list[str] | None, batch_rows: int) -> Any:
         """Return the batches, of some columns only if the library can select them."""

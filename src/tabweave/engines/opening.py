@@ -31,7 +31,7 @@ from tabweave.engines.source import (
     has_arrow,
     with_fields,
 )
-from tabweave.rows.frames import columns_of, objects
+from tabweave.rows.frames import named_columns, objects
 from tabweave.rows.vocabulary import Bucket
 
 _EAGER = ("pandas", "polars", "modin", "cudf", "narwhals", "numpy", "tabweave")  # in memory
@@ -264,8 +264,7 @@ def read_with_classes(X: Any, y: Any) -> tuple[Any, Any]:
     """Read a source into memory, y too if it names a column; rows in memory stay as they are."""
     if not is_source(X):
         return X, y
-    names, cells, _ = columns_of(read(X))
-    columns = dict(zip(names or [], cells, strict=True))
+    columns, _ = named_columns(read(X))
     if isinstance(y, str):
         if y not in columns:
             raise ValueError(f"y: expected one of {', '.join(map(repr, columns))}, got {y!r}")

@@ -118,8 +118,8 @@ DIALECTS = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where SQL runs: its dialect, what it calls the rows, and how a query is run.
+class SqlTable:
+    """Rows as SQL sees them: its dialect, what it calls them, and how a query is run.
 
     ``keep`` puts the result of a query into a table, for a while, and gives its name.
     """
@@ -175,7 +175,7 @@ class Values:
 
 
 def count_there(
-    place: Place,
+    sql_table: SqlTable,
     names: Sequence[str],
     y: str | None,
     schema: Schema,
@@ -186,11 +186,11 @@ def count_there(
 
     ``rules_of`` says, from how often values occur, which of them fall into buckets.
     """
-    found = {name: values_of(place, name, schema, numbers) for name in names if name != y}
+    found = {name: values_of(sql_table, name, schema, numbers) for name in names if name != y}
     valued = {name: own for name, own in found.items() if isinstance(own.data, Codes)}
     rules = rules_of({name: _tally(own) for name, own in valued.items()})
     if y is not None:
-        valued[y] = _classes(place, y)
+        valued[y] = _classes(sql_table, y)
     n = next((int(own.times.sum()) for own in (*valued.values(), *found.values())), 0)
     if not n:
         return Counts()
@@ -198,7 +198,7 @@ def count_there(
     labels = [tuple(own[0]) for own in coded.values()]
     sizes = np.array([len(own) for own in labels], np.int64)
     check_wide(len(sizes), int(sizes.sum()), 60 * int(sizes.sum()) ** 2)
-    pairs = _pairs(place, coded, rules, sizes)
+    pairs = _pairs(sql_table, coded, rules, sizes)
     levels = [own.column.levels for own in valued.values()]
     vocabulary, pairs = canonical(Vocabulary(tuple(valued), tuple(labels)), pairs, levels)
     numeric = [own for own in found.values() if isinstance(own.data, Numbers)]
@@ -209,9 +209,9 @@ def count_there(
     return Counts.from_pairs(complete, n, vocabulary, pairs, exact, y is not None)
 
 
-def values_of(place: Place, name: str, schema: Schema, numbers: str) -> Values:
+def values_of(sql_table: SqlTable, name: str, schema: Schema, numbers: str) -> Values:
     """Ask for the values of a column, typed, and read them as rows are read."""
-    cells, keys, times = place.fetch(values_query(place, name)) or ([], [], [])
+    cells, keys, times = sql_table.fetch(values_query(sql_table, name)) or ([], [], [])
     own = replace(
         schema, columns=tuple(c for c in schema.columns if c.name == name), complete=False
     )
@@ -225,15 +225,17 @@ def values_of(place: Place, name: str, schema: Schema, numbers: str) -> Values:
     return Values(table.schema.columns[0], data, np.asarray(times).astype(np.int64), texts)
 
 
-def values_query(place: Place, name: str) -> str:
+def values_query(sql_table: SqlTable, name: str) -> str:
     """Return the query for the values of a column."""
-    column = place.sql.name(name)
-    texts = f"(SELECT {column} AS v, {place.sql.key(column)} AS k FROM {place.rows}) AS texts"
+    column = sql_table.sql.name(name)
+    texts = (
+        f"(SELECT {column} AS v, {sql_table.sql.key(column)} AS k FROM {sql_table.rows}) AS texts"
+    )
     return f"SELECT v, k, COUNT(*) AS n FROM {texts} GROUP BY v, k"
 
 
-def _classes(place: Place, y: str) -> Values:
-    own = values_of(place, y, Schema.of({y: "nominal"}), "nominal")
+def _classes(sql_table: SqlTable, y: str) -> Values:
+    own = values_of(sql_table, y, Schema.of({y: "nominal"}), "nominal")
     gaps = [t for c, t in zip(own.data.codes, own.times, strict=True) if own.data.labels[c] is None]
     if sum(gaps):
         raise ValueError(f"y is missing in {sum(gaps)} rows; leave them out in the query")
@@ -270,7 +272,9 @@ def _coded(name: str, own: Values, rule: Any) -> tuple[list[Label], dict[Any, in
     return [label for _, label in codes], by_key, times[: len(codes)]
 
 
-def _pairs(place: Place, coded: Mapping[str, Any], rules: Mapping[str, Any], sizes: Any) -> Any:
+def _pairs(
+    sql_table: SqlTable, coded: Mapping[str, Any], rules: Mapping[str, Any], sizes: Any
+) -> Any:
     """Return the V×V pair counts, from the answers to all queries."""
     if not coded:
         return np.zeros((0, 0), np.int64)
@@ -279,14 +283,16 @@ def _pairs(place: Place, coded: Mapping[str, Any], rules: Mapping[str, Any], siz
     diagonal = np.concatenate([own[2] for own in coded.values()])
     values = np.arange(len(diagonal))
     parts = [(diagonal, values, values)]
-    keyed = {name: _key(place, name, coded[name], rules.get(name)) for name in names}
+    keyed = {name: _key(sql_table, name, coded[name], rules.get(name)) for name in names}
     codes = [own[1] for own in coded.values()]
     with ExitStack() as stack:
-        layout = _texts(place, keyed, codes)
-        if place.keep is not None and place.sql.number and len(names) > 2:
-            layout = _numbers(place, keyed, codes, int(next(iter(coded.values()))[2].sum()), stack)
-        for query in pair_queries(place, layout):
-            number, left, right, times = place.fetch(query)
+        layout = _texts(sql_table, keyed, codes)
+        if sql_table.keep is not None and sql_table.sql.number and len(names) > 2:
+            layout = _numbers(
+                sql_table, keyed, codes, int(next(iter(coded.values()))[2].sum()), stack
+            )
+        for query in pair_queries(sql_table, layout):
+            number, left, right, times = sql_table.fetch(query)
             which = np.asarray(number).astype(np.int64)
             counts = np.asarray(times).astype(np.int64)
             texts = [c.to_pylist() if hasattr(c, "to_pylist") else list(c) for c in (left, right)]
@@ -337,21 +343,21 @@ class Layout:
     source: Callable[[Sequence[str]], str]
 
 
-def _texts(place: Place, keyed: Mapping[str, str], codes: Sequence[Any]) -> Layout:
+def _texts(sql_table: SqlTable, keyed: Mapping[str, str], codes: Sequence[Any]) -> Layout:
     """Count texts, which are made from the rows in every query."""
     texts = [f"c{c}" for c in range(len(keyed))]
     keys = dict(zip(texts, keyed.values(), strict=True))
 
     def source(fields: Sequence[str]) -> str:
         chosen = ", ".join(f"{keys[field]} AS {field}" for field in fields)
-        return f"(SELECT {chosen} FROM {place.rows}) AS texts"
+        return f"(SELECT {chosen} FROM {sql_table.rows}) AS texts"
 
     groups = group_columns([len(_slots(own)) for own in codes])
     return Layout(groups, [[texts[c] for c in g] for g in groups], texts, list(codes), source)
 
 
 def _numbers(
-    place: Place,
+    sql_table: SqlTable,
     keyed: Mapping[str, str],
     codes: Sequence[Mapping[Any, int]],
     n_rows: int,
@@ -362,7 +368,7 @@ def _numbers(
     In a group the number of the first column's value counts most, as digits do. Columns of very
     many values are groups of one, and stay text.
     """
-    sql, keys, codes = place.sql, list(keyed.values()), list(codes)
+    sql, keys, codes = sql_table.sql, list(keyed.values()), list(codes)
     slots = [_slots(own) for own in codes]
     sizes = [len(own) for own in slots]
     small = [c for c, own in enumerate(slots) if _is_numbered(sql, own)]
@@ -382,7 +388,7 @@ def _numbers(
         columns.append(keys[c])
         texts[c] = f"f{len(groups) - 1}"
     chosen = ", ".join(f"{column} AS f{g}" for g, column in enumerate(columns))
-    table = stack.enter_context(place.keep(f"SELECT {chosen} FROM {place.rows}"))  # type: ignore[misc]
+    table = stack.enter_context(sql_table.keep(f"SELECT {chosen} FROM {sql_table.rows}"))  # type: ignore[misc]
     return Layout(groups, [[f"f{g}"] for g in range(len(groups))], texts, codes, lambda _: table)
 
 
@@ -423,18 +429,18 @@ def _number(sql: Dialect, key: str, slots: Sequence[Any]) -> str:
     return f"CASE WHEN {key} IS NULL THEN {gap} ELSE {number} END"
 
 
-def _key(place: Place, name: str, own: Any, rule: Any) -> str:
+def _key(sql_table: SqlTable, name: str, own: Any, rule: Any) -> str:
     """Return the text that stands for a value; those that are not kept share one."""
-    key = place.sql.key(place.sql.name(name))
+    key = sql_table.sql.key(sql_table.sql.name(name))
     if not isinstance(rule, frozenset):
         return key
     other = own[1][_OTHER]
     kept = [k for k, code in own[1].items() if k not in (None, _OTHER) and code != other]
-    listed = ", ".join(map(place.sql.literal, kept))
+    listed = ", ".join(map(sql_table.sql.literal, kept))
     return f"CASE WHEN {key} IS NULL OR {key} IN ({listed}) THEN {key} ELSE '{_OTHER}' END"
 
 
-def pair_queries(place: Place, layout: Layout) -> Iterator[str]:
+def pair_queries(sql_table: SqlTable, layout: Layout) -> Iterator[str]:
     """Yield queries that count each pair of columns once: number of the pair, text, text, times."""
     groups = layout.groups
     within = dict.fromkeys(range(len(groups)), True)
@@ -445,11 +451,11 @@ def pair_queries(place: Place, layout: Layout) -> Iterator[str]:
                 pairs += combinations(groups[own], 2)
         if pairs:
             fields = sorted({*layout.fields[g], *layout.fields[h]})
-            yield _one_query(place, layout, fields, pairs)
+            yield _one_query(sql_table, layout, fields, pairs)
 
 
 def _one_query(
-    place: Place, layout: Layout, fields: Sequence[str], pairs: Sequence[tuple[int, int]]
+    sql_table: SqlTable, layout: Layout, fields: Sequence[str], pairs: Sequence[tuple[int, int]]
 ) -> str:
     """Return the query for some pairs: joint values first, in one pass, and sums of them."""
     listed, texts = ", ".join(fields), layout.texts
@@ -459,6 +465,6 @@ def _one_query(
         for a, b in pairs
     )
     return (
-        f"WITH joint_values AS {place.sql.keep}(SELECT {listed}, COUNT(*) AS n FROM "
+        f"WITH joint_values AS {sql_table.sql.keep}(SELECT {listed}, COUNT(*) AS n FROM "
         f"{layout.source(fields)} GROUP BY {listed}) {asked}"
     )

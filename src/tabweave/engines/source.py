@@ -21,7 +21,8 @@ import numpy as np
 
 from tabweave._compat import require
 from tabweave.engines.progress import ProgressCallback, progress_reporter
-from tabweave.rows.frames import columns_of, is_ordered
+from tabweave.rows.frames import is_ordered, named_columns
+from tabweave.rows.vocabulary import slices
 
 BATCH_ROWS = 1 << 19
 _LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "polars", "adbc_driver_manager", "sqlite3"}
@@ -87,9 +88,10 @@ class Source:
         raise NotImplementedError(f"{type(self).__name__} must implement _stream")
 
     def batches(self, columns: Sequence[str], batch_rows: int | None = None) -> Iterator[Any]:
-        """Yield the rows of some columns in batches, in order."""
+        """Yield the rows of some columns in batches, in order, of at most so many rows if given."""
         with errors_naming(self.name):
-            yield from self._stream(columns, batch_rows or BATCH_ROWS)
+            for batch in self._stream(columns, batch_rows or BATCH_ROWS):
+                yield from (batch,) if batch_rows is None else cut(batch, batch_rows)
 
     def batches_ahead(self, columns: Sequence[str], batch_rows: int | None = None) -> Iterator[Any]:
         """Yield the same, the next batch being read meanwhile where another thread may."""
@@ -138,8 +140,8 @@ class Source:
         """Return about how many rows there are, if that is known before reading."""
         return self.n_rows
 
-    def place(self) -> Any:
-        """Return where SQL can count the rows, as :class:`tabweave.engines.pushdown.Place`."""
+    def sql_table(self) -> Any:
+        """Return where SQL can count the rows, as :class:`tabweave.engines.pushdown.SqlTable`."""
         raise ValueError(
             f"{self.name}: its rows can only be read; engine='pushdown' is for databases, SQL, "
             "DuckDB relations, single files, and tables of Ibis and DataFusion"
@@ -174,7 +176,7 @@ class RecordSource(Source):
 
     def __init__(self, source: Source) -> None:
         first = next(source.batches(list(source.types), 1), None)
-        names = list(source.types) if first is None else columns_of(first)[0] or []
+        names = source.types if first is None else named_columns(first)[0]
         super().__init__(source.name, {n: source.types.get(n, "") for n in names}, source.n_rows)
         self.source = source
         for name in ("repeats", "shared", "in_memory", "is_text", "guessed", "paths"):
@@ -193,8 +195,7 @@ class RecordSource(Source):
         )
         for batch in self.source.batches(list(dict.fromkeys(owners)), batch_rows):
             batch = batch.to_arrow() if hasattr(batch, "to_arrow") else batch
-            names, cells, _ = columns_of(batch)
-            fields = dict(zip(names or [], cells, strict=True))
+            fields, _ = named_columns(batch)
             part = {name: fields.get(name, [None] * n_rows_of(batch)) for name in columns}
             yield _one_batch(part) if has_arrow() else part
 
@@ -224,7 +225,22 @@ def has_arrow() -> bool:
 
 def n_rows_of(batch: Any) -> int:
     """Return the number of rows of a batch."""
-    return len(next(iter(batch.values()), ())) if isinstance(batch, dict) else len(batch)
+    return len(next(iter(batch.values()), ())) if isinstance(batch, Mapping) else len(batch)
+
+
+def cut(batch: Any, most: int) -> Iterator[Any]:
+    """Yield a batch in as few equal parts as make at most so many rows each."""
+    n = n_rows_of(batch)
+    parts = -(-n // most)
+    for rows in slices(n, 1, -(-n // parts)) if n > most else ():
+        if isinstance(batch, Mapping):
+            yield {k: (v.iloc if hasattr(v, "iloc") else v)[rows] for k, v in batch.items()}
+        elif hasattr(batch, "slice"):
+            yield batch.slice(rows.start, rows.stop - rows.start)
+        else:
+            yield (batch.iloc if hasattr(batch, "iloc") else batch)[rows]
+    if n <= most:
+        yield batch
 
 
 def some_rows(batch: Any, index: np.ndarray) -> Any:

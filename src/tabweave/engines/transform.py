@@ -18,7 +18,7 @@ from tabweave.engines.opening import kind_of, open_fitted, open_source
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.engines.source import Source, check_batch_rows, has_arrow, n_rows_of
 from tabweave.io.files import replacing
-from tabweave.rows.frames import columns_of
+from tabweave.rows.frames import named_columns
 
 _ROWS = 1 << 17
 _VECTOR_BYTES = 1 << 27  # of a batch: the one before, its vectors, and these by dimension at a time
@@ -157,8 +157,7 @@ def vector_batch(
     embedder: Any, batch: Any, keep: Sequence[str], names: Sequence[str], vector: str | None = None
 ) -> Any:
     """Return the kept columns and the vectors of a batch: as Arrow, or else as a mapping."""
-    found, cells, _ = columns_of(batch)
-    by_name = dict(zip(found or [], cells, strict=True))
+    by_name, _ = named_columns(batch)
     wanted = fitted_names(embedder) or [n for n in by_name if n not in keep]
     vectors = np.asarray(embedder.transform({name: by_name[name] for name in wanted}))
     out = {name: by_name[name] for name in keep}

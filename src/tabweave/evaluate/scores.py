@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tabweave.rows.frames import is_missing
-
 _NAMES = ("y_true", "labels")
 
 
@@ -326,6 +324,16 @@ def _encode_objects(array: np.ndarray, name: str) -> tuple[list, np.ndarray]:
             raise ValueError(_missing_message(name, i, value))
         codes[i] = code_of.setdefault(value, len(code_of))
     return list(code_of), codes
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a label is none: None, NaN, NaT or pandas.NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA refuses to be true or false
+        return True
 
 
 def _missing_message(name: str, row: int, value: Any) -> str:

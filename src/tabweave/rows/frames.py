@@ -42,6 +42,13 @@ Encoded = tuple[np.ndarray, Sequence[Any]]
 Parts = tuple[list[str] | None, list[Any], int]
 
 
+def named_columns(X: Any) -> tuple[dict[str, Any], int]:
+    """Return the columns by name, ``x0``, ``x1``, ... if they have none, and the number of rows."""
+    names, cells, n_rows = columns_of(X)
+    names = [f"x{i}" for i in range(len(cells))] if names is None else names
+    return dict(zip(names, cells, strict=True)), n_rows
+
+
 def columns_of(X: Any) -> Parts:
     """Return (names or None, columns, number of rows) of whatever a user may pass as rows."""
     if isinstance(X, str | bytes) or hasattr(X, "__fspath__"):

@@ -801,6 +801,17 @@ class Schema:
     empty_is_missing : bool, default=False
         Whether empty text counts as missing.
 
+    Attributes
+    ----------
+    complete : bool
+        Whether all columns are declared, as in the schema of a table: others are then ignored.
+    named : bool
+        Whether columns have names; those of an array are found by position.
+    aside : tuple of Column
+        Columns that were set aside, and why.
+    coupled : bool
+        Whether values are counted in pairs; not where there are too many columns for that.
+
     Examples
     --------
     >>> Schema({"size": Column("size", "ordinal", levels=("S", "M", "L"))}).columns[0].levels
@@ -813,7 +824,6 @@ class Schema:
     complete: bool = field(default=False, kw_only=True)
     named: bool = field(default=True, kw_only=True)
     aside: tuple[Column, ...] = field(default=(), kw_only=True, compare=False)
-    # Whether values are counted in pairs; not where there are too many columns for that.
     coupled: bool = field(default=True, kw_only=True)
 
     def _repr_html_(self) -> str:

@@ -203,6 +203,8 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
     recall_ : float
         With ``breadth="auto"`` and a graph: the share of the 10 nearest rows that walks of that
         breadth found, of at most 4,096 rows that were looked for as if they were not there.
+    ids_ : ndarray
+        The ids of the rows that are there, in order of arrival.
     n_features_in_, feature_names_in_ : int, ndarray
         Number and names of the embedder's columns.
 

@@ -88,7 +88,7 @@ class Nodes:
         table = np.full((len(groups), max(map(len, groups), default=0)), -1, np.int64)
         most = max((int(np.prod([widths[a] for a in group])) for group in groups), default=0)
         # Unsigned and narrow: looked up without a test for negative ones, and half the memory.
-        joint = np.zeros((len(groups), line.shape[1]), np.min_scalar_type(max(most - 1, 256)))
+        joint = np.zeros((len(groups), line.shape[1]), np.min_scalar_type(max(most, 256)))
         for g, group in enumerate(groups):
             table[g, : len(group)] = group
             for a in group:

@@ -131,7 +131,7 @@ class RowModel:
         values = np.concatenate([np.zeros(0, np.intp), *kept])
         block = counts.pairs[values][:, values]
         pairs = (block.toarray() if hasattr(block, "toarray") else block).astype(float)
-        both = _both(counts, [where[n] for n in names], sets, table.n_rows)
+        both = _both(counts, [where[n] for n in names], table.n_rows)
         order = counts.vocabulary.reindex(moments.vocabulary) if moments.names else values
         value_z = moments.value_sums()[order][values] if moments.names and not sets else None
         if value_z is None:
@@ -775,7 +775,7 @@ def _frequent(counts: Counts, name: str) -> tuple[tuple[Label, ...], np.ndarray]
     return tuple(labels[i] for i in kept), span.start + kept
 
 
-def _both(counts: Counts, names: Sequence[str], sets: Sequence[str], n_rows: int) -> np.ndarray:
+def _both(counts: Counts, names: Sequence[str], n_rows: int) -> np.ndarray:
     """Return in how many rows two columns have a cell each."""
     gap = np.array([_gap(counts, name) for name in names])
     out = np.empty((len(names), len(names)))

@@ -20,7 +20,7 @@ import pytest
 from tabweave.apps.studio import app as _app
 from tabweave.apps.studio import files as _files
 from tabweave.apps.studio.app import _is_own, listening
-from tabweave.apps.studio.jobs import Apart
+from tabweave.apps.studio.jobs import PreviewProcess
 from tabweave.apps.studio.studio import Studio
 
 ROUTES = [
@@ -247,7 +247,7 @@ def test_a_parquet_file_of_one_endless_cell_is_refused(client, tmp_path):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited on Linux only")
 def test_first_rows_are_read_in_little_memory():
-    apart = Apart(memory=1 << 29)
+    apart = PreviewProcess(memory=1 << 29)
     with pytest.raises(_files.Refused, match="too much memory"):
         apart.call(bytearray, 1 << 30)
     assert apart.call(len, "abc") == 3  # the next file is read as ever
@@ -531,7 +531,7 @@ def test_the_first_rows_of_a_file_are_read_once_for_all_who_open_it(folder, monk
             raise ValueError("bad")
         return {"columns": []}
 
-    monkeypatch.setattr("tabweave.apps.studio.studio._apart", SimpleNamespace(call=call))
+    monkeypatch.setattr("tabweave.apps.studio.studio._previewer", SimpleNamespace(call=call))
     studio, path = Studio(folder, 1000), folder / "once.csv"
     try:
         path.write_text("a\nx\n")

@@ -370,15 +370,14 @@ class Rows:
             What a model has seen, so that its columns are read as they were then.
         """
         from tabweave.engines import fitted_columns, open_source, read
-        from tabweave.rows.frames import columns_of
+        from tabweave.rows.frames import named_columns
 
         if counts is not None:
             source = open_source(source, fitted_columns(source, counts))
-        names, columns, n_rows = columns_of(read(source))
+        columns, n_rows = named_columns(read(source))
         if not n_rows:
             raise ValueError(f"{source.name!r} has columns but no rows")
-        names = names or [f"x{i}" for i in range(len(columns))]
-        return cls(dict(zip(names, columns, strict=True)), n_rows)
+        return cls(columns, n_rows)
 
     def row(self, number: int) -> dict[str, Any]:
         """Return one row, its cells as Python has them."""

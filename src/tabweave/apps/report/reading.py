@@ -12,16 +12,7 @@ from tabweave.apps.report.html import between, bin_names
 from tabweave.base import require_rows
 from tabweave.blocks.numbers import binned, quantile_edges
 from tabweave.rows.kinds import leaves_doubt
-from tabweave.rows.table import (
-    Codes,
-    Column,
-    Datetimes,
-    Numbers,
-    Schema,
-    Sets,
-    Table,
-    canonical_codes,
-)
+from tabweave.rows.table import Codes, Column, Datetimes, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import canonical
 
 MOST_COLUMNS = 1_000
@@ -51,6 +42,8 @@ class Reading:
     @cached_property
     def codes(self) -> dict[str, np.ndarray]:
         """Each column's cells as codes in the order of values: equal cells have equal codes."""
+        from tabweave.rows.table import canonical_codes
+
         return dict(zip(self.table.schema.names, canonical_codes(self.table), strict=True))
 
     def features(self) -> Table:

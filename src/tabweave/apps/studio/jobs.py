@@ -262,7 +262,7 @@ def _job_memory() -> int:
         return 4 << 30
 
 
-class Apart:
+class PreviewProcess:
     """Runs short work on files in a separate process, which is kept for the next."""
 
     def __init__(self, memory: int = _PREVIEW_MEMORY) -> None:

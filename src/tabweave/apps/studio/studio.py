@@ -24,7 +24,7 @@ from tabweave.apps.studio.files import (
     stamp_of,
     suffix_of,
 )
-from tabweave.apps.studio.jobs import Apart, Job, Jobs
+from tabweave.apps.studio.jobs import Job, Jobs, PreviewProcess
 
 N_PREVIEW = 6
 # Tables that come with the library, and what their classes are called.
@@ -32,7 +32,7 @@ BUILT_IN = {"titanic": "survived", "car": "rating", "nursery": "advice", "krkopt
             "tictactoe": "x wins"}  # fmt: skip
 _UPLOADS = 4  # times the limit, all uploads together
 _SLOW = 8  # answers at a time that may take long: other threads are left for short ones
-_apart = Apart()  # for the first rows of all studios of a process
+_previewer = PreviewProcess()  # for the first rows of all studios of a process
 
 
 class Studio:
@@ -100,7 +100,7 @@ class Studio:
         found = self._previews.setdefault(key, mine)
         if found is mine:
             try:
-                mine.set_result(_apart.call(first_rows, path))
+                mine.set_result(_previewer.call(first_rows, path))
             except BaseException as error:
                 del self._previews[key]
                 mine.set_exception(error)

@@ -14,14 +14,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from tabweave._compat import Interval, StrOptions, njit
-from tabweave.embed.nonbend.model import (
-    LOWEST,
-    Fit,
-    Prior,
-    Rows,
-    add_assigned,
-    value_evidence,
-)
+from tabweave.embed.nonbend.model import LOWEST, Fit, Prior, Rows, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback
 from tabweave.io.register import storable
 

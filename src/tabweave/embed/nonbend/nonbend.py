@@ -72,6 +72,8 @@ class NonBEND(RowKeeper):
         Its number of steps or sweeps.
     fits_ : list
         All fits.
+    alpha_ : float
+        The concentration in use.
     tables_ : ValueTables
         The representation.
 

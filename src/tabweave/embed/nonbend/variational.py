@@ -20,14 +20,7 @@ from tabweave.base import remember_names
 from tabweave.blocks.block import in_threads
 from tabweave.counts.counts import Counts
 from tabweave.embed.nonbend.gibbs import sampled_fit
-from tabweave.embed.nonbend.model import (
-    LOWEST,
-    Fit,
-    Prior,
-    Rows,
-    add_assigned,
-    value_evidence,
-)
+from tabweave.embed.nonbend.model import LOWEST, Fit, Prior, Rows, add_assigned, value_evidence
 from tabweave.engines.progress import ProgressCallback, progress_reporter
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, append_rows, take_rows

@@ -18,7 +18,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from tabweave._compat import Interval, StrOptions, njit, one_blas_thread
+from tabweave._compat import Interval, StrOptions, eigh, njit, one_blas_thread
 from tabweave.base import Estimator, numbers_only
 from tabweave.embed.register import embedder
 from tabweave.embed.sets.pursuit import FAST_SUMS, code_errors, energies, pursue, stopping
@@ -500,12 +500,9 @@ def _leading(error: _Error, atom: np.ndarray) -> np.ndarray:
         start = atom if n >= d else error.times(atom)
         vector = svds(operator, k=1, v0=start if start.any() else None, rng=0)[2][0]
     else:
-        from scipy.linalg import eigh
-
         E = error.dense()
         gram = E.T @ E if d <= n else E @ E.T
-        last = len(gram) - 1
-        vector = eigh(gram, subset_by_index=(last, last))[1][:, 0]
+        vector = eigh(gram, 1)[1][:, 0]
         vector = vector if d <= n else vector @ E
     return -vector if vector @ atom < 0 else vector
 

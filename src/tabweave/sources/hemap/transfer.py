@@ -11,14 +11,14 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, solve, svd
+from scipy.linalg import solve, svd
 from scipy.optimize import linear_sum_assignment
 from scipy.special import softmax
 from scipy.stats import skew
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
-from tabweave._compat import fix_signs
+from tabweave._compat import eigh, fix_signs
 from tabweave.io.register import storable
 
 _FOLDS = 3
@@ -284,7 +284,7 @@ def components(Z: np.ndarray, p: int) -> np.ndarray:
     """Return the scores on the first p principal components, skewed to the right."""
     n, m = Z.shape
     gram = Z.T @ Z if m <= n else Z @ Z.T
-    squares, V = eigh(gram, subset_by_index=[len(gram) - p, len(gram) - 1])
+    squares, V = eigh(gram, p)
     sizes, V = np.sqrt(np.maximum(squares[::-1], 0)), V[:, ::-1]
     scores = Z @ V if m <= n else V * sizes
     # A component that does not vary has no skewness (0/0); its sign does not matter.
@@ -438,7 +438,7 @@ def embed(F: Factor, n_components: int) -> Embedding:
     """
     gram = F.smaller_gram()
     size = len(gram)
-    values, V = eigh(gram, subset_by_index=[max(size - n_components, 0), size - 1])
+    values, V = eigh(gram, min(n_components, size))
     values, V = values[::-1], V[:, ::-1]
     kept = values > _RANK * max(values[0], 1e-300)
     values, V = values[kept], V[:, kept]

@@ -9,7 +9,8 @@ reciprocal rank. Encoders of skrub are compared by cosine or Euclid, whichever d
 Seconds are those of the processor, on one thread, for fit and for encoding both lists: the best of
 three runs, of one if it takes over a second. Even seeds and lists were used to choose the weights
 of n-grams, the odd ones are reported. What tabweave compiles after a third of a second of searching
-is loaded before; ``--first`` measures what comes before that. ``--growth`` fits ``Weave`` to ever more strings instead.
+is loaded before; ``--first`` measures what comes before that. ``--growth`` fits ``Weave``
+to ever more strings instead.
 
 ``--peers`` is the site-packages folder of an environment that has skrub.
 """

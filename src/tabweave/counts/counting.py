@@ -582,12 +582,7 @@ def _padded(groups: list[list[tuple[int, int]]]) -> np.ndarray:
 
 
 def _add_up_groups_plain(
-    histograms: np.ndarray,
-    starts: np.ndarray,
-    pairs: np.ndarray,
-    joint: np.ndarray,
-    grid: np.ndarray,
-    out: np.ndarray,
+    histograms: Any, starts: Any, pairs: Any, joint: Any, grid: np.ndarray, out: np.ndarray
 ) -> None:
     widths = [own[own > 0].tolist() for own in grid[:, :, 1]]
     values = [

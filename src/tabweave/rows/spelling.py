@@ -157,12 +157,12 @@ def _largest(alike: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _nearest_plain(
-    starts: np.ndarray,
-    buckets: np.ndarray,
-    weights: np.ndarray,
-    list_starts: np.ndarray,
-    listed: np.ndarray,
-    list_weights: np.ndarray,
+    starts: Any,
+    buckets: Any,
+    weights: Any,
+    list_starts: Any,
+    listed: Any,
+    list_weights: Any,
     cosine: np.ndarray,
     index: np.ndarray,
     cosines: np.ndarray,

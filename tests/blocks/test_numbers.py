@@ -425,3 +425,18 @@ def test_a_ladder_is_that_of_classical_scaling(n, variance):
     assert share @ (found**2).sum(axis=1) == pytest.approx(0.5)  # two numbers are 1 apart
     np.testing.assert_allclose(share @ found, 0, atol=1e-9)
     assert (found[-1, : min(n - 1, RUNGS)] > 0).all()
+
+
+@pytest.mark.parametrize("n_edges", [0, 1, 15, 40])
+def test_the_bin_of_a_number_is_that_of_a_binary_search(n_edges, monkeypatch):
+    monkeypatch.setattr(numbers_, "_BLOCK", 64)
+    values = np.random.default_rng(n_edges).normal(size=1000).round(1)
+    edges = np.unique(values)[:: max(1, 60 // max(n_edges, 1))][:n_edges]
+    values[::9] = np.nan
+    table = np.stack([values, -values], axis=1)
+    for column in (values, table[:, 1][::-1]):  # one that does not lie in one piece, too
+        found = numbers_.binned(column, edges)
+        present = ~np.isnan(column)
+        searched = np.searchsorted(edges, column[present], side="right")
+        np.testing.assert_array_equal(found.codes[present], searched)
+        assert (found.codes[~present] == len(edges) + 1).all() and found.labels[-1] is None

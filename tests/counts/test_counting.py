@@ -187,7 +187,10 @@ def test_batches_of_histograms_are_as_large_as_fits(sizes, limit):
     pairs, joint = list(combinations(range(len(sizes)), 2)), np.array(sizes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "_HISTOGRAM_CELLS", limit)
-        batches = list(counting._batches(pairs, joint))
+        batches = [
+            [tuple(pair) for pair in batch.tolist()]
+            for batch in counting._batches(np.array(pairs), joint)
+        ]
     assert [pair for batch in batches for pair in batch] == pairs
     cells = [[sizes[g] * sizes[h] for g, h in batch] for batch in batches]
     assert all(sum(own) <= limit or len(own) == 1 for own in cells)

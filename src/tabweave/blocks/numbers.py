@@ -35,11 +35,13 @@ from tabweave.counts.counts import Counts
 from tabweave.io.register import storable
 from tabweave.rows.formats import PERIODS
 from tabweave.rows.table import Codes, Column, Numbers, Sets, Table, sampled_rows
-from tabweave.rows.vocabulary import Label, Unknown, positions
+from tabweave.rows.vocabulary import Label, Unknown, positions, slices
 
 KNOTS = np.arange(-3.0, 4.0)  # in standard deviations
 WIDTH = 3
 _NORMAL = 10_000  # quantiles that stand for a normal column
+_FEW_EDGES = 32  # of bins, that each number is compared with
+_BLOCK = 1 << 13  # numbers compared at a time
 Levels = Mapping[str, tuple[Label, ...]]
 Moments = Sequence[tuple[float, float, float]]  # of each column: how many, mean, variance
 
@@ -693,15 +695,27 @@ def _sorted(values: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, 
     return values[here][order], weight[here][order]
 
 
+def _edges_below(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Return how many edges are at most each number; of a missing one, any number."""
+    if len(edges) > _FEW_EDGES or len(values) < _BLOCK:
+        return np.searchsorted(edges, values, side="right").astype(np.uint16)
+    codes = np.zeros(len(values), np.uint16)
+    for rows in slices(len(values), 1, _BLOCK):  # edge by edge: no branches, and a cache holds them
+        some, own = np.ascontiguousarray(values[rows]), codes[rows]
+        for edge in edges:
+            own += some >= edge
+    return codes
+
+
 def binned(values: np.ndarray, edges: np.ndarray) -> Codes:
     """Return the bin of each number; missing is a separate category."""
-    codes = np.searchsorted(edges, values, side="right")
+    codes = _edges_below(values, edges)
     gaps = np.isnan(values)
     labels: list[Label] = list(range(len(edges) + 1))
     if gaps.any():
         codes[gaps] = len(labels)
         labels.append(None)
-    return Codes(codes.astype(np.uint16), labels)
+    return Codes(codes, labels)
 
 
 def _sortable(label: Label) -> tuple[str, Any]:

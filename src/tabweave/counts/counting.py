@@ -554,13 +554,13 @@ def small_pairs(
     firsts = np.concatenate([[0], np.cumsum(sizes)])
     whole = np.zeros((firsts[-1],) * 2 if together else (0, 0), dtype)
     grid = _padded([[(firsts[c], sizes[c]) for c in group] for group in groups])
-    for pairs in _batches(list(combinations(range(len(groups)), 2)), joint):
+    for pairs in _batches(np.stack(np.triu_indices(len(groups), 1), axis=1), joint):
         histograms, starts = _count_batch(columns, groups, widths, joint, pairs, weight)
         if together:
-            _add_up_groups(histograms, starts, np.array(pairs, np.int64), joint, grid, whole)
-        for (g, h), start, stop in zip(pairs, starts, starts[1:], strict=False):
-            if together and g in margins and h in margins:
-                continue
+            _add_up_groups(histograms, starts, pairs, joint, grid, whole)
+        for (g, h), start, stop in zip(pairs.tolist(), starts, starts[1:], strict=False):
+            if together and len(margins) == len(groups):
+                break
             table = histograms[start:stop].reshape(joint[g], joint[h]).astype(dtype, copy=False)
             margins |= {g: table.sum(axis=1), h: table.sum(axis=0)}
             if not together:
@@ -582,12 +582,7 @@ def _padded(groups: list[list[tuple[int, int]]]) -> np.ndarray:
 
 
 def _add_up_groups_plain(
-    histograms: np.ndarray,
-    starts: np.ndarray,
-    pairs: np.ndarray,
-    joint: np.ndarray,
-    grid: np.ndarray,
-    out: np.ndarray,
+    histograms: Any, starts: Any, pairs: Any, joint: Any, grid: np.ndarray, out: np.ndarray
 ) -> None:
     widths = [own[own > 0].tolist() for own in grid[:, :, 1]]
     values = [
@@ -614,22 +609,26 @@ def _add_up_groups(
     most = 0
     for p in range(len(pairs)):
         most = max(most, starts[p + 1] - starts[p])
-    some = np.empty(most, out.dtype)
+    some = np.empty(most, histograms.dtype)
     for p in range(len(pairs)):
         g, h = pairs[p, 0], pairs[p, 1]
         n_left, n_right, before = joint[g], joint[h], 1
+        table = histograms[starts[p] : starts[p + 1]]
         for c in range(grid.shape[1]):
             first, width = grid[g, c, 0], grid[g, c, 1]
             if width == 0:
                 break
             after = n_left // (before * width)
+            for v in range(width):  # the rows with this value, in one
+                row = some[v * n_right : (v + 1) * n_right]
+                row[:] = 0
+                for i in range(before):
+                    for j in range(after):
+                        begin = ((i * width + v) * after + j) * n_right
+                        line = table[begin : begin + n_right]
+                        for y in range(n_right):
+                            row[y] += line[y]
             before *= width
-            for i in range(width * n_right):
-                some[i] = 0
-            for x in range(n_left):
-                begin, row = starts[p] + x * n_right, x // after % width * n_right
-                for y in range(n_right):
-                    some[row + y] += histograms[begin + y]
             inner = 1
             for d in range(grid.shape[1]):
                 begin, size = grid[h, d, 0], grid[h, d, 1]
@@ -637,16 +636,14 @@ def _add_up_groups(
                     break
                 reach = n_right // (inner * size)
                 for v in range(width):
-                    y = v * n_right
-                    for _ in range(inner):
-                        for w in range(size):
-                            total = out[first + v, begin + w]
-                            for _ in range(reach):
-                                total += some[y]
-                                y += 1
-                            out[first + v, begin + w] = total
                     for w in range(size):
-                        out[begin + w, first + v] = out[first + v, begin + w]
+                        total = np.int64(0)
+                        for i in range(inner):
+                            y = v * n_right + (i * size + w) * reach
+                            for k in range(reach):
+                                total += some[y + k]
+                        out[first + v, begin + w] = total
+                        out[begin + w, first + v] = total
                 inner *= size
 
 
@@ -665,18 +662,15 @@ def _is_exact(weight: np.ndarray | None) -> bool:
     return weight is None or weight.dtype.kind != "f"
 
 
-def _batches(pairs: list[tuple[int, int]], joint: np.ndarray) -> Iterator[list[tuple[int, int]]]:
+def _batches(pairs: np.ndarray, joint: np.ndarray) -> Iterator[np.ndarray]:
     """Split the pairs so that the histograms counted in one pass stay small."""
-    batch: list[tuple[int, int]] = []
-    cells = 0
-    for g, h in pairs:
-        size = int(joint[g] * joint[h])
-        if batch and cells + size > _HISTOGRAM_CELLS:
-            yield batch
-            batch, cells = [], 0
-        batch.append((g, h))
-        cells += size
-    yield batch
+    cells = np.cumsum(joint[pairs[:, 0]] * joint[pairs[:, 1]])
+    first = 0
+    while first < len(pairs):
+        before = cells[first - 1] if first else 0
+        last = int(np.searchsorted(cells, before + _HISTOGRAM_CELLS, side="right"))
+        yield pairs[first : max(last, first + 1)]
+        first = max(last, first + 1)
 
 
 def _count_batch(
@@ -684,7 +678,7 @@ def _count_batch(
     groups: list[list[int]],
     widths: list[list[int]],
     joint: np.ndarray,
-    pairs: list[tuple[int, int]],
+    pairs: np.ndarray,
     weight: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pass over the rows once, in blocks that stay in the caches, on all cores.
@@ -692,8 +686,7 @@ def _count_batch(
     Returns the histograms of the pairs, one after the other, and where each begins.
     """
     n_rows = len(columns[0])
-    wanted = np.array(pairs, dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(joint[wanted[:, 0]] * joint[wanted[:, 1]])])
+    starts = np.concatenate([[0], np.cumsum(joint[pairs[:, 0]] * joint[pairs[:, 1]])])
     block = min(_BLOCK_ROWS, max(1024, _PACKED_BYTES // len(groups)))
 
     def count(rows: range) -> np.ndarray:
@@ -707,9 +700,9 @@ def _count_batch(
                 for column, width in zip(group, widths[g], strict=True):
                     _pack(columns[column][start:stop], width, part[g])
             if weight is None:
-                _count_groups(part, joint, wanted, starts, out)
+                _count_groups(part, joint, pairs, starts, out)
             else:
-                _count_groups_weighted(part, joint, wanted, starts, weight[start:stop], out)
+                _count_groups_weighted(part, joint, pairs, starts, weight[start:stop], out)
         return out
 
     return _in_threads(count, n_rows, exact=_is_exact(weight)), starts

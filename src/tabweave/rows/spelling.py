@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
@@ -157,12 +157,12 @@ def _largest(alike: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _nearest_plain(
-    starts: np.ndarray,
-    buckets: np.ndarray,
-    weights: np.ndarray,
-    list_starts: np.ndarray,
-    listed: np.ndarray,
-    list_weights: np.ndarray,
+    starts: Any,
+    buckets: Any,
+    weights: Any,
+    list_starts: Any,
+    listed: Any,
+    list_weights: Any,
     cosine: np.ndarray,
     index: np.ndarray,
     cosines: np.ndarray,
@@ -244,9 +244,11 @@ def folded(labels: Iterable[Label]) -> np.ndarray:
 
     Case, accents and punctuation are folded; what is not text is empty.
     """
-    texts = list(labels)
-    if set(map(type, texts)) != {str}:
-        texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in texts]
+    given = list(labels)
+    if set(map(type, given)) == {str}:
+        texts = cast(list[str], given)
+    else:
+        texts = [v if isinstance(v, str) and type(v) is not Bucket else "" for v in given]
     joined = "\n".join(["", *texts, ""])
     if joined.count("\n") > len(texts) + 1:
         joined = "\n".join(["", *(text.replace("\n", " ") for text in texts), ""])

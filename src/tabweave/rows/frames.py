@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import io
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from importlib.util import find_spec
@@ -58,6 +59,11 @@ def columns_of(X: Any) -> Parts:
         parts = _from_records(X)
     elif isinstance(X, list | tuple) and len(X) and isinstance(X[0], list | tuple):
         parts = _from_rows(X)
+    elif isinstance(X, list | tuple) and len(X) and hasattr(X[0], "columns"):
+        raise TypeError(
+            f"expected rows, got a {type(X).__name__} of {len(X)} frames; join them, or call "
+            "partial_fit with each"
+        )
     elif isinstance(X, np.ndarray | list | tuple):
         parts = _from_array(X)
     else:
@@ -209,10 +215,19 @@ def _from_frame(X: Any) -> Parts:
         _names(list(frame.columns))
         columns = [frame.get_column(name).to_native() for name in frame.columns]
         return list(frame.columns), columns, len(frame)
-    array = np.asarray(X)
+    array = np.asarray(X) if not isinstance(X, io.IOBase) else np.array(None)
     if array.dtype == object and array.ndim == 0:
-        raise TypeError(f"expected a frame or a 2-D array, got {X!r}")
+        raise TypeError(f"expected a frame or a 2-D array, got {X!r}{_remedy(X)}")
     return _from_array(array)
+
+
+def _remedy(X: Any) -> str:
+    """Return what to do with an object that holds no rows at hand."""
+    if isinstance(X, io.IOBase):
+        return "; give the path of the file, or read it into a frame"
+    if hasattr(X, "cursor"):
+        return "; for a database give (connection, query)"
+    return "; call partial_fit with each part of it" if hasattr(X, "__next__") else ""
 
 
 def _has_frame(X: Any) -> bool:
@@ -356,10 +371,26 @@ def _infer_objects(cells: Sequence[Any]) -> str:
         return "set"
     types = set(map(type, cells)) - {type(None)}
     numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
-    durations = {t for t in types if t.__name__ not in _GAPS}
-    if durations and all(t.__name__ == _INTERVAL or issubclass(t, dt.timedelta) for t in durations):
-        return "numeric"
-    return "numeric" if types and numbers else "nominal"
+    return "numeric" if types and (numbers or _are_durations(types)) else "nominal"
+
+
+def _are_durations(types: Set[type]) -> bool:
+    found = {t for t in types if t.__name__ not in _GAPS}
+    return bool(found) and all(
+        t.__name__ == _INTERVAL or issubclass(t, dt.timedelta | np.timedelta64) for t in found
+    )
+
+
+def holds_durations(column: Any) -> bool:
+    """Tell whether the type of a column, or of its cells, is that of durations."""
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return bool(column.dtype.kind == "m")
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
+        return bool(series.dtype == nw.Duration)
+    return _are_durations(set(map(type, objects(column).tolist())) - {type(None)})
 
 
 def holds_datetimes(column: Any) -> bool:

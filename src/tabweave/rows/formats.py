@@ -353,7 +353,10 @@ def parse_iso(text: str) -> dt.datetime:
     plain = text.strip()
     if not ISO.fullmatch(plain):
         raise ValueError(f"expected a date or time such as 2024-01-31 23:50:00, got {text!r}")
-    return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))
+    try:
+        return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))
+    except ValueError as error:
+        raise ValueError(f"expected a date or time that exists, got {text!r}: {error}") from error
 
 
 DATE_ORDERS = {"mdy": "month", "dmy": "day", "ymd": "year"}

@@ -9,11 +9,11 @@ reports, the command line); what a schema declares is never asked. In words:
   6-Aug-09, if only one order of day and month fits all of them (those of mails and logs, such as
   Tue, 05 Mar 2024 10:11:12 +0000, by the clock they show), and times of day, typed or as text such
   as ``8:30`` or ``8:30 PM``: they go round.
-- Months, quarters and ISO weeks (2024-03, 03/2024, Mar 2024, 2024Q1, Q1 2024, 2024-W05) are
-  ``datetime``, too: their first day. So are whole numbers and digits in text such as 20240305 or
-  20240305101112, if all are dates from 1900 to 2099, and ten or more of them differ or their name
-  says so (``date``, ``day``, ``dob``); months such as 202403 only if it does (``month``,
-  ``period``).
+- Months, quarters and ISO weeks (2024-03, 03/2024, Mar 2024, 2024 Mar, 2024Q1, Q1 2024, 2024-W05)
+  are ``datetime``, too: their first day; not 2024-1, 2024-2, 2025-1, which may be terms. So are
+  whole numbers and digits in text such as 20240305 or 20240305101112, if all are dates from 1900
+  to 2099, and ten or more of them differ or their name says so (``date``, ``day``, ``dob``);
+  months such as 202403 only if it does (``month``, ``period``).
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
   with a currency, below zero in brackets as accountants have it (``(1,200)``; not if all are), or
   with one and the same unit (``12 km``, ``16GB``, ``36 months``). So are
@@ -22,13 +22,16 @@ reports, the command line); what a schema declares is never asked. In words:
   beside numbers or dates are missing. Digits are codes, and ``nominal``, if one has a leading zero,
   or if there are at most 20 of them, all whole.
 - Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
-  whose name says so (``zip``, ``code``, ``id``, ``PRODID``), two values only, or a few values of
-  three digits or more that are neither round nor near each other (200, 301, 404).
+  whose name says so (``zip``, ``code``, ``id``, ``PRODID``) or is that of a thing without an order
+  (``state``, ``subject``, ``race``; not ``state_income``), two values only, or a few values of
+  three digits or more that are neither round nor near each other (200, 301, 404), unless their
+  name says what they measure.
 - Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
-  (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas. A table
-  of less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
+  (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas, the row
+  names of R (``rownames``), whatever their order. A table of less than 20 rows has none; of a
+  stream, the first 200 rows must not repeat one.
 - A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
@@ -36,8 +39,10 @@ reports, the command line); what a schema declares is never asked. In words:
 - Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
 - Two numbers in a cell (``120/80``) stay ``nominal``: split them into columns to have them compared
   as numbers.
-- Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``) are ``ordinal``,
-  if all rows are there to see them.
+- Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``; ``1960-64``) are
+  ``ordinal``, if all rows are there to see them.
+- Where up to a fifth of its values keep text from being numbers, dates or times of day, the reason
+  names two of them; so it does with values that differ only in case, blanks or type.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
   Vectors (lists of equal length, most of whose numbers occur once, not all whole) are set aside:
   each number means something by its position.
@@ -100,13 +105,15 @@ CODE_NAMES = re.compile(
     r"|(?<=[a-z0-9])(?:Id|ID|Code|Zip|Key)(?:$|[\W_])"
     r"|(?i:(?:^|[\W_])(?:prod|product|item|order|cust|customer|client|user|member|emp|employee|person"
     r"|patient|subject|student|pupil|school|class|store|shop|vendor|site|device|account|acct|session"
-    r"|dept|house|household|family|state|county|country|region|case|seq|doc|obs|rec|record|resp|respondent"
-    r"|pat|pt|subj|fam|hh|ind|firm|company|team|player|plot|unit|dist|district|hospital|sample)"
+    r"|dept|house|household|family|state|county|country|region|case|seq|doc|obs"
+    r"|rec|record|resp|respondent|pat|pt|subj|fam|hh|ind|firm|company|team|player|plot|unit|dist"
+    r"|district|hospital|sample)"
     r"(?:id|nr|no|num|code?)\d*(?:$|[\W_])|(?:^|[\W_])[psu]id(?:$|[\W_]))"
 )
 _MEASURE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:t|times?|years?|yr|quarters?|months?|weeks?|days?|dates?|hours?|minutes?"
-    r"|seconds?|periods?|ages?|rank(?:ing)?|position|place|distance|dist|depth|height|size)\d*(?:$|[\W_]))"
+    r"|seconds?|periods?|ages?|rank(?:ing)?|position|place|distance|dist|depth|height|size)\d*"
+    r"(?:$|[\W_]))"
 )
 # Of what has no order, if the whole name is one of these: state_income is an income.
 _THING_NAMES = re.compile(
@@ -128,7 +135,8 @@ _MONTH_NAMES = re.compile(
     r"(?i:month|period|(?:^|[\W_])(?:ym|yyyymm|date|year_?mon)(?:$|[\W_]))|(?<=[a-z0-9])YM$"
 )
 _STAMP_NAMES = re.compile(
-    r"(?i:time|date|stamp|epoch|(?:^|[\W_])(?:ts|at|on|since|seen|created|updated|modified)(?:$|[\W_]))"
+    r"(?i:time|date|stamp|epoch"
+    r"|(?:^|[\W_])(?:ts|at|on|since|seen|created|updated|modified)(?:$|[\W_]))"
 )
 _FROM, _TO = 978_307_200, 4_102_444_800  # 2001 and 2100, in seconds since 1970
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # where a word begins, as in dayOfWeek

@@ -279,7 +279,8 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
         labels = [] if isinstance(data, Numbers) else data.labels
-        why = said_of_strings(column, labels) or column.why or column.kind
+        alike = twins(labels) if column.why == "values" else ""
+        why = said_of_strings(column, labels) or column.why + alike or column.kind
         return Finding(column.name, column.kind, why)
     return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
 
@@ -326,7 +327,7 @@ def _ruled(
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
-            alike = twins(data.labels) if column.why == "values" else ""
+            alike = twins(data.labels) if isinstance(data, Codes) and column.why == "values" else ""
             column = replace(column, origin=(column.why + alike, True, None))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)

@@ -330,6 +330,18 @@ def test_folders_that_name_values_are_columns(tmp_path, ending, engine):
     np.testing.assert_array_equal(model.transform(str(root)), OneHot().fit_transform(rows))
 
 
+def test_a_glob_says_which_columns_it_leaves_out(tmp_path):
+    for year in (2023, 2024):
+        (tmp_path / "h" / f"year={year}").mkdir(parents=True)
+        write(tmp_path / "h" / f"year={year}" / "a.csv", "a,b\n1,2\n")
+    with pytest.warns(
+        UserWarning, match=r"year=2023: the names .* folder above them is given, '.*h'"
+    ):
+        assert list(open_source(f"{tmp_path}/h/*/*.csv").types) == ["a", "b"]
+    assert list(open_source(f"{tmp_path}/h").types) == ["a", "b", "year"]
+    assert list(open_source(f"{tmp_path}/h/year=2023/*.csv").types) == ["a", "b"]
+
+
 def test_folders_that_are_no_partitions_are_refused(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "rows.csv").write_text("x\n1\n")

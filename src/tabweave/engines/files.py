@@ -328,6 +328,15 @@ def _partitions(paths: Sequence[Path], source: Any) -> list[dict[str, Any]]:
     given = source if isinstance(source, list | tuple) else [source]
     roots = [root for item in given if (root := Path(os.fspath(item)).expanduser()).is_dir()]
     keys = [_keys_of(path, roots) for path in paths]
+    left = {path.parent for path, own in zip(paths, keys, strict=True) if not own}
+    if len(left) > 1 and all(_KEY.fullmatch(folder.name) for folder in left):
+        some = min(left)
+        above = next(folder for folder in some.parents if not _KEY.fullmatch(folder.name))
+        warnings.warn(
+            f"{some}: the names of such folders are columns only if the folder above them is "
+            f"given, {str(above)!r}",
+            stacklevel=2,
+        )
     texts: dict[str, set[str]] = {}
     for name, value in (pair for own in keys for pair in own.items()):
         texts.setdefault(name, set()).update([] if value is None else [value])

@@ -1002,3 +1002,16 @@ def test_if_all_would_be_set_aside_the_column_to_keep_is_not_that_of_row_names()
     rows = {"rownames": range(30), "key": [f"k{i}" for i in range(30)]}
     with pytest.raises(ValueError, match=r"as in schema=\{'key': 'nominal'\}"):
         Weave().fit(rows)
+
+
+def test_a_cell_that_is_no_time_of_day_is_named_and_not_one_that_is():
+    model = Weave().fit({"at": cycled("8:30", "12:05", "23:59"), "x": cycled("a", "b")})
+    for odd in ("25:10", "noon", "2024-01-01 08:30"):
+        with pytest.raises(
+            ValueError,
+            match=f"column 'at': expected times of day, such as '8:30', got '{odd}'; mend it",
+        ):
+            model.transform({"at": ["8:30", "NA", odd], "x": ["a", "b", "a"]})
+    day = Weave().fit({"at": WINTER, "x": cycled("a", "b", n=len(WINTER))})
+    with pytest.raises(ValueError, match=r"column 'at': expected a date .*, got 'soon'; mend it, "):
+        day.transform({"at": ["2024-01-01", "soon"], "x": ["a", "b"]})

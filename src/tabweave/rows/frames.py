@@ -23,10 +23,12 @@ from tabweave.rows.formats import (
     MISSING_WORDS,
     is_clock,
     is_iso,
+    is_time,
     number_of,
     parse_clock,
     parse_date,
     parse_iso,
+    present_texts,
     remark_on_mark,
 )
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
@@ -904,12 +906,22 @@ def _datetimes_of_text(
     if len(texts) == len(labels) and is_clock([text for text in texts if text is not None]):
         _check_clock(zone, first)
         return np.array([parse_clock(text) for text in texts])[codes], CLOCK
+    _check_all_clock(labels)
     plain = _plain_datetimes(labels)
     if plain is not None:
         return _epoch(plain)[codes], None
     moments = [_as_datetime(label, order) for label in labels]
     seconds, found = _datetimes_of_objects(moments, zone, first)
     return seconds[codes], found
+
+
+def _check_all_clock(labels: Sequence[Any]) -> None:
+    """Raise for the first cell that is no time of day, if others are."""
+    times = {text for text in labels if isinstance(text, str) and is_time(text.strip())}
+    if times:
+        gaps = {text for text in labels if isinstance(text, str) and not present_texts([text])}
+        odd = next(label for label in labels if label not in times | gaps | {None})
+        raise ValueError(f"expected times of day, such as {min(times)!r}, got {odd!r}")
 
 
 def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:

@@ -603,8 +603,8 @@ def _named_error(error: Exception, column: Column) -> Exception:
     if column.kind == "set" and "expected a set" in str(error):
         declared = f"Column({column.name!r}, 'set', delimiter=',')"
         hint = f"; give lists, or declare what parts a text: {declared}"
-    unread = kind is TypeError or column.date_order is not None
-    remedied = str(error).endswith("fit anew")
+    unread = kind is TypeError or column.kind == "datetime"
+    remedied = str(error).endswith("fit anew") or "; " in str(error)
     if column.kind in ("numeric", "datetime") and unread and "got" in str(error) and not remedied:
         hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
     return kind(f"column {column.name!r}: {error}{hint}")

@@ -5,10 +5,11 @@ import os
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tabweave import Counts, OneHot, Table, Weave, count
-from tabweave.engines import batches, read, transform
+from tabweave.engines import batches, duck, open_source, read, transform
 
 pa = pytest.importorskip("pyarrow", reason="the tests write Arrow files")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -219,6 +220,12 @@ def test_paths_that_are_not_there(tmp_path):
         count("sqlite:///rows.db")
     with pytest.raises(ValueError, match="does not say what it is"):
         count(write(tmp_path / "rows.data", "a,b\n1,2\n"))
+    with pytest.raises(ValueError, match=r"; unpack it first$"):
+        count(write(tmp_path / "rows.csv.zst", "a,b\n1,2\n"))
+    with pytest.raises(
+        ValueError, match=r"; read it by pandas\.read_stata\('rows\.dta'\) and pass"
+    ):
+        count(write(tmp_path / "rows.dta", "a,b\n1,2\n"))
     with pytest.raises(ValueError, match="got an empty line"):
         count(write(tmp_path / "empty.csv", ""))
 
@@ -321,6 +328,18 @@ def test_folders_that_name_values_are_columns(tmp_path, ending, engine):
     assert labels[0] == ("2013", "2014")
     model = OneHot().fit(str(root))
     np.testing.assert_array_equal(model.transform(str(root)), OneHot().fit_transform(rows))
+
+
+def test_a_glob_says_which_columns_it_leaves_out(tmp_path):
+    for year in (2023, 2024):
+        (tmp_path / "h" / f"year={year}").mkdir(parents=True)
+        write(tmp_path / "h" / f"year={year}" / "a.csv", "a,b\n1,2\n")
+    with pytest.warns(
+        UserWarning, match=r"year=2023: the names .* folder above them is given, '.*h'"
+    ):
+        assert list(open_source(f"{tmp_path}/h/*/*.csv").types) == ["a", "b"]
+    assert list(open_source(f"{tmp_path}/h").types) == ["a", "b", "year"]
+    assert list(open_source(f"{tmp_path}/h/year=2023/*.csv").types) == ["a", "b"]
 
 
 def test_folders_that_are_no_partitions_are_refused(tmp_path):
@@ -490,3 +509,64 @@ def test_files_of_which_only_some_have_an_order(tmp_path):
         frame.to_parquet(tmp_path / f"{i}.parquet")
     (size,) = Weave().fit(tmp_path).kinds()
     assert size.kind == "nominal"
+
+
+@pytest.mark.parametrize("orient", ["columns", "split", "index", "table", "list"])
+def test_a_frame_in_one_object_of_json_is_no_row(tmp_path, orient):
+    frame, path = pd.DataFrame({"job": ["cook", "clerk", "cook"], "age": [1.5, 2.5, 3.5]}), "a.json"
+    if orient == "list":
+        (tmp_path / path).write_text(json.dumps(frame.to_dict("list")))
+    else:
+        frame.to_json(tmp_path / path, orient=orient)
+    with pytest.raises(ValueError, match=r"a\.json: expected a list of records.*orient='records'"):
+        Weave().fit(tmp_path / path)
+    frame.to_json(tmp_path / path, orient="records")
+    assert Weave().fit(tmp_path / path).schema_.names == ["job", "age"]
+
+
+@pytest.mark.parametrize(
+    "record", [{"tags": ["a", "b"], "on": ["c"]}, {"data": 5, "x": 1}, {"o": {"p": 1}, "tags": []}]
+)
+def test_one_record_of_json_is_a_row(tmp_path, record):
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    assert count(tmp_path / "a.json").n == 1
+
+
+def test_numbers_in_place_of_names_may_be_a_row(tmp_path):
+    with pytest.raises(ValueError, match="rename one; if the first line is a row, write names"):
+        count(write(tmp_path / "a.csv", "0,0,5\n1,2,5\n"))
+    with pytest.raises(ValueError, match=r"rename one$"):
+        count(write(tmp_path / "a.csv", "a,A,5\n1,2,5\n"))
+
+
+def test_a_wide_file_is_asked_about_in_parts(tmp_path, monkeypatch):
+    # One query about all columns takes DuckDB time that grows with the square of their number.
+    names = [f"c{i}" for i in range(120)]
+    cells = [["NA" if (i + j) % 7 == 0 else str(i * j / 4) for i in range(120)] for j in range(6)]
+    cells[0][110] = "word"
+    path = write(tmp_path / "a.csv", "\n".join(map(",".join, [names, *cells])))
+    queries = []
+
+    class Told:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def cursor(self):
+            return Told(self.connection.cursor())
+
+        def execute(self, query):
+            queries.append(query)
+            return self.connection.execute(query)
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+    connect = duck.connect
+    monkeypatch.setattr(duck, "connect", lambda: Told(connect()))
+    source = open_source(path)
+    assert max(query.count("bool_and") for query in queries) == 50
+    assert sum(query.count("bool_and") for query in queries) == 119
+    assert [name for name, kind in source.types.items() if kind == "VARCHAR"] == ["c110"]
+    (batch,) = source.batches(names)
+    gap = batch["c7"].to_pylist()
+    assert gap[0] is None and gap[1:] == [7 * j / 4 for j in range(1, 6)]

@@ -1,6 +1,7 @@
 """Frames: columns of any library as codes and labels."""
 
 import datetime as dt
+import sqlite3
 from decimal import Decimal
 from itertools import pairwise
 
@@ -18,6 +19,7 @@ from tabweave.rows.frames import (
     _with_missing,
     as_column,
     categories,
+    columns_of,
     datetimes,
     encode,
     in_memory,
@@ -433,3 +435,22 @@ def test_categories_that_pandas_keeps_in_arrow():
     sizes = pd.Series(pd.Categorical(["M", "S"] * 10, ["S", "M", "L"], ordered=True))
     kept = pa.table({"size": pa.array(sizes)}).to_pandas(types_mapper=pd.ArrowDtype)
     assert Table.of(kept).schema["size"].levels == ("S", "M", "L")
+
+
+def test_what_holds_no_rows_at_hand_is_refused_with_a_remedy(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2]})
+    for many in ([frame, frame], (frame,)):
+        with pytest.raises(TypeError, match=r"of \d frames; join them, or call partial_fit"):
+            columns_of(many)
+    with pytest.raises(TypeError, match=r"got <list_iterator.*; call partial_fit with each part"):
+        columns_of(iter([frame]))
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n")
+    with path.open() as file, pytest.raises(TypeError, match="; give the path of the file"):
+        columns_of(file)
+    connection = sqlite3.connect(":memory:")
+    with pytest.raises(TypeError, match=r"; for a database give \(connection, query\)"):
+        columns_of(connection)
+    connection.close()
+    with pytest.raises(TypeError, match=r"got <object object at \w+>$"):
+        columns_of(object())

@@ -617,6 +617,13 @@ def why_of(cells, name="x", rules="whole", n_rows=None):
 IDENTIFIER = "an identifier: its values hardly repeat"
 
 
+CODES = "whole numbers whose name says that they are codes"
+MONTHS = "months as text, taken as their first day"
+RANGES = "ranges in order"
+BOTH_ZONES = "datetimes, some with a time zone and some without: give all of them one, or none"
+TERMS = "months, or parts of a year? write 2024-01 to have them read as months"
+TWINS = "values, of which 'Yes' and 'yes ' differ only in case or blanks"
+STAMPS = "numbers; seconds since 1970? give datetimes to have hours and weekdays count"
 MIXED_DATES = "dates written in several ways: write all as 2024-01-31 to have them read as dates"
 NO_YEAR = "dates without a year: add it to have them read as datetimes"
 
@@ -912,3 +919,118 @@ def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
     }
     doubtful = {f.column for f in Table.of(rows, rules="whole").kinds() if leaves_doubt(f.why)}
     assert doubtful == {"mixed", "order", "money", "lists", "but"}
+
+
+def cycled(*cells, n=60):
+    return [cells[i % len(cells)] for i in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "name", "kind", "why", "kept"),
+    [
+        # names of rows, in any order and of any words
+        ([7, 3, 500_000, *range(20, 77)], "rownames", "numeric", "names of rows", False),
+        ([f"Mazda RX {i}" for i in range(60)], "row.names", "nominal", "names of rows", False),
+        ([f"Mazda RX {i}" for i in range(60)], "Unnamed: 0", "nominal", "names of rows", False),
+        ([f"{i}" for i in range(60)], "rownames", "nominal", "names of rows", False),
+        (cycled("Mazda RX", "Fiat 500", "Audi 80"), "rownames", "nominal", "values", True),
+        ([7, 3, 3, *range(20, 77)], "rownames", "numeric", "numbers", True),
+        # things without an order, if the whole name says so
+        (cycled(*range(1, 51)), "state", "nominal", CODES, True),
+        (cycled(1, 2, 3), "Race", "nominal", CODES, True),
+        (cycled(1, 2, 3), "subject", "nominal", CODES, True),
+        (cycled(1, 2, 3), "state_income", "numeric", "numbers", True),
+        (cycled(1, 2, 3), "mpg.city", "numeric", "numbers", True),
+        (cycled(0, 1), "sex", "nominal", "two whole numbers only", True),
+        (RNG.permutation(75_000)[:60], "district", "nominal", IDENTIFIER, False),
+        (RNG.permutation(75_000)[:60], "docno", "nominal", IDENTIFIER, False),
+        (RNG.permutation(75_000)[:60], "PID", "nominal", IDENTIFIER, False),
+        # measurements, if the name says so
+        (cycled(152, 174, 201, 258), "Time", "numeric", "numbers", True),
+        (cycled(152, 174, 201, 258), "x", "nominal", "whole numbers that look like codes", True),
+        (list(range(60)), "monthsSinceY2K", "numeric", "numbers", True),
+        # periods and ranges as R writes them
+        (cycled("2002 Jan", "2002 Feb", "2003 Mar"), "x", "datetime", MONTHS, True),
+        (cycled("1960-64", "1965-69", "1970-74"), "x", "ordinal", "ranges in order", True),
+        (cycled("15-24", "25-39", "40-"), "x", "ordinal", "ranges in order", True),
+        (cycled("4 or less hours", "5 hours", "6 or more hours"), "x", "ordinal", RANGES, True),
+    ],
+)
+def test_what_real_tables_hold(cells, name, kind, why, kept):
+    assert kind_of(cells, name) == Finding(name, kind, why, kept)
+
+
+WINTER = [f"2024-{month:02}-{day:02}" for month in (1, 2) for day in range(1, 29)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "name", "why"),
+    [
+        ([*WINTER, "2024-02-30"], "x", "dates, but for '2024-02-30'"),
+        ([*WINTER, "0000-00-00"], "x", "dates, but for '0000-00-00'"),
+        ([f"{day}T10:00" + "Z" * (i % 2) for i, day in enumerate(WINTER)], "x", BOTH_ZONES),
+        (
+            [f"7/{i}/2016" for i in range(1, 32)] * 2 + ["6/31/2016"],
+            "x",
+            "dates, but for '6/31/2016'",
+        ),
+        (
+            ["13:30", "9.12", *(f"{i}:05" for i in range(10, 24))] * 3,
+            "x",
+            "times of day, but for '9.12'",
+        ),
+        (
+            [f"{i}.5" for i in range(40)] * 2 + ["a", "b", "c"],
+            "x",
+            "numbers, but for 'a', 'b' and 1 more",
+        ),
+        ([f"{i}5" for i in range(1, 41)] * 2 + ["a", "b", "c"], "subject", "values"),
+        (["a", "b", "c"] * 20 + [f"{i}.5" for i in range(11)], "x", "values"),
+        (cycled("8/29", "8/30", "9/1", "9/2"), "MidDate", NO_YEAR),
+        (cycled("2000-1", "2000-2", "2001-1"), "x", TERMS),
+        (cycled("2000-1", "2000-2", "2000-3"), "x", MONTHS),
+        (cycled("Yes", "yes ", "no"), "x", TWINS),
+        (cycled(1, "1", "b"), "x", "values, of which '1' and 1 differ only in type"),
+        ([1_700_000_000 + 997 * i * i for i in range(60)][::-1], "created_at", STAMPS),
+        ([1_700_000_000 + 997 * i * i for i in range(60)][::-1], "revenue", "numbers"),
+        ([dt.timedelta(hours=1 + i % 2) for i in range(60)], "x", "durations"),
+        (np.array([1, 2] * 30, "m8[h]"), "x", "durations"),
+    ],
+)
+def test_what_is_said_of_columns_that_are_not_what_they_might_be(cells, name, why):
+    rows = {"other": RNG.normal(size=len(cells)), name: cells}
+    assert Table.of(rows).kinds()[1].why == why
+    assert Weave().fit(rows).kinds()[1].why == why
+
+
+def test_a_date_that_does_not_exist_is_named_however_late_it_comes():
+    days = pd.date_range("2001-01-01", periods=3000).strftime("%Y-%m-%d")
+    (found,) = Weave().fit({"day": [*days, "2024-02-30"]}).kinds()
+    assert found.kind == "nominal"
+    assert found.why.startswith("dates, but for one: ") and "2024-02-30" in found.why
+
+
+def test_two_durations_are_numbers_of_which_a_third_is_between():
+    hours = [dt.timedelta(hours=1 + 2 * (i % 2)) for i in range(60)]
+    asked = {"took": [dt.timedelta(hours=h) for h in (1, 1.2, 3)]}
+    short, third, long = Weave().fit({"took": hours}).transform(asked)
+    assert 2 * np.linalg.norm(short - third) < np.linalg.norm(third - long)
+
+
+def test_if_all_would_be_set_aside_the_column_to_keep_is_not_that_of_row_names():
+    rows = {"rownames": range(30), "key": [f"k{i}" for i in range(30)]}
+    with pytest.raises(ValueError, match=r"as in schema=\{'key': 'nominal'\}"):
+        Weave().fit(rows)
+
+
+def test_a_cell_that_is_no_time_of_day_is_named_and_not_one_that_is():
+    model = Weave().fit({"at": cycled("8:30", "12:05", "23:59"), "x": cycled("a", "b")})
+    for odd in ("25:10", "noon", "2024-01-01 08:30"):
+        with pytest.raises(
+            ValueError,
+            match=f"column 'at': expected times of day, such as '8:30', got '{odd}'; mend it",
+        ):
+            model.transform({"at": ["8:30", "NA", odd], "x": ["a", "b", "a"]})
+    day = Weave().fit({"at": WINTER, "x": cycled("a", "b", n=len(WINTER))})
+    with pytest.raises(ValueError, match=r"column 'at': expected a date .*, got 'soon'; mend it, "):
+        day.transform({"at": ["2024-01-01", "soon"], "x": ["a", "b"]})

@@ -537,6 +537,12 @@ def test_what_to_do_about_a_cell_depends_on_the_kind_of_its_column():
         TypeError, match=r"column 'a': expected a category, got .*; turn it into text"
     ):
         Table.of({"a": ["u", odd]}, {"a": "nominal"})
+    with pytest.raises(TypeError, match=r"turn it into text or a number$"):
+        Table.of({"a": ["u", 1j]})
+    with pytest.raises(TypeError, match=r"or a number, or declare the column as kind 'set'$"):
+        Table.of({"a": ["u", ["v"]]}, {"a": "nominal"})
+    with pytest.raises(TypeError, match=r"got {'k': 1} of type dict as an element; turn such"):
+        Table.of({"a": [[{"k": 1}]]})
     for kind, cells in (("numeric", [1.5, odd]), ("ordinal", ["u", odd]), ("set", [["u"], [odd]])):
         with pytest.raises(TypeError, match="column 'a': ") as told:
             Table.of({"a": cells}, {"a": kind})

@@ -32,7 +32,9 @@ _GUESSED = "['BIGINT', 'DOUBLE', 'VARCHAR']"
 _NUMBER = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(nan|inf(inity)?))"
 # Words for missing beside numbers, as pandas has them.
 _WORDS = "'NA', 'N/A', 'n/a', '#N/A', 'NULL', 'null', 'None', 'NaN', 'nan', '<NA>'"
+_WORD = sql_text("NA|N/A|n/a|#N/A|NULL|null|None|NaN|nan|<NA>")  # IN takes minutes in wide files
 _FIRST = 1000  # rows that are looked at to see whether a header is one
+_LARGE_FILE = 1 << 28  # bytes, of which a pass takes longer than to plan a query
 _ROUNDED = r"[+-]?[0-9]{16,}"  # a whole number that a float may not hold
 # Types that DuckDB sees in the text of JSON, which has none of them.
 _TEXT_IN_JSON = re.compile(r"TIMESTAMP WITH TIME ZONE|TIMESTAMP\w*|DATE|TIME\b|UUID|INTERVAL")
@@ -103,8 +105,8 @@ class CsvSource(Source):
         if len(self.types) < 2 or set(self.types.values()) != {"VARCHAR"}:
             return
         same = [f"trim({sql_name(name)}) = {sql_text(name.strip())}" for name in self.types]
-        counts = ", ".join(f"count(*) FILTER ({one})" for one in (" AND ".join(same), *same))
-        found = self.connection.cursor().execute(f"SELECT {counts} FROM {self._table()}").fetchone()
+        counts = [f"count(*) FILTER ({one})" for one in (" AND ".join(same), *same)]
+        found = self._asked(counts, self._table())
         if found[0] and len(set(found)) == 1:  # where names are values, they occur elsewhere, too
             raise ValueError(
                 f"{self.name}: expected the names of the columns in the first line alone, got them "
@@ -139,12 +141,26 @@ class CsvSource(Source):
             checks.append(f"{blank} AND coalesce(bool_and({number}), true)")
             checks.append(f"count({cell}) < count({sql_name(name)})")
         plain = self.retyped(dict.fromkeys(self.gapped, "VARCHAR"))._table()
-        query = f"SELECT {', '.join(checks)} FROM {plain}"
-        found = self.connection.cursor().execute(query).fetchone()
+        found = self._asked(checks, plain)
         kept = dict(zip(self.gapped, found[::2], strict=True))
         gapped = [name for name, words in zip(self.gapped, found[1::2], strict=True) if words]
         types = {n: kind if kept.get(n) else "VARCHAR" for n, kind in self.types.items()}
         return CsvSource(self.paths[0], self.connection, self.layout, types, gapped)
+
+    def _asked(self, questions: Sequence[str], table: str) -> list[Any]:
+        """Return what SQL answers about all rows of a table.
+
+        To plan a query takes DuckDB time that grows with the square of what is asked, so that a
+        wide file is read more than once, a large one as seldom as possible.
+        """
+        step = 100 if self.paths[0].stat().st_size < _LARGE_FILE else 500
+        parts = [questions[i : i + step] for i in range(0, len(questions), step)]
+        ask = self.connection.cursor().execute
+        return [
+            answer
+            for part in parts
+            for answer in ask(f"SELECT {', '.join(part)} FROM {table}").fetchone()
+        ]
 
     def retyped(self, types: Mapping[str, str]) -> CsvSource:
         """Return the same file, some of its columns read as another type."""
@@ -182,7 +198,8 @@ class CsvSource(Source):
 
 def _present(name: str) -> str:
     """Return a cell of text in SQL, NULL for a word for missing."""
-    return f"CASE WHEN trim({sql_name(name)}) IN ({_WORDS}) THEN NULL ELSE {sql_name(name)} END"
+    cell = sql_name(name)
+    return f"CASE WHEN regexp_full_match(trim({cell}), {_WORD}) THEN NULL ELSE {cell} END"
 
 
 def doubtful_header(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> str:
@@ -255,6 +272,7 @@ class JsonSource(Source):
         connection = connect()
         guess = f"read_json({sql_path(path)}, sample_size=-1, hive_partitioning=false)"
         found = describe(connection, f"SELECT * FROM {guess}")
+        _check_records(path, connection, guess, found)
         names = _distinct_names(path, _keys(path, connection, list(found)))
         kinds = {n: _json_type(kind) for n, kind in zip(names, found.values(), strict=True)}
         source = cls(path, connection, kinds)
@@ -302,6 +320,24 @@ class JsonSource(Source):
             return super().collect(columns)
         parts = list(self.batches(columns))
         return {name: [cell for part in parts for cell in part[name]] for name in columns}
+
+
+def _check_records(path: Path, connection: Any, guess: str, types: Mapping[str, str]) -> None:
+    """Raise for one object of columns, as pandas writes a frame by default, in place of rows."""
+    kinds = types.values()
+    named = types.get("data", "").endswith("[]") or types.get("0", "").startswith("STRUCT")
+    keyed = all(kind.startswith(('STRUCT("0"', "MAP(")) for kind in kinds)
+    listed = len(types) > 1 and all(kind.endswith("[]") for kind in kinds)
+    if not (named or keyed or listed):
+        return
+    lengths = ["2"] if named or keyed else [f"len({sql_name(name)})" for name in types]
+    rows = connection.execute(f"SELECT {', '.join(lengths)} FROM {guess} LIMIT 2").fetchall()
+    if len(rows) == 1 and len(set(rows[0])) == 1 and (rows[0][0] or 0) > 1:
+        raise ValueError(
+            f"{path}: expected a list of records, or one on each line, got a single object, of "
+            f"{', '.join(map(repr, list(types)[:3]))}; write a frame by to_json({path.name!r}, "
+            "orient='records')"
+        )
 
 
 def _json_type(kind: str) -> str:
@@ -468,8 +504,16 @@ def _distinct_names(path: Path, names: Sequence[str]) -> list[str]:
     for i, name in enumerate(names):
         j = seen.setdefault(name.lower(), i)
         if i != j:
+            row = (
+                ""
+                if any(map(str.isalpha, "".join(names)))
+                else (
+                    "; if the first line is a row, write names above it, or pass "
+                    "pandas.read_csv(..., header=None)"
+                )
+            )
             raise ValueError(
                 f"{path}: columns {j} and {i} are named {names[j]!r} and {name!r}, which are one "
-                "name to DuckDB; rename one"
+                f"name to DuckDB; rename one{row}"
             )
     return list(names)

@@ -56,6 +56,9 @@ def open_files(
 
 _SHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
 _SHELLS = {"sqlite": "sqlite3", "duckdb": "duckdb"}
+_PACKED = (".zip", ".zst", ".bz2", ".xz", ".7z", ".tar", ".tgz")
+_READERS = {".dta": "read_stata", ".sav": "read_spss", ".sas7bdat": "read_sas", ".xpt": "read_sas"}
+_READERS |= {".orc": "read_orc", ".pkl": "read_pickle", ".h5": "read_hdf", ".html": "read_html"}
 _DATABASES = {".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".duckdb": "duckdb"}
 
 
@@ -77,7 +80,7 @@ def open_file(path: Path, engine: str = "auto") -> Source:
     if kind is None:
         raise ValueError(
             f"{path}: its name does not say what it is; tabweave reads files that end in "
-            f"{', '.join(_FORMATS)} (text also with .gz behind that)"
+            f"{', '.join(_FORMATS)} (text also with .gz behind that){_remedy(path)}"
         )
     with errors_naming(str(path)):
         with open(path, "rb"):
@@ -91,6 +94,15 @@ def open_file(path: Path, engine: str = "auto") -> Source:
         if engine != "duckdb" and has_arrow():
             return ParquetSource(path)
         return _parquet_by_duckdb(path)
+
+
+def _remedy(path: Path) -> str:
+    """Return what to do with a file of a format that is not read."""
+    suffix = path.suffix.lower()
+    if suffix in _PACKED:
+        return "; unpack it first"
+    reader = _READERS.get(suffix)
+    return f"; read it by pandas.{reader}({path.name!r}) and pass the frame" if reader else ""
 
 
 class FilesSource(Source):
@@ -316,6 +328,15 @@ def _partitions(paths: Sequence[Path], source: Any) -> list[dict[str, Any]]:
     given = source if isinstance(source, list | tuple) else [source]
     roots = [root for item in given if (root := Path(os.fspath(item)).expanduser()).is_dir()]
     keys = [_keys_of(path, roots) for path in paths]
+    left = {path.parent for path, own in zip(paths, keys, strict=True) if not own}
+    if len(left) > 1 and all(_KEY.fullmatch(folder.name) for folder in left):
+        some = min(left)
+        above = next(folder for folder in some.parents if not _KEY.fullmatch(folder.name))
+        warnings.warn(
+            f"{some}: the names of such folders are columns only if the folder above them is "
+            f"given, {str(above)!r}",
+            stacklevel=2,
+        )
     texts: dict[str, set[str]] = {}
     for name, value in (pair for own in keys for pair in own.items()):
         texts.setdefault(name, set()).update([] if value is None else [value])

@@ -18,6 +18,7 @@ import numpy as np
 
 _FEW = 20  # texts, from which most that are something else are told
 _SAMPLE = 1000  # texts that are read to see whether all can be
+_MANY = 10_000  # texts in which one that is no date is looked for
 MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they are values
     ("", "na", "n/a", "#n/a", "nan", "nat", "null", "none", "nil", "missing", "unknown",
      "not available", "-", "--", "?", "??", ".")
@@ -248,12 +249,13 @@ _RANGES = [  # patterns of ranges with two ends, open ones, and single numbers a
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?P<low>{_BOUND})\s?(?:-|–|~|to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
+        rf"(?P<low>{_BOUND}){_OF_UNIT}\s?[-–]",
         rf"[\[(]\s?(?:-inf|(?P<low>{_BOUND}))\s?,\s?(?:inf|(?P<high>{_BOUND}))\s?[\])]",
         rf"(?P<low>{_BOUND}){_OF_UNIT}\s?\+{_OF_UNIT}",
-        rf"(?P<low>{_BOUND}){_OF_UNIT} (?:and|or) (?:over|more|above|older|up)",
-        rf"(?:>=?|≥|over|above|more than|at least)\s?(?P<low>{_BOUND}){_OF_UNIT}",
-        rf"(?:<=?|≤|under|below|less than|up to)\s?(?P<high>{_BOUND}){_OF_UNIT}",
-        rf"(?P<high>{_BOUND}){_OF_UNIT} (?:and|or) (?:under|less|below|younger)",
+        rf"(?P<low>{_BOUND}){_OF_UNIT} (?:and|or) (?:over|more|above|older|up){_OF_UNIT}",
+        rf"(?:>=?|≥|over|above|more than|at least|gt)\s?(?P<low>{_BOUND}){_OF_UNIT}",
+        rf"(?:<=?|≤|under|below|less than|up to|lt)\s?(?P<high>{_BOUND}){_OF_UNIT}",
+        rf"(?P<high>{_BOUND}){_OF_UNIT} (?:and|or) (?:under|less|fewer|below|younger){_OF_UNIT}",
         rf"(?P<low>{_BOUND}){_OF_UNIT}",
     )
 ]
@@ -288,6 +290,8 @@ def range_of(text: str) -> tuple[float, float] | None:
             low = _end_of(ends["low"]) if ends.get("low") else -np.inf
             high = _end_of(ends["high"]) if ends.get("high") else np.inf
             high = low if pattern is _RANGES[-1] else high
+            if 1000 <= low < 10_000 and 10 <= high < 100 and not _is_season(plain):  # 1960-64
+                high += low // 100 * 100
             return (low, high) if low < high or pattern is _RANGES[-1] else None
     return None
 
@@ -312,12 +316,20 @@ _CLOCK = re.compile(
 
 def is_iso(labels: Sequence[str]) -> bool:
     """Tell whether texts are ISO dates or datetimes, all of them with a time zone or none."""
-    texts = _matching(labels, ISO)
+    return len(_zones(_matching(labels, ISO)[:_SAMPLE])) == 1  # reading finds a bad one beyond
+
+
+def has_both_zones(labels: Sequence[str]) -> bool:
+    """Tell whether texts are ISO datetimes, some of them with a time zone and some without."""
+    return len(_zones(_matching(labels, ISO)[:_SAMPLE])) == 2
+
+
+def _zones(texts: Sequence[str]) -> set[bool]:
+    """Return whether ISO texts lack a time zone: one answer or both; none if one is no date."""
     try:
-        found = [parse_iso(text) for text in texts[:_SAMPLE]]  # reading finds a bad one beyond
+        return {parse_iso(text).tzinfo is None for text in texts}
     except ValueError:
-        return False
-    return len({moment.tzinfo is None for moment in found}) == 1
+        return set()
 
 
 def is_clock(labels: Sequence[str]) -> bool:
@@ -341,7 +353,10 @@ def parse_iso(text: str) -> dt.datetime:
     plain = text.strip()
     if not ISO.fullmatch(plain):
         raise ValueError(f"expected a date or time such as 2024-01-31 23:50:00, got {text!r}")
-    return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))
+    try:
+        return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))
+    except ValueError as error:
+        raise ValueError(f"expected a date or time that exists, got {text!r}: {error}") from error
 
 
 DATE_ORDERS = {"mdy": "month", "dmy": "day", "ymd": "year"}
@@ -377,6 +392,25 @@ def date_orders(labels: Sequence[str]) -> list[str]:
     """Return the orders of day, month and year in which texts are dates."""
     texts = _matching(labels, _DATE) or _matching(labels, _YEAR_LAST)
     return [o for o in DATE_ORDERS if texts and all(_is_date(text, o) for text in texts)]
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is written as dates are, ISO or not; there may be no such day."""
+    return any(way.fullmatch(text) for way in (ISO, _DATE, _YEAR_LAST))
+
+
+def is_time(text: str) -> bool:
+    """Tell whether a text is a time of day."""
+    return _CLOCK.fullmatch(text) is not None
+
+
+def impossible_dates(texts: Sequence[str]) -> list[str]:
+    """Return the texts, written as dates, that are none in the order that fits most of them."""
+    bad = [
+        [text for text in texts[:_MANY] if not (_is_date(text, order) or _zones([text]))]
+        for order in DATE_ORDERS
+    ]
+    return min(bad, key=len)
 
 
 def _is_date(text: str, order: str) -> bool:
@@ -475,25 +509,36 @@ _PERIODS = [
         rf"{_OF_YEAR}(?P<month>0[1-9]|1[0-2])",
         rf"(?P<month>0?[1-9]|1[0-2])/{_OF_YEAR}",
         rf"(?P<month>(?:{'|'.join(_MONTHS)})[a-z]*)\.?[ -]{_OF_YEAR}",
+        rf"{_OF_YEAR}[ -](?P<month>(?:{'|'.join(_MONTHS)})[a-z]*)\.?",
         rf"{_OF_YEAR}[- ]?Q(?P<quarter>[1-4])",
         rf"Q(?P<quarter>[1-4])[-/ ]?{_OF_YEAR}",
-        rf"{_OF_YEAR}-?W(?P<week>0[1-9]|[1-4]\d|5[0-3])",
+        rf"{_OF_YEAR}[- ]?W(?P<week>0[1-9]|[1-4]\d|5[0-3])",
     )
 ]
 _COMPACT_MONTH = _PERIODS[1]
+_TERM = re.compile(r"((?:19|20)\d\d)[-/][1-4]")
 
 
 def periods_written(labels: Sequence[str]) -> str | None:
     """Return "month", "quarter" or "week" if all texts are such, as 2024-03, Q1 2024 or 2024-W05.
 
-    2009-10, 2010-11, 2011-12 are no months but years that end in the next one; 202403 is a number.
+    2009-10, 2010-11, 2011-12 are no months but years that end in the next one; nor are 2009-1,
+    2009-2, 2010-1, in which nothing is above 4: terms or quarters, for all one knows. 202403 is a
+    number.
     """
     if not all(map(_period, present_texts(labels[:_FEW]))):
         return None
     texts = present_texts(labels)
     found = [None if _COMPACT_MONTH.fullmatch(text) else _period(text) for text in texts]
     units = {match and _unit_of_period(match) for match in found}
-    return None if len(units) != 1 or all(map(_is_season, texts)) else units.pop()
+    others = all(map(_is_season, texts)) or are_terms(texts)
+    return None if len(units) != 1 or others else units.pop()
+
+
+def are_terms(labels: Sequence[str]) -> bool:
+    """Tell whether texts are parts of several years, such as 2009-1, of which there are few."""
+    found = list(map(_TERM.fullmatch, present_texts(labels)))
+    return len({match and match[1] for match in found} - {None}) > 1 and all(found)
 
 
 def _unit_of_period(match: re.Match[str]) -> str:

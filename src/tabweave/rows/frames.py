@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import io
 import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from importlib.util import find_spec
@@ -22,10 +23,12 @@ from tabweave.rows.formats import (
     MISSING_WORDS,
     is_clock,
     is_iso,
+    is_time,
     number_of,
     parse_clock,
     parse_date,
     parse_iso,
+    present_texts,
     remark_on_mark,
 )
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, slices, take
@@ -65,6 +68,11 @@ def columns_of(X: Any) -> Parts:
         parts = _from_records(X)
     elif isinstance(X, list | tuple) and len(X) and isinstance(X[0], list | tuple):
         parts = _from_rows(X)
+    elif isinstance(X, list | tuple) and len(X) and hasattr(X[0], "columns"):
+        raise TypeError(
+            f"expected rows, got a {type(X).__name__} of {len(X)} frames; join them, or call "
+            "partial_fit with each"
+        )
     elif isinstance(X, np.ndarray | list | tuple):
         parts = _from_array(X)
     else:
@@ -216,10 +224,19 @@ def _from_frame(X: Any) -> Parts:
         _names(list(frame.columns))
         columns = [frame.get_column(name).to_native() for name in frame.columns]
         return list(frame.columns), columns, len(frame)
-    array = np.asarray(X)
+    array = np.asarray(X) if not isinstance(X, io.IOBase) else np.array(None)
     if array.dtype == object and array.ndim == 0:
-        raise TypeError(f"expected a frame or a 2-D array, got {X!r}")
+        raise TypeError(f"expected a frame or a 2-D array, got {X!r}{_remedy(X)}")
     return _from_array(array)
+
+
+def _remedy(X: Any) -> str:
+    """Return what to do with an object that holds no rows at hand."""
+    if isinstance(X, io.IOBase):
+        return "; give the path of the file, or read it into a frame"
+    if hasattr(X, "cursor"):
+        return "; for a database give (connection, query)"
+    return "; call partial_fit with each part of it" if hasattr(X, "__next__") else ""
 
 
 def _has_frame(X: Any) -> bool:
@@ -368,10 +385,26 @@ def _infer_objects(cells: Sequence[Any]) -> str:
         return "set"
     types = set(map(type, cells)) - {type(None)}
     numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
-    durations = {t for t in types if t.__name__ not in _GAPS}
-    if durations and all(t.__name__ == _INTERVAL or issubclass(t, dt.timedelta) for t in durations):
-        return "numeric"
-    return "numeric" if types and numbers else "nominal"
+    return "numeric" if types and (numbers or _are_durations(types)) else "nominal"
+
+
+def _are_durations(types: Set[type]) -> bool:
+    found = {t for t in types if t.__name__ not in _GAPS}
+    return bool(found) and all(
+        t.__name__ == _INTERVAL or issubclass(t, dt.timedelta | np.timedelta64) for t in found
+    )
+
+
+def holds_durations(column: Any) -> bool:
+    """Tell whether the type of a column, or of its cells, is that of durations."""
+    import narwhals as nw
+
+    if isinstance(column, np.ndarray) and column.dtype != object:
+        return bool(column.dtype.kind == "m")
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and series.dtype not in (nw.Object, nw.Unknown):
+        return bool(series.dtype == nw.Duration)
+    return _are_durations(set(map(type, objects(column).tolist())) - {type(None)})
 
 
 def holds_datetimes(column: Any) -> bool:
@@ -900,12 +933,22 @@ def _datetimes_of_text(
     if len(texts) == len(labels) and is_clock([text for text in texts if text is not None]):
         _check_clock(zone, first)
         return np.array([parse_clock(text) for text in texts])[codes], CLOCK
+    _check_all_clock(labels)
     plain = _plain_datetimes(labels)
     if plain is not None:
         return _epoch(plain)[codes], None
     moments = [_as_datetime(label, order) for label in labels]
     seconds, found = _datetimes_of_objects(moments, zone, first)
     return seconds[codes], found
+
+
+def _check_all_clock(labels: Sequence[Any]) -> None:
+    """Raise for the first cell that is no time of day, if others are."""
+    times = {text for text in labels if isinstance(text, str) and is_time(text.strip())}
+    if times:
+        gaps = {text for text in labels if isinstance(text, str) and not present_texts([text])}
+        odd = next(label for label in labels if label not in times | gaps | {None})
+        raise ValueError(f"expected times of day, such as {min(times)!r}, got {odd!r}")
 
 
 def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:

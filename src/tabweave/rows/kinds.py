@@ -9,11 +9,11 @@ reports, the command line); what a schema declares is never asked. In words:
   6-Aug-09, if only one order of day and month fits all of them (those of mails and logs, such as
   Tue, 05 Mar 2024 10:11:12 +0000, by the clock they show), and times of day, typed or as text such
   as ``8:30`` or ``8:30 PM``: they go round.
-- Months, quarters and ISO weeks (2024-03, 03/2024, Mar 2024, 2024Q1, Q1 2024, 2024-W05) are
-  ``datetime``, too: their first day. So are whole numbers and digits in text such as 20240305 or
-  20240305101112, if all are dates from 1900 to 2099, and ten or more of them differ or their name
-  says so (``date``, ``day``, ``dob``); months such as 202403 only if it does (``month``,
-  ``period``).
+- Months, quarters and ISO weeks (2024-03, 03/2024, Mar 2024, 2024 Mar, 2024Q1, Q1 2024, 2024-W05)
+  are ``datetime``, too: their first day; not 2024-1, 2024-2, 2025-1, which may be terms. So are
+  whole numbers and digits in text such as 20240305 or 20240305101112, if all are dates from 1900
+  to 2099, and ten or more of them differ or their name says so (``date``, ``day``, ``dob``);
+  months such as 202403 only if it does (``month``, ``period``).
 - Text all of whose values are numbers is ``numeric``: plain, with separated thousands, in percent,
   with a currency, below zero in brackets as accountants have it (``(1,200)``; not if all are), or
   with one and the same unit (``12 km``, ``16GB``, ``36 months``). So are
@@ -22,13 +22,16 @@ reports, the command line); what a schema declares is never asked. In words:
   beside numbers or dates are missing. Digits are codes, and ``nominal``, if one has a leading zero,
   or if there are at most 20 of them, all whole.
 - Whole numbers stay ``numeric``, also years and counts of few values. Codes are ``nominal``: those
-  whose name says so (``zip``, ``code``, ``id``, ``PRODID``), two values only, or a few values of
-  three digits or more that are neither round nor near each other (200, 301, 404).
+  whose name says so (``zip``, ``code``, ``id``, ``PRODID``) or is that of a thing without an order
+  (``state``, ``subject``, ``race``; not ``state_income``), two values only, or a few values of
+  three digits or more that are neither round nor near each other (200, 301, 404), unless their
+  name says what they measure.
 - Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
 - Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
-  (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas. A table
-  of less than 20 rows has none; of a stream, the first 200 rows must not repeat one.
+  (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas, the row
+  names of R (``rownames``), whatever their order. A table of less than 20 rows has none; of a
+  stream, the first 200 rows must not repeat one.
 - A constant column is set aside, too, if all rows are there to see it; of a stream it counts for
   nothing as long as it is constant.
 - Text of more than 129 values stays ``nominal``, and counts by its spelling, too; with five words
@@ -36,8 +39,10 @@ reports, the command line); what a schema declares is never asked. In words:
 - Of more than 524,288 rows as many are looked at, drawn by row number, the same from every source.
 - Two numbers in a cell (``120/80``) stay ``nominal``: split them into columns to have them compared
   as numbers.
-- Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``) are ``ordinal``,
-  if all rows are there to see them.
+- Three or more ranges that follow on one another (``<18``, ``18-24``, ``65+``; ``1960-64``) are
+  ``ordinal``, if all rows are there to see them.
+- Where up to a fifth of its values keep text from being numbers, dates or times of day, the reason
+  names two of them; so it does with values that differ only in case, blanks or type.
 - Lists are ``set``, ordered categories ``ordinal``, records are flattened to ``record.field``.
   Vectors (lists of equal length, most of whose numbers occur once, not all whole) are set aside:
   each number means something by its position.
@@ -46,7 +51,7 @@ reports, the command line); what a schema declares is never asked. In words:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -54,20 +59,24 @@ import numpy as np
 from tabweave.rows.formats import (
     DATE_ORDERS,
     DURATIONS,
-    ISO,
     PERIODS,
     are_mixed_dates,
     are_pairs,
+    are_terms,
     date_order,
     date_orders,
     digits_of,
+    has_both_zones,
     has_leading_zeros,
     has_no_year,
+    impossible_dates,
     is_clock,
     is_compact_dates,
     is_compact_months,
+    is_date,
     is_iso,
     is_number,
+    is_time,
     numbers_written,
     periods_written,
     present_texts,
@@ -87,6 +96,8 @@ _MOST_CODES = 20
 _ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be dates is nil
 _FEW_TEXTS = 20  # tell whether all may be something
 _SAMPLE = 1000
+_MOST_TWINS = 10_000  # values among which those that are written alike are looked for
+_MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
 BUT_FOR = ", but for "
 # Reasons of which only the user knows whether what is read is what is meant.
 _DOUBTS = re.compile(rf"\?|{BUT_FOR}|without a year|in several ways|taken as one currency")
@@ -96,14 +107,25 @@ CODE_NAMES = re.compile(
     r"|(?<=[a-z0-9])(?:Id|ID|Code|Zip|Key)(?:$|[\W_])"
     r"|(?i:(?:^|[\W_])(?:prod|product|item|order|cust|customer|client|user|member|emp|employee|person"
     r"|patient|subject|student|pupil|school|class|store|shop|vendor|site|device|account|acct|session"
-    r"|dept|house|household|family|state|county|country|region)(?:id|nr|no|code)\d*(?:$|[\W_]))"
+    r"|dept|house|household|family|state|county|country|region|case|seq|doc|obs"
+    r"|rec|record|resp|respondent|pat|pt|subj|fam|hh|ind|firm|company|team|player|plot|unit|dist"
+    r"|district|hospital|sample)"
+    r"(?:id|nr|no|num|code?)\d*(?:$|[\W_])|(?:^|[\W_])[psu]id(?:$|[\W_]))"
 )
 _MEASURE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:t|times?|years?|yr|quarters?|months?|weeks?|days?|dates?|hours?|minutes?"
-    r"|seconds?|periods?|ages?|rank|distance|dist|depth|height|size)\d*(?:$|[\W_]))"
-    r"|(?<=[a-z0-9])(?:Time|Year|Month|Week|Day|Date|Hour|Age|Rank)(?:$|[\W_])"
+    r"|seconds?|periods?|ages?|rank(?:ing)?|position|place|distance|dist|depth|height|size)\d*"
+    r"(?:$|[\W_]))"
+)
+# Of what has no order, if the whole name is one of these: state_income is an income.
+_THING_NAMES = re.compile(
+    r"(?i:(?:subject|patient|person|respondent|participant|household|firm|company|store"
+    r"|state|county|country|province|district|municipality|region|site|station|plot|team|player"
+    r"|race|ethnic(?:ity)?|religion|nationality|language|occupation|industry|sector|species|brand"
+    r"|marital(?:[_. ]?status)?|sex|gender|type)\d*)"
 )
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
+_ROW_NAMES = re.compile(r"(?i:row[ ._]?(?:names?|index|numbers?|nums?|nrs?|ids?))")
 _DURATION_NAMES = re.compile(
     r"(?i:durat|elapsed|runtime|length|(?:^|[\W_])(?:lap|took|pace)s?(?:$|[\W_]))"
 )
@@ -114,9 +136,25 @@ _DATE_NAMES = re.compile(
 _MONTH_NAMES = re.compile(
     r"(?i:month|period|(?:^|[\W_])(?:ym|yyyymm|date|year_?mon)(?:$|[\W_]))|(?<=[a-z0-9])YM$"
 )
+_STAMP_NAMES = re.compile(
+    r"(?i:time|date|stamp|epoch"
+    r"|(?:^|[\W_])(?:ts|at|on|since|seen|created|updated|modified)(?:$|[\W_]))"
+)
+_FROM, _TO = 978_307_200, 4_102_444_800  # 2001 and 2100, in seconds since 1970
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # where a word begins, as in dayOfWeek
 ISO_TEXT = "ISO text"
 _IDENTIFIER = "an identifier: its values hardly repeat"
+_NAMES_OF_ROWS = "names of rows"
 _VECTORS = "vectors, not sets: split them into columns of numbers"
+
+
+# What a text may be, by itself: the others of its column may show that it is an exception.
+_TOLD_BY_MOST: tuple[tuple[str, Callable[[str], Any]], ...] = (
+    ("numbers", is_number),
+    ("dates", is_date),
+    ("times of day", is_time),
+    ("ranges", range_of),
+)
 
 
 class Finding(NamedTuple):
@@ -246,13 +284,15 @@ def _judge_text(
         return Verdict("datetime", f"{unit}s as text, taken as their first day", format=PERIODS)
     if dated := _dates_of_digits(name, present_texts(labels), "text"):
         return dated
+    if is_index(name) and _hardly_repeats(data, least):
+        return Verdict("nominal", _NAMES_OF_ROWS, aside=True)
     written = numbers_written(labels)
-    if written is not None and not (CODE_NAMES.search(name) or _is_few_digits(labels)):
+    if written is not None and not (says_codes(name) or _is_few_digits(labels)):
         why = f"{written[0]} written as text{remarks_on_numbers(labels, written[0])}"
         return Verdict("numeric", why, format=written[1])
     if complete and (levels := ranges_in_order(labels)):
         return Verdict("ordinal", "ranges in order", levels=tuple(levels))
-    doubt = _doubt(labels)
+    doubt = _doubt(name, labels)
     if is_one_word(labels) and _hardly_repeats(data, least):
         return Verdict("nominal", doubt or _IDENTIFIER, aside=True)
     if doubt:
@@ -265,7 +305,7 @@ def _judge_text(
 def _dates_of_digits(name: str, texts: Sequence[str], what: str) -> Verdict | None:
     """Return that digits such as 20240131 are dates, if there are enough or their name says so."""
     named = _DATE_NAMES.search(name)
-    enough = len(texts) >= _ENOUGH_DATES and not CODE_NAMES.search(name)
+    enough = len(texts) >= _ENOUGH_DATES and not says_codes(name)
     if (named or enough) and is_compact_dates(texts):
         return Verdict("datetime", f"dates as {what}, such as {min(texts)}", format="ymd")
     if _MONTH_NAMES.search(name) and is_compact_months(texts):
@@ -274,26 +314,60 @@ def _dates_of_digits(name: str, texts: Sequence[str], what: str) -> Verdict | No
     return None
 
 
-def _doubt(labels: Sequence[str]) -> str:
-    """Return what text would be but for one or two of its values, or what is not sure about it."""
+def _doubt(name: str, labels: Sequence[str]) -> str:
+    """Return what text would be but for some of its values, or what is not sure about it."""
     if len(date_orders(labels)) > 1:
         return "dates, day or month first? declare format 'dmy' or 'mdy'"
-    if has_no_year(labels):
-        return "dates without a year: add it to have them read as datetimes"
     if are_mixed_dates(labels):
         return "dates written in several ways: write all as 2024-01-31 to have them read as dates"
-    if are_pairs(labels):
+    if has_both_zones(labels):
+        return "datetimes, some with a time zone and some without: give all of them one, or none"
+    if are_terms(labels):
+        return "months, or parts of a year? write 2024-01 to have them read as months"
+    pairs = are_pairs(labels)
+    if has_no_year(labels) or (pairs and _DATE_NAMES.search(name)):
+        return "dates without a year: add it to have them read as datetimes"
+    if pairs:
         return "two numbers in a cell? split them into two columns"
-    for what, fits in (("numbers", is_number), ("dates", ISO.fullmatch), ("ranges", range_of)):
-        if sum(not fits(text) for text in present_texts(labels[:_FEW_TEXTS])) > 2:
+    codes = says_codes(name) or has_leading_zeros(labels)
+    for what, fits in _TOLD_BY_MOST:
+        if sum(not fits(text) for text in present_texts(labels[:_FEW_TEXTS])) > 4:
             continue
         texts = list(map(str.strip, labels)) if what == "ranges" else present_texts(labels)
         odd = [text for text in texts if not fits(text)]
+        if what == "dates" and not odd:
+            odd = impossible_dates(texts)
         few = 0 < len(odd) <= 2 and len(texts) >= 3 + 2 * len(odd)
-        if few and (what != "ranges" or ranges_in_order([t for t in texts if t not in odd])):
-            return f"{what}{BUT_FOR}{', '.join(map(repr, odd))}"
-    mark = _joined_by(labels)
-    return f"lists? declare kind 'set' with delimiter {mark!r}" if mark else ""
+        if what == "ranges":
+            few = few and ranges_in_order([t for t in texts if t not in odd]) is not None
+        elif len(odd) > 2:
+            few = len(odd) <= _MOST_ODD * len(texts) and not codes
+        if few:
+            more = f" and {len(odd) - 2:,} more" if len(odd) > 2 else ""
+            return f"{what}{BUT_FOR}{', '.join(map(repr, sorted(odd)[:2]))}{more}"
+    if mark := _joined_by(labels):
+        return f"lists? declare kind 'set' with delimiter {mark!r}"
+    return ""
+
+
+def twins(labels: Sequence[Any]) -> str:
+    """Return a remark on values that differ only in case, blanks or type; none if there are none.
+
+    >>> twins(["Yes", "no", "yes "])
+    ", of which 'Yes' and 'yes ' differ only in case or blanks"
+    >>> twins([1, 2, "2"])
+    ", of which '2' and 2 differ only in type"
+    """
+    alike: dict[str, list[Any]] = {}
+    for label in labels[:_MOST_TWINS]:
+        if isinstance(label, str | int | float):
+            alike.setdefault(str(label).strip().casefold(), []).append(label)
+    key = min((key for key, found in alike.items() if len(found) > 1), default=None)
+    if key is None:
+        return ""
+    one, other = sorted(alike[key], key=repr)[:2]
+    way = "case or blanks" if type(one) is type(other) else "type"
+    return f", of which {one!r} and {other!r} differ only in {way}"
 
 
 def _joined_by(labels: Sequence[str]) -> str:
@@ -323,25 +397,50 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
     if len(present) < FEW_ROWS or (present != np.floor(present)).any():
         return None
     distinct = np.unique(present)
-    named = CODE_NAMES.search(name)
+    named = says_codes(name)
     if _INDEX_NAMES.fullmatch(name) and name.startswith("__"):
         return Verdict("numeric", "the index of pandas", aside=True)
     if distinct[0] >= 1500 and distinct[-1] <= 2100 and not named:
         return Verdict("numeric", "years, or numbers like them")
-    if len(present) == len(values) == len(distinct) and np.ptp(values) < 10 * n_rows:
-        if _INDEX_NAMES.fullmatch(name):
+    measured = _MEASURE_NAMES.search(_CAMEL.sub("_", name))
+    if len(present) == len(values) == len(distinct):
+        if _ROW_NAMES.fullmatch(name):
+            return Verdict("numeric", _NAMES_OF_ROWS, aside=True)
+        dense = np.ptp(values) < 10 * n_rows
+        if dense and _INDEX_NAMES.fullmatch(name):
             return Verdict("numeric", "the index of pandas", aside=True)
-        if np.array_equal(values, distinct) and not _MEASURE_NAMES.search(name):
+        if dense and np.array_equal(values, distinct) and not measured:
             return Verdict("numeric", "counts the rows", aside=True)
     if named and len(distinct) >= least * len(present):
         return Verdict("nominal", _IDENTIFIER, aside=True)
-    if named:
-        return Verdict("nominal", "whole numbers whose name says that they are codes")
     if len(distinct) == 2:
         return Verdict("nominal", "two whole numbers only")
-    if _look_like_codes(distinct, len(present)):
+    if named:
+        return Verdict("nominal", "whole numbers whose name says that they are codes")
+    if not measured and _look_like_codes(distinct, len(present)):
         return Verdict("nominal", "whole numbers that look like codes")
+    if unit := _since_1970(name, distinct):
+        why = f"numbers; {unit} since 1970? give datetimes to have hours and weekdays count"
+        return Verdict("numeric", why)
     return None
+
+
+def says_codes(name: str) -> bool:
+    """Tell whether the name of a column says that its whole numbers are codes, not amounts."""
+    return bool(CODE_NAMES.search(name) or _THING_NAMES.fullmatch(name))
+
+
+def is_index(name: str) -> bool:
+    """Tell whether the name of a column is one that libraries give to the names of rows."""
+    return bool(_ROW_NAMES.fullmatch(name) or _INDEX_NAMES.fullmatch(name))
+
+
+def _since_1970(name: str, distinct: np.ndarray) -> str:
+    """Return "seconds" or "milliseconds" if whole numbers may be so many since 1970."""
+    for unit, times in (("seconds", 1), ("milliseconds", 1000)):
+        if _FROM * times <= distinct[0] and distinct[-1] < _TO * times:
+            return unit if _STAMP_NAMES.search(_CAMEL.sub("_", name)) else ""
+    return ""
 
 
 def _look_like_codes(distinct: np.ndarray, n: int) -> bool:

@@ -34,6 +34,7 @@ from tabweave.rows.frames import (
     datetimes,
     holds_clock_times,
     holds_datetimes,
+    holds_durations,
     holds_long_periods,
     infer_kind,
     is_declared_categorical,
@@ -45,7 +46,18 @@ from tabweave.rows.frames import (
     would_merge,
 )
 from tabweave.rows.frames import numbers as cells_numbers
-from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, Rules, Verdict, judge
+from tabweave.rows.kinds import (
+    BUT_FOR,
+    FEW_ROWS,
+    Finding,
+    Kinds,
+    Rules,
+    Verdict,
+    is_index,
+    judge,
+    says_codes,
+    twins,
+)
 from tabweave.rows.spelling import is_spelled, is_text
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
 
@@ -272,7 +284,8 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
         labels = [] if isinstance(data, Numbers) else data.labels
-        why = said_of_strings(column, labels) or column.why or column.kind
+        alike = twins(labels) if column.why == "values" else ""
+        why = said_of_strings(column, labels) or column.why + alike or column.kind
         return Finding(column.name, column.kind, why)
     return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
 
@@ -326,7 +339,8 @@ def _ruled(
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
-            column = replace(column, origin=(column.why, True, None))
+            alike = twins(data.labels) if isinstance(data, Codes) and column.why == "values" else ""
+            column = replace(column, origin=(column.why + alike, True, None))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
@@ -340,17 +354,20 @@ def _ruled(
             if verdict.aside:
                 aside.append(judged)
                 continue
-            found = _as_judged(judged, by_name[column.name], table.schema)
-            column, data = found or (column, data)
+            try:
+                column, data = _as_judged(judged, by_name[column.name], table.schema)
+            except (TypeError, ValueError) as error:  # one of many dates does not exist
+                column = replace(column, origin=(f"dates{BUT_FOR}one: {error}", True, None))
         kept.append(column)
         parts.append(data)
     if not kept and all(column.why == "constant" for column in aside):
         return table  # there is nothing to tell, and nothing else
     if not kept:
         named = ", ".join(f"{column.name!r} ({column.why})" for column in aside)
+        keep = max(aside, key=lambda column: column.kind == "nominal" and not is_index(column.name))
         raise ValueError(
             f"every column would be set aside: {named}; declare what to keep, as in "
-            f"schema={{{aside[0].name!r}: 'nominal'}}, or --kind {aside[0].name}=nominal in a shell"
+            f"schema={{{keep.name!r}: 'nominal'}}, or --kind {keep.name}=nominal in a shell"
         )
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
@@ -389,20 +406,17 @@ def _only(data: Any, rows: np.ndarray | None) -> Any:
     return Codes(data.codes[rows], data.labels)
 
 
-def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any] | None:
-    """Read a column as the rules say; None if one of its dates does not exist."""
+def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]:
+    """Read a column as the rules say; raise if one of its dates does not exist."""
     if column.kind != "datetime":
         return column, _column(cells, column, schema)
-    try:
-        seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
-    except (TypeError, ValueError):
-        return None
+    seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
     column = replace(column, format=column.date_order or zone)
     return column, Datetimes(_without_gaps(seconds, schema))
 
 
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
-_DECIDED = ("declared", "categories", "ordered categories")
+_DECIDED = ("declared", "categories", "ordered categories", "durations")
 _WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan 5, 2020 too
 
 
@@ -410,7 +424,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     """Tell at a glance that a column is what its type says, so that no rule need be asked."""
     if isinstance(data, Sets):
         return not any(isinstance(label, float) for label in data.labels[:_SEEN])
-    if column.kind in ("ordinal", "datetime"):
+    if column.kind in ("ordinal", "datetime") or column.why == "durations":
         return True
     if column.name.startswith("__index"):
         return False
@@ -419,7 +433,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         x = np.unique(seen)
         few = 2 < len(x) < len(seen)
         fractions = (x % 1 != 0) & ~np.isnan(x)
-        return bool(fractions.any() or (few and x[-1] < 100 and not CODE_NAMES.search(column.name)))
+        return bool(fractions.any() or (few and x[-1] < 100 and not says_codes(column.name)))
     if is_declared_categorical(cells):
         return True
     words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
@@ -542,6 +556,8 @@ def _in_words(kind: str, cells: Any) -> str:
         return DATETIMES
     if kind in ("numeric", "nominal") and holds_clock_times(cells):
         return CLOCK_TIMES
+    if kind == "numeric" and holds_durations(cells):
+        return "durations"
     if is_declared_categorical(cells):
         if kind != "ordinal" and is_ordered(cells):
             return UNORDERED
@@ -585,16 +601,22 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
         raise _named_error(error, column) from error
 
 
+_COLLECTION = re.compile("of type (?:list|tuple|set|frozenset|ndarray)$")
+
+
 def _named_error(error: Exception, column: Column) -> Exception:
     """Return an error that says of which column it speaks, and what to do."""
     kind, hint = TypeError if isinstance(error, TypeError) else ValueError, ""
     if column.kind == "nominal" and "expected a category" in str(error):
-        hint = "; turn it into text or a number, or declare the column as kind 'set'"
+        hint = "; turn it into text or a number"
+        hint += ", or declare the column as kind 'set'" * bool(_COLLECTION.search(str(error)))
+    if column.kind == "set" and "expected a category" in str(error):
+        hint = " as an element; turn such elements into text, or give them columns"
     if column.kind == "set" and "expected a set" in str(error):
         declared = f"Column({column.name!r}, 'set', delimiter=',')"
         hint = f"; give lists, or declare what parts a text: {declared}"
-    unread = kind is TypeError or column.date_order is not None
-    remedied = str(error).endswith("fit anew")
+    unread = kind is TypeError or column.kind == "datetime"
+    remedied = str(error).endswith("fit anew") or "; " in str(error)
     if column.kind in ("numeric", "datetime") and unread and "got" in str(error) and not remedied:
         hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
     return kind(f"column {column.name!r}: {error}{hint}")

@@ -588,3 +588,17 @@ def test_datetimes_are_seconds_in_every_dialect(dialect, zone, part):
     seconds = {"postgres": _postgres_seconds, "bigquery": _bigquery_seconds}[dialect]
     text = seconds('"t"' if dialect == "postgres" else "`t`", column)
     assert part in text and "([T" not in text
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["2024Q1", "2024Q2", "2023Q4"], "months, quarters or weeks such as 2024-03"),
+        (["21.07.2016", "22.07.2016", "1.08.2016"], "dates such as 21.07.2016, which"),
+        (["7/21/2016", "7/22/2016", "8/1/2016"], "dates such as 7/21/2016, which"),
+    ],
+)
+def test_written_dates_are_named_as_they_are_written(texts, said):
+    model = Weave().fit({"when": texts * 20, "x": ["a", "b"] * 30})
+    with pytest.raises(ValueError, match=f"column 'when' was fitted on {said}"):
+        tabweave.export.sql(model, "duckdb")

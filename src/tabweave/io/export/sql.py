@@ -14,7 +14,7 @@ import numpy as np
 from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.io.export.plan import Plan, plan_of
 from tabweave.io.files import sql_name, sql_text
-from tabweave.rows.formats import CURRENCIES, DURATIONS, MISSING_WORDS
+from tabweave.rows.formats import CURRENCIES, DURATIONS, MISSING_WORDS, PERIODS
 from tabweave.rows.frames import OWN_CLOCK
 from tabweave.rows.kinds import ISO_TEXT
 from tabweave.rows.vocabulary import Label
@@ -431,13 +431,22 @@ def _check_utc(column: Any) -> None:
         )
 
 
+def _written_dates(column: Any) -> str:
+    """Return in words how the text of a column writes its dates."""
+    if column.date_order == PERIODS:
+        return "months, quarters or weeks such as 2024-03, 2024Q1 or 2024-W05"
+    return {"ymd": "dates such as 2016/7/21 or 20160721", "dmy": "dates such as 21.07.2016"}.get(
+        column.date_order, "dates such as 7/21/2016"
+    )
+
+
 def _checked_types(types: Mapping[str, str], plan: Plan) -> Mapping[str, str]:
     dated = [c.name for c in plan.columns.values() if c.date_order is not None]
     for name in dated:
         if types.get(name) not in ("date", "timestamp"):
             raise ValueError(
-                f"column {name!r} was fitted on dates such as 7/21/2016 or 20160721, which systems "
-                "read in different ways; make it a column of dates there, and say "
+                f"column {name!r} was fitted on {_written_dates(plan.columns[name])}, which "
+                "systems read in different ways; make it a column of dates there, and say "
                 f"types={{{name!r}: 'date'}}"
             )
     columns = {*(part.column for part in plan.lookups), *dated}

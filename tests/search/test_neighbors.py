@@ -18,13 +18,18 @@ from tabweave.search.neighbors import (
     LOCAL,
     Columns,
     Near,
+    Voters,
     calibrated,
+    candidates,
     chosen,
+    learned_factors,
     macro_f,
     nearest,
     nearest_and_ties,
     probabilities,
+    reliability,
     squares,
+    tries,
     vote_weights,
 )
 from tabweave.search.scan import Nodes, Queries
@@ -112,6 +117,44 @@ class TestVotes:
         order = np.argsort(apart, axis=1, kind="stable")[:, :6]
         np.testing.assert_array_equal(found, np.take_along_axis(apart, order, axis=1))
         np.testing.assert_array_equal(where, order)
+
+    def test_those_that_cannot_vote_are_left_out(self):
+        rng = np.random.default_rng(0)
+        squared = np.sort(rng.integers(0, 9, (30, 40)), axis=1).astype(float)
+        nodes = np.argsort(rng.random((30, 40)), axis=1)
+        voters = Voters.of(rng.permutation(np.arange(80) % 40), np.zeros(80, int), 40)
+        near = Near(np.arange(30), squared, nodes)
+        for k in (1, 5, 200):
+            expected, own = voters.weights(near, (k,), 4.0), voters.voting(near, k)
+            width = own.nodes.shape[1]
+            np.testing.assert_allclose(voters.weights(own, (k,), 4.0), expected[:, :width])
+            assert not expected[:, width:].any()
+
+    def test_numbers_of_neighbors_end_with_all_rows(self):
+        assert tries(30) == (3, 5, 9, 15, 25, 40)
+        assert tries(100) == (3, 5, 9, 15, 25, 40, 80, 160)
+        assert tries(10_000)[-1] == 320
+        assert [candidates((k,)) for k in (3, 80, 320)] == [100, 160, 420]
+
+    def test_factors_follow_what_foretells(self):
+        """Rows are equal to those near in the first column; the second one is noise."""
+        rng = np.random.default_rng(0)
+        x, noise = rng.random((2, 200, 1)), rng.random((2, 60))
+        parts = np.stack([(x[0] - noise[0]) ** 2, (x[1] - noise[1]) ** 2], axis=2)
+        values, ones = np.broadcast_to(noise[0], (200, 60)), np.ones((200, 60))
+        own = x[0, :, 0]
+        found = learned_factors(parts.astype(np.float32), ones, values, np.full(200, 20.0), own)
+        assert found[0] > 1.5 > 0.7 > found[1]
+        again = learned_factors(parts.astype(np.float32), ones, values, np.full(200, 20.0), own)
+        np.testing.assert_array_equal(found, again)
+
+    def test_reliability_is_a_slope_from_0_to_1(self):
+        rng = np.random.default_rng(0)
+        guess = rng.normal(size=1000)
+        for slope, expected in ((0.4, 0.4), (-1, 0), (3, 1)):
+            truth = slope * guess + rng.normal(scale=0.01, size=1000)
+            assert reliability(guess, truth) == pytest.approx(expected, abs=0.01)
+        assert reliability(np.zeros(5), np.ones(5)) == 0
 
     def test_chosen_averages_three(self):
         scores = {
@@ -437,14 +480,19 @@ class TestRegressor:
         X, y = self.rows()
         model = WeaveRegressor().fit(X[:300], y[:300])
         model.linear_ = 0.5
+        del model._cache  # of the linear prediction, if it did not count
         apart = model.embedder_.pairwise_distances(X[300:], X[:300]) ** 2
         squared, where = nearest(apart, max(model.n_neighbors_))
         weights = vote_weights(squared, model.n_neighbors_, 4.0)
         pairs = model.embedder_._coupled().class_pairs.astype(float)
         line = model._line(model.embedder_, pairs)(model._read(X))
         left = (y - 0.5 * line)[where]
-        expected = (weights * left).sum(axis=1) + 0.5 * line[300:]
-        np.testing.assert_allclose(model.predict(X[300:]), expected, atol=1e-9)
+        mean = y[:300].mean()
+        for believed in (1.0, 0.7):
+            model.reliability_ = believed
+            said = mean + believed * ((weights * left).sum(axis=1) - mean)
+            expected = said + 0.5 * line[300:]
+            np.testing.assert_allclose(model.predict(X[300:]), expected, atol=1e-9)
 
     def test_whole_numbers_are_numbers(self):
         X, y = self.rows()
@@ -464,6 +512,109 @@ class TestRegressor:
         one = WeaveRegressor(5, embedder=SupervisedWeave()).fit(X, y).predict(X)
         two = WeaveRegressor(5, embedder=SupervisedWeave()).fit(X.iloc[order], y[order])
         np.testing.assert_allclose(two.predict(X), one, atol=1e-9)
+
+    def together(self, n=900, seed=0):
+        """Return two columns that matter only together, four of noise, and a target."""
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame(rng.normal(size=(n, 6)), columns=list("abcdef"))
+        return X, np.sign(X["a"] * X["b"]).to_numpy() + rng.normal(scale=0.3, size=n)
+
+    def test_columns_that_matter_together_are_found(self):
+        X, y = self.together()
+        model = WeaveRegressor().fit(X[:600], y[:600])
+        first = model.validation_[0]
+        assert first["tuned"] > first["score"] + 0.1
+        weights = model.embedder_.weights_
+        assert min(weights[name] for name in "ab") > 2 * max(weights[name] for name in "cdef")
+        given = SupervisedWeave(first["discriminant"], weight_power=first["weight_power"])
+        plain = WeaveRegressor(embedder=given).fit(X[:600], y[:600])
+        assert plain.factors_ == {}
+        assert model.score(X[600:], y[600:]) > plain.score(X[600:], y[600:]) + 0.1
+
+    def test_columns_that_say_the_same_count_less(self):
+        rng = np.random.default_rng(0)
+        same, other = rng.normal(size=(2, 800))
+        X = pd.DataFrame({f"same{i}": same + rng.normal(scale=0.02, size=800) for i in range(5)})
+        X["other"] = other
+        y = np.sin(2 * same) * np.sin(2 * other) + rng.normal(scale=0.3, size=800)
+        factors = WeaveRegressor().fit(X, y).factors_
+        assert factors["other"] > 1.5 * max(factors[f"same{i}"] for i in range(5))
+
+    def test_the_space_is_the_one_that_was_compared(self):
+        """Factors were learned from vectors, and are then multiplied into the weights."""
+        X, y = self.rows()
+        X["when"] = pd.to_datetime("2024-01-01") + pd.to_timedelta(np.arange(400) * 7, unit="h")
+        model = WeaveRegressor().fit(X, y)
+        first = model.validation_[0]
+        bare = SupervisedWeave(first["discriminant"], weight_power=first["weight_power"])
+        bare.fit(X, y)
+        assert bare.part_names() == model.embedder_.part_names()
+        ours, theirs = (one.blocks_.parts() for one in (model.embedder_, bare))
+        rows, others = X[:50], X[50:120]
+        ratios = []
+        for name, one, two in zip(bare.part_names(), ours, theirs, strict=True):
+            left, right = (bare._read_asked(part) for part in (rows, others))
+            apart = two.summands(left, right)
+            if apart.max() < 1e-9:
+                continue
+            ratio = one.summands(left, right)[apart > 1e-6] / apart[apart > 1e-6]
+            np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)
+            ratios.append(ratio[0] / model.factors_[name])
+        np.testing.assert_allclose(ratios, ratios[0], rtol=1e-6)  # one scale for all
+        assert np.mean(list(model.embedder_.weights_.values())) == pytest.approx(1)
+
+    def test_what_columns_add_sums_to_the_distance(self):
+        X, y = self.together(300)
+        model = WeaveRegressor().fit(X, y)
+        assert set(model.factors_.values()) != {1.0}
+        for one in model.explain(X.iloc[[7]]):
+            assert sum(one["shares"].values()) == pytest.approx(one["distance"] ** 2, abs=1e-9)
+
+    def test_same_rows_same_factors(self):
+        X, y = self.rows()
+        one, two = (WeaveRegressor().fit(X, y) for _ in range(2))
+        assert one.factors_ == two.factors_
+        np.testing.assert_array_equal(one.predict(X), two.predict(X))
+
+    def test_neighbors_of_noise_are_not_believed(self):
+        rng = np.random.default_rng(0)
+        X = pd.DataFrame(rng.normal(size=(900, 4)), columns=list("abcd"))
+        y = rng.normal(size=900)
+        model = WeaveRegressor().fit(X[:600], y[:600])
+        assert model.reliability_ < 0.5
+        assert model.score(X[600:], y[600:]) > -0.02
+
+    def test_saved_and_loaded(self, tmp_path):
+        X, y = self.together(300)
+        model = WeaveRegressor().fit(X, y)
+        model.save(tmp_path / "model.tabweave")
+        again = tabweave.load(tmp_path / "model.tabweave")
+        np.testing.assert_array_equal(again.predict(X), model.predict(X))
+        for one in (again, model):
+            one.partial_fit(X[:50], y[:50])
+        np.testing.assert_allclose(again.predict(X), model.predict(X), atol=1e-9)
+
+    def test_models_saved_before_answer_as_before(self):
+        X, y = self.rows()
+        model = WeaveRegressor().fit(X, y)
+        model.reliability_ = 1.0
+        expected = model.predict(X)
+        del model.reliability_, model.factors_
+        np.testing.assert_array_equal(model.predict(X), expected)
+
+    def test_many_columns_are_learned_from_fewer_rows(self, monkeypatch):
+        from tabweave.search import neighbors
+
+        X, y = self.together(300)
+        seen = []
+        monkeypatch.setattr(neighbors, "_ENTRIES", 2000)
+        learn = neighbors.learned_factors
+        monkeypatch.setattr(
+            neighbors, "learned_factors", lambda *all_: seen.append(all_[0].shape) or learn(*all_)
+        )
+        WeaveRegressor().fit(X, y)
+        ((rows, near, columns),) = seen
+        assert near == 20 and rows * near * columns <= 2000 + 5 * near * columns
 
     def test_forgets(self):
         X, y = self.rows()

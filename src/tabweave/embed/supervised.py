@@ -9,7 +9,7 @@ rows are seen once. A numeric target is seen through its quantile bins.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from numbers import Real
@@ -167,6 +167,7 @@ class SupervisedWeave(Derived, Weave):
 
     target_: Target
     penalty_: float
+    _tuned: dict[str, float]
 
     # -- counting --------------------------------------------------------------------------
 
@@ -197,6 +198,10 @@ class SupervisedWeave(Derived, Weave):
         if "target_" not in vars(self):
             self.target_ = Target()
         return super().fit_counts(counts).release()
+
+    def _count_rows(self, X: Any, y: Any, sample_weight: Any, *, whole: bool = False) -> Counts:
+        self.__dict__.pop("_factors", None)  # found on other rows
+        return super()._count_rows(X, y, sample_weight, whole=whole)
 
     def _fit_shared(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows, and keep what folds and other members will learn from, too."""
@@ -235,11 +240,43 @@ class SupervisedWeave(Derived, Weave):
         weights = np.maximum(tied, _FLOOR * tied.max()) ** self.weight_power
         by_part = self._by_part(coupled.names, mean_one(weights))
         self.weights_, self._part_weights = self._shared(by_part)
+        self._tune()
         self._plain, self.landmarks_ = self._kept("plain", partial(self._known, coupled))
         taught = self._taught(coupled, _pairs(coupled), None)
         self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
         self.tables_, self.numbers_ = taught.tables, taught.numbers
         self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
+
+    def tuned_by(self, factors: Mapping[str, float]) -> Self:
+        """Multiply the weights of columns, and the discriminant, by factors found elsewhere.
+
+        Parameters
+        ----------
+        factors : mapping of str to float
+            One for each of :meth:`part_names`. They stay as rows are added.
+        """
+        self._factors = dict(factors)
+        return self._hold(self.counts_)
+
+    def part_names(self) -> list[str]:
+        """Return the columns, or parts of them, in the order of blocks; "" is the discriminant."""
+        names = [*self._valued(), *self._numbered()]
+        return [*names, ""] if self.discriminant > 0 and self.discriminant_ is not None else names
+
+    def _tune(self) -> None:
+        """Multiply weights by the factors; their sum stays."""
+        weights, columns = self._part_weights, self._parts()
+        self._tuned = dict.fromkeys((*weights, ""), 1.0)
+        factors = vars(self).get("_factors")
+        if factors is None:
+            return
+        tuned = {part: weight * factors[part] for part, weight in weights.items()}
+        scale = sum(weights.values()) / sum(tuned.values())
+        self._tuned = {part: scale * factors.get(part, 1.0) for part in self._tuned}
+        self._part_weights = {part: scale * weight for part, weight in tuned.items()}
+        self.weights_ = dict.fromkeys(self.weights_, 0.0)
+        for part, weight in self._part_weights.items():
+            self.weights_[columns[part]] += weight
 
     def _known(self, coupled: Counts) -> tuple[dict[str, Factors], dict[str, int]]:
         """Return the couplings of each column's values, and the columns seen by landmarks."""
@@ -309,17 +346,20 @@ class SupervisedWeave(Derived, Weave):
                 factors = plain(self._plain[name]).beside(own).scaled(weight / 2)
                 features.append(factors)
                 if learn:
-                    total += mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
+                    mean = mean_squared(factors.common, f) + mean_mismatch(factors.own, f)
             else:
                 curve = bare[name].beside(own, f @ own / f.sum())
                 curves.append(curve.scaled(weight / 2))
                 if learn:
-                    total += mean_squared(curves[-1].at_values(coupled), f)
+                    mean = mean_squared(curves[-1].at_values(coupled), f)
+            if learn:
+                total += mean / self._tuned[name]  # as before it was tuned
         linear, penalty = self._linear(coupled, pairs, points, None if learn else found[""][1])
         linear = linear * self._asked(coupled)
         if learn:
             size = mean_squared_rows(coupled, linear) if linear.any() else 0.0
-            factor = np.sqrt(self.discriminant * total / size) if size > 0 else 0.0
+            share = self.discriminant * self._tuned[""]
+            factor = np.sqrt(share * total / size) if size > 0 else 0.0
             found[""] = (float(factor), penalty)
         own, spelling = self._own_counts(coupled), self._spelling(coupled)
         tables = ValueTables.from_features(features, own, compact=False, spelling=spelling)

@@ -272,14 +272,20 @@ def _add_some_lines(point, line, some, root, total):
 
 
 @njit(nogil=True, cache=True)
-def smallest(apart, out, rows):
-    """Find the k smallest of each line of distances."""
+def smallest(apart, limits, out, rows):
+    """Find the entries of each line below its limit, and of those that equal it the first."""
     for i in range(len(out)):
-        _clear(out[i], rows[i])
+        count = 0
         for j in range(apart.shape[1]):
-            if apart[i, j] < out[i, 0]:
-                _offer(out[i], rows[i], apart[i, j], j)
-        _in_order(out[i], rows[i])
+            if apart[i, j] < limits[i]:
+                out[i, count], rows[i, count] = apart[i, j], j
+                count += 1
+        for j in range(apart.shape[1]):
+            if count == out.shape[1]:
+                break
+            if apart[i, j] == limits[i]:
+                out[i, count], rows[i, count] = apart[i, j], j
+                count += 1
 
 
 @njit(nogil=True, cache=True)
@@ -386,6 +392,15 @@ def local_distances(asked, stored, squared, nodes, weights, out):
                 part = _squared(points[i], line[u], edges[g], edges[g + 1])
                 total += weights[i, n_values + g] * part
             out[i, m] = total
+
+
+@njit(nogil=True, cache=True)
+def part_distances(points, line, nodes, edges, out):
+    """Set the squared distances of each query to some nodes, column by column."""
+    for i in range(len(nodes)):
+        for m in range(nodes.shape[1]):
+            for g in range(len(edges) - 1):
+                out[i, m, g] = _squared(points[i], line[nodes[i, m]], edges[g], edges[g + 1])
 
 
 @njit(nogil=True, cache=True, inline="always")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import minimize
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -44,14 +46,20 @@ from tabweave.search.knn import check_classes, check_length, checked_target
 from tabweave.search.scan import Derived, Found, Nodes, Queries, nearest_nodes
 from tabweave.search.space import space_of
 
-NEIGHBORS = (3, 5, 9, 15, 25, 40, 80)
+NEIGHBORS = (3, 5, 9, 15, 25, 40, 80, 160, 320)
 POWERS = (0.5, 1.0)  # of the weights of columns
 DISCRIMINANTS = (0.0, 0.3, 1.0)
 LINEAR = (0.0, 0.5, 1.0)  # share of the linear prediction, for numbers
 LOCAL = (0.0, 10.0)  # how far columns are weighed anew around a row
 _AVERAGED = 3  # numbers of neighbours that vote together
 _AROUND = 50  # rows by which columns are weighed around a row
-_CANDIDATES = 100  # nodes at least that are ranked anew, and twice as many as vote
+_CANDIDATES = 100  # nodes at least that are ranked anew, and at most so many more than vote
+_TAUGHT_BY = 160  # nodes near a row that teach the weights of columns,
+_FEWEST = 20  # and how many they are at least where there are many columns,
+_ENTRIES = 4_000_000  # so that no more distances by column than these are looked at
+_DEVIATION = 0.35  # of the logarithms of what weights of columns are multiplied by
+_ROUNDS = 30  # in which they are learned
+_FEWEST_VOTERS = 15  # number of neighbours by whose distance votes fall then, at least
 _REFERENCE = 10_000  # rows at most among which neighbours are looked for when members are compared
 _FEW = 10  # rows below which nothing is compared
 _TIED = 1e-9  # by how much squared distances differ that are equal but for rounding
@@ -94,6 +102,12 @@ class Voters:
     def of(cls, node_of: np.ndarray, targets: np.ndarray, n_nodes: int) -> Voters:
         """Count the rows of each node."""
         return cls(node_of, targets, np.bincount(node_of, minlength=n_nodes))
+
+    def voting(self, near: Near, k: int) -> Near:
+        """Return the nodes that vote: those that hold k rows, and those as far as the last."""
+        last = kth(near.squared, self.sizes[near.nodes], k)
+        width = int((near.squared <= last[:, None] * (1 + _TIED)).sum(axis=1).max(initial=1))
+        return Near(near.asked, near.squared[:, :width], near.nodes[:, :width])
 
     def weights(self, near: Near, ks: Sequence[int], sharpness: float) -> np.ndarray:
         """Return the weight of each node near the rows asked about."""
@@ -211,6 +225,13 @@ class Fold(NamedTuple):
     extra: Any
     near: dict[tuple[float, float], tuple[Apart, Near]]
 
+    def tuned(self, member: tuple[float, float], factors: np.ndarray) -> Fold:
+        """Return who is near by one member whose columns count by factors."""
+        apart, near = self.near[member]
+        apart, share = apart.tuned(factors), member[1]
+        near = apart.near([share], near.nodes.shape[1])[share]
+        return self._replace(near={member: (apart, near)})
+
 
 def _edges(widths: Sequence[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(widths, dtype=np.int64)]).astype(np.int64)
@@ -327,7 +348,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         """Return the best member and its numbers of neighbours, by rows that did not teach it."""
         n = table.n_rows
-        ks = NEIGHBORS if isinstance(self.n_neighbors, str) else (int(self.n_neighbors),)
+        ks = (int(self.n_neighbors),) if not isinstance(self.n_neighbors, str) else tries(n)
         self.validation_: list[dict[str, Any]] = []
         if n < _FEW or (len(members) == 1 and len(ks) == 1):
             self._without_validation()
@@ -335,8 +356,10 @@ class _Neighbors(Derived, TabularInput, Estimator):
             return default, tuple(sorted({min(k, n) for k in ks if k <= 5} or {min(*ks, n)}))
         random = np.random.default_rng(seed_of(self.random_state))
         rows = random.permutation(n)[:_REFERENCE]
-        folds = list(self._folds(take_rows(table, rows), targets[rows], members, ks))
-        return self._best(folds, targets[rows], ks)
+        targets = targets[rows]
+        folds = list(self._folds(take_rows(table, rows), targets, members, ks))
+        member, best, self.validation_ = chosen(self._scores(folds, targets, ks))
+        return self._settle(folds, targets, member, best)
 
     def _folds(
         self,
@@ -371,6 +394,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
         for fold in folds:
             apart, near = fold.near[member]
             if local:
+                near = Near(near.asked, *(part[:, : candidates(ks)] for part in near[1:]))
                 near = apart.ranked(near, fold.voters, member[1], local)
             for key, votes in self._votes(near, fold.voters, ks, fold.extra).items():
                 out.setdefault(key, []).append((near.asked, votes))
@@ -514,7 +538,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     Parameters
     ----------
     n_neighbors : "auto" or int, default="auto"
-        Number of neighbours; "auto" tries 3 to 80 on training rows, and lets the three best vote
+        Number of neighbours; "auto" tries 3 to 320 on training rows, and lets the three best vote
         together.
     embedder : "validated" or SupervisedWeave, default="validated"
         The space. "validated" chooses among six members of the family: two powers of the weights
@@ -559,10 +583,11 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     distance of column a counts ``1 + λ η²_a(x)``, divided by the mean of this over the columns.
     η²_a is the share of the column's variance among the 50 nearest rows (all that tie with the
     last, weights ``exp(-2 d / d_50)``) that lies between classes, less what chance gives. The
-    nearest 100 different rows, or twice as many as vote, are ranked anew by these distances, and
-    their votes weighted. So distances that are shown are those seen from the row that is asked;
-    what columns add to them still sums to their squares. Weights come from the rows that are there
-    when a row is asked. The discriminant is weighed as one more column, the sum of its shares.
+    nearest different rows, 100 at least and up to 100 more than vote, are ranked anew by these
+    distances, and their votes weighted. So distances that are shown are those seen from the row
+    that is asked; what columns add to them still sums to their squares. Weights come from the rows
+    that are there when a row is asked. The discriminant is weighed as one more column, the sum of
+    its shares.
 
     Examples
     --------
@@ -623,30 +648,40 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         self, near: Near, voters: Voters, ks: Sequence[int], extra: None
     ) -> dict[int, np.ndarray]:
         n = len(self.classes_)
-        weights = ((k, voters.weights(near, (k,), self.sharpness)) for k in ks)
-        return {k: voters.shares(own, near.nodes, n) for k, own in weights}
+        out = {}
+        for k in ks:
+            own = voters.voting(near, k)
+            out[k] = voters.shares(voters.weights(own, (k,), self.sharpness), own.nodes, n)
+        return out
 
-    def _best(
+    def _scores(
         self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
-    ) -> tuple[tuple[float, float], tuple[int, ...]]:
-        def score(rows: np.ndarray, votes: np.ndarray) -> float:
-            return macro_f(targets[rows], votes.argmax(axis=1), len(self.classes_))
-
+    ) -> dict[tuple[float, ...], dict[int, float]]:
+        """Return macro F of each member, by number of neighbours."""
         found = {member: self._answers(folds, member, ks, 0.0) for member in folds[0].near}
-        member, ks, self.validation_ = chosen(
-            {one: {k: score(*own[k]) for k in own} for one, own in found.items()}
-        )
-        local = {
-            strength: self._answers(folds, member, ks, strength) if strength else found[member]
-            for strength in self._locals
+        return {
+            member: {k: self._score(targets, *own[k]) for k in ks} for member, own in found.items()
         }
-        means = {z: float(np.mean([score(*own[k]) for k in ks])) for z, own in local.items()}
+
+    def _score(self, targets: np.ndarray, rows: np.ndarray, votes: np.ndarray) -> float:
+        return macro_f(targets[rows], votes.argmax(axis=1), len(self.classes_))
+
+    def _settle(
+        self, folds: list[Fold], targets: np.ndarray, member: tuple[float, ...], ks: tuple[int, ...]
+    ) -> tuple[tuple[float, float], tuple[int, ...]]:
+        """Choose whether columns are weighed around rows, and what makes votes probabilities."""
+        own = member[0], member[1]
+        local = {strength: self._answers(folds, own, ks, strength) for strength in self._locals}
+        means = {
+            strength: float(np.mean([self._score(targets, *found[k]) for k in ks]))
+            for strength, found in local.items()
+        }
         self.local_ = max(means, key=lambda strength: (means[strength], -strength))
         self.validation_[0]["local"] = means
         best = [local[self.local_][k] for k in ks]
         votes = np.mean([votes for _, votes in best], axis=0)
         self.calibration_ = calibrated(votes, targets[best[0][0]])
-        return member, ks
+        return own, ks
 
     def _without_validation(self) -> None:
         self.calibration_, self.local_ = (_FLOORS[0], 1.0), 0.0
@@ -683,14 +718,31 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         The numbers of neighbours whose means are averaged.
     linear_ : float
         The share ρ of the linear prediction.
+    reliability_ : float
+        How far neighbours are believed, b below: 1 entirely, 0 not at all.
+    factors_ : dict of str to float
+        What the weight of each column is multiplied by, and ("") that of the discriminant; none if
+        the space was given. ``embedder_.weights_`` has them in it.
     validation_ : list of dict
-        R² of each member on rows that did not teach it, best first.
+        R² of each member on rows that did not teach it, best first; "tuned" of the best one is that
+        with the factors.
 
     Notes
     -----
-    The answer is ``ρ l(x) + Σ w_i (y_i - ρ l(x_i))``: the weighted mean of the neighbours' targets,
-    corrected by how far the row lies from them along a ridge regression l of the target on the
-    values of all columns. ρ is 0, ½ or 1, as is best on training rows.
+    The answer is ``ρ l(x) + ȳ + b Σ w_i (y_i - ρ l(x_i) - ȳ)``: the weighted mean of the
+    neighbours' targets, corrected by how far the row lies from them along a ridge regression l of
+    the target on the values of all columns (centred), and shrunk towards the mean ȳ of all rows. ρ
+    is 0, ½ or 1, as is best on training rows, and b the regression, between 0 and 1, of their
+    targets on what their neighbours say.
+
+    The ties by which columns weigh look at one column at a time: of five columns that say the same,
+    each counts fully, and two that matter only together count nothing. So the weights of the member
+    that was chosen are multiplied by factors that make the same rows best foretold by those near
+    them, if votes fall smoothly with the distance (see :func:`learned_factors`; soft neighbours are
+    those of Goldberger et al. 2004). They are drawn towards 1, so that few rows change little. Then
+    numbers of neighbours, ρ and b are chosen again. At most 1,000 rows and the 160 nearest of each
+    (fewer of more than 25 columns) teach the factors, however many there are. They stay as rows are
+    added, and distances remain sums over columns.
 
     Examples
     --------
@@ -731,6 +783,8 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return float(target)
 
     linear_: float
+    factors_: dict[str, float]
+    reliability_: float = 1.0  # as of models that were saved before there was another
 
     def _points(self, model: SupervisedWeave) -> np.ndarray:
         """Return the mean of each bin of the target."""
@@ -768,40 +822,95 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         means = {share: voters.means(voters.targets - share * theirs) for share in LINEAR}
         out = {}
         for k in ks:
-            weights = voters.weights(near, (k,), self.sharpness)
+            own = voters.voting(near, k)
+            weights = voters.weights(own, (k,), self.sharpness)
             for share, left in means.items():
-                out[k, share] = (weights * left[near.nodes]).sum(axis=1) + share * ours
+                out[k, share] = (weights * left[own.nodes]).sum(axis=1) + share * ours
         return out
 
-    def _best(
+    def _scores(
         self, folds: list[Fold], targets: np.ndarray, ks: Sequence[int]
-    ) -> tuple[tuple[float, float], tuple[int, ...]]:
+    ) -> dict[tuple[float, ...], dict[int, float]]:
+        """Return R² of each member and share of the linear prediction, by number of neighbours."""
         variance = max(float(targets.var()), 1e-300)
         scores: dict[tuple[float, ...], dict[int, float]] = {}
         for member in folds[0].near:
             for (k, share), (rows, guess) in self._answers(folds, member, ks, 0.0).items():
                 error = float(np.mean((targets[rows] - guess) ** 2))
                 scores.setdefault((*member, share), {})[k] = 1 - error / variance
-        member, ks, self.validation_ = chosen(scores)
+        return scores
+
+    def _choose(self, table: Table, targets: np.ndarray) -> None:
+        self.factors_ = {}
+        super()._choose(table, targets)
+        if self.factors_:
+            self.embedder_.tuned_by(self.factors_).learn()
+
+    def _settle(
+        self, folds: list[Fold], targets: np.ndarray, member: tuple[float, ...], ks: tuple[int, ...]
+    ) -> tuple[tuple[float, float], tuple[int, ...]]:
+        """Learn what columns count, and choose k and both shares of the prediction for that."""
+        own = member[0], member[1]
+        if isinstance(self.embedder, str):
+            factors = self._learned_factors(folds, member, ks, targets)
+            names = self.embedder_.part_names()
+            self.factors_ = dict(zip(names, factors.tolist(), strict=False))
+            folds = [fold.tuned(own, factors) for fold in folds]
+            tried = (int(self.n_neighbors),) if self.n_neighbors != "auto" else tries(len(targets))
+            member, ks, (tuned, *_) = chosen(self._scores(folds, targets, tried))
+            self.validation_[0]["tuned"] = tuned["score"]
         self.linear_ = float(member[2])
-        return (member[0], member[1]), ks
+        answers = self._answers(folds, own, ks, 0.0)
+        rows = answers[ks[0], member[2]][0]
+        line = member[2] * np.concatenate([fold.extra[1] for fold in folds])
+        guess = np.mean([answers[k, member[2]][1] for k in ks], axis=0) - line
+        centre = targets.mean()
+        self.reliability_ = reliability(guess - centre, targets[rows] - line - centre)
+        return own, ks
+
+    def _learned_factors(
+        self, folds: list[Fold], member: tuple[float, ...], ks: tuple[int, ...], targets: np.ndarray
+    ) -> np.ndarray:
+        """Return by what the columns of a member, and its discriminant, should be multiplied."""
+        power, share, linear = member
+        pairs = [fold.near[power, share] for fold in folds]
+        n_parts, n_rows = len(pairs[0][0].widths), sum(len(near.asked) for _, near in pairs)
+        most = min(_TAUGHT_BY, max(_ENTRIES // (n_rows * n_parts), _FEWEST))
+        most = min(most, *(near.nodes.shape[1] for _, near in pairs))
+        rows = _ENTRIES // (most * n_parts * len(folds)) + 1  # of each fold, if columns are many
+        k = max(_FEWEST_VOTERS, ks[len(ks) // 2])
+        found = []
+        for fold, (apart, all_near) in zip(folds, pairs, strict=True):
+            near = Near(*(part[:rows] for part in all_near))
+            last = kth(near.squared, fold.voters.sizes[near.nodes], k)
+            near = Near(near.asked, near.squared[:, :most], near.nodes[:, :most])
+            theirs, ours = fold.extra
+            left = fold.voters.means(fold.voters.targets - linear * theirs)
+            own = targets[near.asked] - linear * ours[:rows]
+            sizes = fold.voters.sizes[near.nodes]
+            found.append((apart.parts(near, share), sizes, left[near.nodes], last, own))
+        parts, sizes, values, last, own = map(np.concatenate, zip(*found, strict=True))
+        sharpness = self.sharpness / np.where(last > 0, last, max(float(np.median(last)), 1e-300))
+        return learned_factors(parts, sizes, values, sharpness, own)
 
     def _without_validation(self) -> None:
-        self.linear_ = 0.0
+        self.linear_, self.reliability_ = 0.0, 1.0
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""
         table = self._read(X)
         _, view, voters, _, line = self._searched()
-        means, out = voters.means(voters.targets), np.zeros(table.n_rows)
+        means, centre = voters.means(voters.targets), voters.targets.mean()
+        out = np.full(table.n_rows, (1 - self.reliability_) * centre)
         if line is not None:
-            out = self.linear_ * line(table)
+            out += self.linear_ * line(table)
         for some, nodes, weights in self._voting(table):
             known, inverse = np.unique(nodes, return_inverse=True)
             left = means[known]
             if line is not None:
                 left = left - self.linear_ * line(take_rows(view.table, view.copies.heads[known]))
-            out[some] += (weights * left[inverse.reshape(nodes.shape)]).sum(axis=1)
+            found = (weights * left[inverse.reshape(nodes.shape)]).sum(axis=1)
+            out[some] += self.reliability_ * found
         return out
 
 
@@ -863,10 +972,11 @@ def nearest(apart: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the k smallest entries of each line in order, the first first, and where they are."""
     from tabweave.search.kernels import smallest
 
-    shape = len(apart), min(k, apart.shape[1])
-    out, where = np.empty(shape, apart.dtype), np.empty(shape, np.int64)
-    smallest(apart, out, where)
-    return out, where
+    k = min(k, apart.shape[1])
+    out, where = np.empty((len(apart), k), apart.dtype), np.empty((len(apart), k), np.int64)
+    smallest(apart, np.partition(apart, k - 1, axis=1)[:, k - 1], out, where)
+    order = np.argsort(out, axis=1, kind="stable")
+    return np.take_along_axis(out, order, axis=1), np.take_along_axis(where, order, axis=1)
 
 
 class Apart:
@@ -909,6 +1019,28 @@ class Apart:
         found = {share: nearest(columns + share * discriminant, k) for share in shares}
         return {share: Near(self.asked, *own) for share, own in found.items()}
 
+    def tuned(self, factors: np.ndarray) -> Apart:
+        """Return distances to which columns, and the discriminant, count by factors."""
+        out, widths = copy(self), self.widths
+        roots = np.ones(len(widths))
+        roots[: len(factors)] = np.sqrt(factors)
+        scale = np.repeat(roots, widths).astype(np.float32)
+        out.vectors = [vectors * scale for vectors in self.vectors]
+        return out
+
+    def parts(self, near: Near, share: float) -> np.ndarray:
+        """Return the squared distances of each column, and of a discriminant that counts so."""
+        from tabweave.search.kernels import part_distances
+
+        left, right = self.vectors
+        edges = _edges(self.widths)
+        kept = len(edges) - (1 if share or self.edge == edges[-1] else 2)
+        out = np.empty((*near.nodes.shape, kept), np.float32)
+        part_distances(left, right, near.nodes, edges[: kept + 1], out)
+        if share and self.edge < edges[-1]:
+            out[..., -1] *= share
+        return out
+
     def ranked(self, near: Near, voters: Voters, share: float, strength: float) -> Near:
         """Return them by columns that are weighed anew around each row."""
         left, right = self.vectors
@@ -933,9 +1065,81 @@ def squares(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.maximum(out, 0, out=out)
 
 
+def tries(n: int) -> tuple[int, ...]:
+    """Return the numbers of neighbours that are tried: of those that all rows are, the first."""
+    return tuple(k for k, before in zip(NEIGHBORS, (0, *NEIGHBORS), strict=False) if before < n)
+
+
 def candidates(ks: Sequence[int]) -> int:
     """Return how many nodes are ranked anew."""
-    return max(_CANDIDATES, 2 * max(ks))
+    return max(_CANDIDATES, max(ks) + min(max(ks), _CANDIDATES))
+
+
+# -- weights of columns -------------------------------------------------------------------------
+
+
+def learned_factors(
+    parts: np.ndarray,
+    sizes: np.ndarray,
+    values: np.ndarray,
+    sharpness: np.ndarray,
+    own: np.ndarray,
+) -> np.ndarray:
+    """Return ``exp(θ)``, by which columns should count for rows to be foretold by those near them.
+
+    The answer to row i is ``Σ_j q_ij v_ij``, ``q_ij ∝ n_j exp(-s_i Σ_a exp(θ_a + θ₀) d_ija)``:
+    votes as they are, but without an end. What is minimised is ``½ log`` of the mean squared error
+    of n answers, plus ``Σ θ_a² / 2τ²n``: a likelihood, and weights drawn around those of today
+    (θ = 0) with a deviation τ = 0.35. θ₀ only makes votes sharper, and is free. Found by L-BFGS and
+    rounded, so that the last digits of sums do not matter.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (rows, near, columns)
+        Squared distances d of rows that are asked to those near them, by column.
+    sizes, values : ndarray of shape (rows, near)
+        How many rows n_j a node stands for, and the number v that they have.
+    sharpness : ndarray of shape (rows,)
+        How fast votes fall with the distance from each row, s.
+    own : ndarray of shape (rows,)
+        The numbers of the rows that are asked.
+    """
+    n, near, columns = parts.shape
+    flat = parts.reshape(n * near, columns)
+    weight = 1 / (_DEVIATION**2 * n)
+
+    def objective(at: np.ndarray) -> tuple[float, np.ndarray]:
+        factors = np.exp(at[:-1] + at[-1])
+        apart = (flat @ factors.astype(np.float32)).reshape(n, near) * sharpness[:, None]
+        votes = sizes * np.exp(apart.min(axis=1, keepdims=True) - apart)
+        votes /= votes.sum(axis=1, keepdims=True)
+        answers = (votes * values).sum(axis=1)
+        error = answers - own
+        mean = max(float(np.mean(error**2)), 1e-300)
+        votes *= (values - answers[:, None]) * (error * sharpness / (mean * n))[:, None]
+        slopes = -(votes.ravel().astype(np.float32) @ flat) * factors
+        slopes = np.append(slopes + weight * at[:-1], slopes.sum())
+        return np.log(mean) / 2 + weight / 2 * float(at[:-1] @ at[:-1]), slopes
+
+    bounds = [(-6.0, 6.0)] * columns + [(-3.0, 3.0)]
+    with one_blas_thread():
+        best = minimize(
+            objective,
+            np.zeros(columns + 1),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": _ROUNDS},
+        )
+    return np.asarray(np.exp(np.round(best.x[:-1], 2)))
+
+
+def reliability(guess: np.ndarray, truth: np.ndarray) -> float:
+    """Return the b of 0 to 1 for which ``(truth - b guess)²`` is least on average."""
+    return float(np.clip(truth @ guess / max(float(guess @ guess), 1e-300), 0, 1))
+
+
+# -- choosing -----------------------------------------------------------------------------------
 
 
 def macro_f(y_true: np.ndarray, y_pred: np.ndarray, n_classes: int) -> float:

@@ -377,15 +377,12 @@ HELICS = {
     "HELIC as printed": _nearest_cv("helic-printed", lambda k: published.HELIC(random_state=0)),
     "HC": _nearest_cv("hc", lambda k: HELIC("hc")),
     "HELIC-linear": _nearest_cv("helic-linear", lambda k: HELIC("linear", random_state=0)),
-    "HELIC-linear as printed": _nearest_cv(
-        "helic-linear-printed", lambda k: published.HELIC("linear", random_state=0)
-    ),
     "one-hot": _nearest_cv("one-hot", lambda k: OneHot()),
 }
 RANDOM = {
     f"{name}, random": replace(plan, protocol="thesis-nearest-cv")
     for name, plan in HELICS.items()
-    if name not in ("HELIC as printed", "HELIC-linear as printed", "one-hot")
+    if name not in ("HELIC as printed", "one-hot")
 }
 READ_HELIC = {"HELIC, fixed": "HELIC", "HELIC as printed": "HELIC", "HELIC, fixed, random": "HELIC"}
 READ_HELIC |= {f"{name}, random": name for name in ("HELIC", "HC", "HELIC-linear")}
@@ -401,14 +398,20 @@ TABLES["6.1"] = TableSpec(
     CV_NOTES,
     aside=("one-hot", *READ_HELIC, *(f"{m} or one-hot" for m in FIVE)),
 )
-READ_VARIANTS = READ_HELIC | {"HELIC-linear as printed": "HELIC-linear"}
 TABLES["6.2"] = TableSpec(
     "kNN classification with variants of HELIC, F",
     "F",
     HELICS | RANDOM,
-    READ_VARIANTS,
-    CV_NOTES,
-    aside=("one-hot", *READ_VARIANTS),
+    READ_HELIC,
+    (
+        *CV_NOTES,
+        'HELIC-linear by the printed algorithm (`published.HELIC("linear")`), measured once on '
+        "four of the sets where it differs most, published, this column, as printed: hayes_roth "
+        "67.1, 83.0, 69.2; three_of_9 76.2, 95.2, 85.7; audiology 47.3, 83.4, 66.4; tictactoe "
+        "66.3, 95.5, 77.8. So about half of the difference or more is the solver, which here goes "
+        "on to the minimum.",
+    ),
+    aside=("one-hot", *READ_HELIC),
 )
 
 NONBEND = {

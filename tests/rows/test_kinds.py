@@ -912,13 +912,15 @@ def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
         "money": [f"{'$€'[i % 2]}{i % 30}.50" for i in range(56)],
         "lists": [f"{i % 5};{i % 7}" for i in range(56)],
         "but": ["none yet", *(str(i % 30) for i in range(55))],
+        "zones": [f"{day}T10:00" + "Z" * (i % 2) for i, day in enumerate(days * 2)],
+        "twins": ["Yes", "yes ", "no", "No"] * 14,
         "key": [f"k{i}" for i in range(56)],
         "spelt": [f"w{i % 50} v" for i in range(56)],
         "day": days * 2,
         "number": [0.5 + i % 11 for i in range(56)],
     }
     doubtful = {f.column for f in Table.of(rows, rules="whole").kinds() if leaves_doubt(f.why)}
-    assert doubtful == {"mixed", "order", "money", "lists", "but"}
+    assert doubtful == {"mixed", "order", "money", "lists", "but", "zones", "twins"}
 
 
 def cycled(*cells, n=60):

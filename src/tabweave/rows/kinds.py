@@ -100,7 +100,9 @@ _MOST_TWINS = 10_000  # values among which those that are written alike are look
 _MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
 BUT_FOR = ", but for "
 # Reasons of which only the user knows whether what is read is what is meant.
-_DOUBTS = re.compile(rf"\?|{BUT_FOR}|without a year|in several ways|taken as one currency")
+_DOUBTS = re.compile(
+    rf"\?|{BUT_FOR}|without a year|in several ways|taken as one currency|some with|differ only"
+)
 CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"

@@ -96,7 +96,6 @@ _MOST_CODES = 20
 _ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be dates is nil
 _FEW_TEXTS = 20  # tell whether all may be something
 _SAMPLE = 1000
-_MOST_TWINS = 10_000  # values among which those that are written alike are looked for
 _MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
 BUT_FOR = ", but for "
 # Reasons of which only the user knows whether what is read is what is meant.
@@ -126,6 +125,7 @@ _THING_NAMES = re.compile(
     r"|race|ethnic(?:ity)?|religion|nationality|language|occupation|industry|sector|species|brand"
     r"|marital(?:[_. ]?status)?|sex|gender|type)\d*)"
 )
+NO_AMOUNT = re.compile(rf"{CODE_NAMES.pattern}|\A{_THING_NAMES.pattern}\Z")
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _ROW_NAMES = re.compile(r"(?i:row[ ._]?(?:names?|index|numbers?|nums?|nrs?|ids?))")
 _DURATION_NAMES = re.compile(
@@ -289,7 +289,7 @@ def _judge_text(
     if is_index(name) and _hardly_repeats(data, least):
         return Verdict("nominal", _NAMES_OF_ROWS, aside=True)
     written = numbers_written(labels)
-    if written is not None and not (says_codes(name) or _is_few_digits(labels)):
+    if written is not None and not (NO_AMOUNT.search(name) or _is_few_digits(labels)):
         why = f"{written[0]} written as text{remarks_on_numbers(labels, written[0])}"
         return Verdict("numeric", why, format=written[1])
     if complete and (levels := ranges_in_order(labels)):
@@ -307,7 +307,7 @@ def _judge_text(
 def _dates_of_digits(name: str, texts: Sequence[str], what: str) -> Verdict | None:
     """Return that digits such as 20240131 are dates, if there are enough or their name says so."""
     named = _DATE_NAMES.search(name)
-    enough = len(texts) >= _ENOUGH_DATES and not says_codes(name)
+    enough = len(texts) >= _ENOUGH_DATES and not NO_AMOUNT.search(name)
     if (named or enough) and is_compact_dates(texts):
         return Verdict("datetime", f"dates as {what}, such as {min(texts)}", format="ymd")
     if _MONTH_NAMES.search(name) and is_compact_months(texts):
@@ -331,7 +331,7 @@ def _doubt(name: str, labels: Sequence[str]) -> str:
         return "dates without a year: add it to have them read as datetimes"
     if pairs:
         return "two numbers in a cell? split them into two columns"
-    codes = says_codes(name) or has_leading_zeros(labels)
+    codes = NO_AMOUNT.search(name) or has_leading_zeros(labels)
     for what, fits in _TOLD_BY_MOST:
         if sum(not fits(text) for text in present_texts(labels[:_FEW_TEXTS])) > 4:
             continue
@@ -350,26 +350,6 @@ def _doubt(name: str, labels: Sequence[str]) -> str:
     if mark := _joined_by(labels):
         return f"lists? declare kind 'set' with delimiter {mark!r}"
     return ""
-
-
-def twins(labels: Sequence[Any]) -> str:
-    """Return a remark on values that differ only in case, blanks or type; none if there are none.
-
-    >>> twins(["Yes", "no", "yes "])
-    ", of which 'Yes' and 'yes ' differ only in case or blanks"
-    >>> twins([1, 2, "2"])
-    ", of which '2' and 2 differ only in type"
-    """
-    alike: dict[str, list[Any]] = {}
-    for label in labels[:_MOST_TWINS]:
-        if isinstance(label, str | int | float):
-            alike.setdefault(str(label).strip().casefold(), []).append(label)
-    key = min((key for key, found in alike.items() if len(found) > 1), default=None)
-    if key is None:
-        return ""
-    one, other = sorted(alike[key], key=repr)[:2]
-    way = "case or blanks" if type(one) is type(other) else "type"
-    return f", of which {one!r} and {other!r} differ only in {way}"
 
 
 def _joined_by(labels: Sequence[str]) -> str:
@@ -399,7 +379,7 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
     if len(present) < FEW_ROWS or (present != np.floor(present)).any():
         return None
     distinct = np.unique(present)
-    named = says_codes(name)
+    named = NO_AMOUNT.search(name)
     if _INDEX_NAMES.fullmatch(name) and name.startswith("__"):
         return Verdict("numeric", "the index of pandas", aside=True)
     if distinct[0] >= 1500 and distinct[-1] <= 2100 and not named:
@@ -425,11 +405,6 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
         why = f"numbers; {unit} since 1970? give datetimes to have hours and weekdays count"
         return Verdict("numeric", why)
     return None
-
-
-def says_codes(name: str) -> bool:
-    """Tell whether the name of a column says that its whole numbers are codes, not amounts."""
-    return bool(CODE_NAMES.search(name) or _THING_NAMES.fullmatch(name))
 
 
 def is_index(name: str) -> bool:

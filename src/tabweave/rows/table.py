@@ -49,14 +49,13 @@ from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.kinds import (
     BUT_FOR,
     FEW_ROWS,
+    NO_AMOUNT,
     Finding,
     Kinds,
     Rules,
     Verdict,
     is_index,
     judge,
-    says_codes,
-    twins,
 )
 from tabweave.rows.spelling import is_spelled, is_text
 from tabweave.rows.vocabulary import Label, canonical, code_type, identity, order, positions
@@ -373,6 +372,26 @@ def _ruled(
     return Table(schema, tuple(parts), table.n_rows)
 
 
+def twins(labels: Sequence[Any]) -> str:
+    """Return a remark on values that differ only in case, blanks or type; none if there are none.
+
+    >>> twins(["Yes", "no", "yes "])
+    ", of which 'Yes' and 'yes ' differ only in case or blanks"
+    >>> twins([1, 2, "2"])
+    ", of which '2' and 2 differ only in type"
+    """
+    alike: dict[str, list[Any]] = {}
+    for label in labels[:_MOST_TWINS]:
+        if isinstance(label, str | int | float):
+            alike.setdefault(str(label).strip().casefold(), []).append(label)
+    key = min((key for key, found in alike.items() if len(found) > 1), default=None)
+    if key is None:
+        return ""
+    one, other = sorted(alike[key], key=repr)[:2]
+    way = "case or blanks" if type(one) is type(other) else "type"
+    return f", of which {one!r} and {other!r} differ only in {way}"
+
+
 def _with_commas(
     table: Table, verdicts: Mapping[str, Verdict | None]
 ) -> Mapping[str, Verdict | None]:
@@ -415,6 +434,7 @@ def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]
     return column, Datetimes(_without_gaps(seconds, schema))
 
 
+_MOST_TWINS = 10_000  # values among which those that are written alike are looked for
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
 _DECIDED = ("declared", "categories", "ordered categories", "durations")
 _WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan 5, 2020 too
@@ -433,7 +453,7 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         x = np.unique(seen)
         few = 2 < len(x) < len(seen)
         fractions = (x % 1 != 0) & ~np.isnan(x)
-        return bool(fractions.any() or (few and x[-1] < 100 and not says_codes(column.name)))
+        return bool(fractions.any() or (few and x[-1] < 100 and not NO_AMOUNT.search(column.name)))
     if is_declared_categorical(cells):
         return True
     words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]

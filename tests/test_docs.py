@@ -140,6 +140,13 @@ def test_times_beside_peers_are_those_of_the_reports():
         assert [t for t in times if not re.search(rf"(?<![\d.]){t}(?!\d)", report)] == [], address
 
 
+def test_every_cell_of_a_published_table_is_measured_or_says_why():
+    reports = sorted((ROOT / "benchmarks" / "reports").glob("table-[4-7].[0-9].md"))
+    assert len(reports) > 10
+    assert [r.name for r in reports if "not measured" in r.read_text(encoding="utf-8")] == []
+    assert "not run yet" not in (DOCS / "papers.md").read_text(encoding="utf-8")
+
+
 def formulas(page):
     """Return the mathematics of a page, in lines and between them."""
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)

@@ -48,6 +48,7 @@ def agrees(embedder, rows, **options):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*were not seen in fit")  # which is what is tested
 class TestRoundTrip:
     def test_every_type(self, seen, asked, schema):
         for n_clusters in (None, 3):

@@ -85,6 +85,7 @@ def agrees(found, embedder, rows):
     np.testing.assert_allclose(found, embedder.transform(rows), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*were not seen in fit")  # which is what is tested
 class TestRoundTrip:
     def test_duckdb(self, weave, asked):
         agrees(in_duckdb(weave, asked), weave, asked)

@@ -362,14 +362,19 @@ def _ruled(
     if not kept and all(column.why == "constant" for column in aside):
         return table  # there is nothing to tell, and nothing else
     if not kept:
-        named = ", ".join(f"{column.name!r} ({column.why})" for column in aside)
-        keep = max(aside, key=lambda column: column.kind == "nominal" and not is_index(column.name))
-        raise ValueError(
-            f"every column would be set aside: {named}; declare what to keep, as in "
-            f"schema={{{keep.name!r}: 'nominal'}}, or --kind {keep.name}=nominal in a shell"
-        )
+        raise ValueError(_nothing_kept(aside))
     schema = replace(table.schema, columns=tuple(kept), aside=tuple(aside))
     return Table(schema, tuple(parts), table.n_rows)
+
+
+def _nothing_kept(aside: Sequence[Column]) -> str:
+    """Return what was set aside, and how to keep the column most worth it."""
+    named = ", ".join(f"{column.name!r} ({column.why})" for column in aside)
+    keep = max(aside, key=lambda column: column.kind == "nominal" and not is_index(column.name))
+    return (
+        f"every column would be set aside: {named}; declare what to keep, as in "
+        f"schema={{{keep.name!r}: 'nominal'}}, or --kind {keep.name}=nominal in a shell"
+    )
 
 
 def twins(labels: Sequence[Any]) -> str:

@@ -1,6 +1,7 @@
 """The other commands: what they say is what the library computes, and files hold it."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -181,6 +182,14 @@ def test_one_row_is_no_group_and_not_many(tmp_path):
     )  # fmt: skip
     assert called("fill", "one.csv", cwd=tmp_path).out == "0 cells of 1 row filled\n"
     assert called("odd", "one.csv", cwd=tmp_path).out == "Odd at level 0.01: 0 of 1 row\n"
+
+
+def test_odd_says_how_many_rows_would_be_odd_by_chance(tmp_path):
+    (tmp_path / "coins.csv").write_text("a,b\n" + "h,h\nh,t\nt,h\nt,t\n" * 50)
+    last = called("odd", "coins.csv", "--level", "0.02", cwd=tmp_path).out.splitlines()[-1]
+    assert re.fullmatch(
+        r"Odd at level 0.02: \d+ of 200 rows; about 4 would be by chance alone", last
+    )
 
 
 def test_the_studio_is_not_started_for_what_is_no_table(tmp_path):

@@ -227,7 +227,9 @@ def odd(
         return
     for one in found:
         say("{cell}", cell=str(one))
-    say(f"Odd at level {level:g}: {n_odd:,} of {plural(table.n_rows, 'row')}")
+    chance = round(level * table.n_rows)  # p is the share of other rows that are as odd
+    by_chance = f"; about {chance:,} would be by chance alone" if chance else ""
+    say(f"Odd at level {level:g}: {n_odd:,} of {plural(table.n_rows, 'row')}{by_chance}")
 
 
 def _valued(schema: Any) -> list[str]:

@@ -337,3 +337,9 @@ def test_the_work_of_a_search_is_what_the_lists_hold():
     parts = [part for m in (asked, lists) for part in (m.indptr, m.indices, m.data)]
     met = sum(int(lists.indptr[b + 1] - lists.indptr[b]) for b in asked.indices)
     assert spelling._work(*parts) == met // spelling._PRODUCTS
+
+
+@pytest.mark.parametrize(("text", "spelled"), [("Αθήνα {}", True), ("№ {}", False), ("a{}", True)])
+def test_letters_of_every_script_are_letters(text, spelled):
+    labels = [text.format(i) for i in range(spelling.MANY + 1)]
+    assert spelling.is_spelled(labels) is spelled

@@ -478,6 +478,7 @@ class TestEdges:
         assert is_constant(Codes(np.array([1], np.uint8), ["a", "b"]))
         assert not is_constant(Codes(np.array([1, 0], np.uint8), ["a", "b"]))
         assert not is_constant(Codes(np.zeros(0, np.uint8), ["a"]))
+        assert not is_constant(Numbers(np.zeros(0)))
         assert not is_constant(Sets(np.zeros(1, np.int64), np.zeros(0, np.uint8), []))
 
     def test_equal_sets_are_constant_in_whatever_order_their_codes_are(self):

@@ -248,6 +248,20 @@ def check_target(labels: np.ndarray) -> None:
                 raise ValueError(f"y of row {row} is missing; drop the row or give it a target")
 
 
+def check_discrete(name: str, y: Any) -> None:
+    """Raise for a target of many numbers with fractions, each of which would be a class."""
+    labels = np.asarray(y)
+    if labels.dtype.kind != "f":
+        return
+    given = labels[np.isfinite(labels)]
+    if (given % 1 != 0).any() and len(np.unique(given)) > _MOST_FRACTIONS:
+        raise ValueError(
+            f"{name}: expected classes in y, got numbers such as {given[0]:.6g}; put them in bins, "
+            "or take SupervisedWeave, which learns from numbers"
+        )
+
+
+_MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
 _ENOUGH = 20  # values of a column that make it worth a word that all, or many, are unknown
 _MOST = 0.5  # share of values of a column in which new ones are to be expected
 _MANY = 0.05  # share of values of any other column
@@ -366,6 +380,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
     _numbers: ClassVar[Literal["numeric", "nominal"]] = "numeric"  # what undeclared ones are
     _rules: ClassVar[bool] = False  # whether undeclared columns are read by rules
     _uses_classes: ClassVar[bool] = False  # whether y is counted
+    _takes_numbers: ClassVar[bool] = False  # whether y may be numbers that are no classes
     _has_vectors: ClassVar[bool] = True  # whether distances are those of vectors, at least nearly
 
     counts_: Counts
@@ -448,6 +463,8 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None"
             )
+        if self._uses_classes and not self._takes_numbers:
+            check_discrete(type(self).__name__, y)
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when the attribute is absent; says what to do, learns nothing.

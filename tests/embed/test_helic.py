@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.utils.estimator_checks import check_estimator
 
-from tabweave import HELIC, Counts
+from tabweave import HELIC, Counts, MixedEmbedder, ValueMetric
 from tabweave.datasets import led24, monks
 from tabweave.embed.helic import (
     Distances,
@@ -383,3 +383,11 @@ def test_few_rows_weigh_as_two_independent_draws_do():
         mass, same = expected.pop(tuple(sorted([labels[v], labels[w]])))
         assert weight == pytest.approx(mass / (2 * sums[0 if same else 1]))
     assert not expected
+
+
+@pytest.mark.parametrize("model", [HELIC(), ValueMetric("vdm"), MixedEmbedder(HELIC())])
+def test_numbers_are_no_classes(model):
+    rows = {"a": list("xyz") * 20, "b": list("pq") * 30}
+    with pytest.raises(ValueError, match=r"expected classes in y, got numbers such as 0\.5; put"):
+        model.fit(rows, np.arange(60) + 0.5)
+    assert len(model.fit(rows, np.arange(60) % 4 / 2).transform(rows)) == 60  # half stars

@@ -137,6 +137,7 @@ class SupervisedWeave(Derived, Weave):
     """
 
     _uses_classes = True
+    _takes_numbers = True
     _former: ClassVar[dict[str, tuple[Any, ...]]] = {"smoothing": (5.0,)}
     n_clusters = n_components = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

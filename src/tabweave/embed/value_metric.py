@@ -142,6 +142,7 @@ class ValueMetric(ValueEmbedder):
                 f"measure {chosen.name!r} compares values by their classes: ValueMetric requires "
                 "y to be passed, but the target y is None"
             )
+        self._require_classes(y)
         if not chosen.needs_y and not callable(self.measure):
             y = None
         return Counts.of(table, y, sample_weight=sample_weight)

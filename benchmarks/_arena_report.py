@@ -48,6 +48,7 @@ COLUMNS = [Scope(f"{g} {h}", (g,), (h,)) for g in sets.GROUPS for h in sets.HALV
 PAPERS, UNTUNED = COLUMNS[1], COLUMNS[3]  # the halves that report
 OF_R = Scope("R reporting, no twins", ("R",), ("reporting",), twins=False)
 COLUMNS.append(OF_R)
+ORDINARY = Scope("general and R reporting, no twins", ("general", "R"), ("reporting",), twins=False)
 REPORTING = Scope("reporting halves, no twins", halves=("reporting",), twins=False)
 ALL = Scope("all sets")
 
@@ -129,11 +130,10 @@ class Arena:
         mean = float(np.mean(each)) if each else np.nan
         return max(mean, LOWEST) if what == "R2" else mean
 
-    def gap(self, task: str, scope: Scope, ours: str, other: str) -> tuple[float, int]:
-        """Return by how much we are ahead, on so many sets."""
-        board = self.board(task, scope).only([ours, other])
-        means = board.means()
-        return (means[ours] - means[other] if means else np.nan), len(board.names)
+    def gaps(self, task: str, scope: Scope, ours: str, other: str) -> np.ndarray:
+        """Return by how much we are ahead on each set that both have."""
+        scores = self.board(task, scope).only([ours, other]).scores
+        return scores[:, 0] - scores[:, 1]
 
 
 def write(cells: Cells) -> None:
@@ -152,6 +152,7 @@ def write(cells: Cells) -> None:
     chosen(report)
     failures(report, known)
     report.finish("arena.md")
+    cells.publish()
 
 
 def write_sets(cells: Cells, rows: int, name: str) -> None:
@@ -236,7 +237,7 @@ def bars(report: Report, known: Arena) -> None:
         ("retrieval", "weave", "gower", 0.5),
         ("clusters", "weave", "one-hot", 1.0),
     ):
-        for scope in (UNTUNED, OF_R):
+        for scope in (UNTUNED, OF_R, ORDINARY):
             ahead(report, known, task, scope, ours, other, least)
     for task, ours, other in (
         ("knn", "weave", "weave before"),
@@ -257,8 +258,11 @@ def bars(report: Report, known: Arena) -> None:
 def ahead(
     report: Report, known: Arena, task: str, scope: Scope, ours: str, other: str, least: float
 ) -> None:
-    gap, n = known.gap(task, scope, ours, other)
-    state(report, f"{scope.title}, {task}: {ours} − {other}", gap, least, f"{n} sets")
+    gaps = known.gaps(task, scope, ours, other)
+    error = gaps.std(ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.nan
+    where = f"{len(gaps)} sets, standard error {error:.2f}"
+    mean = gaps.mean() if len(gaps) else np.nan
+    state(report, f"{scope.title}, {task}: {ours} − {other}", mean, least, where)
 
 
 def first(report: Report, known: Arena, task: str, scope: Scope) -> None:
@@ -372,10 +376,11 @@ def fewer(report: Report, known: Arena, task: str) -> None:
         board = known.board(task, scope)
         left = set(board.methods) - set(board.compared().methods)
         for m in [m for m in board.methods if m in left]:
-            gap, n = known.gap(task, scope, m, rival)
-            if n:
+            gaps = known.gaps(task, scope, m, rival)
+            if len(gaps):
                 total = int((~np.isnan(board.scores)).any(axis=1).sum())
-                report.line(f"\n{scope.title}: {m} on {n} of {total} sets, {gap:+.1f} to {rival}.")
+                where = f"{len(gaps)} of {total} sets"
+                report.line(f"\n{scope.title}: {m} on {where}, {gaps.mean():+.1f} to {rival}.")
 
 
 def number(value: float) -> str:

@@ -1,7 +1,12 @@
-"""Cells: every measured figure goes to disk as it is known, so that a long run can go on."""
+"""Cells: every measured figure goes to disk as it is known, so that a long run can go on.
+
+What a run adds is in a cache of this machine; :meth:`Cells.publish` writes all that is known beside
+the reports, where every checkout finds it again.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import time
@@ -11,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 CACHE = Path(__file__).parent / ".cache"
+PUBLISHED = Path(__file__).parent / "reports"
+_DIGITS = 4  # of published scores
 
 
 @cache
@@ -30,12 +37,29 @@ class Cells:
     def __init__(self, name: str) -> None:
         CACHE.mkdir(exist_ok=True)
         self.path = CACHE / f"{name}.jsonl"
+        self.published = PUBLISHED / f"{name}-cells.jsonl.gz"
         self.known: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._versions: dict[tuple[str, ...], str] = {}
+        if self.published.exists():
+            self._read(gzip.decompress(self.published.read_bytes()).decode("utf-8"))
         if self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                if line.endswith("}"):  # a line cut off by a kill is measured again
-                    cell = json.loads(line)
-                    self.known[tuple(cell["key"])] = cell["scores"]
+            self._read(self.path.read_text(encoding="utf-8"))
+
+    def _read(self, text: str) -> None:
+        for line in text.splitlines():
+            if line.endswith("}"):  # a line cut off by a kill is measured again
+                cell = json.loads(line)
+                key = tuple(cell["key"])
+                self.known[key], self._versions[key] = cell["scores"], cell.get("version", "")
+
+    def publish(self) -> None:
+        """Write all that is known beside the reports; the same cells give the same bytes."""
+        lines = [
+            json.dumps({"key": key, "scores": _rounded(scores), "version": self._versions[key]})
+            for key, scores in sorted(self.known.items())
+        ]
+        text = "\n".join(lines) + "\n"
+        self.published.write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
 
     def get(self, key: tuple[str, ...], measure: Callable[[], dict[str, float]]) -> dict[str, Any]:
         """Return a cell, measuring it if it is not known."""
@@ -49,5 +73,9 @@ class Cells:
             with self.path.open("a", encoding="utf-8") as file:
                 cell = {"key": key, "scores": scores, "version": _version()}
                 file.write(json.dumps(cell) + "\n")
-            self.known[key] = scores
+            self.known[key], self._versions[key] = scores, _version()
         return self.known[key]
+
+
+def _rounded(scores: dict[str, Any]) -> dict[str, Any]:
+    return {k: round(v, _DIGITS) if isinstance(v, float) else v for k, v in scores.items()}

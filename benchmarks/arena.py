@@ -4,7 +4,8 @@
 cache yet, and writes benchmarks/reports/arena.md. ``--report`` writes from the cache only. Three
 groups of tables (papers, general, R), each cut into a choosing and a reporting half by a fixed
 rule, are printed apart. Interrupt it at any time: what was measured is kept. A method that fails is
-a result.
+a result. All cells of the report are beside it, in arena-cells.jsonl.gz, and count as measured: to
+measure a method anew, delete its cells or give ``--again``.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import get_context
 from typing import Any
 
@@ -47,7 +48,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="so many seeds of folds and starts")
     parser.add_argument("--workers", type=int, default=2, help="processes, a thread each")
     parser.add_argument("--quick", action="store_true", help="the general sets only")
-    parser.add_argument("--report", action="store_true", help="write the report from the cache")
+    parser.add_argument("--again", action="store_true", help="measure what is known once more")
+    parser.add_argument("--report", action="store_true", help="write the report from known cells")
     parser.add_argument("--no-report", action="store_true", help="measure only")
     parser.add_argument(
         "--cache", default="arena", help="name of the cache file; others report set by set"
@@ -79,9 +81,9 @@ def enter_environment() -> None:
 
 def measure(options: Any) -> None:
     cells = Cells(options.cache)
-    todo = [key for key in plan(options) if key not in cells.known]
+    todo = [key for key in plan(options) if options.again or key not in cells.known]
     start = time.perf_counter()
-    with get_context("fork").Pool(options.workers, open_cells, (options.cache,)) as pool:
+    with get_context("fork").Pool(options.workers, open_cells, (options.cache, todo)) as pool:
         for i, (key, scores) in enumerate(pool.imap_unordered(cell, todo), 1):
             left = (time.perf_counter() - start) / i * (len(todo) - i) / 60
             shown = {k: round(v, 3) if isinstance(v, float) else v for k, v in scores.items()}
@@ -123,9 +125,11 @@ def sets(task: str, options: Any) -> Iterator[tuple[str, str]]:
 CELLS: Cells
 
 
-def open_cells(cache: str) -> None:
+def open_cells(cache: str, todo: Sequence[Key]) -> None:
     global CELLS
     CELLS = Cells(cache)
+    for key in todo:
+        CELLS.known.pop(key, None)
     warnings.simplefilter("ignore")  # peers warn a lot; errors are recorded
     signal.signal(signal.SIGALRM, stop)
 

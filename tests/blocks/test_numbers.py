@@ -21,11 +21,13 @@ from tabweave.blocks.numbers import (
     along,
     bin_knots,
     curves,
+    knots_of,
     moments_of,
     quantile_edges,
     quantiles,
     smaller_share,
     step_from,
+    stretched,
 )
 from tabweave.embed.mixed import class_weights
 from tabweave.rows.table import take_rows
@@ -440,3 +442,60 @@ def test_the_bin_of_a_number_is_that_of_a_binary_search(n_edges, monkeypatch):
         searched = np.searchsorted(edges, column[present], side="right")
         np.testing.assert_array_equal(found.codes[present], searched)
         assert (found.codes[~present] == len(edges) + 1).all() and found.labels[-1] is None
+
+
+# -- streams that leave the bins of their first rows ---------------------------------------------
+
+N_STREAM, BATCH = 2000, 100
+
+
+def streams():
+    draw = np.random.default_rng(0).normal(size=N_STREAM)
+    steps = np.arange(N_STREAM, dtype=float)
+    return {
+        "trend": steps + draw,
+        "downwards": -steps,
+        "walk": draw.cumsum(),
+        "sorted": np.sort(draw),
+        "growth": np.exp(steps / 200),
+        "wider": draw * (1 + steps),
+        "hours": np.datetime64("2026-01-01", "ns") + steps.astype("timedelta64[h]"),
+    }
+
+
+@pytest.mark.parametrize("name", streams())
+def test_a_stream_that_leaves_its_first_bins_is_as_far_apart_as_all_at_once(name):
+    rows = {"x": streams()[name], "job": np.array(list("abcd") * (N_STREAM // 4))}
+    stream = Weave()
+    for start in range(0, N_STREAM, BATCH):
+        stream.partial_fit({n: column[start : start + BATCH] for n, column in rows.items()})
+    some = {n: column[::20] for n, column in rows.items()}
+    whole = Weave().fit(rows).pairwise_distances(some) ** 2
+    chunked = stream.pairwise_distances(some) ** 2
+    assert 0.8 < chunked.mean() / whole.mean() < 1.2
+    assert np.corrcoef(chunked.ravel(), whole.ravel())[0, 1] > 0.97
+
+
+@pytest.mark.parametrize("draw", ["normal", "standard_cauchy", "exponential"])
+def test_knots_of_rows_that_came_at_once_stay(draw):
+    x = getattr(np.random.default_rng(0), draw)(size=500)
+    x[:200] = x.min()  # an outer bin that is fuller than the others, but was so from the start
+    x[-200:] = x.max()
+    model = Weave().fit({"x": x})
+    knots = knots_of(model.counts_, "x", model._numbering)
+    assert stretched(knots, *model.counts_.moments("x")[1:]) is knots
+
+
+def test_stretched_knots_have_the_mean_and_variance_of_the_numbers():
+    x, share = np.arange(6.0), np.array([0.0, 0.1, 0.1, 0.1, 0.7, 0.0])
+    bins = Knots(x, np.array([0, 0, 1, 2, 3, 3]), share, None)
+    for mean, variance in ((20.0, 300.0), (4.5, 4.0), (50.0, 2000.0)):
+        found = stretched(bins, mean, variance)
+        assert found.share.sum() == pytest.approx(1)
+        assert found.share @ found.x == pytest.approx(mean)
+        assert found.share @ (found.x - mean) ** 2 == pytest.approx(variance, rel=0.05)
+        assert (np.diff(found.x) >= 0).all() and set(found.value.tolist()) == {0, 1, 2, 3}
+    both = bins._replace(share=np.array([0.0, 0.4, 0.1, 0.1, 0.4, 0.0]))
+    found = stretched(both, 5.0, 400.0)
+    assert found.share @ found.x == pytest.approx(5.0)
+    assert found.share @ (found.x - 5.0) ** 2 == pytest.approx(400.0, rel=0.05)

@@ -725,6 +725,10 @@ def _sortable(label: Label) -> tuple[str, Any]:
 # -- ladders: numbers by their difference, absolute and in ranks ----------------------------------
 
 _COARSE = 4  # times their variance, in which numbers are too narrow for the bins of a stream
+_MOVED = 0.05  # deviations by which the mean of the knots may be off that of the numbers,
+_ROUNDING = 1e-6  # and where both outer bins are too full and the knots see half of the variance
+_OVERFULL = 2  # times the share of an inner bin that an outer one has, once a stream has left them
+_SPREAD = 32  # knots for the numbers that have left an outer bin
 RUNGS = 3  # leading directions of a ladder that are kept, beside the straight one
 _NORMAL_DIFFERENCE = 2 / np.sqrt(np.pi)  # mean |x - y| of normal numbers, in deviations
 _UNIFORM_DIFFERENCE = 1 / 3  # mean |F(x) - F(y)|
@@ -800,6 +804,71 @@ def knots_around(counts: Counts, name: str, mean: float, variance: float) -> Kno
     x = mean + np.sqrt(variance) * np.array([-1.0, 1.0])
     missing = labels.index(None) if None in labels else None
     return Knots(x, np.array([only, only]), np.array([0.5, 0.5]), missing)
+
+
+def stretched(knots: Knots, mean: float, variance: float) -> Knots:
+    """Return knots that reach as far as the numbers of a stream which has left its first bins.
+
+    Counts do not say where the numbers of the outer bins lie, but how many they are, and the mean
+    and variance of all. What a bin holds beyond the share of an inner one, on the side to which the
+    mean has gone, gets several knots, spread as ``(1 + p) u^p`` beyond the bin's first mean, u even
+    in [0, 1]: the mean of all says how far, the variance how unevenly. With numbers beyond both
+    outer bins, both are spread evenly (p = 1), and mean and variance say how far each. Knots whose
+    mean is that of the numbers stay as they are.
+    """
+    x, share = knots.x, knots.share
+    filled = np.flatnonzero(share > 0)
+    if len(filled) < 3 or not 0 < variance < np.inf:
+        return knots
+    ends, usual = filled[[0, -1]], np.median(share[filled[1:-1]])
+    full = share[ends] > _OVERFULL * usual
+    shift, seen = mean - share @ x, share @ (x - mean) ** 2
+    least = _MOVED if not full.all() or 2 * seen > variance else _ROUNDING
+    full &= np.array([shift < 0, shift > 0]) | full.all()  # one bin moves the mean its way
+    if abs(shift) <= least * np.sqrt(variance) or not full.any():
+        return knots
+    moved = np.where(full, share[ends] - usual, 0.0)
+    apart = x[ends] - mean
+    here = seen - moved @ apart**2
+    if full.all():
+        reach, power = _both_reach(apart, moved, shift, variance - here), 1.0
+    else:
+        reach = np.where(full, shift / np.where(full, moved, 1.0), 0.0)
+        within = variance - here - moved @ (apart + reach) ** 2
+        power = _power(max(within, 0.0) / (moved @ reach**2))
+    share = share.copy()
+    share[ends] -= moved
+    kept = slice(ends[0] if full[0] else 0, ends[1] + 1 if full[1] else len(x))
+    parts = [np.stack([x[kept], share[kept], knots.value[kept]])]
+    for i in np.flatnonzero(full):
+        u = np.append(np.arange(0.5, _SPREAD) / _SPREAD, 1.0) ** power
+        beyond = x[ends[i]] + reach[i] * u / u[:-1].mean()
+        own = np.append(np.full(_SPREAD, moved[i] / _SPREAD), 0.0)
+        parts.append(np.stack([beyond, own, np.full(len(u), knots.value[ends[i]])]))
+    x, share, value = np.concatenate(parts, axis=1)
+    order = np.argsort(x, kind="stable")
+    return Knots(x[order], value[order].astype(np.intp), share[order], knots.missing)
+
+
+def _both_reach(apart: np.ndarray, share: np.ndarray, shift: float, variance: float) -> np.ndarray:
+    """Return how far the means of what has left both outer bins lie beyond them.
+
+    The lower part goes down by b, the upper one up by what the mean asks for; b is the larger root
+    of what the variance says, evenly spread parts adding a third of their squared reach.
+    """
+    fixed = np.array([0.0, shift / share[1]])
+    slope = np.array([-1.0, share[0] / share[1]])
+    squares = [(share, apart + fixed), (share / 3, fixed)]
+    a = sum(weight @ slope**2 for weight, _ in squares)
+    b = sum(2 * weight @ (slope * at) for weight, at in squares)
+    c = sum(weight @ at**2 for weight, at in squares) - variance
+    root = (-b + np.sqrt(max(b * b - 4 * a * c, 0.0))) / (2 * a)
+    return fixed + slope * max(root, -shift / share[0], 0.0)
+
+
+def _power(ratio: float) -> float:
+    """Return p such that (1 + p) u^p, u even in [0, 1], has this variance: p² / (1 + 2p)."""
+    return float(np.clip(ratio + np.sqrt(ratio * ratio + ratio), 1e-6, 8))
 
 
 def ladder(knots: Knots, mean: float, variance: float) -> np.ndarray:

@@ -34,6 +34,7 @@ from tabweave.blocks.numbers import (
     moments_of,
     ordered,
     step_from,
+    stretched,
 )
 from tabweave.blocks.value_tables import ValueTables, along_values, coded
 from tabweave.counts import couplings
@@ -624,6 +625,8 @@ def curve_of(coupled: Counts, name: str, numbering: Numbering, counts: Counts) -
     n, mean, variance = moments_of(counts, name, numbering.levels)
     if len(knots.x) < 2 and 0 < variance < np.inf:
         knots = knots_around(coupled, name, mean, variance)
+    elif name not in numbering.levels:
+        knots = stretched(knots, mean, variance)
     rows = ladder(knots, mean, variance) if n else np.zeros((0, 1))
     return bare_curve(name, knots, rows, numbering)
 

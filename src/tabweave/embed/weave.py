@@ -120,8 +120,8 @@ class Weave(ValueEmbedder):
     separate axis, as far from the others as they are from each other. The weights ``w_a`` are
     ``max(√(t_a s_a), 0.1)^¼``, ``s_a = Σ_b SU⁺_ab`` with SU⁺ bias-corrected symmetric uncertainty,
     numbers in bins. The trust ``t_a`` in what a column shows of others is 0 if chance explains it,
-    or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8), else 1 (see :func:`ties`), so that a
-    grid of all combinations is embedded as one-hot does.
+    or if all dependence is weak (SU⁺ up to 1/20, s up to 1/8, two standard errors off), else 1
+    (see :func:`ties`), so that a grid of all combinations is embedded as one-hot does.
 
     A column of 3 to 128 values takes one dimension for each: the symmetric root of its Gram, the
     nearest to one-hot of all vectors with these distances, one-hot but for scale where t_a is 0.
@@ -489,7 +489,9 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     columns do not depend on each other, as in a grid of all combinations, conditional
     probabilities differ by chance alone, and a mismatch is all there is to know. So it is where the
     dependence is real but weak: trust is 0 if no ``SU⁺_ab`` is above 1/20 and no ``s_a`` above
-    1/8, and whole from 0.06 or 1/4 on.
+    1/8, and whole from 0.06 or 1/4 on. Both are taken two standard errors lower than they are
+    estimated, lest a part of the rows be trusted where all of them are not: the variance of a weak
+    ``MI_ab`` is near ``2 MI_ab / n``.
     """
     if len(counts.names) < 2 or not is_coupled(counts):
         return np.zeros(len(counts.names)), np.zeros(len(counts.names))
@@ -504,7 +506,10 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     expected = freedom.sum(axis=1)
     above = 2 * counts.n * mutual.sum(axis=1) - expected
     trust = np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
-    strong = max(5 * (shared.max() / _WEAK - 1), tied.max() / _WEAK_SUM - 1)
+    error = np.sqrt(2 * mutual / max(counts.n, 1)) * 2 / divisor(marginal + marginal.T)
+    strongest = (shared - 2 * error).max()
+    most_tied = (tied - 2 * np.sqrt((error**2).sum(axis=1))).max()
+    strong = max(5 * (strongest / _WEAK - 1), most_tied / _WEAK_SUM - 1)
     return tied, trust * np.clip(strong, 0, 1)
 
 

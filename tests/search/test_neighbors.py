@@ -193,6 +193,15 @@ class TestClassifier:
         expected = probabilities(votes, *model.calibration_)
         np.testing.assert_allclose(model.predict_proba(X[200:]), expected, atol=1e-9)
 
+    def test_no_order_of_rows_decides(self):
+        X, y = table(200)
+        order = np.random.default_rng(0).permutation(150)
+        one = WeaveClassifier().fit(X[:150], y[:150])
+        two = WeaveClassifier().fit(X.iloc[order], y[order])
+        assert [m["score"] for m in one.validation_] == [m["score"] for m in two.validation_]
+        found = two.predict_proba(X[150:])
+        np.testing.assert_allclose(found, one.predict_proba(X[150:]), atol=1e-9)
+
     @pytest.mark.parametrize("local", LOCAL)
     @pytest.mark.parametrize("k", [1, 3, 40])
     def test_no_order_of_equal_rows_decides(self, k, local):
@@ -296,6 +305,25 @@ class TestClassifier:
         (found,) = model.explain(X[:1], n_neighbors=1)
         assert found["target"] == y[found["id"]]
         assert type(found["target"]) is (kind if kind in (bool, int) else str)
+
+    def test_is_calibrated_where_space_and_neighbors_are_given(self):
+        X, y = table(900)
+        rng = np.random.default_rng(5)
+        y = np.where(rng.random(900) < 0.4, rng.choice(list("abc"), 900), y)
+        given = WeaveClassifier(3, embedder=SupervisedWeave()).fit(X[:450], y[:450])
+        assert given.n_neighbors_ == (3,) and given.local_ == 0 and len(given.validation_) == 1
+        sure = given.predict_proba(X[450:]).max(axis=1).mean()
+        assert sure == pytest.approx(given.score(X[450:], y[450:]), abs=0.1)
+
+    def test_few_first_rows_decide_nothing(self):
+        X, y = table(200)
+        first = next(n for n in range(3, 10) if len(set(y[:n])) > 1)
+        model = WeaveClassifier().partial_fit(X[:first], y[:first], classes=list("abc"))
+        assert not model.validation_
+        model.partial_fit(X[first:150], y[first:150])
+        whole = WeaveClassifier().fit(X[:150], y[:150])
+        assert model.validation_ == whole.validation_
+        np.testing.assert_allclose(model.predict_proba(X[150:]), whole.predict_proba(X[150:]))
 
     def test_no_rows_have_no_neighbors(self):
         X, y = table(60)
@@ -475,6 +503,17 @@ class TestRegressor:
         model = WeaveRegressor().fit(X[:300], y[:300])
         assert r2_score(y[300:], model.predict(X[300:])) > 0.9
         assert model.validation_[0]["score"] > 0.9
+
+    @pytest.mark.parametrize("linear", [0.0, 0.5])
+    @pytest.mark.parametrize("believed", [0.0, 0.7])
+    def test_the_answer_is_the_mean_of_what_rows_say_alone(self, linear, believed):
+        X, y = self.rows()
+        model = WeaveRegressor().fit(X[:300], y[:300])
+        model.linear_, model.reliability_ = linear, believed
+        del model._cache
+        said = model.explain(X.iloc[[307]], n_neighbors=10_000)
+        answer = sum(one["weight"] * one["prediction"] for one in said)
+        assert answer == pytest.approx(model.predict(X.iloc[[307]])[0])
 
     def test_is_the_formula(self):
         X, y = self.rows()

@@ -3,7 +3,7 @@
 A row gets the weighted votes of its nearest training rows in the space of
 :class:`~tabweave.SupervisedWeave`. Which member of that family, and how many neighbours, is decided
 on training rows that took no part in teaching it, and so is whether columns are weighed anew around
-each row that is asked. Every answer is a list of rows with their weights, and every distance a sum
+each row that is asked. Every answer is a mean over rows by their weights, and every distance a sum
 over columns. Rows can be added and forgotten exactly.
 """
 
@@ -269,6 +269,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
     embedder_: SupervisedWeave
     local_: float = 0.0  # models that were saved before there was another have none
     _locals: ClassVar[tuple[float, ...]] = (0.0,)
+    _calibrates: ClassVar[bool] = False  # on rows that did not teach, whatever else is given
     _stored: Stored
     _targets: np.ndarray  # of all rows that were ever stored
 
@@ -300,15 +301,22 @@ class _Neighbors(Derived, TabularInput, Estimator):
         return self
 
     def partial_fit(self, X: Any, y: Any = None, *, ids: Any = None) -> Self:
-        """Add rows: counts and rows grow, the member of the family stays as it was chosen."""
+        """Add rows: counts and rows grow, the member of the family stays as it was chosen.
+
+        As long as there were fewer than ten rows, nothing could be compared: it is chosen then.
+        """
         if "_stored" not in vars(self):
             return self.fit(X, y, ids=ids)
         table = self._read(X)
         targets = self._checked_targets(y, table.n_rows, first=False)
         stored = self._stored.append(table, ids)
-        self.embedder_.partial_fit(table, targets)
-        self._stored = stored
-        self._targets = np.concatenate([self._targets, targets])
+        targets_of_all = np.concatenate([self._targets, targets])
+        if self._stored.alive.sum() >= _FEW:
+            self.embedder_.partial_fit(table, targets)
+        else:
+            rows = np.flatnonzero(stored.alive)
+            self._choose(take_rows(stored.table, rows), targets_of_all[rows])
+        self._stored, self._targets = stored, targets_of_all
         self.__dict__.pop("_cache", None)
         return self
 
@@ -350,12 +358,15 @@ class _Neighbors(Derived, TabularInput, Estimator):
         n = table.n_rows
         ks = (int(self.n_neighbors),) if not isinstance(self.n_neighbors, str) else tries(n)
         self.validation_: list[dict[str, Any]] = []
-        if n < _FEW or (len(members) == 1 and len(ks) == 1):
+        given = len(members) == 1 and len(ks) == 1
+        if n < _FEW or (given and not self._calibrates):
             self._without_validation()
             default = members[0] if len(members) == 1 else (1.0, 0.3)
             return default, tuple(sorted({min(k, n) for k in ks if k <= 5} or {min(*ks, n)}))
         random = np.random.default_rng(seed_of(self.random_state))
         rows = random.permutation(n)[:_REFERENCE]
+        if n <= _REFERENCE:  # in whichever order they came
+            rows = np.lexsort((targets, distinct_rows(canonical_codes(table))[1]))[rows]
         targets = targets[rows]
         folds = list(self._folds(take_rows(table, rows), targets, members, ks))
         member, best, self.validation_ = chosen(self._scores(folds, targets, ks))
@@ -500,7 +511,9 @@ class _Neighbors(Derived, TabularInput, Estimator):
         -------
         list of dict
             ``id``, ``target``, ``weight`` (its share in the votes), ``distance``, and ``shares``:
-            what each column adds to the squared distance, its weight around the row included.
+            what each column adds to the squared distance, its weight around the row included. Of
+            numbers also ``prediction``, what the answer would be by this row alone: the answer is
+            the mean of these over all rows that vote, by weight.
         """
         table = self._read([row] if isinstance(row, dict) else row)
         if table.n_rows != 1:
@@ -519,6 +532,7 @@ class _Neighbors(Derived, TabularInput, Estimator):
             {name: weight * share for name, share in part.shares(again, others).items()}
             for part, weight in parts
         )
+        more = self._by_one_row(table, others, self._targets[found])
         return [
             {
                 "id": self._stored.ids[row].item(),
@@ -526,9 +540,16 @@ class _Neighbors(Derived, TabularInput, Estimator):
                 "weight": float(shown[i]),
                 "distance": float(np.sqrt(max(sum(share[i] for share in shares.values()), 0.0))),
                 "shares": {name: float(share[i]) for name, share in shares.items()},
+                **{name: float(values[i]) for name, values in more.items()},
             }
             for i, row in enumerate(found)
         ]
+
+    def _by_one_row(
+        self, table: Table, others: Table, targets: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Return what a regressor would answer to one row by each of the others alone."""
+        return {}
 
 
 @storable
@@ -606,6 +627,8 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None, *, ids: Any = None) -> Self:
         """Add rows: counts and rows grow, the member of the family stays as it was chosen.
 
+        As long as there were fewer than ten rows, nothing could be compared: it is chosen then.
+
         Parameters
         ----------
         X, y, ids
@@ -634,6 +657,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
         return np.searchsorted(classes, labels)
 
     _locals: ClassVar[tuple[float, ...]] = LOCAL
+    _calibrates: ClassVar[bool] = True
 
     def _target(self, targets: np.ndarray, n_bins: int) -> Target:
         return Target()
@@ -671,7 +695,9 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     ) -> tuple[tuple[float, float], tuple[int, ...]]:
         """Choose whether columns are weighed around rows, and what makes votes probabilities."""
         own = member[0], member[1]
-        local = {strength: self._answers(folds, own, ks, strength) for strength in self._locals}
+        given = not isinstance(self.n_neighbors, str) and not isinstance(self.embedder, str)
+        tried = (0.0,) if given else self._locals
+        local = {strength: self._answers(folds, own, ks, strength) for strength in tried}
         means = {
             strength: float(np.mean([self._score(targets, *found[k]) for k in ks]))
             for strength, found in local.items()
@@ -895,6 +921,16 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
 
     def _without_validation(self) -> None:
         self.linear_, self.reliability_ = 0.0, 1.0
+
+    def _by_one_row(
+        self, table: Table, others: Table, targets: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        _, _, voters, _, line = self._searched()
+        start = (1 - self.reliability_) * voters.targets.mean()
+        if line is not None:
+            start = start + self.linear_ * line(table)[0]
+            targets = targets - self.linear_ * line(others)
+        return {"prediction": start + self.reliability_ * targets}
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""

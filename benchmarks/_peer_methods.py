@@ -2,7 +2,7 @@
 
 A method is fitted on a pandas frame (strings and floats, gaps as NaN or None) and turns frames into
 dense vectors; a few give distances or clusters instead. Each comes with the tasks it can take part
-in. Nothing here is tuned: every package is used as its documentation shows.
+in. Every package is used as its documentation shows, with its defaults; ours are those of the day.
 """
 
 from __future__ import annotations

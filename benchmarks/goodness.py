@@ -7,6 +7,7 @@ are taken from the report of Table 7.1.
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,7 @@ LEVELS = 5
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
     report = Report("Goodness of similarities", "python benchmarks/goodness.py")
     report.line(
         "γ is the margin that all but a share ε of the rows keep, similarities brought to 0 … 1; "

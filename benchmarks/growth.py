@@ -1,4 +1,4 @@
-"""Does fit grow with the rows? Weave and UNTIE at 10,000 and 1,000,000 rows, and many values.
+"""Does fit grow with the rows? At 10,000 and 1,000,000 rows, without and with classes; many values.
 
 OMP_NUM_THREADS=1 python benchmarks/growth.py            # writes benchmarks/reports/growth.md
 OMP_NUM_THREADS=1 python benchmarks/growth.py --quick    # smaller, prints only
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from _report import Report, best_of
-from tabweave import HELIC, UNTIE, Counts, Table, Weave
+from tabweave import HELIC, UNTIE, Counts, SupervisedWeave, Table, Weave
 from tabweave.datasets import led24, make_codes, make_coupled
 
 N_COLUMNS, N_VALUES, FEW = 20, 10, 10_000
@@ -74,11 +74,21 @@ def growing(report: Report, name: str, big: np.ndarray, many: int) -> None:
 def supervised(report: Report, many: int) -> None:
     digits = led24(many, random_state=0)
     codes = np.asfortranarray(digits.X.astype(np.uint8))
-    report.section(f"HELIC on led24: {FEW:,} and {many:,} rows × 24 columns")
+    report.section(f"With classes, led24: {FEW:,} and {many:,} rows × 24 columns")
     few = best_of(lambda: HELIC(random_state=0).fit(codes[:FEW], digits.y[:FEW]), 3)
     full = best_of(lambda: HELIC(random_state=0).fit(codes, digits.y), 3)
     report.line(f"HELIC: {few:.3f} s at {FEW:,} rows, {full:.3f} s at {many:,} rows")
     report.at_most("HELIC, ratio of the two", full / few, 3)
+    model = SupervisedWeave(schema={f"x{j}": "nominal" for j in range(codes.shape[1])})
+    learning = []
+    for n in (FEW, many):
+        counts = model.fit(codes[:n], digits.y[:n]).counts_
+        learning.append(best_of(lambda c=counts: model.fit_counts(c).learn(), 3))
+    few, full = learning
+    report.line(
+        f"SupervisedWeave from counts: {few:.3f} s of {FEW:,} rows, {full:.3f} s of {many:,}"
+    )
+    report.at_most("SupervisedWeave from counts, ratio of the two", full / few, 1.5)
 
 
 def landmarks(report: Report, n_values: int) -> None:

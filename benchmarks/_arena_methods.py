@@ -136,6 +136,12 @@ def target_linear(kinds: Kinds, k: int) -> OnTop:
     return OnTop(target_encoding(kinds, k), model)
 
 
+def supervised_linear(kinds: Kinds, k: int) -> OnTop:
+    from sklearn.linear_model import Ridge
+
+    return OnTop(supervised_weave(kinds, k), Ridge())
+
+
 def forest(kinds: Kinds, k: int) -> Any:
     """Return a random forest on one-hot categories; it takes numeric gaps as they are."""
     from sklearn.compose import ColumnTransformer
@@ -225,6 +231,7 @@ METHODS: dict[str, Method] = {
     "supervised weave": Method(supervised_weave, TAUGHT, supervised=True),
     "WeaveClassifier": Method(weave_predictor, ("classify",), True, "answers"),
     "WeaveRegressor": Method(weave_predictor, ("regress",), True, "answers"),
+    "SupervisedWeave + linear": Method(supervised_linear, ("regress",), True, "answers"),
     "weave before": Method(weave_before, ALONE + TAUGHT),
     "untie": Method(untie, ALONE + TAUGHT),
     "helic": Method(helic, TAUGHT, supervised=True),
@@ -243,14 +250,17 @@ METHODS: dict[str, Method] = {
     "CatBoost": Method(lambda kinds, k: Boosted(kinds, k, "CatBoost"), WHOLE, True, "answers"),
 }
 PAST = ("weave before", "untie", "helic")
-OURS = ("weave", "supervised weave", "WeaveClassifier", "WeaveRegressor", *PAST)
+OURS = (
+    *("weave", "supervised weave", "WeaveClassifier", "WeaveRegressor", "SupervisedWeave + linear"),
+    *PAST,
+)
 DEAR = ("prince", "k-prototypes", "UMAP on one-hot", "CatBoost")  # measured last
 
 
 def is_there(name: str) -> bool:
     """Say whether this version of tabweave has what a method needs."""
     try:
-        METHODS[name].make({"a": "nominal"}, 0 if name == "WeaveRegressor" else 2)
+        METHODS[name].make({"a": "nominal"}, 0 if METHODS[name].tasks == ("regress",) else 2)
     except ImportError:
         return False
     return True

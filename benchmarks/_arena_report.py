@@ -253,6 +253,8 @@ def bars(report: Report, known: Arena) -> None:
         ahead(report, known, "forest", ALL, ours, "one-hot", 0.0)
     whole(report, known, "classify", "WeaveClassifier", ("LightGBM", "CatBoost", "random forest"))
     whole(report, known, "regress", "WeaveRegressor", ("LightGBM", "TargetEncoder + linear"))
+    encoders = "SupervisedWeave + linear", "TargetEncoder + linear"
+    ahead(report, known, "regress", REPORTING, *encoders, 0.0)
 
 
 def ahead(

@@ -54,12 +54,12 @@ class Plan:
         k = protocols.n_classes(data)
         repeats = (3 if large else 10) if quick else (5 if large else 20)
         starts = (5 if large else 20) if quick else (20 if large else 100)
-        if self.protocol == "thesis-nearest-tenths":
+        if self.protocol == "thesis-nearest-spaced":
             return protocols.k_nearest(data, self.make(k), n_repeats=20)
         if self.protocol == "thesis-nearest-once":
             repeats = 3 if quick else 20
             return protocols.k_nearest_once(data, lambda: self.make(k), n_repeats=repeats)
-        if self.protocol == "thesis-nearest-tree":
+        if self.protocol == "thesis-nearest-tree-spaced":
             return protocols.five_nearest(data, self.make(k))
         if self.protocol.startswith("thesis-nearest-cv"):
             repeats = 3 if large else 5 if quick else 20 if data.n_rows <= 1000 else 10
@@ -72,7 +72,7 @@ class Plan:
             return protocols.k_nearest_cv(
                 data, candidates, n_repeats=repeats, by_class=by_class, **self.options
             )
-        if self.protocol == "thesis-on-top-tenths":
+        if self.protocol == "thesis-on-top-spaced":
             return protocols.on_top(data, lambda: self.make(k), n_repeats=repeats, **self.options)
         if self.protocol == "thesis-k-modes":
             return protocols.thesis_k_modes(data, self.make(k), n_starts=starts)
@@ -105,7 +105,7 @@ def _modes(name: str, make: Callable[[int], Any] | None = None, **options: Any) 
 
 
 def _nearest(name: str, make: Callable[[int], Any] | None = None, part: str = "") -> Plan:
-    return Plan("thesis-nearest-tenths", name, make or _measure(name), part=part)
+    return Plan("thesis-nearest-spaced", name, make or _measure(name), part=part)
 
 
 def _once(name: str, make: Callable[[int], Any], part: str = "") -> Plan:
@@ -323,7 +323,7 @@ TABLES["7.2"] = TableSpec(
     "classifiers on UNTIE and CDE, F",
     "F",
     {
-        f"{name}-{c}": Plan("thesis-on-top-tenths", name.lower(), make, {"classifier": c})
+        f"{name}-{c}": Plan("thesis-on-top-spaced", name.lower(), make, {"classifier": c})
         for c in CLASSIFIERS
         for name, make in EMBEDDED.items()
     },
@@ -438,7 +438,7 @@ TABLES["5.1"] = TableSpec(
     nonbend.NOTES,
     aside=(*list(NONBEND)[2:], "one-hot"),
 )
-TREE = Plan("thesis-nearest-tree", "one-hot", lambda k: OneHot())
+TREE = Plan("thesis-nearest-tree-spaced", "one-hot", lambda k: OneHot())
 READ_CHOSEN = {f"{m}, k chosen": m for m in FIVE} | {"Hamming, random": "Hamming"}
 TABLES["5.2"] = TableSpec(
     "kNN classification with Non-BEND and others, F",

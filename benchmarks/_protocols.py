@@ -123,20 +123,26 @@ def k_modes(
     return _best_start(data, starts)
 
 
-def k_means(data: Dataset, embedder: Any, *, n_starts: int = 100, seed: int = 0) -> Scores:
+def k_means(
+    data: Dataset, embedder: Any, *, n_starts: int = 100, seed: int = 0, share: bool = True
+) -> Scores:
     """Thesis 7.4: k-means on vectors, the start with the lowest inertia counts.
 
-    Several embedders are scored one by one, and their mean is given. Vectors without an axis (the
-    couplings of three_of_9, whose columns are uniform) are one point and one cluster, as in print.
+    Several embedders are scored one by one, and their mean is given; they share the starts, or each
+    has all of them. Vectors without an axis (the couplings of three_of_9, whose columns are
+    uniform) are one point and one cluster, as in print.
     """
     from sklearn.cluster import KMeans
 
     if isinstance(embedder, list):
-        n_starts = max(n_starts // len(embedder), 10)
+        n_starts = max(n_starts // len(embedder), 10) if share else n_starts
         each = [k_means(data, e, n_starts=n_starts, seed=seed) for e in embedder]
+        fits = [scores["F"] for scores in each]
         return {name: float(np.mean([scores[name] for scores in each])) for name in each[0]} | {
             "low": min(s["low"] for s in each),
             "high": max(s["high"] for s in each),
+            "lowest fit": min(fits),
+            "highest fit": max(fits),
         }
     vectors = embedder.fit_transform(data.X)
     if vectors.shape[1] == 0:
@@ -203,18 +209,32 @@ def _known(name: str, rows: np.ndarray, asked: np.ndarray, metric: Any, *rest: A
 
 
 def k_nearest_once(
-    data: Dataset, make: Callable[[], Any], *, n_repeats: int = 20, n_inner: int = 3, seed: int = 0
+    data: Dataset,
+    make: Callable[[], Any],
+    *,
+    n_repeats: int = 20,
+    n_inner: int = 3,
+    whole: bool = False,
+    seed: int = 0,
 ) -> Scores:
     """Thesis 5.6.2: as :func:`k_nearest_cv`, for representations that see no class.
 
-    They are fitted once a split, not once an inner split: k is all that is chosen. "first" is what
-    a single neighbour says in the same splits, Table 4.5's question.
+    They are fitted once a split, not once an inner split: k is all that is chosen. A ``whole`` one
+    is learned from all rows, once, and asked over :func:`spaced` splits, as in :func:`k_nearest`.
+    "first" is what a single neighbour says in the same splits, Table 4.5's question.
     """
     if data.n_rows > LARGE:
         data = data.take(np.random.default_rng(seed).permutation(data.n_rows)[:LARGE])
     rules, found, first = PROTOCOLS["thesis"], [], []
-    for train, test in rules.splits(data.y, n_repeats, random_state=seed):
-        model = make().fit(data.X[train], data.y[train])
+    splits = (
+        spaced(data.y.astype(str), n_repeats, seed)
+        if whole
+        else rules.splits(data.y, n_repeats, random_state=seed)
+    )
+    model = make().fit(data.X, data.y) if whole else None
+    for train, test in splits:
+        if not whole:
+            model = make().fit(data.X[train], data.y[train])
         inner = []
         for a, b in rules.splits(data.y[train], n_inner, 0.25, random_state=seed):
             inner.append(_votes_by_k(model, data.X, data.y, train[a], train[b], rules))
@@ -422,9 +442,9 @@ def tenths(y: np.ndarray, n_repeats: int, seed: int) -> Iterator[tuple[np.ndarra
 def spaced(y: np.ndarray, n_repeats: int, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield splits whose test is n/10 rows, rounded down, at even steps through the classes.
 
-    Rows stand in order of class, at random within each, and the first and the last step are left
-    out. So a class gives about a tenth of its rows, and which of the small ones give one is the same
-    in every split. Where all rows are at one distance, print has what no luck can change: 24 of 51
+    Rows stand in order of class, at random within each; the first and the last step are left out.
+    So a class gives about a tenth of its rows, and which of the small ones give one is the same in
+    every split. Where all rows are at one distance, print has what no luck can change: 24 of 51
     rows of three_of_9 are in the class that is always said (32.00 ± 0), 23 of 43 of monks3 (34.85),
     29 of 62 of balance (21.25).
     """

@@ -167,13 +167,13 @@ def k_nearest_cv(
 
     Of several candidates for the metric the first stays, unless another is better inside by one
     standard error. Sets above 10,000 rows are cut to 10,000 at random. ``by_class`` splits as
-    :func:`tenths` does.
+    :func:`spaced` does.
     """
     if data.n_rows > LARGE:
         data = data.take(np.random.default_rng(seed).permutation(data.n_rows)[:LARGE])
     rules, found = PROTOCOLS["thesis"], []
     splits = (
-        tenths(data.y, n_repeats, seed)
+        spaced(data.y.astype(str), n_repeats, seed)
         if by_class
         else rules.splits(data.y, n_repeats, random_state=seed)
     )
@@ -354,7 +354,7 @@ def on_top(
 
     As in :func:`k_nearest` vectors are learned from all rows, without classes, and splits are
     :func:`spaced`. F counts every class that occurs in truth or prediction, as scikit-learn's does:
-    so CDE-SVM is printed as 88.00 ± 18.33 on zoo, six splits of 20 at 3/5.
+    so CDE-SVM is printed as 88.00 ± 18.33 on zoo, six splits of 20 at 3/5. One neighbour votes.
     """
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -363,7 +363,7 @@ def on_top(
 
     classifiers = {
         "SVM": SVC(),
-        "KNN": KNeighborsClassifier(5),
+        "KNN": KNeighborsClassifier(1),
         "RF": RandomForestClassifier(100, random_state=seed),
         "LR": LogisticRegression(max_iter=2000),
     }

@@ -22,15 +22,71 @@ import numpy as np
 
 from _cells import Cells
 from _methods import TABLES
-from _protocols import tenths
+from _protocols import spaced, tenths
 from _report import FOLDER
 from tabweave import Table
 from tabweave.datasets import load
-from tabweave.evaluate import PROTOCOLS, average_ranks
+from tabweave.evaluate import PROTOCOLS, average_ranks, macro_f
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 # Measured once, beside what --readings measures.
 MORE_READINGS = [
+    "",
+    "## What fixes the splits, and F",
+    "",
+    "Where a measure puts all rows at one distance, one class is always said, and F hangs on "
+    "nothing but how many rows of the test are of that class. Print has 32.00 ± 0 on three_of_9, "
+    "which is 24 of 51 rows, 34.85 ± 0 on monks3, 23 of 43, and 21.25 ± 0 on balance, 29 of 62. So "
+    "a test has n/10 rows, rounded down, and holds the classes in their shares: tenths of single "
+    "classes do not add up so (50, 42 and 60 rounded down, 63 rounded on balance), and "
+    "scikit-learn rounds the size up. Rows at even steps through the rows in order of class do it "
+    "to the row.",
+    "",
+    "On zoo Table 4.5 prints 98.75 ± 5.59 for OF and 91.25 ± 14.68 for Rough. With 19 in the "
+    "denominator that is one split of 20 at 3/4, and five at 3/4 with one at 1/2: four of the "
+    "seven classes are asked about, and F is the mean over these, whatever else is said. Even "
+    "steps ask about four if classes stand in order of the alphabet (mammal 5 rows, bird 2, fish "
+    "2, invertebrate 1), about five as they come in the file, and about six in the order of their "
+    "numbers. Table 7.2 has 88.00 ± 18.33 for CDE-SVM there, with 20 in the denominator six splits "
+    "at 3/5: F counts the class that is wrongly said, as scikit-learn's does. Table 5.2 has the "
+    "same 88.0 for CDE. So the measures' cells have F over the classes asked about, the vectors' "
+    "cells over those that occur in truth or prediction.",
+    "",
+    "Mean over COS, Ahmad, DILCA, Rough, Hamming and OF of Table 4.5, 19 sets of up to 1,100 rows, "
+    "60 splits, 1-NN, first rows first: MAD of F to print, and of its standard deviation over "
+    "splits, with F over the classes asked about / over those of truth or prediction:",
+    "",
+    "| rows of the test | F | standard deviation |",
+    "|---|---|---|",
+    "| n/10 rounded down, at even steps through the classes, alphabet | **2.04** / 2.11 "
+    "| **1.13** / 1.27 |",
+    "| the same, classes as they come in the file | 2.65 / 2.47 | 1.13 / 1.21 |",
+    "| whatever the class | 2.36 / 2.43 | 1.72 / 2.10 |",
+    "| a tenth of each class, rounded down | 2.79 / 2.53 | 1.59 / 1.83 |",
+    "| rounded, halves to even | 2.62 / 2.60 | 1.41 / 1.58 |",
+    "| rounded, halves up | 3.07 / 3.19 | 1.53 / 1.78 |",
+    "| rounded up (nine tenths rounded down train) | 3.46 / 3.46 | 1.82 / 1.82 |",
+    "| rounded up, classes of one row only train | 3.01 / 2.98 | 1.69 / 1.69 |",
+    "| rounded down, one at least | 3.57 / 3.57 | 1.80 / 1.80 |",
+    "| n/10 rounded down, largest remainders | 2.83 / 2.83 | 1.41 / 1.62 |",
+    "| scikit-learn's stratified shuffle, without its checks | 3.00 / 2.91 | 1.77 / 1.91 |",
+    "| the same before 0.18 | 3.35 / 3.45 | 1.37 / 1.59 |",
+    "",
+    "Other means of F do not come nearer under any of these splits: over all classes of the set "
+    "3.3 to 10.2, of mean precision and mean recall 2.5 to 4.0, over classes that are asked about "
+    "and said 3.0 to 4.0, of the pooled predictions of 20 splits 2.9 to 3.8, accuracy 5.4 to 6.9. "
+    "Which of the nearest rows counts, at even steps, Hamming in Table 4.5: the first of the file "
+    "1.6, the last 3.7, any 5.4, that of the first class 4.4, of the last 4.6, the class of most "
+    "of them 7.6. Missing cells are a value of their own, as everywhere here; filled with the most "
+    "frequent value DILCA falls from 61.3 to 45.3 on audiology (print 64.4).",
+    "",
+    "So audiology is explained by the same rule as the others: 20 rows of 24 classes, ten of them "
+    "asked about and always the same, one of which has no other row and is always wrong. Hamming "
+    "is at 58.0 ± 10.4 (print 58.7 ± 9.5), OF at 46.6 ± 9.0 (45.8 ± 8.9), DILCA at 61.3 (64.4). "
+    "COS (54.1, print 45.8), Ahmad (59.3, 51.6) and Rough (57.5, 40.2) are not explained there. On "
+    "balance COS, Ahmad and DILCA say what the first row says, B; print is what L or R gives.",
+    "",
+    "## Neighbours in Table 5.2, before the splits were known",
     "",
     "Also tried for Table 5.2, once, on 18 sets, 20 random splits. Whose neighbours come first "
     "among equally near ones, with k = 1, 3, 5, 7:",
@@ -81,14 +137,18 @@ MORE_READINGS = [
     "the ball tree of codes. Weka's IBk -X, where all equally near rows vote and k is chosen by "
     "leaving one out: 6.75 to 7.05.",
     "",
-    "So Table 5.2 reports five neighbours in scikit-learn's k-d tree on one-hot vectors, values in "
-    "order of the alphabet, votes 1/d, splits by tenths as in Table 4.5: over all 23 sets 3.2, "
-    "without audiology 1.7 (over random splits 2.6 and 2.2). What speaks for it beside the mean: "
-    "tictactoe is at 54.5 (print 55.9), where first rows first gave 49, and the larger sets, which "
-    "took no part in finding tree and k, are at 80.7, 79.0, 94.5 and 59.7 (dna_nominal, splice, "
-    "krvskp, led24; print 80.9, 79.2, 95.4, 62.5). What it does not explain: audiology, which only "
-    "random splits meet, in Table 4.5 as here, and three_of_9, which print has as three neighbours "
-    "would.",
+    "## What Table 5.2 reports",
+    "",
+    "Five neighbours in scikit-learn's k-d tree on one-hot vectors, values in order of the "
+    "alphabet, votes 1/d, at even steps, F over the classes of truth or prediction: over all 23 "
+    "sets 2.1 (by tenths 3.2, over random splits 2.6), without audiology 2.0. Tree and k were "
+    "found with splits by tenths and kept; tictactoe is at 54.2 (print 55.9), where first rows "
+    "first gave 49, and the larger sets, which took no part in finding them, are within 0.2 to 3 "
+    "of print. What it does not explain: three_of_9 (93.8, print 85.0), which print has as three "
+    "neighbours would, and primary_tumor (25.8, print 31.7). audiology is at 46.2 (print 40.6; two "
+    "standard errors are 4), or 40.5 where votes are not weighed, which costs 9 on hayes_roth and "
+    "8 on zoo. k chosen by GridSearchCV of 3 and 10 stratified folds, by accuracy and by macro F, "
+    "in the same tree at even steps (6 splits) is no nearer than before: 4.50 to 5.82.",
 ]
 OR_ONE_HOT = " or one-hot"  # ends the names of methods beside which validation has one-hot
 MORE = Path(__file__).parent / "published_more.csv"  # Table 7.2; NB-V and NB-VU of 5.4
@@ -358,6 +418,11 @@ def reason(published: float, found: dict, metric: str, std: float | None) -> str
     if metric == "F" and found.get("lowest", 1) - 0.05 <= published <= found.get("highest", 0):
         low, high = found["lowest"], found["highest"]
         return text + f"Luck of 100 starts: batches of 100 gave {low:.1f} to {high:.1f}."
+    if metric == "F" and found.get("lowest fit", 1) - 0.05 <= published <= found.get(
+        "highest fit", 0
+    ):
+        low, high = found["lowest fit"], found["highest fit"]
+        return text + f"Luck of the fit: single seeds gave {low:.1f} to {high:.1f}."
     if "error of F" in found:
         theirs = std / np.sqrt(20) if std else found["error of F"]
         error = float(np.hypot(found["error of F"], theirs))
@@ -401,9 +466,13 @@ def readings(published, folder: str | None) -> None:
         splits = {
             "random": list(rules.splits(data.y, 20, random_state=0)),
             "tenths": list(tenths(y, 20, 0)),
+            "even steps": list(spaced(y, 20, 0)),
         }
         found[name] = {
-            f"{what}, {how}": float(np.mean([100 * rules.score(y[b], p) for (_, b), p in pairs]))
+            f"{what}, {how}": [
+                float(np.mean([100 * macro_f(y[b], p, classes=classes) for (_, b), p in pairs]))
+                for classes in ("true", "either")
+            ]
             for what, parts in splits.items()
             for how, pairs in said(distances, y, parts).items()
         }
@@ -414,22 +483,24 @@ def readings(published, folder: str | None) -> None:
         "Command: `python benchmarks/accuracy.py --readings`",
         "",
         f"MAD to print over {len(found)} sets of up to 1,100 rows, 20 splits. 'random': rows drawn "
-        "whatever their class; 'tenths': each class gives a tenth, rounded down. k is fixed, or "
-        "chosen by five inner splits by accuracy, or votes weigh 1/d.",
+        "whatever their class; 'tenths': each class gives a tenth, rounded down; 'even steps': "
+        "n/10 rows, rounded down, at even steps through the rows in order of class. k is fixed, or "
+        "chosen by five inner splits by accuracy, or votes weigh 1/d; equally near rows come as in "
+        "the file. F is the mean over the classes asked about / over those of truth or prediction.",
         "",
         "| reading | Table 4.5 | Table 5.2 |",
         "|---|---|---|",
     ]
     for method in methods:
-        far = []
+        shown = []
         for table in ("4.5", "5.2"):
-            pairs = [
-                (own[method], published[table][n, "Hamming"])
+            far = [
+                np.abs(np.subtract(own[method], published[table][n, "Hamming"]))
                 for n, own in found.items()
                 if (n, "Hamming") in published[table]
             ]
-            far.append(np.mean([abs(a - b) for a, b in pairs]))
-        lines.append(f"| {method} | {far[0]:.2f} | {far[1]:.2f} |")
+            shown.append(" / ".join(f"{mad:.2f}" for mad in np.mean(far, axis=0)))
+        lines.append(f"| {method} | {' | '.join(shown)} |")
     path = FOLDER / "table-5.2-readings.md"
     lines += MORE_READINGS
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

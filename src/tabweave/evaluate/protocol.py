@@ -20,7 +20,8 @@ class Protocol:
     """What a study of classifiers does where its text leaves it open.
 
     ``PROTOCOLS["tabweave"]`` is what tabweave's own studies do, ``PROTOCOLS["thesis"]`` what the
-    published figures of Zhu (2019) were found to follow.
+    text of Zhu (2019) says, with first neighbours first and scikit-learn's F. (The splits of its
+    figures were found later: ``benchmarks/reports/table-5.2-readings.md``.)
 
     Parameters
     ----------

@@ -22,6 +22,7 @@ from tabweave.rows.formats import (
     DATE_ORDERS,
     MISSING_WORDS,
     PERIODS,
+    CellError,
     date_format,
     digits_of,
     has_thousands,
@@ -626,25 +627,27 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
         raise _named_error(error, column) from error
 
 
-_COLLECTION = re.compile("of type (?:list|tuple|set|frozenset|ndarray)$")
-
-
 def _named_error(error: Exception, column: Column) -> Exception:
-    """Return an error that says of which column it speaks, and what to do."""
-    kind, hint = TypeError if isinstance(error, TypeError) else ValueError, ""
-    if column.kind == "nominal" and "expected a category" in str(error):
-        hint = "; turn it into text or a number"
-        hint += ", or declare the column as kind 'set'" * bool(_COLLECTION.search(str(error)))
-    if column.kind == "set" and "expected a category" in str(error):
-        hint = " as an element; turn such elements into text, or give them columns"
-    if column.kind == "set" and "expected a set" in str(error):
+    """Return an error that says of which column it speaks, and what to do about a cell."""
+    if not isinstance(error, CellError):
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        return kind(f"column {column.name!r}: {error}")
+    remedy = "" if "; " in error.remark else _remedy(column, error)
+    return CellError(error.expected, error.cell, error.remark + remedy, column.name)
+
+
+def _remedy(column: Column, error: CellError) -> str:
+    """Return what to do about a cell that a column cannot hold."""
+    if column.kind in ("numeric", "datetime"):
+        return "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
+    if column.kind == "set" and error.expected == "a set":
         declared = f"Column({column.name!r}, 'set', delimiter=',')"
-        hint = f"; give lists, or declare what parts a text: {declared}"
-    unread = kind is TypeError or column.kind == "datetime"
-    remedied = str(error).endswith("fit anew") or "; " in str(error)
-    if column.kind in ("numeric", "datetime") and unread and "got" in str(error) and not remedied:
-        hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
-    return kind(f"column {column.name!r}: {error}{hint}")
+        return f"; give lists, or declare what parts a text: {declared}"
+    if column.kind == "set":
+        return " as an element; turn such elements into text, or give them columns"
+    collection = isinstance(error.cell, list | tuple | Set | np.ndarray)
+    as_set = ", or declare the column as kind 'set'" * (column.kind == "nominal" and collection)
+    return f"; turn it into text or a number{as_set}"
 
 
 def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:

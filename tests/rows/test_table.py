@@ -22,14 +22,15 @@ from tabweave.rows.table import (
     canonical_codes,
     check_codes,
     check_offsets,
+    datetime_as_numeric,
     distinct_rows,
     is_constant,
     joined_column,
+    ordinal_as_nominal,
     row_keys,
     sampled_rows,
     set_aside,
     take_rows,
-    ungraded,
 )
 
 
@@ -587,14 +588,21 @@ def test_columns_from_a_file_fit_their_kind_and_the_rows(cells):
 
 
 def test_grades_alone_become_categories():
-    schema = Schema(
-        (Column("g", "ordinal", levels=("s", "m")), Column("x", "numeric"), Column("c"))
-    )
-    assert [(c.kind, c.levels) for c in ungraded(schema).columns] == [
-        ("nominal", None),
-        ("numeric", None),
-        ("nominal", None),
-    ]
+    kinds = {"g": Column("g", "ordinal", levels=("s", "m")), "x": "numeric", "t": "datetime"}
+    table = Table.of({"g": ["m", "s"], "x": [1.0, 2.0], "t": np.array([3, 4], "M8[s]")}, kinds)
+    found = ordinal_as_nominal(table)
+    assert [(c.kind, c.levels) for c in found.schema.columns] == [
+        ("nominal", None), ("numeric", None), ("datetime", None)
+    ]  # fmt: skip
+    assert found.columns == table.columns
+
+
+def test_datetimes_alone_become_numbers():
+    kinds = {"g": Column("g", "ordinal", levels=("s", "m")), "t": "datetime"}
+    found = datetime_as_numeric(Table.of({"g": ["m", "s"], "t": np.array([3, 4], "M8[s]")}, kinds))
+    assert [c.kind for c in found.schema.columns] == ["ordinal", "numeric"]
+    assert type(found["t"]) is Numbers and found["t"].values.tolist() == [3.0, 4.0]
+    found._check_loaded()
 
 
 def test_rows_with_an_element_that_passes():

@@ -44,7 +44,7 @@ from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
 from tabweave.engines import count_for
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
-from tabweave.rows.table import Schema, Table, ungraded
+from tabweave.rows.table import Schema, Table, schema_without_order
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
@@ -462,7 +462,7 @@ class Weave(ValueEmbedder):
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
         """Return the state of an older file, to which every column was one of categories."""
         if "counts_" in state and "_numbering" not in state:
-            schema = ungraded(state["schema_"])
+            schema = schema_without_order(state["schema_"])
             counts = replace(state["counts_"], schema=schema)
             state |= {"_numbering": Numbering({}, {}, bins=False)}
             state |= {"schema_": schema, "counts_": counts}

@@ -965,13 +965,27 @@ class Schema:
         return replace(self, columns=tuple(self[name] for name in names), aside=())
 
 
-def ungraded(schema: Schema) -> Schema:
+def schema_without_order(schema: Schema) -> Schema:
     """Return a schema whose ordinal columns are nominal."""
     columns = (
         replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
         for c in schema.columns
     )
     return replace(schema, columns=tuple(columns))
+
+
+def ordinal_as_nominal(table: Table) -> Table:
+    """Return a table whose ordinal columns are nominal."""
+    return replace(table, schema=schema_without_order(table.schema))
+
+
+def datetime_as_numeric(table: Table) -> Table:
+    """Return a table whose datetime columns are numeric."""
+    columns = tuple(
+        Column(c.name, "numeric") if c.kind == "datetime" else c for c in table.schema.columns
+    )
+    cells = tuple(Numbers(d.values) if isinstance(d, Datetimes) else d for d in table.columns)
+    return Table(replace(table.schema, columns=columns), cells, table.n_rows)
 
 
 def _declared(name: Any, kind: Any) -> Column:

@@ -34,8 +34,8 @@ from tabweave.rows.table import (
     Schema,
     Sets,
     Table,
+    ordinal_as_nominal,
     take_rows,
-    ungraded,
 )
 from tabweave.rows.vocabulary import Label, Vocabulary, positions
 from tabweave.search.scan import Nodes, Queries, nearest_nodes
@@ -114,7 +114,7 @@ class RowModel:
         cls, table: Table, n_bins: int, seed: int, wanted: Sequence[str], n_neighbors: int
     ) -> RowModel:
         """Learn from rows."""
-        plain = replace(table, schema=ungraded(table.schema))
+        plain = ordinal_as_nominal(table)
         numbering = Numbering(Numbering.of(plain, n_bins).edges, {})
         expanded = numbering.expand(plain)
         counts = Counts.of(expanded)
@@ -195,7 +195,7 @@ class RowModel:
 
     def cells(self, table: Table) -> Cells:
         """Return rows as this model sees them."""
-        expanded = self.numbering.expand(replace(table, schema=ungraded(table.schema)))
+        expanded = self.numbering.expand(ordinal_as_nominal(table))
         codes = np.full((len(self.names), table.n_rows), -1, np.int32)
         z = np.full((len(self.numbers), table.n_rows), np.nan)
         unseen = np.zeros(codes.shape, bool)

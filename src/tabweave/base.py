@@ -535,22 +535,22 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         check_is_fitted(self, "counts_")
         own = {column.name for column in self._own_columns()}
         found = [
-            Finding(c.name, c.kind, self._said_of(c) or c.why or c.kind)
-            if c.name in own
-            else Finding(c.name, c.kind, "constant", False)
+            self._finding(c) if c.name in own else Finding(c.name, c.kind, "constant", False)
             for c in self.schema_.columns
         ]
         for column in self.schema_.aside:
             at = column.position or 0
-            found.insert(at, Finding(column.name, column.kind, column.why, False))
+            found.insert(at, Finding(column.name, column.kind, column.why, False, column.asks))
         return Kinds(found)
 
-    def _said_of(self, column: Column) -> str:
-        """Return what is to be said of a column that is compared by spelling; nothing of others."""
-        if column.name not in spelled_columns(self):
-            return ""
-        vocabulary = self._vocabulary()
-        return said_of_strings(column, vocabulary.labels[vocabulary.index(column.name)])
+    def _finding(self, column: Column) -> Finding:
+        """Return what a column that counts was read as."""
+        if column.name in spelled_columns(self):
+            vocabulary = self._vocabulary()
+            labels = vocabulary.labels[vocabulary.index(column.name)]
+            if spelled := said_of_strings(column, labels):
+                return Finding(column.name, column.kind, spelled)
+        return Finding(column.name, column.kind, column.why or column.kind, asks=column.asks)
 
     def _own_columns(self) -> list[Column]:
         """Return the columns that count: not those that were constant so far, unless declared."""

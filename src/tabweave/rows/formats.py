@@ -148,13 +148,14 @@ def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
     return (",", ".") if thousands else (".", ",")
 
 
-def remarks_on_numbers(labels: Sequence[str], what: str) -> str:
-    """Return what else is to be said of numbers in text: brackets, several currencies."""
-    texts = present_texts(labels)
-    brackets = ", negative in brackets" if any(map(_IN_BRACKETS.fullmatch, texts)) else ""
-    used = {sign for text in texts for sign in _CURRENCY.findall(text)} if what == "money" else ()
-    alike = f", {', '.join(sorted(used))} taken as one currency" if len(used) > 1 else ""
-    return brackets + alike
+def has_brackets(labels: Sequence[str]) -> bool:
+    """Tell whether some number is in brackets, as accountants write those below zero."""
+    return any(map(_IN_BRACKETS.fullmatch, present_texts(labels)))
+
+
+def currencies(labels: Sequence[str]) -> list[str]:
+    """Return the signs of the currencies that amounts of money are written with, sorted."""
+    return sorted({sign for text in present_texts(labels) for sign in _CURRENCY.findall(text)})
 
 
 def has_thousands(labels: Iterable[Any]) -> bool:

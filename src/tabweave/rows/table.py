@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -48,9 +48,9 @@ from tabweave.rows.frames import (
 )
 from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.kinds import (
-    BUT_FOR,
     FEW_ROWS,
     NO_AMOUNT,
+    Asks,
     Finding,
     Kinds,
     Rules,
@@ -219,7 +219,7 @@ class Table:
         found = [_finding(column, data, self.n_rows) for column, data in self]
         for column in self.schema.aside:
             at = min(column.position or 0, len(found))
-            found.insert(at, Finding(column.name, column.kind, column.why, False))
+            found.insert(at, Finding(column.name, column.kind, column.why, False, column.asks))
         return Kinds(found)
 
     def select(self, columns: Sequence[str]) -> Table:
@@ -284,10 +284,11 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
         labels = [] if isinstance(data, Numbers) else data.labels
-        alike = twins(labels) if column.why == "values" else ""
-        why = said_of_strings(column, labels) or column.why + alike or column.kind
-        return Finding(column.name, column.kind, why)
-    return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
+        if spelled := said_of_strings(column, labels):
+            return Finding(column.name, column.kind, spelled)
+        origin = _with_twins(column, labels)
+        return Finding(column.name, column.kind, origin.why or column.kind, asks=origin.asks)
+    return Finding(column.name, verdict.kind, verdict.why, not verdict.aside, verdict.asks)
 
 
 def said_of_strings(column: Column, labels: Sequence[Label]) -> str:
@@ -339,8 +340,8 @@ def _ruled(
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
-            alike = twins(data.labels) if isinstance(data, Codes) and column.why == "values" else ""
-            column = replace(column, origin=(column.why + alike, True, None))
+            labels = data.labels if isinstance(data, Codes) else []
+            column = replace(column, origin=_with_twins(column, labels)._replace(judged=True))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
@@ -349,7 +350,7 @@ def _ruled(
                 kind=verdict.kind,  # type: ignore[arg-type]
                 format=verdict.format,
                 levels=verdict.levels,
-                origin=(verdict.why, True, position if verdict.aside else None),
+                origin=Origin(verdict.why, True, position if verdict.aside else None, verdict.asks),
             )
             if verdict.aside:
                 aside.append(judged)
@@ -357,7 +358,8 @@ def _ruled(
             try:
                 column, data = _as_judged(judged, by_name[column.name], table.schema)
             except (TypeError, ValueError) as error:  # one of many dates does not exist
-                column = replace(column, origin=(f"dates{BUT_FOR}one: {error}", True, None))
+                why = f"dates, but for one: {error}"
+                column = replace(column, origin=Origin(why, judged=True, asks="exceptions"))
         kept.append(column)
         parts.append(data)
     if not kept and all(column.why == "constant" for column in aside):
@@ -376,6 +378,13 @@ def _nothing_kept(aside: Sequence[Column]) -> str:
         f"every column would be set aside: {named}; declare what to keep, as in "
         f"schema={{{keep.name!r}: 'nominal'}}, or --kind {keep.name}=nominal in a shell"
     )
+
+
+def _with_twins(column: Column, labels: Sequence[Any]) -> Origin:
+    """Return what made a column what it is; of plain values also whether some are written alike."""
+    alike = twins(labels) if column.why == "values" else ""
+    origin = column.origin
+    return origin._replace(why=origin.why + alike, asks="meaning") if alike else origin
 
 
 def twins(labels: Sequence[Any]) -> str:
@@ -562,9 +571,9 @@ def _completed(
             if rules is not None and why in (DATETIMES, CLOCK_TIMES):
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind
-            column = Column(name, read_as, origin=(why, False, None))
+            column = Column(name, read_as, origin=Origin(why))
         else:
-            column = replace(_with_decimal(column, cells), origin=("declared", False, None))
+            column = replace(_with_decimal(column, cells), origin=Origin("declared"))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
         columns.append(_with_format(column, cells))
@@ -693,6 +702,16 @@ _KIND_TYPES |= {"numeric": Numbers, "datetime": Datetimes}
 
 
 @storable
+class Origin(NamedTuple):
+    """What made a column what it is."""
+
+    why: str = ""  # in words
+    judged: bool = False  # whether rules were asked
+    position: int | None = None  # where the column was before it was set aside
+    asks: Asks = ""  # what only the user knows of it
+
+
+@storable
 @dataclass(frozen=True)
 class Column:
     """What one column is.
@@ -720,8 +739,9 @@ class Column:
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
         array with a row for each out) takes the place of n-grams, e.g. for sentences.
-    origin : tuple
-        What was found when the column was read: see :attr:`why`, :attr:`judged`, :attr:`position`.
+    origin : Origin
+        What was found when the column was read: see :attr:`why`, :attr:`judged`,
+        :attr:`position`, :attr:`asks`.
 
     Examples
     --------
@@ -739,10 +759,7 @@ class Column:
     delimiter: str | None = None
     format: str | None = None
     spelling: Any = None
-    # What made it what it is, whether rules were asked, and where it was before it was set aside.
-    origin: tuple[str, bool, int | None] = field(
-        default=("", False, None), compare=False, repr=False
-    )
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
 
     @property
     def zone(self) -> str | None:
@@ -776,17 +793,28 @@ class Column:
     @property
     def why(self) -> str:
         """What made the column what it is; see :meth:`Table.kinds`."""
-        return self.origin[0]
+        return self.origin.why
 
     @property
     def judged(self) -> bool:
         """Whether rules were asked."""
-        return self.origin[1]
+        return self.origin.judged
 
     @property
     def position(self) -> int | None:
         """Where the column was before it was set aside."""
-        return self.origin[2]
+        return self.origin.position
+
+    @property
+    def asks(self) -> Asks:
+        """What only the user knows of the column, empty if that is nothing."""
+        return self.origin.asks
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file, where the origin was a plain tuple."""
+        origin = state.get("origin")
+        return state | {"origin": Origin(*origin)} if type(origin) is tuple else state
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -1116,7 +1144,7 @@ def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
     if not names or not kept:
         return table
     given = table.schema.given
-    gone = [replace(table.schema[n], origin=(why, True, given.index(n))) for n in names]
+    gone = [replace(table.schema[n], origin=Origin(why, True, given.index(n))) for n in names]
     aside = sorted([*table.schema.aside, *gone], key=lambda column: column.position or 0)
     out = table.select(kept)
     return replace(out, schema=replace(out.schema, aside=tuple(aside)))

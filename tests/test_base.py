@@ -476,6 +476,14 @@ def test_many_unknown_values_are_warned_of_once():
         model.pairwise_distances(rows)
 
 
+def test_warnings_of_unknown_values_follow_every_fit():
+    model, rows = OneHot(), colours(names=("red", "mauve", "ocre"))
+    for _ in range(200):  # counts of one fit may lie in memory where those of another lay
+        model.fit(colours())
+        with pytest.warns(UserWarning, match="'color': 40 of 60"):
+            model.transform(rows)
+
+
 def test_some_unknown_values_are_warned_of_where_none_are_to_be_expected():
     fitted = {"color": ["red", "blue"] * 40}
     few = ["mauve", *["red", "blue"] * 10] * 20  # less than a twentieth

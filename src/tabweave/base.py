@@ -18,7 +18,7 @@ from itertools import islice
 from threading import Lock, RLock
 from types import FunctionType
 from typing import Any, ClassVar, Literal, Self, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -265,7 +265,8 @@ _MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half
 _ENOUGH = 20  # values of a column that make it worth a word that all, or many, are unknown
 _MOST = 0.5  # share of values of a column in which new ones are to be expected
 _MANY = 0.05  # share of values of any other column
-_warned: WeakKeyDictionary[Any, set[tuple[int, str]]] = WeakKeyDictionary()  # who was warned
+# Of each embedder, after which counts and of which columns it has warned.
+_warned: WeakKeyDictionary[Any, tuple[ref[Counts], set[str]]] = WeakKeyDictionary()
 
 
 def tell_unknown(embedder: Any, table: Table) -> None:
@@ -348,9 +349,12 @@ def _bearable(times: np.ndarray, total: int) -> float:
 def _warn_once(
     embedder: Any, name: str, share: str, values: Mapping[Label, int], fate: str
 ) -> None:
-    warned, key = _warned.setdefault(embedder, set()), (id(embedder.counts_), name)
-    if key not in warned:
-        warned.add(key)
+    counted, names = _warned.get(embedder, (None, set()))
+    if counted is None or counted() is not embedder.counts_:
+        names = set()
+        _warned[embedder] = ref(embedder.counts_), names
+    if name not in names:
+        names.add(name)
         warnings.warn(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
             f"they {fate} (unknown_counts says which, unknown='error' refuses them)",

@@ -632,7 +632,10 @@ def quantiles(x: np.ndarray, q: np.ndarray, weight: np.ndarray | None = None) ->
     else:
         low, high = (x[np.searchsorted(upto, at, side="right")] for at in (below, above))
     step = position - below
-    return np.where(step < 0.5, low + (high - low) * step, high - (high - low) * (1 - step))
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = high - low
+        between = np.where(step < 0.5, low + gap * step, high - gap * (1 - step))
+    return np.where(np.isinf(gap), low * (1 - step) + high * step, between)
 
 
 def bin_knots(

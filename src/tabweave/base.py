@@ -805,12 +805,19 @@ class ValueEmbedder(Embedder):
         if sample_weight is not None:
             raise ValueError("sample_weight is for rows in memory; read the source first")
         self._require_classes(y)
-        schema = Schema.of(self.schema) if known.schema is None else known.schema
-        counts = count_for(X, y if isinstance(y, str) else None, schema, known)
-        check_categorical(self, counts.schema)
+        schema = Schema.of(self.schema)
+        if known.schema is not None:
+            schema, known = self.schema_, known.select(self.schema_.names)
+        name = y if isinstance(y, str) else None
+        counts = count_for(X, name, schema, known, **self._reading_of_sources())
+        self._check_kinds(counted_schema(counts))
         if self._uses_classes:
             return counts
         return replace(counts, classes=None, class_pairs=None, class_n=None)
+
+    def _reading_of_sources(self) -> dict[str, Any]:
+        """Return how sources are read, as options of :func:`tabweave.engines.count_for`."""
+        return {}
 
     # -- values ----------------------------------------------------------------------------
 

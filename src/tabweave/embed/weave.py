@@ -42,7 +42,6 @@ from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors, corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
-from tabweave.engines import count_for
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
 from tabweave.rows.table import Schema, Table, schema_without_order
 from tabweave.rows.vocabulary import Label
@@ -222,26 +221,9 @@ class Weave(ValueEmbedder):
         """Return a table with bins, and its classes."""
         return self._expand(table), y
 
-    def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
-        if sample_weight is not None:
-            raise ValueError("sample_weight is for rows in memory; read the source first")
-        self._require_classes(y)
-        schema = Schema.of(self.schema) if known.schema is None else self.schema_
-        if known.schema is not None:
-            known = known.select(schema.names)
-        name = y if isinstance(y, str) else None
-        counts = count_for(
-            X,
-            name,
-            schema,
-            known,
-            numbers=self._numbers,
-            expand=self._expand_rows,
-            rules="whole" if self._rules else None,
-        )
-        if self._uses_classes:
-            return counts
-        return replace(counts, classes=None, class_pairs=None, class_n=None)
+    def _reading_of_sources(self) -> dict[str, Any]:
+        rules = "whole" if self._rules else None
+        return {"numbers": self._numbers, "expand": self._expand_rows, "rules": rules}
 
     def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
         """Keep the first counts, and of the columns what was counted beside their bins."""

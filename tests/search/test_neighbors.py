@@ -13,6 +13,7 @@ from sklearn.metrics import f1_score, log_loss, r2_score
 import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
 from tabweave.embed import supervised
+from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
 from tabweave.search.neighbors import (
     LOCAL,
@@ -599,6 +600,9 @@ class TestRegressor:
         model = WeaveRegressor().fit(X, y)
         model.reliability_ = 1.0
         expected = model.predict(X)
+        state = {k: v for k, v in vars(model).items() if k != "factors_"}
+        unnamed = {name or "": factor for name, factor in model.factors_.items()}
+        assert restored(WeaveRegressor, state | {"factors_": unnamed}).factors_ == model.factors_
         del model.reliability_, model.factors_
         np.testing.assert_array_equal(model.predict(X), expected)
 

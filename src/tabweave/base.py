@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +30,7 @@ from tabweave._compat import (
     page_of_class,
     require,
     validate_parameter_constraints,
+    warn_caller,
 )
 from tabweave.blocks.block import Block, label_column, turns
 from tabweave.blocks.value_tables import ValueTables
@@ -66,6 +66,22 @@ def exclusive(method: _Method) -> _Method:
     return alone  # type: ignore[return-value]
 
 
+def all_or_nothing(method: _Method) -> _Method:
+    """Let a method that raises leave the attributes of its object as they were."""
+
+    @wraps(method)
+    def whole(self: Any, *args: Any, **named: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **named)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole  # type: ignore[return-value]
+
+
 def _after_fork() -> None:
     """Forget the locks: a thread that held one does not live on in a child process."""
     global _locking
@@ -83,7 +99,7 @@ class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
     A subclass lists what each parameter may be in ``_parameter_constraints``, in scikit-learn's
     form; ``_validate_params`` checks them at the start of ``fit``. Methods that change what was
     learned (``fit``, ``partial_fit``, ``add``, ...) wait for each other, so no thread's rows are
-    lost.
+    lost. A ``fit`` that raises leaves the estimator as it was.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
@@ -92,8 +108,9 @@ class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
         for name in _UPDATES:
-            if isinstance(vars(cls).get(name), FunctionType):
-                setattr(cls, name, exclusive(vars(cls)[name]))
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType):
+                setattr(cls, name, exclusive(all_or_nothing(method) if name == "fit" else method))
 
     def _validate_params(self) -> None:
         """Check the parameters as they are declared."""
@@ -204,12 +221,10 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
     ]
     if odd:
         more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
-        warnings.warn(
+        warn_caller(
             f"{reader} takes every value as a category of its own, and most numbers or dates of "
             f"{', '.join(map(repr, odd[:5]))}{more} occur once: put them in bins, leave them out, "
-            "declare them nominal if that is meant, or take Weave, which reads them as numbers",
-            UserWarning,
-            stacklevel=5,
+            "declare them nominal if that is meant, or take Weave, which reads them as numbers"
         )
 
 
@@ -355,11 +370,9 @@ def _warn_once(
         _warned[embedder] = ref(embedder.counts_), names
     if name not in names:
         names.add(name)
-        warnings.warn(
+        warn_caller(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
-            f"they {fate} (unknown_counts says which, unknown='error' refuses them)",
-            UserWarning,
-            stacklevel=5,
+            f"they {fate} (unknown_counts says which, unknown='error' refuses them)"
         )
 
 

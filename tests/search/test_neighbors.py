@@ -311,6 +311,15 @@ class TestClassifier:
             model.fit(X, ["a"] * 60)
         np.testing.assert_array_equal(model.predict_proba(X), before)
 
+    def test_a_space_that_cannot_be_learned_leaves_the_model(self):
+        X, y = table(60)
+        model = WeaveClassifier(embedder=SupervisedWeave(weights={X.columns[0]: 2.0})).fit(X, y)
+        before = model.predict_proba(X)
+        with pytest.raises(ValueError, match="expected weights of columns"):
+            model.fit(X.iloc[:40, 1:], ["p", "q"] * 20)
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+        assert model.classes_.tolist() == sorted(set(y)) and model.n_features_in_ == X.shape[1]
+
     def test_two_classes_have_to_stay(self):
         X, y = table(60)
         model = WeaveClassifier().fit(X, y)

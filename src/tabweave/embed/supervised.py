@@ -8,7 +8,6 @@ rows are seen once. A numeric target is seen through its quantile bins.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -21,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
 
-from tabweave._compat import Interval, eigh
+from tabweave._compat import Interval, eigh, warn_caller
 from tabweave.base import ValueEmbedder, check_target
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
@@ -591,10 +590,9 @@ class Target:
         if type_of_target(y).startswith("continuous") or (many and given.dtype.kind == "f"):
             return cls.of_numbers(y, n_bins, weight)
         if many:
-            warnings.warn(
+            warn_caller(
                 f"y has {len(distinct)} different whole numbers, which are taken as classes; "
-                "if they are amounts, give them as floats",
-                stacklevel=2,
+                "if they are amounts, give them as floats"
             )
         return cls()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import warnings
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
+from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require, warn_caller
 from tabweave.base import (
     Embedder,
     Estimator,
@@ -1116,11 +1115,7 @@ def _tell_absent(name: str, listed: Sequence[Label], labels: Sequence[Label]) ->
             f"where: column {name!r} has {' and '.join(sorted(held))}, e.g. {_some(labels)}; got "
             f"{' and '.join(sorted(asked))}, {_some(listed)}"
         )
-    warnings.warn(
-        f"where: no row has {_some(listed)} in column {name!r}{_hint(listed[0], labels)}",
-        UserWarning,
-        stacklevel=6,  # the caller of query, query_radius and duplicates
-    )
+    warn_caller(f"where: no row has {_some(listed)} in column {name!r}{_hint(listed[0], labels)}")
 
 
 def _some(labels: Sequence[Label]) -> str:
@@ -1346,11 +1341,7 @@ def _warn_of_levels(table: Table) -> None:
 
 
 def _warn_asked(name: str, value: Label, fate: str, hint: str) -> None:
-    warnings.warn(
-        f"column {name!r}: {value!r} was not seen in fit and counts as {fate}{hint}",
-        UserWarning,
-        stacklevel=5,
-    )
+    warn_caller(f"column {name!r}: {value!r} was not seen in fit and counts as {fate}{hint}")
 
 
 def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

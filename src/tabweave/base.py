@@ -2,7 +2,7 @@
 
 rows → Table → Counts → learning → blocks → vectors, distances, kernels, explanations. An
 :class:`Embedder` is all that follows from its blocks; a :class:`ValueEmbedder` learns value tables
-from counts: a method is a subclass with a constructor and ``_learn``. Keep this file small.
+from counts: a method is a subclass with a constructor and ``_learn``.
 """
 
 from __future__ import annotations
@@ -47,6 +47,12 @@ _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _locking = Lock()
 _UPDATES = ("fit", "partial_fit", "fit_counts", "learn", "add", "remove", "forget")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
+_ENOUGH = 20  # values of a column that make it worth a word that all, or many, are unknown
+_MOST = 0.5  # share of values that are new, or occur once, in a column where that is to be expected
+_MANY = 0.05  # share of values that are new in any other column
+# Of each embedder, after which counts and of which columns it has warned.
+_warned: WeakKeyDictionary[Any, tuple[ref[Counts], set[str]]] = WeakKeyDictionary()
 
 
 def lock_of(owner: Any) -> Any:
@@ -276,14 +282,6 @@ def check_discrete(name: str, y: Any) -> None:
         )
 
 
-_MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
-_ENOUGH = 20  # values of a column that make it worth a word that all, or many, are unknown
-_MOST = 0.5  # share of values of a column in which new ones are to be expected
-_MANY = 0.05  # share of values of any other column
-# Of each embedder, after which counts and of which columns it has warned.
-_warned: WeakKeyDictionary[Any, tuple[ref[Counts], set[str]]] = WeakKeyDictionary()
-
-
 def tell_unknown(embedder: Any, table: Table) -> None:
     """Raise for a column that fit has seen nothing of, warn once of one that it saw little of.
 
@@ -296,10 +294,9 @@ def tell_unknown(embedder: Any, table: Table) -> None:
     """
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
-        known = vocabulary.labels[vocabulary.index(name)]
-        _check_types(name, values, table[name], known)
+        column, known = table[name], vocabulary.labels[vocabulary.index(name)]
+        _check_types(name, values, column, known)
         given = {value: times for value, times in values.items() if value is not None}
-        column = table[name]
         unknown, total = sum(given.values()), _filled(column)
         spelled = name in spelled_columns(embedder)
         times = _times(embedder.counts_, name)

@@ -7,7 +7,7 @@ import pytest
 from tabweave import Counts, Imputer, Oddities, Table
 from tabweave.counts.couplings import corrected_uncertainty, information
 from tabweave.io.codec import restored, state_of
-from tabweave.tasks.row_model import RowModel, _uncertainty
+from tabweave.tasks.row_model import Round, RowModel, _uncertainty
 
 
 def test_the_regression_is_ridge_on_whole_rows(whole):
@@ -28,7 +28,7 @@ def test_the_regression_is_ridge_on_whole_rows(whole):
     expected = np.maximum(share + z[:, rest] @ beta * np.sqrt(share), 1e-3)
     expected /= expected.sum(axis=1, keepdims=True)
     cells = model.cells(table)
-    found = model._regressed("city", np.arange(n), cells, {}, cells.codes, cells.z)[0]
+    found = model._regressed("city", np.arange(n), Round(cells, {}, cells.codes, cells.z))[0]
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 

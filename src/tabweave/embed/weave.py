@@ -196,9 +196,7 @@ class Weave(ValueEmbedder):
 
     numbers_: Curves | None
     _numbering: Numbering
-    _smoothing: float = (
-        5.0  # pseudo-counts of the marginal; without them rare values ruin couplings
-    )
+    _smoothing: float = 5.0  # pseudo-counts of the marginal: else rare values ruin couplings
     _kernels: Mapping[str, couplings.Kernel] | None = None  # 11 Gaussians and 3 polynomials
 
     # -- counting: numbers also in bins ----------------------------------------------------
@@ -485,6 +483,7 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     expected = freedom.sum(axis=1)
     above = 2 * counts.n * mutual.sum(axis=1) - expected
     trust = np.clip(above / np.sqrt(2 * np.maximum(expected, 1)) / 2 - 1, 0, 1)
+    # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
     strong = max(5 * (shared.max() / _WEAK - 1), tied.max() / _WEAK_SUM - 1)
     return tied, trust * np.clip(strong, 0, 1)
 

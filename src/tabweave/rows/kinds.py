@@ -125,6 +125,7 @@ _THING_NAMES = re.compile(
     r"|marital(?:[_. ]?status)?|sex|gender|type)\d*)"
 )
 NO_AMOUNT = re.compile(rf"{CODE_NAMES.pattern}|\A{_THING_NAMES.pattern}\Z")
+# What pandas and others call an index that became a column, the empty name among them.
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _ROW_NAMES = re.compile(r"(?i:row[ ._]?(?:names?|index|numbers?|nums?|nrs?|ids?))")
 _DURATION_NAMES = re.compile(

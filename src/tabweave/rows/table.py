@@ -445,8 +445,8 @@ def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]
     if column.kind != "datetime":
         return column, _column(cells, column, schema)
     seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
-    column = replace(column, format=column.date_order or zone)
-    return column, Datetimes(_without_gaps(seconds, schema))
+    _check_gaps(seconds, schema)
+    return replace(column, format=column.date_order or zone), Datetimes(seconds)
 
 
 _MOST_TWINS = 10_000  # values among which those that are written alike are looked for
@@ -624,7 +624,7 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
     empty = schema.empty_is_missing
     try:
         if column.kind in ("numeric", "datetime"):
-            return _finite(cells, column, schema)
+            return _read_numbers(cells, column, schema)
         if column.kind == "set":
             starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
             _check_missing(codes, labels, schema, starts)
@@ -659,7 +659,8 @@ def _remedy(column: Column, error: CellError) -> str:
     return f"; turn it into text or a number{as_set}"
 
 
-def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
+def _read_numbers(cells: Any, column: Column, schema: Schema) -> Numbers:
+    """Read a numeric or datetime column; raise for infinite numbers, and for gaps if asked to."""
     if column.kind == "datetime":
         values = datetimes(cells, column.zone, first=False, order=column.date_order)[0]
     else:
@@ -670,16 +671,14 @@ def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
         raise ValueError(
             f"row {infinite[0]} holds {values[infinite[0]]}; replace infinity by a number or NaN"
         )
-    values = _without_gaps(values, schema)
+    _check_gaps(values, schema)
     return Datetimes(values) if column.kind == "datetime" else Numbers(values)
 
 
-def _without_gaps(values: np.ndarray, schema: Schema) -> np.ndarray:
+def _check_gaps(values: np.ndarray, schema: Schema) -> None:
     """Raise for a missing number if the schema asks for that."""
-    gaps = np.flatnonzero(np.isnan(values))
-    if len(gaps) and schema.missing == "error":
-        raise ValueError(f"row {gaps[0]} is missing; fill it or use Schema(missing='value')")
-    return values
+    if schema.missing == "error" and (gaps := np.isnan(values)).any():
+        raise ValueError(f"row {gaps.argmax()} is missing; fill it or use Schema(missing='value')")
 
 
 def _check_missing(
@@ -693,7 +692,7 @@ def _check_missing(
             raise ValueError(f"row {row} is missing; fill it or use Schema(missing='value')")
 
 
-# -- Schema: what the columns of a table are. Public through :mod:`tabweave.rows.table`
+# -- Schema: what the columns of a table are -----------------------------------------------------
 
 Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
 KINDS = ("nominal", "ordinal", "numeric", "datetime", "set")
@@ -971,19 +970,19 @@ class Schema:
         return len(self.columns)
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def _index(self) -> dict[str, int]:
         return {column.name: i for i, column in enumerate(self.columns)}
 
     def index(self, name: str) -> int:
-        """Return the number of a column."""
+        """Return where a column stands among all."""
         try:
-            return self._numbers[name]
+            return self._index[name]
         except KeyError:
             named = ", ".join(map(repr, self.names))
             raise KeyError(f"no column {name!r}; there are {named}") from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._numbers
+        return name in self._index
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.index(name)]

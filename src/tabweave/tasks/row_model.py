@@ -306,10 +306,8 @@ class RowModel:
                 codes[self.names.index(name), guess.rows] = guess.proba.argmax(axis=1)
                 if name in self.numbers:
                     z[self.numbers.index(name), guess.rows] = guess.number
-            guesses = {
-                name: self._guess(name, guess, base[name], cells, guesses, codes, z, nearest)
-                for name, guess in guesses.items()
-            }
+            before = Round(cells, guesses, codes, z)
+            guesses = {name: self._guess(name, base[name], before, nearest) for name in guesses}
         return guesses
 
     def _first(self, cells: Cells) -> dict[str, Guess]:
@@ -330,28 +328,20 @@ class RowModel:
         return out
 
     def _guess(
-        self,
-        name: str,
-        guess: Guess,
-        base: Guess,
-        cells: Cells,
-        guesses: Mapping[str, Guess],
-        codes: np.ndarray,
-        z: np.ndarray,
-        nearest: dict[str, Neighbors],
+        self, name: str, first: Guess, before: Round, nearest: dict[str, Neighbors]
     ) -> Guess:
-        """Return the mean of what the engines of a column say."""
+        """Return the mean of what the engines of a column say, after the first guess and others."""
         found: list[tuple[np.ndarray, np.ndarray | None]] = []
         for engine in self.engines[name]:
             if engine == "mixture":
-                found.append((base.proba, base.number))
+                found.append((first.proba, first.number))
             elif engine == "counts":
-                found.append(self._regressed(name, guess.rows, cells, guesses, codes, z))
+                found.append(self._regressed(name, first.rows, before))
             else:
-                found.append(self._voted(name, guess.rows, codes, nearest))
+                found.append(self._voted(name, first.rows, before.codes, nearest))
         proba = np.mean([p for p, _ in found], axis=0)
         number = np.mean([x for _, x in found], axis=0) if name in self.numbers else None
-        return Guess(guess.rows, proba, number)
+        return Guess(first.rows, proba, number)
 
     # -- the regression --------------------------------------------------------------------
 
@@ -400,15 +390,10 @@ class RowModel:
         return out
 
     def _regressed(
-        self,
-        name: str,
-        rows: np.ndarray,
-        cells: Cells,
-        guesses: Mapping[str, Guess],
-        codes: np.ndarray,
-        z: np.ndarray,
+        self, name: str, rows: np.ndarray, before: Round
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return probabilities and number by regression on the other cells, gaps as guessed."""
+        cells, guesses, codes, z = before
         a = self.names.index(name)
         beta = self.coefficients[name]
         n_values = len(self.share)
@@ -719,6 +704,15 @@ class Cells(NamedTuple):
     z: np.ndarray  # (numbers, rows)
     elements: dict[str, np.ndarray]  # (rows, elements), 0 or 1; NaN in a gap
     unseen: np.ndarray  # (columns, rows): there is a value, but fit has not seen it
+
+
+class Round(NamedTuple):
+    """What is known of rows after a round of guesses: the cells, the guesses, and both in one."""
+
+    cells: Cells
+    guesses: Mapping[str, Guess]
+    codes: np.ndarray  # as those of the cells, gaps as guessed
+    z: np.ndarray
 
 
 class Note(NamedTuple):

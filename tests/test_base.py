@@ -25,6 +25,7 @@ from tabweave import (
     Schema,
     Table,
     Weave,
+    WeightedKNN,
     Windowed,
     base,
 )
@@ -474,6 +475,38 @@ def test_many_unknown_values_are_warned_of_once():
     model.fit(colours())
     with pytest.warns(UserWarning, match="'color'"):
         model.pairwise_distances(rows)
+
+
+@pytest.mark.parametrize("method", ["transform", "pairwise_distances"])
+def test_warnings_name_the_line_of_the_user(method):
+    model = OneHot().fit(colours())
+    with pytest.warns(UserWarning, match="were not seen") as told:
+        getattr(model, method)(colours(names=("red", "mauve", "ocre")))
+    with pytest.warns(UserWarning, match="takes every value as a category") as numbers:
+        OneHot().fit_transform({"x": np.arange(40) + 0.5})
+    assert told[0].filename == numbers[0].filename == __file__
+
+
+def test_warnings_of_unknown_values_follow_every_fit():
+    model, rows = OneHot(), colours(names=("red", "mauve", "ocre"))
+    for _ in range(200):  # counts of one fit may lie in memory where those of another lay
+        model.fit(colours())
+        with pytest.warns(UserWarning, match="'color': 40 of 60"):
+            model.transform(rows)
+
+
+def test_a_fit_that_raises_leaves_any_estimator_as_it_was():
+    rows = {"a": list("xyz") * 10, "b": list("pq") * 15}
+    model = WeightedKNN().fit(rows, list("uv") * 15)
+    before, attributes = model.predict(rows), set(vars(model))
+    with pytest.raises(ValueError, match="one class only"):
+        model.fit({"c": list("xyz")}, list("uuu"))
+    np.testing.assert_array_equal(model.predict(rows), before)
+    assert set(vars(model)) == attributes
+    unfitted = WeightedKNN()
+    with pytest.raises(ValueError, match="one class only"):
+        unfitted.fit({"c": list("xyz")}, list("uuu"))
+    assert vars(unfitted) == vars(WeightedKNN())
 
 
 def test_some_unknown_values_are_warned_of_where_none_are_to_be_expected():

@@ -1,9 +1,13 @@
-"""Other packages: optional ones and numba when used, scikit-learn's private parts, notebooks."""
+"""Other packages: optional ones and numba when used, scikit-learn's private parts, notebooks.
+
+And the user's code: warnings name its line.
+"""
 
 from __future__ import annotations
 
 import html
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,6 +40,7 @@ __all__ = [
     "page_of_class",
     "require",
     "validate_parameter_constraints",
+    "warn_caller",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,6 +59,19 @@ def require(module: str, extra: str) -> ModuleType:
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(f"this needs {package}: pip install 'tabweave[{extra}]'") from error
+
+
+def warn_caller(message: str) -> None:
+    """Warn, naming the line that called this package, directly or through scikit-learn."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_between(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, UserWarning, stacklevel=level)
+
+
+def _is_between(module: str) -> bool:
+    """Tell whether a module stands between the user's code and a warning."""
+    return module.partition(".")[0] in ("tabweave", "sklearn")
 
 
 @contextmanager

@@ -2,14 +2,13 @@
 
 rows → Table → Counts → learning → blocks → vectors, distances, kernels, explanations. An
 :class:`Embedder` is all that follows from its blocks; a :class:`ValueEmbedder` learns value tables
-from counts: a method is a subclass with a constructor and ``_learn``. Keep this file small.
+from counts: a method is a subclass with a constructor and ``_learn``.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +17,7 @@ from itertools import islice
 from threading import Lock, RLock
 from types import FunctionType
 from typing import Any, ClassVar, Literal, Self, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -31,6 +30,7 @@ from tabweave._compat import (
     page_of_class,
     require,
     validate_parameter_constraints,
+    warn_caller,
 )
 from tabweave.blocks.block import Block, label_column, turns
 from tabweave.blocks.value_tables import ValueTables
@@ -47,6 +47,12 @@ _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _locking = Lock()
 _UPDATES = ("fit", "partial_fit", "fit_counts", "learn", "add", "remove", "forget")
 _Method = TypeVar("_Method", bound=Callable[..., Any])
+_MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
+_ENOUGH = 20  # values of a column that make it worth a word that all, or many, are unknown
+_MOST = 0.5  # share of values that are new, or occur once, in a column where that is to be expected
+_MANY = 0.05  # share of values that are new in any other column
+# Of each embedder, after which counts and of which columns it has warned.
+_warned: WeakKeyDictionary[Any, tuple[ref[Counts], set[str]]] = WeakKeyDictionary()
 
 
 def lock_of(owner: Any) -> Any:
@@ -66,6 +72,22 @@ def exclusive(method: _Method) -> _Method:
     return alone  # type: ignore[return-value]
 
 
+def all_or_nothing(method: _Method) -> _Method:
+    """Let a method that raises leave the attributes of its object as they were."""
+
+    @wraps(method)
+    def whole(self: Any, *args: Any, **named: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **named)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return whole  # type: ignore[return-value]
+
+
 def _after_fork() -> None:
     """Forget the locks: a thread that held one does not live on in a child process."""
     global _locking
@@ -83,7 +105,7 @@ class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
     A subclass lists what each parameter may be in ``_parameter_constraints``, in scikit-learn's
     form; ``_validate_params`` checks them at the start of ``fit``. Methods that change what was
     learned (``fit``, ``partial_fit``, ``add``, ...) wait for each other, so no thread's rows are
-    lost.
+    lost. A ``fit`` that raises leaves the estimator as it was.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
@@ -92,8 +114,9 @@ class Estimator(Storable, BaseEstimator):  # type: ignore[misc]
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
         for name in _UPDATES:
-            if isinstance(vars(cls).get(name), FunctionType):
-                setattr(cls, name, exclusive(vars(cls)[name]))
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType):
+                setattr(cls, name, exclusive(all_or_nothing(method) if name == "fit" else method))
 
     def _validate_params(self) -> None:
         """Check the parameters as they are declared."""
@@ -204,12 +227,10 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
     ]
     if odd:
         more = f" and {len(odd) - 5} more" if len(odd) > 5 else ""
-        warnings.warn(
+        warn_caller(
             f"{reader} takes every value as a category of its own, and most numbers or dates of "
             f"{', '.join(map(repr, odd[:5]))}{more} occur once: put them in bins, leave them out, "
-            "declare them nominal if that is meant, or take Weave, which reads them as numbers",
-            UserWarning,
-            stacklevel=5,
+            "declare them nominal if that is meant, or take Weave, which reads them as numbers"
         )
 
 
@@ -261,13 +282,6 @@ def check_discrete(name: str, y: Any) -> None:
         )
 
 
-_MOST_FRACTIONS = 20  # numbers with fractions that may be classes, such as half stars
-_ENOUGH = 20  # values of a column that make it worth a word that all, or many, are unknown
-_MOST = 0.5  # share of values of a column in which new ones are to be expected
-_MANY = 0.05  # share of values of any other column
-_warned: WeakKeyDictionary[Any, set[tuple[int, str]]] = WeakKeyDictionary()  # who was warned
-
-
 def tell_unknown(embedder: Any, table: Table) -> None:
     """Raise for a column that fit has seen nothing of, warn once of one that it saw little of.
 
@@ -280,10 +294,9 @@ def tell_unknown(embedder: Any, table: Table) -> None:
     """
     vocabulary = embedder._vocabulary()
     for name, values in vocabulary.unknown(table).items():
-        known = vocabulary.labels[vocabulary.index(name)]
-        _check_types(name, values, table[name], known)
+        column, known = table[name], vocabulary.labels[vocabulary.index(name)]
+        _check_types(name, values, column, known)
         given = {value: times for value, times in values.items() if value is not None}
-        column = table[name]
         unknown, total = sum(given.values()), _filled(column)
         spelled = name in spelled_columns(embedder)
         times = _times(embedder.counts_, name)
@@ -348,14 +361,15 @@ def _bearable(times: np.ndarray, total: int) -> float:
 def _warn_once(
     embedder: Any, name: str, share: str, values: Mapping[Label, int], fate: str
 ) -> None:
-    warned, key = _warned.setdefault(embedder, set()), (id(embedder.counts_), name)
-    if key not in warned:
-        warned.add(key)
-        warnings.warn(
+    counted, names = _warned.get(embedder, (None, set()))
+    if counted is None or counted() is not embedder.counts_:
+        names = set()
+        _warned[embedder] = ref(embedder.counts_), names
+    if name not in names:
+        names.add(name)
+        warn_caller(
             f"column {name!r}: {share} values were not seen in fit, e.g. {_examples(values)}; "
-            f"they {fate} (unknown_counts says which, unknown='error' refuses them)",
-            UserWarning,
-            stacklevel=5,
+            f"they {fate} (unknown_counts says which, unknown='error' refuses them)"
         )
 
 
@@ -535,22 +549,22 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         check_is_fitted(self, "counts_")
         own = {column.name for column in self._own_columns()}
         found = [
-            Finding(c.name, c.kind, self._said_of(c) or c.why or c.kind)
-            if c.name in own
-            else Finding(c.name, c.kind, "constant", False)
+            self._finding(c) if c.name in own else Finding(c.name, c.kind, "constant", False)
             for c in self.schema_.columns
         ]
         for column in self.schema_.aside:
             at = column.position or 0
-            found.insert(at, Finding(column.name, column.kind, column.why, False))
+            found.insert(at, Finding(column.name, column.kind, column.why, False, column.asks))
         return Kinds(found)
 
-    def _said_of(self, column: Column) -> str:
-        """Return what is to be said of a column that is compared by spelling; nothing of others."""
-        if column.name not in spelled_columns(self):
-            return ""
-        vocabulary = self._vocabulary()
-        return said_of_strings(column, vocabulary.labels[vocabulary.index(column.name)])
+    def _finding(self, column: Column) -> Finding:
+        """Return what a column that counts was read as."""
+        if column.name in spelled_columns(self):
+            vocabulary = self._vocabulary()
+            labels = vocabulary.labels[vocabulary.index(column.name)]
+            if spelled := said_of_strings(column, labels):
+                return Finding(column.name, column.kind, spelled)
+        return Finding(column.name, column.kind, column.why or column.kind, asks=column.asks)
 
     def _own_columns(self) -> list[Column]:
         """Return the columns that count: not those that were constant so far, unless declared."""
@@ -801,12 +815,19 @@ class ValueEmbedder(Embedder):
         if sample_weight is not None:
             raise ValueError("sample_weight is for rows in memory; read the source first")
         self._require_classes(y)
-        schema = Schema.of(self.schema) if known.schema is None else known.schema
-        counts = count_for(X, y if isinstance(y, str) else None, schema, known)
-        check_categorical(self, counts.schema)
+        schema = Schema.of(self.schema)
+        if known.schema is not None:
+            schema, known = self.schema_, known.select(self.schema_.names)
+        name = y if isinstance(y, str) else None
+        counts = count_for(X, name, schema, known, **self._reading_of_sources())
+        self._check_kinds(counted_schema(counts))
         if self._uses_classes:
             return counts
         return replace(counts, classes=None, class_pairs=None, class_n=None)
+
+    def _reading_of_sources(self) -> dict[str, Any]:
+        """Return how sources are read, as options of :func:`tabweave.engines.count_for`."""
+        return {}
 
     # -- values ----------------------------------------------------------------------------
 

@@ -303,6 +303,12 @@ def test_quantiles_are_those_of_numpy(n):
     np.testing.assert_allclose(quantiles(x, q, weight), wanted)
 
 
+def test_quantiles_between_numbers_whose_difference_is_no_float():
+    largest = np.finfo(float).max
+    found = quantiles(np.array([-largest, largest]), np.array([0, 0.25, 0.5, 0.75, 1]))
+    np.testing.assert_allclose(found / largest, [-1, -0.5, 0, 0.5, 1])
+
+
 @pytest.mark.parametrize("n_bins", [1, 2, 5, 16])
 def test_bins_hold_about_as_many_numbers_each_and_knots_are_their_means(n_bins):
     rng = np.random.default_rng(n_bins)

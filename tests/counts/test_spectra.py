@@ -352,8 +352,19 @@ def test_numbers_too_far_apart_are_measured_from_zero():
     far = 0.55 * 2.0**1023
     moments = CrossMoments.of(Table.of({"x": [-far, far, far]}))
     assert moments.origin[0] == 0 and moments.unit[0] == 2.0**1023
+    assert moments.means()[0] == far / 3 and moments.value_means().shape == (0, 1)
     near = CrossMoments.of(Table.of({"x": [-far / 1.2, far / 1.2, far / 1.2]}))
     assert near.origin[0] == far / 1.2
+
+
+def test_sums_of_large_numbers_are_floats_in_deviations():
+    far = 2.0**1023
+    moments = CrossMoments.of(Table.of({"g": list("uuuvvv"), "x": [far] * 3 + [-far] * 3}))
+    deviation = moments.deviations(6)
+    assert deviation.tolist() == [far]
+    assert moments.value_sums(1 / deviation).tolist() == [[3], [-3]]
+    tiny = CrossMoments.of(Table.of({"x": [0.0, 5e-324]}))
+    assert tiny.unit.tolist() == [5e-324] and tiny.deviations(2).tolist() == [0]
 
 
 def test_gaps_of_the_first_rows_do_not_hide_the_numbers_after(monkeypatch):

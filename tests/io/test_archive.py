@@ -65,6 +65,14 @@ class TestRoundTrip:
             counts.save(str(tmp_path / "c"))
             assert Counts.load(str(tmp_path / "c")) == counts
 
+    def test_why_columns_are_what_they_are(self, tmp_path):
+        rows = {"key": [f"k{i}" for i in range(60)], "a": ["Yes", "yes ", "no"] * 20}
+        counts = Counts.of(Table.of(rows, rules="whole"))
+        counts.save(tmp_path / "counts.tabweave")
+        schema = Counts.load(tmp_path / "counts.tabweave").schema
+        assert schema["a"].origin == counts.schema["a"].origin and schema["a"].asks == "meaning"
+        assert schema.aside[0].why == counts.schema.aside[0].why and schema.aside[0].position == 0
+
     def test_stays_usable(self, tmp_path):
         counts = Counts.of({"a": ["u", "v"]})
         counts.save(tmp_path / "c")

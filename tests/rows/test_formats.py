@@ -28,6 +28,7 @@ from tabweave.rows.formats import (
     ranges_in_order,
     write_datetime,
 )
+from tabweave.rows.kinds import Finding
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_brackets_are_the_minus_of_accountants(texts, what, numbers):
     assert found == what
     assert [number_of(text, form) for text in texts] == numbers
     [kind] = Table.of({"x": [f"{t} " for t in texts] * 20}).kinds()
-    assert kind == ("x", "numeric", f"{what} written as text, negative in brackets", True)
+    assert kind == Finding("x", "numeric", f"{what} written as text, negative in brackets")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tabweave import (
     export,
     load,
 )
+from tabweave.io.codec import restored, state_of
 from tabweave.rows.formats import (
     date_order,
     is_iso,
@@ -40,7 +41,6 @@ from tabweave.rows.kinds import (
     aside_line,
     is_one_word,
     judge,
-    leaves_doubt,
 )
 
 N = 60
@@ -132,7 +132,7 @@ class TestRules:
         )
         kept = Weave(schema={name: "nominal"}).fit(rows)
         assert name in kept.schema_.names and "set aside" not in repr(kept)
-        assert kept.kinds()[0][1:] == ("nominal", "declared", True)
+        assert kept.kinds()[0][1:] == ("nominal", "declared", True, "")
 
     @pytest.mark.parametrize(
         "cells",
@@ -919,8 +919,25 @@ def test_reasons_that_ask_the_user_are_told_from_those_that_do_not():
         "day": days * 2,
         "number": [0.5 + i % 11 for i in range(56)],
     }
-    doubtful = {f.column for f in Table.of(rows, rules="whole").kinds() if leaves_doubt(f.why)}
-    assert doubtful == {"mixed", "order", "money", "lists", "but", "zones", "twins"}
+    asked = dict.fromkeys(("mixed", "money", "zones", "twins"), "meaning")
+    asked |= {"order": "order", "lists": "lists", "but": "exceptions"}
+    for found in (
+        Table.of(rows).kinds(),
+        Table.of(rows, rules="whole").kinds(),
+        Weave().fit(rows).kinds(),
+    ):
+        assert {f.column: f.asks for f in found if f.asks} == asked
+
+
+def test_origins_of_older_files_were_tuples():
+    state = state_of(Column("a")) | {"origin": ("counts the rows", True, 3)}
+    column = restored(Column, state)
+    assert (column.why, column.judged, column.position, column.asks) == (
+        "counts the rows",
+        True,
+        3,
+        "",
+    )
 
 
 def cycled(*cells, n=60):

@@ -1,6 +1,7 @@
 """Tables: what is read, as what, and how columns are matched."""
 
 import datetime as dt
+import pickle
 from dataclasses import replace
 from decimal import Decimal
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tabweave import Column, Schema, Table
+from tabweave.rows.formats import CellError
 from tabweave.rows.kinds import FEW_ROWS
 from tabweave.rows.table import (
     Codes,
@@ -20,14 +22,15 @@ from tabweave.rows.table import (
     canonical_codes,
     check_codes,
     check_offsets,
+    datetime_as_numeric,
     distinct_rows,
     is_constant,
     joined_column,
+    ordinal_as_nominal,
     row_keys,
     sampled_rows,
     set_aside,
     take_rows,
-    ungraded,
 )
 
 
@@ -550,9 +553,30 @@ def test_what_to_do_about_a_cell_depends_on_the_kind_of_its_column():
         assert "declare the column as kind 'set'" not in str(told.value)
     with pytest.raises(TypeError, match="expected a number, got 'x'; mend it, leave it empty, or"):
         Table.of({"a": ["1.5", "x"]}, {"a": "numeric"})
+    with pytest.raises(TypeError, match="expected a number, got 'n/a; x'; mend it, leave it empty"):
+        Table.of({"a": ["1.5", "n/a; x"]}, {"a": "numeric"})
+    with pytest.raises(TypeError, match=r"turn it into text or a number$"):
+        Table.of({"a": ["u", odd]}, {"a": "ordinal"})
     with pytest.raises(TypeError, match="expected a set, got ") as told:
         Table.of({"a": [["u"], 3]}, {"a": "set"})
     assert "mend it" not in str(told.value)
+
+
+def test_what_to_do_about_a_cell_is_not_said_of_what_is_no_cell():
+    for cells, column, asks in (
+        (["3/4/2024"], "datetime", r"format='dmy'\)$"),
+        (["2024-01-31T10:00Z"], Column("t", "datetime", format="Mars/Base"), "got 'Mars/Base'$"),
+        ([dt.time(8)], Column("t", "datetime", format="UTC"), "add their dates, or fit anew$"),
+    ):
+        with pytest.raises(ValueError, match=asks):
+            Table.of({"t": cells}, {"t": column})
+
+
+def test_an_error_of_a_cell_holds_it_also_beyond_a_process():
+    with pytest.raises(CellError) as told:
+        Table.of({"a": ["1.5", "x"]}, {"a": "numeric"})
+    again = pickle.loads(pickle.dumps(told.value))
+    assert (again.column, again.cell) == ("a", "x") and str(again) == str(told.value)
 
 
 @pytest.mark.parametrize("cells", [Numbers(np.zeros(3)), Codes(np.zeros(2, np.uint8), ["x"])])
@@ -564,14 +588,21 @@ def test_columns_from_a_file_fit_their_kind_and_the_rows(cells):
 
 
 def test_grades_alone_become_categories():
-    schema = Schema(
-        (Column("g", "ordinal", levels=("s", "m")), Column("x", "numeric"), Column("c"))
-    )
-    assert [(c.kind, c.levels) for c in ungraded(schema).columns] == [
-        ("nominal", None),
-        ("numeric", None),
-        ("nominal", None),
-    ]
+    kinds = {"g": Column("g", "ordinal", levels=("s", "m")), "x": "numeric", "t": "datetime"}
+    table = Table.of({"g": ["m", "s"], "x": [1.0, 2.0], "t": np.array([3, 4], "M8[s]")}, kinds)
+    found = ordinal_as_nominal(table)
+    assert [(c.kind, c.levels) for c in found.schema.columns] == [
+        ("nominal", None), ("numeric", None), ("datetime", None)
+    ]  # fmt: skip
+    assert found.columns == table.columns
+
+
+def test_datetimes_alone_become_numbers():
+    kinds = {"g": Column("g", "ordinal", levels=("s", "m")), "t": "datetime"}
+    found = datetime_as_numeric(Table.of({"g": ["m", "s"], "t": np.array([3, 4], "M8[s]")}, kinds))
+    assert [c.kind for c in found.schema.columns] == ["ordinal", "numeric"]
+    assert type(found["t"]) is Numbers and found["t"].values.tolist() == [3.0, 4.0]
+    found._check_loaded()
 
 
 def test_rows_with_an_element_that_passes():

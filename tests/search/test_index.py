@@ -239,6 +239,14 @@ def test_a_partial_row_of_summed_tables_sums_its_own_columns():
         assert distance == pytest.approx(np.linalg.norm(apart), abs=1e-9)
 
 
+def test_a_column_without_a_name_is_not_taken_for_all_columns():
+    index = SimilarityIndex(OneHot()).fit({"": list("uvwuvw"), "b": list("ppqqrr")})
+    assert index.query({"": "u"}, k=3).distances.round(2).tolist() == [[0, 0, 1.41]]
+    assert index.share_nearer([0.5], columns=[""]).tolist() == [0.2]
+    assert index.share_nearer([0.5]).tolist() == [0]
+    assert index.query({"": "u", "b": "r"}, k=1).distances.round(2).tolist() == [[1.41]]
+
+
 def test_partial_rows_that_make_no_sense():
     index = SimilarityIndex(OneHot()).fit(categories())
     with pytest.raises(ValueError, match="column 'colour' is not in the index; there are 'c0'"):

@@ -13,6 +13,7 @@ from sklearn.metrics import f1_score, log_loss, r2_score
 import tabweave
 from tabweave import SupervisedWeave, Weave, WeaveClassifier, WeaveRegressor, WeightedKNN
 from tabweave.embed import supervised
+from tabweave.io.codec import restored
 from tabweave.rows.table import take_rows
 from tabweave.search.neighbors import (
     LOCAL,
@@ -338,6 +339,15 @@ class TestClassifier:
             model.fit(X, ["a"] * 60)
         np.testing.assert_array_equal(model.predict_proba(X), before)
 
+    def test_a_space_that_cannot_be_learned_leaves_the_model(self):
+        X, y = table(60)
+        model = WeaveClassifier(embedder=SupervisedWeave(weights={X.columns[0]: 2.0})).fit(X, y)
+        before = model.predict_proba(X)
+        with pytest.raises(ValueError, match="expected weights of columns"):
+            model.fit(X.iloc[:40, 1:], ["p", "q"] * 20)
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+        assert model.classes_.tolist() == sorted(set(y)) and model.n_features_in_ == X.shape[1]
+
     def test_two_classes_have_to_stay(self):
         X, y = table(60)
         model = WeaveClassifier().fit(X, y)
@@ -638,6 +648,9 @@ class TestRegressor:
         model = WeaveRegressor().fit(X, y)
         model.reliability_ = 1.0
         expected = model.predict(X)
+        state = {k: v for k, v in vars(model).items() if k != "factors_"}
+        unnamed = {name or "": factor for name, factor in model.factors_.items()}
+        assert restored(WeaveRegressor, state | {"factors_": unnamed}).factors_ == model.factors_
         del model.reliability_, model.factors_
         np.testing.assert_array_equal(model.predict(X), expected)
 

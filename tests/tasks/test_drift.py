@@ -379,6 +379,10 @@ class TestKinds:
         assert found.kinds == {"x": "numeric before, nominal after (values such as 'low')"}
         assert "x: numeric before, nominal after (values such as 'low') *" in str(found)
 
+    def test_a_cell_is_named_whole_whatever_it_holds(self):
+        found = drift_report(self.before, {**self.before, "x": ["low; got it", "high"] * 20})
+        assert found.kinds["x"].endswith("nominal after (values such as 'low; got it')")
+
     def test_one_word_among_numbers_is_named(self):
         found = drift_report(self.before, {**self.before, "x": [*map(str, range(39)), "call us"]})
         assert found.kinds["x"].endswith("nominal after (numbers, but for 'call us')")

@@ -48,6 +48,24 @@ def test_rows_wait_for_their_window():
     assert stream.model.counts_.n == 4
 
 
+def test_a_window_that_raises_loses_only_the_rows_that_cannot_be_read():
+    stream = RiverEmbedder(Weave(), window_size=3)
+    for value in (0.5, 1.5, 2.5, 3.5, "far"):
+        stream.learn_one({"x": value, "a": "u"})
+    with pytest.raises(TypeError, match="column 'x': expected a number, got 'far'"):
+        stream.learn_one({"x": 4.5, "a": "v"})
+    stream.learn_one({"x": 5.5, "a": "v"})
+    assert stream.model.counts_.n == 6
+
+
+def test_a_first_window_that_raises_waits_on():
+    stream = RiverEmbedder(OneHot(schema={"a": "nominal"}), window_size=2)
+    stream.learn_one({"a": "x"})
+    with pytest.raises(TypeError, match="column 'a': expected a category"):
+        stream.learn_one({"a": object()})
+    assert len(stream._waiting) == 2
+
+
 def test_another_column_is_refused_and_nothing_is_lost():
     stream = RiverEmbedder(OneHot(), window_size=2)
     for value in "xyz":

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tabweave import Counts, Imputer, Table
+from tabweave import Counts, Imputer, Oddities, Table
 from tabweave.counts.couplings import corrected_uncertainty, information
-from tabweave.tasks.row_model import RowModel, _uncertainty
+from tabweave.io.codec import restored, state_of
+from tabweave.tasks.row_model import Round, RowModel, _uncertainty
 
 
 def test_the_regression_is_ridge_on_whole_rows(whole):
@@ -27,7 +28,7 @@ def test_the_regression_is_ridge_on_whole_rows(whole):
     expected = np.maximum(share + z[:, rest] @ beta * np.sqrt(share), 1e-3)
     expected /= expected.sum(axis=1, keepdims=True)
     cells = model.cells(table)
-    found = model._regressed("city", np.arange(n), cells, {}, cells.codes, cells.z)[0]
+    found = model._regressed("city", np.arange(n), Round(cells, {}, cells.codes, cells.z))[0]
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
@@ -80,3 +81,36 @@ def test_the_regression_is_solved_once(holes, monkeypatch):
     monkeypatch.setattr(RowModel, "_covariance", lambda m: solved.append(1) or covariance(m))
     Imputer().fit(holes).transform(holes)
     assert len(solved) == 1
+
+
+@pytest.mark.parametrize("largest", [np.finfo(float).max, 5e-324])
+@pytest.mark.parametrize("tags", [False, True])
+def test_the_largest_and_the_smallest_numbers_are_numbers(largest, tags):
+    """Warnings are errors here: nothing overflows, in fit or after it."""
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], 80)
+    rows = {
+        "all": largest * signs * rng.uniform(0.5, 1, 80),
+        "few": np.where(np.arange(80) < 2, largest * signs, rng.normal(size=80)),
+        "sign": np.where(signs > 0, "up", "down"),
+        "same": largest * (1 - 1e-3 * rng.uniform(size=80)),
+    }
+    if tags:
+        rows["tags"] = [["a", "b"][: 1 + i % 2] for i in range(80)]
+    rows["all"][7] = rows["few"][9] = np.nan
+    model = Imputer().fit(rows)
+    found = model.transform(rows)
+    assert all(np.isfinite(found[name]).all() for name in ("all", "few", "same"))
+    assert np.isfinite(model.sample(rows, 1)[0]["few"]).all()
+    if largest > 1:
+        assert np.sign(found["all"][7]) == signs[7]
+    odd = Oddities().fit(rows)
+    far = dict(rows, few=np.full(80, np.finfo(float).max))
+    assert np.isfinite(odd.score_samples(rows)).all() and len(odd.cells(far))
+
+
+def test_sums_of_older_files_were_not_standardised(whole):
+    model = RowModel.of(Table.of(whole[["city", "x", "luck"]]), 12, 0, ("counts",), 5)
+    state = state_of(model)
+    state["value_z"] = state.pop("z_sums") * model.scale[1]
+    np.testing.assert_allclose(restored(RowModel, state).z_sums, model.z_sums, rtol=1e-12)

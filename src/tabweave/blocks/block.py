@@ -118,11 +118,10 @@ class Block(ABC):
             What becomes of a value that was not seen in fit.
         """
         shape = table.n_rows, self.width
-        if out is None:
-            out = np.empty(shape, _checked_type(dtype))
-        elif _checked_type(out.dtype) and out.shape != shape:
-            raise ValueError(f"expected out to have shape {shape}, got {out.shape}")
-        target: np.ndarray = out
+        target = np.empty(shape, _checked_type(dtype)) if out is None else out
+        _checked_type(target.dtype)
+        if target.shape != shape:
+            raise ValueError(f"expected out to have shape {shape}, got {target.shape}")
         write = self.writer(table, target.dtype, unknown)
         rows = row_blocks(len(target), target.shape[1] * target.itemsize)
         in_threads(lambda some: write(some, target[some]), rows)
@@ -599,10 +598,10 @@ class Turn:
         return (wider(rows, len(self.start)) - self.start) @ self.axes + self.end
 
 
-Points = tuple[np.ndarray, np.ndarray, np.ndarray]  # now, then, weights: the same things twice
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray]  # points now, the same ones then, weights
 
 
-def turns(pieces: Sequence[Points], *, together: bool) -> list[Turn]:
+def turns(pieces: Sequence[Piece], *, together: bool) -> list[Turn]:
     """Return for each piece the orthogonal map that brings its points nearest to those before.
 
     Orthogonal Procrustes, weighted, each piece about its mean: with ``M = Σ w (x - x̄)(y - ȳ)ᵀ``

@@ -1,4 +1,8 @@
-"""Numbers as blocks: standardised, by their absolute difference, or through a transformer.
+"""Numbers as blocks: standardised, by their absolute difference, on curves, or transformed.
+
+Below the blocks, how numbers are counted beside categories (:class:`Numbering`: bins and their
+knots), and how differences and ranks become the coordinates of curves (:func:`ladder`). All of it
+rests on one fact.
 
 |z - y| is a squared Euclidean distance: that of a ladder with one coordinate per rung, 1 below the
 number and 0 above. With a rung per standard deviation and normal weights, three directions of the
@@ -23,7 +27,7 @@ from tabweave.blocks.block import (
     Block,
     Line,
     Lookup,
-    Points,
+    Piece,
     Step,
     Turn,
     Writer,
@@ -271,7 +275,7 @@ class Curves(NumberColumns):
         """Number of coordinates of each column."""
         return [rows.shape[1] for rows in self.rows]
 
-    def shared_points(self, before: Curves) -> list[Points]:
+    def shared_points(self, before: Curves) -> list[Piece]:
         """Return the curves at their knots, now and then; one piece a curve."""
         known = {(n, before._cycle(i)): i for i, n in enumerate(before.names)}
         pieces = []
@@ -632,7 +636,10 @@ def quantiles(x: np.ndarray, q: np.ndarray, weight: np.ndarray | None = None) ->
     else:
         low, high = (x[np.searchsorted(upto, at, side="right")] for at in (below, above))
     step = position - below
-    return np.where(step < 0.5, low + (high - low) * step, high - (high - low) * (1 - step))
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = high - low
+        between = np.where(step < 0.5, low + gap * step, high - gap * (1 - step))
+    return np.where(np.isinf(gap), low * (1 - step) + high * step, between)
 
 
 def bin_knots(

@@ -22,7 +22,7 @@ from tabweave.blocks.block import (
     Block,
     Blocks,
     Lookup,
-    Points,
+    Piece,
     Step,
     Sum,
     Turn,
@@ -184,7 +184,7 @@ class ValueTables(OfVocabulary, Block):
 
     # -- at other times --------------------------------------------------------------------
 
-    def shared_points(self, before: ValueTables, counts: Counts) -> list[Points]:
+    def shared_points(self, before: ValueTables, counts: Counts) -> list[Piece]:
         """Return the values that both have, now and then, by how often they were counted.
 
         One piece a column; two where a code word stands for what a value has of its own.
@@ -283,11 +283,15 @@ class ValueTables(OfVocabulary, Block):
         """Return the inner products between rows, by lookup where columns allow it."""
         return self._pairwise(A, B, unknown, inner_products)
 
-    def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, entry: Any) -> np.ndarray:
+    def _pairwise(self, A: Table, B: Table | None, unknown: Unknown, compare: Any) -> np.ndarray:
+        """Return what ``compare`` gives of vectors, for each row of A and of B: sums over columns.
+
+        It is :func:`cdist_squared` or :func:`inner_products`.
+        """
         B = A if B is None else B
         if self.combine == "sum":
             left = self.coordinates(A, unknown=unknown)
-            return entry(left, left if B is A else self.coordinates(B, unknown=unknown))
+            return compare(left, left if B is A else self.coordinates(B, unknown=unknown))
         pairs = list(zip(self.vocabulary.find(A), self.vocabulary.find(B), strict=True))
         chosen = [a for a, pair in enumerate(pairs) if self._is_small(a, pair)]
         out: np.ndarray = np.zeros((A.n_rows, B.n_rows))
@@ -295,13 +299,13 @@ class ValueTables(OfVocabulary, Block):
             part = self.select([self.names[a] for a in chosen])
             left_codes = part.codes(A, unknown=unknown)
             right_codes = left_codes if B is A else part.codes(B, unknown=unknown)
-            out = lookup_sum(left_codes, right_codes, [entry(rows, rows) for rows in part.tables])
+            out = lookup_sum(left_codes, right_codes, [compare(rows, rows) for rows in part.tables])
         for a in sorted(set(range(len(pairs))) - set(chosen)):  # too many for a table of pairs
             one = self._single(self.names[a])
-            compare, left = one._compared(pairs[a], A, unknown, entry)
-            right = left if B is A else one._compared(pairs[a], B, unknown, entry)[1]
+            exact, left = one._compared(pairs[a], A, unknown, compare)
+            right = left if B is A else one._compared(pairs[a], B, unknown, compare)[1]
             for block in range(0, len(out), 512):
-                out[block : block + 512] += compare(left[block : block + 512], right)
+                out[block : block + 512] += exact(left[block : block + 512], right)
         return out
 
     def _is_small(self, a: int, pair: Sequence[Codes | Sets]) -> bool:
@@ -311,13 +315,13 @@ class ValueTables(OfVocabulary, Block):
         return single and plain and len(self.tables[a]) <= _LOOKUP_VALUES
 
     def _compared(
-        self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, entry: Any
+        self, pair: Sequence[Codes | Sets], table: Table, unknown: Unknown, compare: Any
     ) -> tuple[Any, np.ndarray]:
         """Return how rows of the one column there is are compared, and what of them."""
         if not self.own or any(isinstance(column, Sets) for column in pair):
-            return entry, self.coordinates(table, unknown=unknown)
+            return compare, self.coordinates(table, unknown=unknown)
         column = table[self.names[0]]
-        exact = squared_with_own if entry is cdist_squared else products_with_own
+        exact = squared_with_own if compare is cdist_squared else products_with_own
         return exact, self.locate(column, unknown)[column.codes]
 
     def shares(

@@ -8,7 +8,7 @@ say (nomclust's BIC, AIC and BK), by silhouette, gap, and by how they survive re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,12 @@ from tabweave.embed.weave import Weave
 from tabweave.rows.kinds import FEW_ROWS, aside_line
 from tabweave.rows.table import (
     Codes,
-    Column,
-    Datetimes,
-    Numbers,
     Schema,
     Table,
+    datetime_as_numeric,
     distinct_rows,
+    ordinal_as_nominal,
     take_rows,
-    ungraded,
 )
 
 OF_MIXTURES = ("bic", "aic", "aic3", "adjusted_bic")
@@ -239,24 +237,13 @@ def in_bins(table: Table, n_bins: int = 6) -> Table:
     Datetimes are numbers here. Their cycles would be columns that depend on each other whatever
     the rows are, and classes of independent columns would multiply to explain that.
     """
-    table = _with_plain_numbers(table)
+    table = datetime_as_numeric(table)
     numbering = Numbering(Numbering.of(table, n_bins).edges, {})
     names = [c.name for c in table.schema.columns if c.kind != "set"]
     if not names:
         raise ValueError("expected columns of categories or numbers, got sets alone")
-    plain = replace(table, schema=ungraded(table.schema)).select(names)
-    expanded = numbering.expand(plain)
+    expanded = numbering.expand(ordinal_as_nominal(table).select(names))
     return expanded.select([column.name for column in expanded.schema.categorical])
-
-
-def _with_plain_numbers(table: Table) -> Table:
-    """Return a table whose datetimes are numbers."""
-    dated = {c.name for c in table.schema.columns if c.kind == "datetime"}
-    columns = tuple(
-        Column(c.name, "numeric") if c.name in dated else c for c in table.schema.columns
-    )
-    cells = tuple(Numbers(d.values) if isinstance(d, Datetimes) else d for d in table.columns)
-    return Table(replace(table.schema, columns=columns), cells, table.n_rows)
 
 
 # -- partitions -----------------------------------------------------------------------------------

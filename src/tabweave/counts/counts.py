@@ -1,6 +1,6 @@
 """Counts: everything tabweave learns from, in a form that adds up.
 
-Rows are seen once. ``Counts.of`` numbers how often each value, each pair of values of two columns
+Rows are seen once. ``Counts.of`` counts how often each value, each pair of values of two columns
 and each value with each class occur, and keeps exact moments of numeric columns. The result is an
 Abelian group under ``+`` and ``-``: chunks, partitions and windows are combined or forgotten
 exactly, in any order, and ``Counts()`` is zero.

@@ -221,22 +221,25 @@ class CrossMoments:
         """Return the mean of each column's numbers, and how many there are."""
         n = np.diagonal(self.products[2])
         total = np.diagonal(self.products[1])
-        return self.origin + self.unit * total / divisor(n), n
+        return self.origin + self.unit * (total / divisor(n)), n
 
     def centred(self, factor: Any = 1.0) -> np.ndarray:
         """Return ``Σ (x - x̄)(y - ȳ)`` over the rows that have both numbers, each times its factor.
 
         The squares of large numbers may exceed a float; in deviations they do not.
         """
+        unit = self.unit * factor
+        return self._centred_units() * np.outer(unit, unit)
+
+    def _centred_units(self) -> np.ndarray:
+        """Return ``Σ (x - x̄)(y - ȳ)`` in units."""
         product, total, n, _ = self.products
         mean = np.diagonal(total) / divisor(np.diagonal(n))
-        out = product - total * mean - (total * mean).T + np.outer(mean, mean) * n
-        unit = self.unit * factor
-        return out * np.outer(unit, unit)
+        return product - total * mean - (total * mean).T + np.outer(mean, mean) * n
 
     def deviations(self, n: Any) -> np.ndarray:
         """Return ``√(Σ (x - x̄)² / n)`` of each column."""
-        squares = np.diagonal(self.centred(1 / self.unit))
+        squares = np.diagonal(self._centred_units())
         return self.unit * np.sqrt(np.maximum(squares, 0) / n)
 
     def correlations(self) -> np.ndarray:
@@ -249,16 +252,20 @@ class CrossMoments:
         np.divide(product - total * total.T / n, length, out=out, where=length > 0)
         return np.clip(out, -1, 1)
 
-    def value_sums(self) -> np.ndarray:
-        """Return ``Σ (x - x̄)`` over the rows of each value, x̄ the mean of the column."""
+    def value_sums(self, factor: Any = 1.0) -> np.ndarray:
+        """Return ``Σ (x - x̄)`` over the rows of each value, x̄ the mean of the column.
+
+        Sums are multiplied by ``factor``: those of large numbers may exceed a float, in deviations
+        they do not.
+        """
         n = np.diagonal(self.products[2])
         mean = np.diagonal(self.products[1]) / divisor(n)
-        return (self.by_value[0] - self.by_value[1] * mean) * self.unit
+        return (self.by_value[0] - self.by_value[1] * mean) * (self.unit * factor)
 
     def value_means(self) -> np.ndarray:
         """Return the mean of each column's numbers over the rows of each value."""
         total, n = self.by_value
-        return self.origin + self.unit * total / divisor(n)
+        return self.origin + self.unit * (total / divisor(n))
 
 
 _ROWS = 1 << 16  # rows at a time: sums do not depend on how many threads there are

@@ -845,8 +845,8 @@ def _beside(matrix: Any, counts: Counts, moments: CrossMoments) -> Any:
     """Return the products of values, and beside them those with and of standardised numbers."""
     deviation = standard(moments, counts.n)[1]
     per = np.where(deviation > 0, 1 / np.where(deviation > 0, deviation, 1), 0)
-    sums = moments.value_sums()[counts.vocabulary.reindex(moments.vocabulary)]
-    across = sums * per / (counts.n * np.sqrt(counts.value_counts / counts.n))[:, None]
+    sums = moments.value_sums(per)[counts.vocabulary.reindex(moments.vocabulary)]
+    across = sums / (counts.n * np.sqrt(counts.value_counts / counts.n))[:, None]
     own = moments.centred(per) / counts.n
     if sparse.issparse(matrix):
         return sparse.csr_array(sparse.block_array([[matrix, across], [across.T, own]]))

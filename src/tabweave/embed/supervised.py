@@ -8,7 +8,6 @@ rows are seen once. A numeric target is seen through its quantile bins.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -21,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve, helmert
 from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
 
-from tabweave._compat import Interval, eigh
+from tabweave._compat import Interval, eigh, warn_caller
 from tabweave.base import ValueEmbedder, check_target
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
@@ -168,7 +167,7 @@ class SupervisedWeave(Derived, Weave):
 
     target_: Target
     penalty_: float
-    _tuned: dict[str, float]
+    _tuned: dict[str | None, float]
 
     # -- counting --------------------------------------------------------------------------
 
@@ -244,30 +243,30 @@ class SupervisedWeave(Derived, Weave):
         self._tune()
         self._plain, self.landmarks_ = self._kept("plain", partial(self._known, coupled))
         taught = self._taught(coupled, _pairs(coupled), None)
-        self._scales, self.penalty_ = taught.scales, taught.scales[""][1]
+        self._scales, self.penalty_ = taught.scales, taught.scales.penalty
         self.tables_, self.numbers_ = taught.tables, taught.numbers
         self._linear_tables, self._linear_numbers = taught.linear_tables, taught.linear_numbers
 
-    def tuned_by(self, factors: Mapping[str, float]) -> Self:
+    def tuned_by(self, factors: Mapping[str | None, float]) -> Self:
         """Multiply the weights of columns, and the discriminant, by factors found elsewhere.
 
         Parameters
         ----------
-        factors : mapping of str to float
+        factors : mapping of str or None to float
             One for each of :meth:`part_names`. They stay as rows are added.
         """
         self._factors = dict(factors)
         return self._hold(self.counts_)
 
-    def part_names(self) -> list[str]:
-        """Return the columns, or parts of them, in the order of blocks; "" is the discriminant."""
-        names = [*self._valued(), *self._numbered()]
-        return [*names, ""] if self.discriminant > 0 and self.discriminant_ is not None else names
+    def part_names(self) -> list[str | None]:
+        """Return the columns, or parts of them, in the order of blocks; None: the discriminant."""
+        names: list[str | None] = [*self._valued(), *self._numbered()]
+        return [*names, None] if self.discriminant > 0 and self.discriminant_ is not None else names
 
     def _tune(self) -> None:
         """Multiply weights by the factors; their sum stays."""
         weights, columns = self._part_weights, self._parts()
-        self._tuned = dict.fromkeys((*weights, ""), 1.0)
+        self._tuned = dict.fromkeys((*weights, None), 1.0)
         factors = vars(self).get("_factors")
         if factors is None:
             return
@@ -329,7 +328,7 @@ class SupervisedWeave(Derived, Weave):
         """Return everything that the target teaches; scales are learned, unless they are given."""
         points = self.target_.points(coupled)
         learn = scales is None
-        found: Scales = {} if scales is None else scales
+        found = {} if scales is None else scales.parts
         smoothed = conditional_means(pairs, points, self._smoothing)
         features, curves, total = [], [], 0.0
         bare = self._curves(coupled)
@@ -341,8 +340,8 @@ class SupervisedWeave(Derived, Weave):
             own = smoothed[span]
             size = 1 - (f / f.sum()) @ (f / f.sum()) if name in self._plain else 1.0
             if learn:
-                found[name] = (scale_to(own, f, size), 0.0)
-            own = own * found[name][0]
+                found[name] = scale_to(own, f, size)
+            own = own * found[name]
             if name in self._plain:
                 factors = plain(self._plain[name]).beside(own).scaled(weight / 2)
                 features.append(factors)
@@ -355,18 +354,19 @@ class SupervisedWeave(Derived, Weave):
                     mean = mean_squared(curves[-1].at_values(coupled), f)
             if learn:
                 total += mean / self._tuned[name]  # as before it was tuned
-        linear, penalty = self._linear(coupled, pairs, points, None if learn else found[""][1])
+        penalty = None if scales is None else scales.penalty
+        linear, penalty = self._linear(coupled, pairs, points, penalty)
         linear = linear * self._asked(coupled)
-        if learn:
+        if scales is None:
             size = mean_squared_rows(coupled, linear) if linear.any() else 0.0
-            share = self.discriminant * self._tuned[""]
+            share = self.discriminant * self._tuned[None]
             factor = np.sqrt(share * total / size) if size > 0 else 0.0
-            found[""] = (float(factor), penalty)
+            scales = Scales(found, float(factor), penalty)
         own, spelling = self._own_counts(coupled), self._spelling(coupled)
         tables = ValueTables.from_features(features, own, compact=False, spelling=spelling)
         tables = tables.with_unknown_elements(own)
         numbers = joined(curves, self._numbering.levels)
-        return Taught(tables, numbers, *self._lines(coupled, found[""][0] * linear), found)
+        return Taught(tables, numbers, *self._lines(coupled, scales.discriminant * linear), scales)
 
     def _asked(self, coupled: Counts) -> np.ndarray:
         """Return what each value's lengths are multiplied by: the root of the weight asked for."""
@@ -447,15 +447,11 @@ class SupervisedWeave(Derived, Weave):
     @property
     def blocks_(self) -> Block:
         """Tables, curves and the discriminant, side by side."""
-        found = Taught(
-            self.tables_, self.numbers_, self._linear_tables, self._linear_numbers, self._scales
-        )
-        return self._row(found)
+        return self._row(self.tables_, self.numbers_, self.discriminant_)
 
-    def _row(self, taught: Taught) -> Blocks:
-        summed = self._summed(taught.linear_tables, taught.linear_numbers)
-        blocks: list[Block | None] = [taught.tables if taught.tables.tables else None]
-        blocks += [taught.numbers, summed if self.discriminant > 0 else None]
+    def _row(self, tables: ValueTables, numbers: Curves | None, summed: Block | None) -> Blocks:
+        blocks: list[Block | None] = [tables if tables.tables else None, numbers]
+        blocks += [summed if self.discriminant > 0 else None]
         return Blocks([block for block in blocks if block is not None])
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
@@ -505,7 +501,9 @@ class SupervisedWeave(Derived, Weave):
 
     def taught_by(self, pairs: np.ndarray) -> Blocks:
         """Return the blocks that counts of values with classes teach, at the scales of fit."""
-        return self._row(self._taught(self._coupled(), pairs, self._scales))
+        taught = self._taught(self._coupled(), pairs, self._scales)
+        summed = self._summed(taught.linear_tables, taught.linear_numbers)
+        return self._row(taught.tables, taught.numbers, summed)
 
     def regression(self, pairs: np.ndarray, points: np.ndarray) -> Block | None:
         """Return ridge regression of points, one for each class, as a sum over columns.
@@ -523,10 +521,35 @@ class SupervisedWeave(Derived, Weave):
             f"distances of {type(self).__name__} are not those of single columns; use transform"
         )
 
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        """Return the state of an older file, where "" stood for the discriminant."""
+        if isinstance(found := state.get("_scales"), dict):
+            factor, penalty = found.pop("")
+            parts = {name: scale for name, (scale, _) in found.items()}
+            state["_scales"] = Scales(parts, factor, penalty)
+            for name in {"_tuned", "_factors"} & state.keys():
+                state[name] = renamed_discriminant(state[name], state["schema_"].names)
+        return super()._upgraded(state)
+
 
 # -- the target ---------------------------------------------------------------------------------
 
-Scales = dict[str, tuple[float, float]]
+
+def renamed_discriminant(
+    factors: Mapping[Any, float], columns: Sequence[str]
+) -> dict[str | None, float]:
+    """Return factors of a file, in older ones of which "" stood for the discriminant."""
+    return {n if n or n in columns else None: factor for n, factor in factors.items()}
+
+
+@storable
+class Scales(NamedTuple):
+    """What parts of the space are multiplied by, as learned from all rows."""
+
+    parts: dict[str, float]  # what values say of the target, by column or part of one
+    discriminant: float
+    penalty: float  # of the ridge regression that is the discriminant
 
 
 class Taught(NamedTuple):
@@ -567,10 +590,9 @@ class Target:
         if type_of_target(y).startswith("continuous") or (many and given.dtype.kind == "f"):
             return cls.of_numbers(y, n_bins, weight)
         if many:
-            warnings.warn(
+            warn_caller(
                 f"y has {len(distinct)} different whole numbers, which are taken as classes; "
-                "if they are amounts, give them as floats",
-                stacklevel=2,
+                "if they are amounts, give them as floats"
             )
         return cls()
 

@@ -43,9 +43,8 @@ from tabweave.counts.counts import Counts, checked_weight
 from tabweave.counts.couplings import Factors, corrected_uncertainty, information
 from tabweave.counts.spectra import leading_axes, principal_axes
 from tabweave.embed.register import embedder
-from tabweave.engines import count_for
 from tabweave.rows.spelling import MANY, Spelling, spelling_of
-from tabweave.rows.table import Schema, Table, ungraded
+from tabweave.rows.table import Schema, Table, schema_without_order
 from tabweave.rows.vocabulary import Label
 
 N_BINS = 16
@@ -198,9 +197,7 @@ class Weave(ValueEmbedder):
 
     numbers_: Curves | None
     _numbering: Numbering
-    _smoothing: float = (
-        5.0  # pseudo-counts of the marginal; without them rare values ruin couplings
-    )
+    _smoothing: float = 5.0  # pseudo-counts of the marginal: else rare values ruin couplings
     _kernels: Mapping[str, couplings.Kernel] | None = None  # 11 Gaussians and 3 polynomials
 
     # -- counting: numbers also in bins ----------------------------------------------------
@@ -223,26 +220,9 @@ class Weave(ValueEmbedder):
         """Return a table with bins, and its classes."""
         return self._expand(table), y
 
-    def _count_source(self, X: Any, y: Any, sample_weight: Any, known: Counts) -> Counts:
-        if sample_weight is not None:
-            raise ValueError("sample_weight is for rows in memory; read the source first")
-        self._require_classes(y)
-        schema = Schema.of(self.schema) if known.schema is None else self.schema_
-        if known.schema is not None:
-            known = known.select(schema.names)
-        name = y if isinstance(y, str) else None
-        counts = count_for(
-            X,
-            name,
-            schema,
-            known,
-            numbers=self._numbers,
-            expand=self._expand_rows,
-            rules="whole" if self._rules else None,
-        )
-        if self._uses_classes:
-            return counts
-        return replace(counts, classes=None, class_pairs=None, class_n=None)
+    def _reading_of_sources(self) -> dict[str, Any]:
+        rules = "whole" if self._rules else None
+        return {"numbers": self._numbers, "expand": self._expand_rows, "rules": rules}
 
     def _start(self, counts: Counts, schema: Schema | None = None) -> Self:
         """Keep the first counts, and of the columns what was counted beside their bins."""
@@ -463,7 +443,7 @@ class Weave(ValueEmbedder):
     def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
         """Return the state of an older file, to which every column was one of categories."""
         if "counts_" in state and "_numbering" not in state:
-            schema = ungraded(state["schema_"])
+            schema = schema_without_order(state["schema_"])
             counts = replace(state["counts_"], schema=schema)
             state |= {"_numbering": Numbering({}, {}, bins=False)}
             state |= {"schema_": schema, "counts_": counts}
@@ -509,6 +489,7 @@ def ties(counts: Counts, groups: Sequence[str] = ()) -> tuple[np.ndarray, np.nda
     error = np.sqrt(2 * mutual / max(counts.n, 1)) * 2 / divisor(marginal + marginal.T)
     strongest = (shared - 2 * error).max()
     most_tied = (tied - 2 * np.sqrt((error**2).sum(axis=1))).max()
+    # From 0 to 1 between 1/20 and 0.06, or between 1/8 and 1/4.
     strong = max(5 * (strongest / _WEAK - 1), most_tied / _WEAK_SUM - 1)
     return tied, trust * np.clip(strong, 0, 1)
 

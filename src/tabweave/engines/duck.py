@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -21,7 +20,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tabweave._compat import require
+from tabweave._compat import require, warn_caller
 from tabweave.engines.pushdown import NAME, SqlTable, kept
 from tabweave.engines.source import BATCH_ROWS, Source, errors_naming, family, has_arrow
 from tabweave.io.files import csv_header, sql_name, sql_path, sql_text
@@ -97,7 +96,7 @@ class CsvSource(Source):
         source = cls(path, connection, layout, types, numeric)._with_numbers_only()
         source._check_names_once()
         if doubt := doubtful_header(header.names, source._first_cells()):
-            warnings.warn(f"{path}: {doubt}", stacklevel=2)
+            warn_caller(f"{path}: {doubt}")
         return source
 
     def _check_names_once(self) -> None:

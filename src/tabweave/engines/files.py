@@ -9,13 +9,12 @@ from __future__ import annotations
 import glob
 import os
 import re
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from tabweave._compat import require
+from tabweave._compat import require, warn_caller
 from tabweave.engines.duck import CsvSource, DuckSource, JsonSource
 from tabweave.engines.source import Source, errors_naming, family, has_arrow, n_rows_of, with_fields
 from tabweave.rows.table import Table
@@ -204,10 +203,9 @@ class ParquetSource(Source):
         self._categories = {n for n, kind in types.items() if kind.startswith("dictionary<")}
         self._categories -= orderless
         for name in sorted(orderless):
-            warnings.warn(
+            warn_caller(
                 f"{path}: column {name!r} holds ordered categories, but the file not their order; "
-                "write it with dictionaries, or declare the column ordinal, with its levels",
-                stacklevel=2,
+                "write it with dictionaries, or declare the column ordinal, with its levels"
             )
 
     def retyped(self, types: Mapping[str, str]) -> Source:
@@ -256,7 +254,7 @@ class IpcSource(Source):
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         arrow = require("pyarrow", "frames")
-        with arrow.memory_map(self.name) as file:
+        with arrow.memory_map(str(self.paths[0])) as file:
             reader = _ipc_reader(arrow, file)
             count = getattr(reader, "num_record_batches", None)
             for batch in reader if count is None else map(reader.get_batch, range(count)):
@@ -332,10 +330,9 @@ def _partitions(paths: Sequence[Path], source: Any) -> list[dict[str, Any]]:
     if len(left) > 1 and all(_KEY.fullmatch(folder.name) for folder in left):
         some = min(left)
         above = next(folder for folder in some.parents if not _KEY.fullmatch(folder.name))
-        warnings.warn(
+        warn_caller(
             f"{some}: the names of such folders are columns only if the folder above them is "
-            f"given, {str(above)!r}",
-            stacklevel=2,
+            f"given, {str(above)!r}"
         )
     texts: dict[str, set[str]] = {}
     for name, value in (pair for own in keys for pair in own.items()):

@@ -22,7 +22,7 @@ from typing import IO, Any
 import numpy as np
 
 from tabweave.io.files import replacing
-from tabweave.rows.table import Column, Schema
+from tabweave.rows.table import Column, Origin, Schema
 from tabweave.rows.vocabulary import from_json, to_json
 
 VERSION = 2
@@ -172,5 +172,5 @@ def schema_from_json(data: dict[str, Any]) -> Schema:
 def _column_from_json(column: dict[str, Any]) -> Column:
     levels = column.pop("levels")
     if "origin" in column:
-        column["origin"] = tuple(column["origin"])
+        column["origin"] = Origin(*column["origin"])
     return Column(**column, levels=None if levels is None else tuple(map(from_json, levels)))

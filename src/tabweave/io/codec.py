@@ -13,7 +13,6 @@ import datetime as dt
 import decimal
 import functools
 import uuid
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from tabweave._compat import require
+from tabweave._compat import require, warn_caller
 from tabweave.rows.vocabulary import Bucket
 
 _PLAIN = (type(None), bool, int, float, str)
@@ -348,10 +347,9 @@ def _without_cache(cls: Any, state: dict[str, Any]) -> dict[str, Any]:
     """Return a state without the folder of a cache: fitting would read pickles from there."""
     if state.get("memory") is None:
         return state
-    warnings.warn(
+    warn_caller(
         f"{cls.__name__} was saved with memory={state['memory']!r}, which is dropped: what a cache "
-        "holds is run when it is read; set it again if the folder is yours",
-        stacklevel=2,
+        "holds is run when it is read; set it again if the folder is yours"
     )
     return state | {"memory": None}
 

@@ -8,13 +8,13 @@ before anything is imported.
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from importlib import import_module
 from itertools import chain
 from os import PathLike
 from typing import Any, ClassVar
 
+from tabweave._compat import warn_caller
 from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.io import register
@@ -228,9 +228,8 @@ def opened(path: str | PathLike[str], header: dict[str, Any], arrays: dict[str, 
     except DAMAGE as error:
         raise ValueError(f"{path} is damaged: {error}") from error
     if written != here and any(name.startswith("sklearn.") for name in used):
-        warnings.warn(
-            f"{path} holds parts of scikit-learn {written}, read by {here}: check its results",
-            stacklevel=3,
+        warn_caller(
+            f"{path} holds parts of scikit-learn {written}, read by {here}: check its results"
         )
     return value
 

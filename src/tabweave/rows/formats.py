@@ -26,6 +26,32 @@ MISSING_WORDS = frozenset(  # beside numbers and dates; among categories they ar
 _MISSING_CODES = ("-9", "-99", "-999", "-9999")  # which are numbers beside numbers
 
 
+class CellError(TypeError, ValueError):
+    """A cell that is not what its column holds.
+
+    Parameters
+    ----------
+    expected : str
+        What the column holds, as in "a number".
+    cell : object
+        The cell.
+    remark : str
+        What else is to be said of the cell, and what to do about it, after a "; ".
+    column : str, optional
+        The name of the column, where it is known.
+    """
+
+    def __init__(
+        self, expected: str, cell: Any, remark: str = "", column: str | None = None
+    ) -> None:
+        super().__init__(expected, cell, remark, column)
+        self.expected, self.cell, self.remark, self.column = expected, cell, remark, column
+
+    def __str__(self) -> str:
+        where = "" if self.column is None else f"column {self.column!r}: "
+        return f"{where}expected {self.expected}, got {self.cell!r}{self.remark}"
+
+
 def present_texts(labels: Sequence[str]) -> list[str]:
     """Return labels without the blanks around them, but for words that stand for missing."""
     return [text for label in labels if (text := label.strip()).lower() not in MISSING_WORDS]
@@ -122,13 +148,14 @@ def _money_marks(texts: Sequence[str]) -> tuple[str, ...]:
     return (",", ".") if thousands else (".", ",")
 
 
-def remarks_on_numbers(labels: Sequence[str], what: str) -> str:
-    """Return what else is to be said of numbers in text: brackets, several currencies."""
-    texts = present_texts(labels)
-    brackets = ", negative in brackets" if any(map(_IN_BRACKETS.fullmatch, texts)) else ""
-    used = {sign for text in texts for sign in _CURRENCY.findall(text)} if what == "money" else ()
-    alike = f", {', '.join(sorted(used))} taken as one currency" if len(used) > 1 else ""
-    return brackets + alike
+def has_brackets(labels: Sequence[str]) -> bool:
+    """Tell whether some number is in brackets, as accountants write those below zero."""
+    return any(map(_IN_BRACKETS.fullmatch, present_texts(labels)))
+
+
+def currencies(labels: Sequence[str]) -> list[str]:
+    """Return the signs of the currencies that amounts of money are written with, sorted."""
+    return sorted({sign for text in present_texts(labels) for sign in _CURRENCY.findall(text)})
 
 
 def has_thousands(labels: Iterable[Any]) -> bool:
@@ -169,8 +196,8 @@ def number_of(text: str, format: str = ".") -> float:
     if unit and _unit_of(found := _WITH_UNIT[mark].fullmatch(plain)) == unit:
         plain = found["number"]  # type: ignore[index]
     if not (known["money"].fullmatch(plain) or known["percents"].fullmatch(plain)):
-        said = f"expected a number{f' of {unit}' * bool(unit)}, got {text!r}"
-        raise TypeError(said + remark_on_mark(text, mark))
+        expected = f"a number of {unit}" if unit else "a number"
+        raise CellError(expected, text, remark_on_mark(text, mark))
     plain = _UNITS.sub("", plain).replace("−", "-").replace("," if mark == "." else ".", "")
     return float(plain.replace(",", "."))
 
@@ -214,7 +241,7 @@ def parse_duration(text: str) -> float:
         return sign * (86_400 * days + 3600 * hours + 60 * minutes + seconds)
     spans = list(_SPANS.finditer(plain))
     if not spans or sum(len(span.group()) for span in spans) != len(plain):
-        raise TypeError(f"expected a duration, got {text!r}")
+        raise CellError("a duration", text)
     return sign * sum(_plain_float(span[1]) * _SECONDS_OF[_short(span[2])] for span in spans)
 
 
@@ -352,11 +379,11 @@ def parse_iso(text: str) -> dt.datetime:
     """Return the datetime of an ISO text."""
     plain = text.strip()
     if not ISO.fullmatch(plain):
-        raise ValueError(f"expected a date or time such as 2024-01-31 23:50:00, got {text!r}")
+        raise CellError("a date or time such as 2024-01-31 23:50:00", text)
     try:
         return dt.datetime.fromisoformat(plain.replace(" +", "+").replace(" Z", "Z"))
     except ValueError as error:
-        raise ValueError(f"expected a date or time that exists, got {text!r}: {error}") from error
+        raise CellError("a date or time that exists", text, f": {error}") from error
 
 
 DATE_ORDERS = {"mdy": "month", "dmy": "day", "ymd": "year"}
@@ -440,9 +467,7 @@ def parse_date(text: str, order: str) -> dt.datetime:
         day = (_year(part["y"]), _month(part["m"]), int(part["d"]))
         return dt.datetime(*day, hour, minute, second)
     except ValueError:
-        raise ValueError(
-            f"expected a date, {DATE_ORDERS[order]} first as in fit, got {text!r}"
-        ) from None
+        raise CellError(f"a date, {DATE_ORDERS[order]} first as in fit", text) from None
 
 
 def _month(text: str) -> int:
@@ -592,7 +617,7 @@ def parse_period(text: str) -> dt.datetime:
     """Return the first day of a month, a quarter or a week."""
     found = _period(text.strip())
     if found is None:
-        raise ValueError(f"expected a month, quarter or week as in fit, got {text!r}")
+        raise CellError("a month, quarter or week as in fit", text)
     return _first_day(found)  # type: ignore[return-value]
 
 

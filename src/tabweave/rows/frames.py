@@ -21,6 +21,7 @@ import numpy as np
 from tabweave.rows.formats import (
     DIGIT_FORMATS,
     MISSING_WORDS,
+    CellError,
     is_clock,
     is_iso,
     is_time,
@@ -720,7 +721,7 @@ def _split(label: Label, delimiter: str) -> Sequence[Any]:
     if label is None:
         return (None,)
     if isinstance(label, bytes):
-        raise TypeError(f"expected text to split at {delimiter!r}, got {label!r}; decode it first")
+        raise CellError(f"text to split at {delimiter!r}", label, "; decode it first")
     return [part.strip() for part in str(label).split(delimiter) if part.strip()]
 
 
@@ -729,7 +730,7 @@ def _as_set(cell: Any) -> Sequence[Any]:
         return list(cell)
     if canonical(cell) is None:
         return (None,)
-    raise TypeError(f"expected a set, got {cell!r}")
+    raise CellError("a set", cell)
 
 
 def _number_sets(
@@ -851,7 +852,10 @@ def _dates_of_digits(values: np.ndarray, order: str | None) -> np.ndarray:
 
 def _check_clock(zone: str | None, first: bool) -> None:
     if not first and zone != CLOCK:
-        raise ValueError("expected dates or datetimes, as in fit, got times of day without a date")
+        raise ValueError(
+            "expected dates or datetimes, as in fit, got times of day without a date; add their "
+            "dates, or fit anew"
+        )
 
 
 _ZONE_NAMES = dict.fromkeys(("Etc/UTC", "Z", "GMT", "Etc/GMT", "+00:00", "UTC+00:00"), "UTC")
@@ -948,7 +952,7 @@ def _check_all_clock(labels: Sequence[Any]) -> None:
     if times:
         gaps = {text for text in labels if isinstance(text, str) and not present_texts([text])}
         odd = next(label for label in labels if label not in times | gaps | {None})
-        raise ValueError(f"expected times of day, such as {min(times)!r}, got {odd!r}")
+        raise CellError(f"times of day, such as {min(times)!r}", odd)
 
 
 def _plain_datetimes(labels: Sequence[Any]) -> np.ndarray | None:
@@ -1000,7 +1004,7 @@ def _as_datetime(value: Any, order: str | None = None) -> dt.datetime | None:
         if label.strip().lower() in MISSING_WORDS:
             return None
         return parse_iso(label) if order is None or is_iso([label]) else parse_date(label, order)
-    raise TypeError(f"expected a date or time, got {value!r}")
+    raise CellError("a date or time", value)
 
 
 def _wall_seconds(moment: dt.datetime) -> float:
@@ -1056,7 +1060,7 @@ def _number(value: Any) -> float:
     try:
         return float(label)
     except ValueError:
-        raise TypeError(f"expected a number, got {value!r}{remark_on_mark(value)}") from None
+        raise CellError("a number", value, remark_on_mark(value)) from None
     except OverflowError:
         shown = f"{value:.3e}" if isinstance(value, decimal.Decimal) else f"{str(value)[:12]}..."
         raise ValueError(f"{shown} is beyond the range of float64") from None
@@ -1065,7 +1069,7 @@ def _number(value: Any) -> float:
 def _interval(value: Any) -> float:
     """Return the seconds of an interval of a database."""
     if value.months:
-        raise TypeError(f"expected a duration, got {value!r}: months have no fixed length")
+        raise CellError("a duration", value, ": months have no fixed length")
     return float(86_400 * value.days + value.nanoseconds / 1e9)
 
 

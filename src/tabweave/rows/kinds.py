@@ -63,10 +63,12 @@ from tabweave.rows.formats import (
     are_mixed_dates,
     are_pairs,
     are_terms,
+    currencies,
     date_order,
     date_orders,
     digits_of,
     has_both_zones,
+    has_brackets,
     has_leading_zeros,
     has_no_year,
     impossible_dates,
@@ -82,7 +84,6 @@ from tabweave.rows.formats import (
     present_texts,
     range_of,
     ranges_in_order,
-    remarks_on_numbers,
 )
 
 # Whether all rows are at hand, a sample of them (which proves no constant) or the first of a
@@ -97,11 +98,9 @@ _ENOUGH_DATES = 10  # that are digits alone: the chance of as many codes to be d
 _FEW_TEXTS = 20  # tell whether all may be something
 _SAMPLE = 1000
 _MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
-BUT_FOR = ", but for "
-# Reasons of which only the user knows whether what is read is what is meant.
-_DOUBTS = re.compile(
-    rf"\?|{BUT_FOR}|without a year|in several ways|taken as one currency|some with|differ only"
-)
+# What only the user knows of a column: whether a few values that keep it from being read are
+# missing, the order of day and month, what joins lists, or, of all else, what is meant by it.
+Asks = Literal["", "exceptions", "order", "lists", "meaning"]
 CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
@@ -126,6 +125,7 @@ _THING_NAMES = re.compile(
     r"|marital(?:[_. ]?status)?|sex|gender|type)\d*)"
 )
 NO_AMOUNT = re.compile(rf"{CODE_NAMES.pattern}|\A{_THING_NAMES.pattern}\Z")
+# What pandas and others call an index that became a column, the empty name among them.
 _INDEX_NAMES = re.compile(r"__index_level_\d+__|Unnamed: 0(?:\.\d+)?|index|level_0|column0|")
 _ROW_NAMES = re.compile(r"(?i:row[ ._]?(?:names?|index|numbers?|nums?|nrs?|ids?))")
 _DURATION_NAMES = re.compile(
@@ -166,6 +166,7 @@ class Finding(NamedTuple):
     kind: str
     why: str
     kept: bool = True
+    asks: Asks = ""  # what the user is to look at
 
 
 class Kinds(tuple[Finding, ...]):
@@ -211,11 +212,6 @@ def aside_line(aside: dict[str, str]) -> str:
     return f"set aside: {', '.join([*shown, *more])}" if aside else ""
 
 
-def leaves_doubt(why: str) -> bool:
-    """Tell whether a reason asks for a look: dates written in several ways, several currencies."""
-    return _DOUBTS.search(why) is not None
-
-
 class Verdict(NamedTuple):
     """What the rules say of a column."""
 
@@ -224,6 +220,7 @@ class Verdict(NamedTuple):
     aside: bool = False
     format: str | None = None  # of what is written as text
     levels: tuple[str, ...] | None = None  # of ranges
+    asks: Asks = ""
 
 
 def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
@@ -290,18 +287,26 @@ def _judge_text(
         return Verdict("nominal", _NAMES_OF_ROWS, aside=True)
     written = numbers_written(labels)
     if written is not None and not (NO_AMOUNT.search(name) or _is_few_digits(labels)):
-        why = f"{written[0]} written as text{remarks_on_numbers(labels, written[0])}"
-        return Verdict("numeric", why, format=written[1])
+        return _numbers_as_text(labels, *written)
     if complete and (levels := ranges_in_order(labels)):
         return Verdict("ordinal", "ranges in order", levels=tuple(levels))
     doubt = _doubt(name, labels)
     if is_one_word(labels) and _hardly_repeats(data, least):
-        return Verdict("nominal", doubt or _IDENTIFIER, aside=True)
+        return (doubt or Verdict("nominal", _IDENTIFIER))._replace(aside=True)
     if doubt:
-        return Verdict("nominal", doubt)
+        return doubt
     if written is not None or has_leading_zeros(labels):
         return Verdict("nominal", "digits that are codes")
     return None
+
+
+def _numbers_as_text(labels: Sequence[str], what: str, format: str) -> Verdict:
+    """Return that texts are numbers, and what else is to be said of them."""
+    used = currencies(labels) if what == "money" else []
+    brackets = ", negative in brackets" * has_brackets(labels)
+    alike = f", {', '.join(used)} taken as one currency" if len(used) > 1 else ""
+    why = f"{what} written as text{brackets}{alike}"
+    return Verdict("numeric", why, format=format, asks="meaning" if alike else "")
 
 
 def _dates_of_digits(name: str, texts: Sequence[str], what: str) -> Verdict | None:
@@ -316,10 +321,23 @@ def _dates_of_digits(name: str, texts: Sequence[str], what: str) -> Verdict | No
     return None
 
 
-def _doubt(name: str, labels: Sequence[str]) -> str:
+def _doubt(name: str, labels: Sequence[str]) -> Verdict | None:
     """Return what text would be but for some of its values, or what is not sure about it."""
     if len(date_orders(labels)) > 1:
-        return "dates, day or month first? declare format 'dmy' or 'mdy'"
+        why = "dates, day or month first? declare format 'dmy' or 'mdy'"
+        return Verdict("nominal", why, asks="order")
+    if why := _unclear_text(name, labels):
+        return Verdict("nominal", why, asks="meaning")
+    if why := _exceptions(name, labels):
+        return Verdict("nominal", why, asks="exceptions")
+    if mark := _joined_by(labels):
+        why = f"lists? declare kind 'set' with delimiter {mark!r}"
+        return Verdict("nominal", why, asks="lists")
+    return None
+
+
+def _unclear_text(name: str, labels: Sequence[str]) -> str:
+    """Return what text may be that only its user can tell, or write so that it can be read."""
     if are_mixed_dates(labels):
         return "dates written in several ways: write all as 2024-01-31 to have them read as dates"
     if has_both_zones(labels):
@@ -329,8 +347,11 @@ def _doubt(name: str, labels: Sequence[str]) -> str:
     pairs = are_pairs(labels)
     if has_no_year(labels) or (pairs and _DATE_NAMES.search(name)):
         return "dates without a year: add it to have them read as datetimes"
-    if pairs:
-        return "two numbers in a cell? split them into two columns"
+    return "two numbers in a cell? split them into two columns" if pairs else ""
+
+
+def _exceptions(name: str, labels: Sequence[str]) -> str:
+    """Return what text would be but for a few of its values, and two of these."""
     codes = NO_AMOUNT.search(name) or has_leading_zeros(labels)
     for what, fits in _TOLD_BY_MOST:
         if sum(not fits(text) for text in present_texts(labels[:_FEW_TEXTS])) > 4:
@@ -346,9 +367,7 @@ def _doubt(name: str, labels: Sequence[str]) -> str:
             few = len(odd) <= _MOST_ODD * len(texts) and not codes
         if few:
             more = f" and {len(odd) - 2:,} more" if len(odd) > 2 else ""
-            return f"{what}{BUT_FOR}{', '.join(map(repr, sorted(odd)[:2]))}{more}"
-    if mark := _joined_by(labels):
-        return f"lists? declare kind 'set' with delimiter {mark!r}"
+            return f"{what}, but for {', '.join(map(repr, sorted(odd)[:2]))}{more}"
     return ""
 
 
@@ -403,7 +422,7 @@ def _judge_numbers(name: str, values: np.ndarray, least: float, n_rows: int) -> 
         return Verdict("nominal", "whole numbers that look like codes")
     if unit := _since_1970(name, distinct):
         why = f"numbers; {unit} since 1970? give datetimes to have hours and weekdays count"
-        return Verdict("numeric", why)
+        return Verdict("numeric", why, asks="meaning")
     return None
 
 

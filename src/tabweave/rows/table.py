@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tabweave.rows.formats import (
     DATE_ORDERS,
     MISSING_WORDS,
     PERIODS,
+    CellError,
     date_format,
     digits_of,
     has_thousands,
@@ -47,9 +48,9 @@ from tabweave.rows.frames import (
 )
 from tabweave.rows.frames import numbers as cells_numbers
 from tabweave.rows.kinds import (
-    BUT_FOR,
     FEW_ROWS,
     NO_AMOUNT,
+    Asks,
     Finding,
     Kinds,
     Rules,
@@ -218,7 +219,7 @@ class Table:
         found = [_finding(column, data, self.n_rows) for column, data in self]
         for column in self.schema.aside:
             at = min(column.position or 0, len(found))
-            found.insert(at, Finding(column.name, column.kind, column.why, False))
+            found.insert(at, Finding(column.name, column.kind, column.why, False, column.asks))
         return Kinds(found)
 
     def select(self, columns: Sequence[str]) -> Table:
@@ -283,10 +284,11 @@ def _finding(column: Column, data: Any, n_rows: int) -> Finding:
     verdict = None if decided else judge(column.name, data, n_rows, "whole")
     if verdict is None:
         labels = [] if isinstance(data, Numbers) else data.labels
-        alike = twins(labels) if column.why == "values" else ""
-        why = said_of_strings(column, labels) or column.why + alike or column.kind
-        return Finding(column.name, column.kind, why)
-    return Finding(column.name, verdict.kind, verdict.why, not verdict.aside)
+        if spelled := said_of_strings(column, labels):
+            return Finding(column.name, column.kind, spelled)
+        origin = _with_twins(column, labels)
+        return Finding(column.name, column.kind, origin.why or column.kind, asks=origin.asks)
+    return Finding(column.name, verdict.kind, verdict.why, not verdict.aside, verdict.asks)
 
 
 def said_of_strings(column: Column, labels: Sequence[Label]) -> str:
@@ -338,8 +340,8 @@ def _ruled(
         if verdict is not None and verdict.aside and _stays(verdict, rules):
             verdict = None
         elif column.name in asked:
-            alike = twins(data.labels) if isinstance(data, Codes) and column.why == "values" else ""
-            column = replace(column, origin=(column.why + alike, True, None))
+            labels = data.labels if isinstance(data, Codes) else []
+            column = replace(column, origin=_with_twins(column, labels)._replace(judged=True))
             if rules == "whole" and table.n_rows >= FEW_ROWS and is_constant(data):
                 verdict = Verdict(column.kind, "constant", aside=True, format=column.decimal)
         if verdict is not None:
@@ -348,7 +350,7 @@ def _ruled(
                 kind=verdict.kind,  # type: ignore[arg-type]
                 format=verdict.format,
                 levels=verdict.levels,
-                origin=(verdict.why, True, position if verdict.aside else None),
+                origin=Origin(verdict.why, True, position if verdict.aside else None, verdict.asks),
             )
             if verdict.aside:
                 aside.append(judged)
@@ -356,7 +358,8 @@ def _ruled(
             try:
                 column, data = _as_judged(judged, by_name[column.name], table.schema)
             except (TypeError, ValueError) as error:  # one of many dates does not exist
-                column = replace(column, origin=(f"dates{BUT_FOR}one: {error}", True, None))
+                why = f"dates, but for one: {error}"
+                column = replace(column, origin=Origin(why, judged=True, asks="exceptions"))
         kept.append(column)
         parts.append(data)
     if not kept and all(column.why == "constant" for column in aside):
@@ -375,6 +378,13 @@ def _nothing_kept(aside: Sequence[Column]) -> str:
         f"every column would be set aside: {named}; declare what to keep, as in "
         f"schema={{{keep.name!r}: 'nominal'}}, or --kind {keep.name}=nominal in a shell"
     )
+
+
+def _with_twins(column: Column, labels: Sequence[Any]) -> Origin:
+    """Return what made a column what it is; of plain values also whether some are written alike."""
+    alike = twins(labels) if column.why == "values" else ""
+    origin = column.origin
+    return origin._replace(why=origin.why + alike, asks="meaning") if alike else origin
 
 
 def twins(labels: Sequence[Any]) -> str:
@@ -435,8 +445,8 @@ def _as_judged(column: Column, cells: Any, schema: Schema) -> tuple[Column, Any]
     if column.kind != "datetime":
         return column, _column(cells, column, schema)
     seconds, zone = datetimes(cells, None, first=True, order=column.date_order)
-    column = replace(column, format=column.date_order or zone)
-    return column, Datetimes(_without_gaps(seconds, schema))
+    _check_gaps(seconds, schema)
+    return replace(column, format=column.date_order or zone), Datetimes(seconds)
 
 
 _MOST_TWINS = 10_000  # values among which those that are written alike are looked for
@@ -561,9 +571,9 @@ def _completed(
             if rules is not None and why in (DATETIMES, CLOCK_TIMES):
                 kind = "datetime"
             read_as: Any = numbers if kind == "numeric" else kind
-            column = Column(name, read_as, origin=(why, False, None))
+            column = Column(name, read_as, origin=Origin(why))
         else:
-            column = replace(_with_decimal(column, cells), origin=("declared", False, None))
+            column = replace(_with_decimal(column, cells), origin=Origin("declared"))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
         columns.append(_with_format(column, cells))
@@ -614,7 +624,7 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
     empty = schema.empty_is_missing
     try:
         if column.kind in ("numeric", "datetime"):
-            return _finite(cells, column, schema)
+            return _read_numbers(cells, column, schema)
         if column.kind == "set":
             starts, codes, labels = sets(cells, column.delimiter, empty_is_missing=empty)
             _check_missing(codes, labels, schema, starts)
@@ -626,28 +636,31 @@ def _column(cells: Any, column: Column, schema: Schema) -> Codes | Numbers | Set
         raise _named_error(error, column) from error
 
 
-_COLLECTION = re.compile("of type (?:list|tuple|set|frozenset|ndarray)$")
-
-
 def _named_error(error: Exception, column: Column) -> Exception:
-    """Return an error that says of which column it speaks, and what to do."""
-    kind, hint = TypeError if isinstance(error, TypeError) else ValueError, ""
-    if column.kind == "nominal" and "expected a category" in str(error):
-        hint = "; turn it into text or a number"
-        hint += ", or declare the column as kind 'set'" * bool(_COLLECTION.search(str(error)))
-    if column.kind == "set" and "expected a category" in str(error):
-        hint = " as an element; turn such elements into text, or give them columns"
-    if column.kind == "set" and "expected a set" in str(error):
+    """Return an error that says of which column it speaks, and what to do about a cell."""
+    if not isinstance(error, CellError):
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        return kind(f"column {column.name!r}: {error}")
+    remedy = "" if "; " in error.remark else _remedy(column, error)
+    return CellError(error.expected, error.cell, error.remark + remedy, column.name)
+
+
+def _remedy(column: Column, error: CellError) -> str:
+    """Return what to do about a cell that a column cannot hold."""
+    if column.kind in ("numeric", "datetime"):
+        return "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
+    if column.kind == "set" and error.expected == "a set":
         declared = f"Column({column.name!r}, 'set', delimiter=',')"
-        hint = f"; give lists, or declare what parts a text: {declared}"
-    unread = kind is TypeError or column.kind == "datetime"
-    remedied = str(error).endswith("fit anew") or "; " in str(error)
-    if column.kind in ("numeric", "datetime") and unread and "got" in str(error) and not remedied:
-        hint = "; mend it, leave it empty, or declare the column as kind 'nominal' and fit anew"
-    return kind(f"column {column.name!r}: {error}{hint}")
+        return f"; give lists, or declare what parts a text: {declared}"
+    if column.kind == "set":
+        return " as an element; turn such elements into text, or give them columns"
+    collection = isinstance(error.cell, list | tuple | Set | np.ndarray)
+    as_set = ", or declare the column as kind 'set'" * (column.kind == "nominal" and collection)
+    return f"; turn it into text or a number{as_set}"
 
 
-def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
+def _read_numbers(cells: Any, column: Column, schema: Schema) -> Numbers:
+    """Read a numeric or datetime column; raise for infinite numbers, and for gaps if asked to."""
     if column.kind == "datetime":
         values = datetimes(cells, column.zone, first=False, order=column.date_order)[0]
     else:
@@ -658,16 +671,14 @@ def _finite(cells: Any, column: Column, schema: Schema) -> Numbers:
         raise ValueError(
             f"row {infinite[0]} holds {values[infinite[0]]}; replace infinity by a number or NaN"
         )
-    values = _without_gaps(values, schema)
+    _check_gaps(values, schema)
     return Datetimes(values) if column.kind == "datetime" else Numbers(values)
 
 
-def _without_gaps(values: np.ndarray, schema: Schema) -> np.ndarray:
+def _check_gaps(values: np.ndarray, schema: Schema) -> None:
     """Raise for a missing number if the schema asks for that."""
-    gaps = np.flatnonzero(np.isnan(values))
-    if len(gaps) and schema.missing == "error":
-        raise ValueError(f"row {gaps[0]} is missing; fill it or use Schema(missing='value')")
-    return values
+    if schema.missing == "error" and (gaps := np.isnan(values)).any():
+        raise ValueError(f"row {gaps.argmax()} is missing; fill it or use Schema(missing='value')")
 
 
 def _check_missing(
@@ -681,12 +692,22 @@ def _check_missing(
             raise ValueError(f"row {row} is missing; fill it or use Schema(missing='value')")
 
 
-# -- Schema: what the columns of a table are. Public through :mod:`tabweave.rows.table`
+# -- Schema: what the columns of a table are -----------------------------------------------------
 
 Kind = Literal["nominal", "ordinal", "numeric", "datetime", "set"]
 KINDS = ("nominal", "ordinal", "numeric", "datetime", "set")
 _KIND_TYPES: dict[str, type] = {"nominal": Codes, "ordinal": Codes, "set": Sets}
 _KIND_TYPES |= {"numeric": Numbers, "datetime": Datetimes}
+
+
+@storable
+class Origin(NamedTuple):
+    """What made a column what it is."""
+
+    why: str = ""  # in words
+    judged: bool = False  # whether rules were asked
+    position: int | None = None  # where the column was before it was set aside
+    asks: Asks = ""  # what only the user knows of it
 
 
 @storable
@@ -717,8 +738,9 @@ class Column:
         Whether :class:`~tabweave.Weave` also compares values by how they are spelled; by default
         where more than 129 values are strings. An encoder of your own (a list of strings in, an
         array with a row for each out) takes the place of n-grams, e.g. for sentences.
-    origin : tuple
-        What was found when the column was read: see :attr:`why`, :attr:`judged`, :attr:`position`.
+    origin : Origin
+        What was found when the column was read: see :attr:`why`, :attr:`judged`,
+        :attr:`position`, :attr:`asks`.
 
     Examples
     --------
@@ -736,10 +758,7 @@ class Column:
     delimiter: str | None = None
     format: str | None = None
     spelling: Any = None
-    # What made it what it is, whether rules were asked, and where it was before it was set aside.
-    origin: tuple[str, bool, int | None] = field(
-        default=("", False, None), compare=False, repr=False
-    )
+    origin: Origin = field(default=Origin(), compare=False, repr=False)
 
     @property
     def zone(self) -> str | None:
@@ -773,17 +792,28 @@ class Column:
     @property
     def why(self) -> str:
         """What made the column what it is; see :meth:`Table.kinds`."""
-        return self.origin[0]
+        return self.origin.why
 
     @property
     def judged(self) -> bool:
         """Whether rules were asked."""
-        return self.origin[1]
+        return self.origin.judged
 
     @property
     def position(self) -> int | None:
         """Where the column was before it was set aside."""
-        return self.origin[2]
+        return self.origin.position
+
+    @property
+    def asks(self) -> Asks:
+        """What only the user knows of the column, empty if that is nothing."""
+        return self.origin.asks
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file, where the origin was a plain tuple."""
+        origin = state.get("origin")
+        return state | {"origin": Origin(*origin)} if type(origin) is tuple else state
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -940,19 +970,19 @@ class Schema:
         return len(self.columns)
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
+    def _index(self) -> dict[str, int]:
         return {column.name: i for i, column in enumerate(self.columns)}
 
     def index(self, name: str) -> int:
-        """Return the number of a column."""
+        """Return where a column stands among all."""
         try:
-            return self._numbers[name]
+            return self._index[name]
         except KeyError:
             named = ", ".join(map(repr, self.names))
             raise KeyError(f"no column {name!r}; there are {named}") from None
 
     def __contains__(self, name: object) -> bool:
-        return name in self._numbers
+        return name in self._index
 
     def __getitem__(self, name: str) -> Column:
         return self.columns[self.index(name)]
@@ -962,13 +992,27 @@ class Schema:
         return replace(self, columns=tuple(self[name] for name in names), aside=())
 
 
-def ungraded(schema: Schema) -> Schema:
+def schema_without_order(schema: Schema) -> Schema:
     """Return a schema whose ordinal columns are nominal."""
     columns = (
         replace(c, kind="nominal", levels=None) if c.kind == "ordinal" else c
         for c in schema.columns
     )
     return replace(schema, columns=tuple(columns))
+
+
+def ordinal_as_nominal(table: Table) -> Table:
+    """Return a table whose ordinal columns are nominal."""
+    return replace(table, schema=schema_without_order(table.schema))
+
+
+def datetime_as_numeric(table: Table) -> Table:
+    """Return a table whose datetime columns are numeric."""
+    columns = tuple(
+        Column(c.name, "numeric") if c.kind == "datetime" else c for c in table.schema.columns
+    )
+    cells = tuple(Numbers(d.values) if isinstance(d, Datetimes) else d for d in table.columns)
+    return Table(replace(table.schema, columns=columns), cells, table.n_rows)
 
 
 def _declared(name: Any, kind: Any) -> Column:
@@ -1099,7 +1143,7 @@ def set_aside(table: Table, names: Sequence[str], why: str) -> Table:
     if not names or not kept:
         return table
     given = table.schema.given
-    gone = [replace(table.schema[n], origin=(why, True, given.index(n))) for n in names]
+    gone = [replace(table.schema[n], origin=Origin(why, True, given.index(n))) for n in names]
     aside = sorted([*table.schema.aside, *gone], key=lambda column: column.position or 0)
     out = table.select(kept)
     return replace(out, schema=replace(out.schema, aside=tuple(aside)))

@@ -24,6 +24,7 @@ from zlib import crc32
 import numpy as np
 
 from tabweave.io.register import storable
+from tabweave.rows.formats import CellError
 
 Label = str | int | float | bool | bytes | None
 Unknown = Literal["centroid", "error"]
@@ -326,7 +327,7 @@ def canonical(value: Any) -> Label:
         return _duration(value)
     if isinstance(value, uuid.UUID) or type(value).__name__ in ("Period", "Interval"):
         return str(value)
-    raise TypeError(f"expected a category, got {value!r} of type {type(value).__name__}")
+    raise CellError("a category", value, f" of type {type(value).__name__}")
 
 
 def _as_python(value: np.datetime64 | np.timedelta64) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import warnings
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -26,7 +25,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require
+from tabweave._compat import HasMethods, Interval, StrOptions, html_table, require, warn_caller
 from tabweave.base import (
     Embedder,
     Estimator,
@@ -293,7 +292,7 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         if isinstance(embedder, Embedder):
             remember_names(self, embedder.schema_)
         else:
-            remember_names(self, table.schema.select(_shown(table)))
+            remember_names(self, table.schema.select(_given_names(table.schema)))
         self._prepared()
         return self
 
@@ -599,6 +598,9 @@ class SimilarityIndex(Derived, TabularInput, Estimator):
         return self._cache
 
 
+_Names = tuple[str, ...] | None  # of the columns that are compared, None if these are all
+
+
 class Cache:
     """What an index derives from its rows: views of them, and what its backend needs.
 
@@ -623,8 +625,8 @@ class Cache:
         self._clear()
 
     def _clear(self) -> None:
-        self._views: dict[tuple[str, ...], View] = {}
-        self._sampled: dict[tuple[str, ...], np.ndarray] = {}
+        self._views: dict[_Names, View] = {}
+        self._sampled: dict[_Names, np.ndarray] = {}
         self._walker: Walker | None = None
         self._flat: Flat | None = None
         self._breadth = 0
@@ -680,11 +682,11 @@ class Cache:
 
     def _view(self, names: list[str] | None = None) -> View:
         """Return the rows as a search over some columns sees them."""
-        key = ("",) if names is None else tuple(names)
+        key = None if names is None else tuple(names)
         with self._lock:
             if key not in self._views:
                 if len(self._views) >= _VIEWS:
-                    del self._views[next(k for k in self._views if k != ("",))]
+                    del self._views[next(k for k in self._views if k is not None)]
                 space = self.space if names is None else self.space.only(names)
                 self._views[key] = View(self.stored.table, space)
             return self._views[key]
@@ -761,7 +763,7 @@ class Cache:
 
     def sample_distances(self, names: list[str] | None) -> np.ndarray:
         """Return the distances of all pairs of some rows, in order."""
-        view, key = self._view(names), ("",) if names is None else tuple(names)
+        view, key = self._view(names), None if names is None else tuple(names)
         if key not in self._sampled:
             there = np.flatnonzero(self.stored.alive)
             n = min(len(there), _PAIRED)
@@ -991,7 +993,7 @@ def matching(table: Table, where: Mapping[str, Any]) -> np.ndarray:
             f"expected where to be a mapping of column to value, values or function, got {where!r}"
         )
     out = np.ones(table.n_rows, bool)
-    names = [name for name in table.schema.names if not name.startswith(HIDDEN)]
+    names = _given_names(table.schema)
     for name, wanted in where.items():
         if name not in names:
             raise ValueError(
@@ -1116,11 +1118,7 @@ def _tell_absent(name: str, listed: Sequence[Label], labels: Sequence[Label]) ->
             f"where: column {name!r} has {' and '.join(sorted(held))}, e.g. {_some(labels)}; got "
             f"{' and '.join(sorted(asked))}, {_some(listed)}"
         )
-    warnings.warn(
-        f"where: no row has {_some(listed)} in column {name!r}{_hint(listed[0], labels)}",
-        UserWarning,
-        stacklevel=6,  # the caller of query, query_radius and duplicates
-    )
+    warn_caller(f"where: no row has {_some(listed)} in column {name!r}{_hint(listed[0], labels)}")
 
 
 def _some(labels: Sequence[Label]) -> str:
@@ -1174,8 +1172,9 @@ def _answered(name: str, test: Callable[[Any], Any], values: np.ndarray, n: int)
 # -- rows that users give ------------------------------------------------------------------------
 
 
-def _shown(table: Table) -> list[str]:
-    return [name for name in table.schema.names if not name.startswith(HIDDEN)]
+def _given_names(schema: Schema) -> list[str]:
+    """Return the columns as they were given, without those that hold vectors."""
+    return [name for name in schema.names if not name.startswith(HIDDEN)]
 
 
 def first_rows(embedder: Any, X: Any, y: Any) -> tuple[Any, Table]:
@@ -1244,9 +1243,8 @@ def more_rows(embedder: Any, X: Any, schema: Schema) -> Table:
     """Read rows to be added: all columns of the first ones must be there."""
     if isinstance(embedder, Embedder):
         return _checked(Table.of(_as_rows(X, schema), schema), schema)
-    shown = schema.select([name for name in schema.names if not name.startswith(HIDDEN)])
     X = _as_fitted(embedder, _as_rows(X, schema))
-    return with_vectors(embedder, X, Table.of(X, shown))
+    return with_vectors(embedder, X, Table.of(X, schema.select(_given_names(schema))))
 
 
 def _checked(table: Table, schema: Schema) -> Table:
@@ -1287,7 +1285,7 @@ def asked_rows(embedder: Any, X: Any, schema: Schema) -> tuple[Table, list[str] 
 
 def _check_names(given: Iterable[str], schema: Schema) -> None:
     """Refuse columns that an index does not have: they may be misspelt."""
-    names = [name for name in schema.names if not name.startswith(HIDDEN)]
+    names = _given_names(schema)
     for name in given:
         if name not in names:
             raise ValueError(
@@ -1346,11 +1344,7 @@ def _warn_of_levels(table: Table) -> None:
 
 
 def _warn_asked(name: str, value: Label, fate: str, hint: str) -> None:
-    warnings.warn(
-        f"column {name!r}: {value!r} was not seen in fit and counts as {fate}{hint}",
-        UserWarning,
-        stacklevel=5,
-    )
+    warn_caller(f"column {name!r}: {value!r} was not seen in fit and counts as {fate}{hint}")
 
 
 def _check_same_keys(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

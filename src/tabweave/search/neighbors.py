@@ -36,7 +36,7 @@ from tabweave.base import (
 )
 from tabweave.blocks.block import Blocks, Summed, added, in_threads
 from tabweave.counts.counts import Counts
-from tabweave.embed.supervised import SupervisedWeave, Target
+from tabweave.embed.supervised import SupervisedWeave, Target, renamed_discriminant
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table, canonical_codes, distinct_rows, take_rows
 from tabweave.rows.vocabulary import slices
@@ -746,9 +746,9 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         The share ρ of the linear prediction.
     reliability_ : float
         How far neighbours are believed, b below: 1 entirely, 0 not at all.
-    factors_ : dict of str to float
-        What the weight of each column is multiplied by, and ("") that of the discriminant; none if
-        the space was given. ``embedder_.weights_`` has them in it.
+    factors_ : dict of str or None to float
+        What the weight of each column is multiplied by, and (None) that of the discriminant; empty
+        if the space was given. ``embedder_.weights_`` has them in it.
     validation_ : list of dict
         R² of each member on rows that did not teach it, best first; "tuned" of the best one is that
         with the factors.
@@ -809,7 +809,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         return float(target)
 
     linear_: float
-    factors_: dict[str, float]
+    factors_: dict[str | None, float]
     reliability_: float = 1.0  # as of models that were saved before there was another
 
     def _points(self, model: SupervisedWeave) -> np.ndarray:
@@ -918,6 +918,14 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
         parts, sizes, values, last, own = map(np.concatenate, zip(*found, strict=True))
         sharpness = self.sharpness / np.where(last > 0, last, max(float(np.median(last)), 1e-300))
         return learned_factors(parts, sizes, values, sharpness, own)
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> tuple[type, dict[str, Any]]:
+        """Return the state of an older file, where "" stood for the discriminant."""
+        if "factors_" in state:
+            columns = state["embedder_"].schema_.names
+            state["factors_"] = renamed_discriminant(state["factors_"], columns)
+        return super()._upgraded(state)
 
     def _without_validation(self) -> None:
         self.linear_, self.reliability_ = 0.0, 1.0

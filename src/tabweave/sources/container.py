@@ -6,7 +6,6 @@ anywhere. Goes out: one order of all ids, and per source its matrix and the inde
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -14,6 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from tabweave._compat import warn_caller
 from tabweave.io.register import storable
 from tabweave.rows.vocabulary import Label
 from tabweave.sources.graphs import adjacency, edge_matrix, read_graph, spectral, symmetric
@@ -293,11 +293,9 @@ class Sources:
         """
         known = [*other.names, *other.graph_names]
         if new := [name for name in (*self.names, *self.graph_names) if name not in known]:
-            warnings.warn(
+            warn_caller(
                 f"expected some of the sources of fit, {', '.join(map(repr, known))}, got "
-                f"{', '.join(map(repr, new))}: left out; rename what is misspelt",
-                UserWarning,
-                stacklevel=4,
+                f"{', '.join(map(repr, new))}: left out; rename what is misspelt"
             )
         tables = {
             name: conformed(self._tables[name], other._table(name), f"table {name!r}")

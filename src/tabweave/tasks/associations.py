@@ -9,7 +9,7 @@ adjusted for the number of pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -23,7 +23,7 @@ from tabweave._compat import require
 from tabweave.blocks.numbers import BINNED, Numbering
 from tabweave.counts.counts import Counts
 from tabweave.counts.spectra import CrossMoments
-from tabweave.rows.table import Schema, Table, take_rows, ungraded
+from tabweave.rows.table import Schema, Table, ordinal_as_nominal, take_rows
 
 MEASURES = (
     "strength",
@@ -211,8 +211,7 @@ def _read(X: Any, schema: Any) -> Table:
 
 def _binned(table: Table, n_bins: int) -> Table:
     """Return the table with bins beside numbers; grades stay the categories they are."""
-    plain = replace(table, schema=ungraded(table.schema))
-    return Numbering(Numbering.of(table, n_bins).edges, {}).expand(plain)
+    return Numbering(Numbering.of(table, n_bins).edges, {}).expand(ordinal_as_nominal(table))
 
 
 def _kind(counts: Counts, name: str) -> str:
@@ -375,7 +374,7 @@ def _number_measures(
     values: dict[str, np.ndarray],
 ) -> None:
     """Fill in correlations of numbers, and what categories say of them."""
-    table = replace(table, schema=ungraded(table.schema))
+    table = ordinal_as_nominal(table)
     moments = CrossMoments.of(table)
     at = {name: j for j, name in enumerate(moments.names)}
     if not at:

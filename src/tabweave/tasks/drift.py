@@ -10,7 +10,6 @@ An effect size says how much changed, since with many rows every change is certa
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from scipy import stats
 from tabweave.base import seed_of
 from tabweave.counts.counts import Counts
 from tabweave.counts.merging import check_same_columns
+from tabweave.rows.formats import CellError
 from tabweave.rows.frames import columns_of
 from tabweave.rows.kinds import aside_line
 from tabweave.rows.table import Column, Schema, Table
@@ -260,12 +260,10 @@ def _read_each(
         try:
             table = Table.of(rows, replace(schema.select([column.name]), named=True))
         except (TypeError, ValueError) as error:
-            said = _said(column, Table.of(rows, rules="all"))
+            cell = repr(error.cell) if isinstance(error, CellError) else ""
+            said = _said(column, Table.of(rows, rules="all"), cell)
             if not said:
                 raise
-            got = re.search(r"got (.+?)(?:;|$)", str(error))
-            if got and said.endswith("(values)"):
-                said = f"{said[:-1]} such as {got[1]})"
             kinds[column.name] = said
             continue
         columns.append(column)
@@ -273,13 +271,17 @@ def _read_each(
     return Table(replace(schema, columns=tuple(columns), aside=()), tuple(parts), n_rows), kinds
 
 
-def _said(column: Column, after: Table) -> str:
-    """Say what a column was, and what it is now; nothing if it is what it was."""
+def _said(column: Column, after: Table, cell: str) -> str:
+    """Say what a column was, and what it is now; nothing if it is what it was.
+
+    ``cell`` is one that could not be read as before.
+    """
     (found,) = after.kinds()
     marks, now = {".": "points", ",": "commas"}, after.schema.columns[0]
     mark = marks.get(now.decimal or "")
     if _holds(column.kind) != _holds(found.kind):
-        return f"{column.kind} before, {found.kind} after ({found.why})"
+        such = f" such as {cell}" if cell and found.why == "values" else ""
+        return f"{column.kind} before, {found.kind} after ({found.why}{such})"
     if column.kind == "datetime" and column.date_order != now.date_order:
         return f"datetime before, datetime after, but written in another way ({found.why})"
     if mark is None or column.decimal == now.decimal:

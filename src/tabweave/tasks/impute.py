@@ -349,7 +349,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
             return _FILLED[library](given, rows, self._as_cells(name, values, example))
         coded = getattr(getattr(given, "dtype", None), "kind", "") in ("i", "u", "f")
         typed = coded or isinstance(example, str | Decimal | dt.date | dt.time | dt.timedelta)
-        cells = np.asarray(given) if typed else cells_of(table[name])
+        cells = np.asarray(given) if typed else cells_of_column(table[name])
         out = _put(cells, rows, self._as_cells(name, values, example))
         return _as_integers(out) if type(example) is int else out
 
@@ -569,7 +569,7 @@ def nearest_written(texts: Sequence[str], values: np.ndarray) -> np.ndarray:
     return object_array(texts)[first[near]]
 
 
-def cells_of(data: Any) -> np.ndarray:
+def cells_of_column(data: Any) -> np.ndarray:
     """Return the cells of a column as Python reads them; a gap is None, of numbers NaN."""
     if isinstance(data, Datetimes):
         return _stamps(data.values)

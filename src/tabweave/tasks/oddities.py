@@ -340,7 +340,8 @@ def known_cells(model: RowModel, table: Table) -> Cells:
         seen = np.concatenate([np.zeros(0), *model.seen[name]])
         if len(seen) and isinstance(data, Numbers):
             low, high = seen.min(), seen.max()
-            far = (data.values > high + (high - low)) | (data.values < low - (high - low))
+            with np.errstate(over="ignore"):  # no float is beyond infinity: none is far out
+                far = (data.values > high + (high - low)) | (data.values < low - (high - low))
             a = model.names.index(name)
             cells.codes[a, far], cells.z[j, far], cells.unseen[a, far] = -1, np.nan, True
     return cells

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from tabweave.base import exclusive
 from tabweave.embed.windowed import Windowed, check_window_columns
+from tabweave.rows.table import Table
 
 try:  # a soft base class: pipelines of river ask for theirs
     from river.base import MiniBatchTransformer as _Base
@@ -76,11 +77,26 @@ class RiverEmbedder(_Base):
 
     @exclusive
     def flush(self) -> None:
-        """Learn from the rows that wait."""
-        rows, self._waiting = self._waiting, []
-        if rows:
-            self.model.partial_fit(rows)
-            self._fitted = True
+        """Learn from the rows that wait.
+
+        If that raises, they wait on, but for those that cannot be read as the stream has been.
+        """
+        if not self._waiting:
+            return
+        try:
+            self.model.partial_fit(self._waiting)
+        except (TypeError, ValueError):
+            self._waiting = [row for row in self._waiting if self._is_readable(row)]
+            raise
+        self._waiting = []
+        self._fitted = True
+
+    def _is_readable(self, row: Mapping[str, Any]) -> bool:
+        """Tell whether a row by itself is one of the stream; of the first window all may be."""
+        try:
+            return not self._fitted or bool(Table.of([row], self.model.schema_))
+        except (TypeError, ValueError):
+            return False
 
     def transform_one(self, x: Mapping[str, Any]) -> dict[str, float]:
         """Return the vector of a row as a dict; empty while nothing was learned."""

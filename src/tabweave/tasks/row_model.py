@@ -34,8 +34,8 @@ from tabweave.rows.table import (
     Schema,
     Sets,
     Table,
+    ordinal_as_nominal,
     take_rows,
-    ungraded,
 )
 from tabweave.rows.vocabulary import Label, Vocabulary, positions
 from tabweave.search.scan import Nodes, Queries, nearest_nodes
@@ -51,6 +51,7 @@ _SHARPNESS = 4.0  # votes fall as exp(-4 d / d_k)
 _REFERENCE = 4096  # rows at most among which neighbours are looked for
 FLOOR = 1e-3  # probability of what an engine rules out
 _FITS = 4  # of the mixture
+_FAR = 1e100  # deviations from the mean at most
 _QUERIES = 1 << 14  # rows that are filled at a time
 
 
@@ -73,8 +74,8 @@ class RowModel:
         In how many rows two columns have a cell each.
     moments : CrossMoments
         The moments of numbers.
-    value_z : ndarray of shape (V, numbers)
-        The sums of ``x - mean`` over the rows that have a value.
+    z_sums : ndarray of shape (V, numbers)
+        The sums of standardised numbers over the rows that have a value.
     seen : dict of str to list of ndarray
         The numbers of each bin that fit has seen, at most a thousand of each.
     subspaces : list of (ndarray, ndarray)
@@ -98,7 +99,7 @@ class RowModel:
     pairs: np.ndarray
     both: np.ndarray
     moments: CrossMoments
-    value_z: np.ndarray
+    z_sums: np.ndarray
     seen: dict[str, list[np.ndarray]]
     subspaces: list[tuple[np.ndarray, np.ndarray]]
     n_neighbors: int
@@ -114,7 +115,7 @@ class RowModel:
         cls, table: Table, n_bins: int, seed: int, wanted: Sequence[str], n_neighbors: int
     ) -> RowModel:
         """Learn from rows."""
-        plain = replace(table, schema=ungraded(table.schema))
+        plain = ordinal_as_nominal(table)
         numbering = Numbering(Numbering.of(plain, n_bins).edges, {})
         expanded = numbering.expand(plain)
         counts = Counts.of(expanded)
@@ -133,12 +134,13 @@ class RowModel:
         pairs = (block.toarray() if hasattr(block, "toarray") else block).astype(float)
         both = _both(counts, [where[n] for n in names], table.n_rows)
         order = counts.vocabulary.reindex(moments.vocabulary) if moments.names else values
-        value_z = moments.value_sums()[order][values] if moments.names and not sets else None
-        if value_z is None:
-            value_z = _value_sums(expanded, labels, where, moments)
+        if moments.names and not sets:
+            z_sums = moments.value_sums(1 / _scale(moments)[1])[order][values]
+        else:
+            z_sums = _z_sums(expanded, labels, where, moments)
         empty = np.zeros((0, 0))
         model = cls(
-            names, numbers, sets, numbering, labels, pairs, both, moments, value_z,
+            names, numbers, sets, numbering, labels, pairs, both, moments, z_sums,
             _numbers_by_bin(table, numbering, labels), [], n_neighbors, tuple(wanted),
             empty.astype(np.int32), empty, empty.astype(bool), {},
             tuple(column.name for column, data in table if isinstance(data, Datetimes)),
@@ -169,18 +171,29 @@ class RowModel:
     @cached_property
     def scale(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of each number."""
-        mean, n = self.moments.means()
-        deviation = self.moments.deviations(np.maximum(n, 1))
-        return mean, np.where(deviation > 0, deviation, 1.0)
+        return _scale(self.moments)
 
     @cached_property
     def bin_means(self) -> dict[str, np.ndarray]:
         """The mean standardised number of each bin."""
-        mean, deviation = self.scale
         return {
-            name: (np.array([own.mean() for own in self.seen[name]]) - mean[j]) / deviation[j]
-            for j, name in enumerate(self.numbers)
+            name: np.array([self.standardised(name, own).mean() for own in self.seen[name]])
+            for name in self.numbers
         }
+
+    def standardised(self, name: str, numbers: np.ndarray) -> np.ndarray:
+        """Return numbers of a column in deviations from its mean."""
+        mean, deviation = self.scale
+        j = self.numbers.index(name)
+        return _standardised(numbers, mean[j], deviation[j])
+
+    @classmethod
+    def _upgraded(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of an older file, where sums of numbers were not standardised."""
+        if "value_z" not in state:
+            return state
+        sums = state.pop("value_z") / _scale(state["moments"])[1]
+        return state | {"z_sums": sums}
 
     def usable(self, name: str, engines: Sequence[str]) -> tuple[str, ...]:
         """Return the engines that can guess a column."""
@@ -195,20 +208,18 @@ class RowModel:
 
     def cells(self, table: Table) -> Cells:
         """Return rows as this model sees them."""
-        expanded = self.numbering.expand(replace(table, schema=ungraded(table.schema)))
+        expanded = self.numbering.expand(ordinal_as_nominal(table))
         codes = np.full((len(self.names), table.n_rows), -1, np.int32)
         z = np.full((len(self.numbers), table.n_rows), np.nan)
         unseen = np.zeros(codes.shape, bool)
         elements: dict[str, np.ndarray] = {}
-        mean, deviation = self.scale
         for a, name in enumerate(self.names):
             data = table[name]
             if name in self.sets:
                 elements[name] = _indicators(data, self.labels[name])
                 continue
             if isinstance(data, Numbers):
-                j = self.numbers.index(name)
-                z[j] = (data.values - mean[j]) / deviation[j]
+                z[self.numbers.index(name)] = self.standardised(name, data.values)
                 data = expanded[name + BINNED]
             elif name in self.numbers:  # a column that was emptied
                 data = Codes(data.codes, [None])
@@ -258,7 +269,8 @@ class RowModel:
                 number = None if own[0].number is None else np.concatenate([g.number for g in own])
                 if number is not None:
                     j = self.numbers.index(name)
-                    number = number * self.scale[1][j] + self.scale[0][j]
+                    with np.errstate(over="ignore"):
+                        number = number * self.scale[1][j] + self.scale[0][j]
                     seen = np.concatenate(self.seen[name])  # no people of a negative age
                     number = np.clip(number, seen.min(), seen.max())
                 out[name] = Guess(np.concatenate([g.rows for g in own]), proba, number)
@@ -294,10 +306,8 @@ class RowModel:
                 codes[self.names.index(name), guess.rows] = guess.proba.argmax(axis=1)
                 if name in self.numbers:
                     z[self.numbers.index(name), guess.rows] = guess.number
-            guesses = {
-                name: self._guess(name, guess, base[name], cells, guesses, codes, z, nearest)
-                for name, guess in guesses.items()
-            }
+            before = Round(cells, guesses, codes, z)
+            guesses = {name: self._guess(name, base[name], before, nearest) for name in guesses}
         return guesses
 
     def _first(self, cells: Cells) -> dict[str, Guess]:
@@ -318,28 +328,20 @@ class RowModel:
         return out
 
     def _guess(
-        self,
-        name: str,
-        guess: Guess,
-        base: Guess,
-        cells: Cells,
-        guesses: Mapping[str, Guess],
-        codes: np.ndarray,
-        z: np.ndarray,
-        nearest: dict[str, Neighbors],
+        self, name: str, first: Guess, before: Round, nearest: dict[str, Neighbors]
     ) -> Guess:
-        """Return the mean of what the engines of a column say."""
+        """Return the mean of what the engines of a column say, after the first guess and others."""
         found: list[tuple[np.ndarray, np.ndarray | None]] = []
         for engine in self.engines[name]:
             if engine == "mixture":
-                found.append((base.proba, base.number))
+                found.append((first.proba, first.number))
             elif engine == "counts":
-                found.append(self._regressed(name, guess.rows, cells, guesses, codes, z))
+                found.append(self._regressed(name, first.rows, before))
             else:
-                found.append(self._voted(name, guess.rows, codes, nearest))
+                found.append(self._voted(name, first.rows, before.codes, nearest))
         proba = np.mean([p for p, _ in found], axis=0)
         number = np.mean([x for _, x in found], axis=0) if name in self.numbers else None
-        return Guess(guess.rows, proba, number)
+        return Guess(first.rows, proba, number)
 
     # -- the regression --------------------------------------------------------------------
 
@@ -366,12 +368,11 @@ class RowModel:
         out[:n_values, :n_values] *= np.outer(self.unit, self.unit)
         if p:
             at = [self.names.index(name) for name in self.numbers]
-            deviation = self.scale[1]
             rows = np.maximum(np.repeat(self.both[:, at], self.sizes, 0), 1)
-            out[:n_values, n_values:] = self.value_z / rows / deviation * self.unit[:, None]
+            out[:n_values, n_values:] = self.z_sums / rows * self.unit[:, None]
             out[n_values:, :n_values] = out[:n_values, n_values:].T
             n = np.maximum(self.moments.products[2], 1)
-            out[n_values:, n_values:] = self.moments.centred(1 / deviation) / n
+            out[n_values:, n_values:] = self.moments.centred(1 / self.scale[1]) / n
         return out
 
     @cached_property
@@ -389,15 +390,10 @@ class RowModel:
         return out
 
     def _regressed(
-        self,
-        name: str,
-        rows: np.ndarray,
-        cells: Cells,
-        guesses: Mapping[str, Guess],
-        codes: np.ndarray,
-        z: np.ndarray,
+        self, name: str, rows: np.ndarray, before: Round
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return probabilities and number by regression on the other cells, gaps as guessed."""
+        cells, guesses, codes, z = before
         a = self.names.index(name)
         beta = self.coefficients[name]
         n_values = len(self.share)
@@ -710,6 +706,15 @@ class Cells(NamedTuple):
     unseen: np.ndarray  # (columns, rows): there is a value, but fit has not seen it
 
 
+class Round(NamedTuple):
+    """What is known of rows after a round of guesses: the cells, the guesses, and both in one."""
+
+    cells: Cells
+    guesses: Mapping[str, Guess]
+    codes: np.ndarray  # as those of the cells, gaps as guessed
+    z: np.ndarray
+
+
 class Note(NamedTuple):
     """Why a cell was filled as it was.
 
@@ -794,14 +799,27 @@ def _gap(counts: Counts, name: str) -> int:
     return counts.span(name).start + labels.index(None) if None in labels else -1
 
 
-def _value_sums(
+def _scale(moments: CrossMoments) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and deviation of each number; one whose inverse is infinite counts as none."""
+    mean, n = moments.means()
+    deviation = moments.deviations(np.maximum(n, 1))
+    return mean, np.where(deviation >= np.finfo(float).tiny, deviation, 1.0)
+
+
+def _standardised(numbers: np.ndarray, mean: Any, deviation: Any) -> np.ndarray:
+    """Return numbers in deviations from a mean; none is so far out that squares are infinite."""
+    with np.errstate(over="ignore"):
+        return np.clip((numbers - mean) / deviation, -_FAR, _FAR)
+
+
+def _z_sums(
     expanded: Table, labels: Mapping[str, tuple[Label, ...]], where: Mapping[str, str], moments: Any
 ) -> np.ndarray:
-    """Return the sums of numbers, from their mean, over the rows of each value or element."""
+    """Return the sums of standardised numbers over the rows of each value or element."""
     parts = [np.zeros((0, len(moments.names)))]
-    mean = moments.means()[0]
+    mean, deviation = _scale(moments)
     x = np.array([expanded[name].values for name in moments.names]).reshape(-1, expanded.n_rows)
-    x = np.nan_to_num(x - mean[:, None])
+    x = np.nan_to_num(_standardised(x, mean[:, None], deviation[:, None]))
     for name, own in labels.items():
         data = expanded[where[name]]
         if isinstance(data, Sets):

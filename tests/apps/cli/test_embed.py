@@ -5,6 +5,8 @@ import json
 import stat
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy.spatial.distance import pdist
 
@@ -82,6 +84,19 @@ def test_a_pipe_between_shells(folder):
     assert len(done.out.splitlines()) == 2202
     empty = process("embed", "-", cwd=folder, stdin=b"")
     assert (empty.code, empty.err) == (1, "tabweave: standard input is empty\n")
+
+
+@pytest.mark.parametrize("write", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_arrow_is_piped_in(folder, write):
+    rows = pq.read_table(folder / "titanic.parquet")
+    sink = pa.BufferOutputStream()
+    with write(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    piped = sink.getvalue().to_pybytes()
+    words = ("-m", "onehot", "-c", "status", "--from", "arrow")
+    done = called("embed", "-", *words, cwd=folder, stdin=piped)
+    assert done.code == 0, done.err
+    assert done.out == called("embed", "titanic.parquet", *words[:-2], cwd=folder).out
 
 
 @pytest.mark.filterwarnings("default:standard input|.*stdin:UserWarning")

@@ -6,7 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tabweave import Column, Counts, Table
 from tabweave.datasets import car
-from tabweave.embed.hierarchy import DistanceHierarchy
+from tabweave.embed.hierarchy import DRDH, DistanceHierarchy
 from tabweave.embed.hierarchy.tree import dissimilarity, from_linkage
 
 DRINKS = {"coffee": ["latte", "mocha"], "tea": ["oolong"]}
@@ -204,3 +204,15 @@ def test_datetimes_lie_on_a_line():
     rows = {"when": ["2024-01-01", "2024-01-11", "2024-01-05"], "tea": ["a", "b", "a"]}
     model = DistanceHierarchy(schema={"when": "datetime"}).fit(rows)
     assert model.explain(["2024-01-01", "a"], ["2024-01-05", "a"]) == {"when": 0.4, "tea": 0.0}
+
+
+@pytest.mark.parametrize("model", [DistanceHierarchy(), DRDH()])
+def test_numbers_are_no_classes(model):
+    rows = {"a": list("xyz") * 20, "b": list("pq") * 30}
+    with pytest.raises(ValueError, match=r"expected classes in y, got numbers such as 0\.5; put"):
+        model.fit(rows, np.arange(60) + 0.5)
+
+
+def test_half_stars_are_classes():
+    rows, stars = {"a": list("xyz") * 20}, np.arange(60) % 6 / 2
+    assert DistanceHierarchy().fit(rows, stars).counts_.classes == (0, 0.5, 1, 1.5, 2, 2.5)

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, NamedTuple, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 from tabweave.apps.cli.app import (
     Columns,
@@ -33,6 +33,9 @@ from tabweave.apps.cli.app import (
 from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.show import plural, progress, working
 from tabweave.apps.methods import FIRST, build, check
+
+if TYPE_CHECKING:
+    from tabweave.rows.kinds import Finding
 
 _LARGE = 1 << 28  # bytes of files that are worth an estimate
 
@@ -510,12 +513,9 @@ def _warn(table: Any, *, spells: bool) -> None:
     Strings that an embedder compares by how they are spelled tell more than that.
     """
     from tabweave.apps.report.reading import read
-    from tabweave.rows.kinds import leaves_doubt
 
     tell_kinds(table)
-    told = {
-        c.column for c in table.kinds() if leaves_doubt(c.why) or (spells and "spelling" in c.why)
-    }
+    told = {c.column for c in table.kinds() if c.asks or (spells and "spelling" in c.why)}
     for name, why in read(table, None).left_out.items():
         if name not in told:
             _warn_of(name, why)
@@ -542,19 +542,17 @@ def tell_aside(aside: dict[str, str], *more: str) -> None:
         note("; ".join([aside_line(aside), *more, "keep one by --kind COLUMN=nominal"]))
 
 
-def tell_doubts(found: Sequence[Any]) -> None:
+def tell_doubts(found: Iterable[Finding]) -> None:
     """Say which columns may be meant as something else, and how to have them so."""
-    from tabweave.rows.kinds import BUT_FOR, leaves_doubt
-
-    for name, kind, why, kept in found:
-        if not kept or not leaves_doubt(why):
+    for name, kind, why, kept, asks in found:
+        if not kept or not asks:
             continue
         said = f"column {name!r} holds {why}"
-        if BUT_FOR in why:
+        if asks == "exceptions":
             said += ", and is read as categories; add --missing WORD if a word means missing"
-        elif "first?" in why:
+        elif asks == "order":
             said += f", as in --kind {shlex.quote(f'{name}=datetime:dmy')}"
-        elif "lists?" in why:
+        elif asks == "lists":
             said += f", as in --kind {shlex.quote(f'{name}=set:;')}"
         elif kind == "nominal":
             said += "; it is read as categories"

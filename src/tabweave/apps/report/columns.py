@@ -35,7 +35,7 @@ def describe_columns(reading: Reading) -> list[dict[str, Any]]:
     for column, data in reading.table:
         role = "target" if column.name == reading.target else "column"
         entry = {"name": column.name, "kind": column.kind, "role": role}
-        if (why := reading.reasons[column.name]) not in PLAIN:
+        if (why := reading.findings[column.name].why) not in PLAIN:
             entry["read"] = why
         if column.name in reading.left_out:
             entry |= {"role": "left out", "why": reading.left_out[column.name]}

@@ -13,7 +13,6 @@ from tabweave.apps.report.reading import Reading, as_values
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
 from tabweave.rows.formats import looks_missing
-from tabweave.rows.kinds import BUT_FOR, leaves_doubt
 from tabweave.rows.table import (
     Codes,
     Column,
@@ -56,11 +55,11 @@ def _note(level: str, code: str, column: str | None, text: str) -> Note:
 
 def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
     name, n = column.name, reading.table.n_rows
-    read = reading.reasons[name]
-    if leaves_doubt(read):
+    read = reading.findings[name]
+    if read.asks:
         left_out = name in reading.left_out
-        text = f"holds {read}" + ("; it is left out of what follows" if left_out else "")
-        text += ", and is read as categories" if BUT_FOR in read and not left_out else ""
+        text = f"holds {read.why}" + ("; it is left out of what follows" if left_out else "")
+        text += ", and is read as categories" * (read.asks == "exceptions" and not left_out)
         yield _note("warning" if left_out else "note", "doubt", name, text)
     elif name in reading.left_out:
         why = reading.left_out[name]

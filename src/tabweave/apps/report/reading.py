@@ -11,7 +11,7 @@ import numpy as np
 from tabweave.apps.report.html import between, bin_names
 from tabweave.base import require_rows
 from tabweave.blocks.numbers import binned, quantile_edges
-from tabweave.rows.kinds import leaves_doubt
+from tabweave.rows.kinds import Finding
 from tabweave.rows.table import Codes, Column, Datetimes, Numbers, Schema, Sets, Table
 from tabweave.rows.vocabulary import canonical
 
@@ -35,9 +35,9 @@ class Reading:
         return [n for n in self.table.schema.names if n not in self.left_out and n != self.target]
 
     @cached_property
-    def reasons(self) -> dict[str, str]:
-        """Why each column was read as it was."""
-        return {found.column: found.why for found in self.table.kinds()}
+    def findings(self) -> dict[str, Finding]:
+        """What each column was read as, and why."""
+        return {found.column: found for found in self.table.kinds()}
 
     @cached_property
     def codes(self) -> dict[str, np.ndarray]:
@@ -76,7 +76,7 @@ def read(X: Any, target: Any) -> Reading:
     kept = table.select([n for n in table.schema.names if n != name]) if name else table
     findings = kept.kinds()
     judged = {f.column: f.why for f in findings if not f.kept and f.why != "constant"}
-    doubts = {f.column: f.why for f in findings if leaves_doubt(f.why)}
+    doubts = {f.column: f.why for f in findings if f.asks}
     found = ((c.name, _useless(data) or judged.get(c.name)) for c, data in kept)
     return Reading(table, name, {n: doubts.get(n, why) for n, why in found if why})
 

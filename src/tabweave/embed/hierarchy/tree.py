@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tabweave._compat import StrOptions
-from tabweave.base import Embedder, counted_schema, require_rows
+from tabweave.base import Embedder, check_discrete, counted_schema, require_rows
 from tabweave.blocks.block import Block, Blocks, label_column
 from tabweave.blocks.trees import LevelBlock, LineBlock, Tree, TreeBlock
 from tabweave.counts.counts import Counts
@@ -135,6 +135,8 @@ class DistanceHierarchy(Embedder):
         table = self._read(X, Schema.of(self.schema)) if first else self._read_fitted(X)
         require_rows(table)
         y = y if y is None or hasattr(y, "__len__") else np.asarray(y)
+        if y is not None:
+            check_discrete(type(self).__name__, y)
         counts, ranges = Counts.of(table, y), number_ranges(table)
         self._check_trees(counts)
         if first:

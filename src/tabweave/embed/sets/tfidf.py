@@ -296,7 +296,9 @@ class SetTfidf(TabularInput, TransformerMixin, Estimator):
         """Return ``column_element,element`` for each dimension."""
         check_is_fitted(self, "counts_")
         check_input_features(self, input_features)
-        names = [f"{column}_{','.join(map(shown, term))}" for column, term in self.learn().terms_]
+        names = [
+            f"{column}_{','.join(map(term_text, term))}" for column, term in self.learn().terms_
+        ]
         return np.asarray(names, dtype=object)
 
 
@@ -438,7 +440,7 @@ class TermCounts:
 # -- counting -----------------------------------------------------------------------------------
 
 
-def cells_of(data: Codes | Sets, labels: Sequence[Label], n_rows: int) -> Found:
+def elements_by_row(data: Codes | Sets, labels: Sequence[Label], n_rows: int) -> Found:
     """Return a column as (row starts, elements in ascending order within each row).
 
     Elements are numbered as in ``labels``; values that are not there are left out.
@@ -509,7 +511,7 @@ def _count(name: str, data: Codes | Sets, n_rows: int, depth: int | None) -> Col
     present = np.flatnonzero(np.bincount(data.codes, minlength=len(data.labels)))
     own = [data.labels[i] for i in present]
     labels = tuple(own[i] for i in order(own))
-    starts, elements = cells_of(data, labels, n_rows)
+    starts, elements = elements_by_row(data, labels, n_rows)
     sizes = np.diff(starts)
     _check_explosion(name, sizes, depth)
     total = ColumnTerms(labels, ())
@@ -603,7 +605,7 @@ def _pruned(column: ColumnTerms, masks: list[np.ndarray]) -> ColumnTerms:
 
 def find_terms(data: Codes | Sets, terms: ColumnTerms, n_rows: int) -> Iterator[Found]:
     """Yield (rows, numbers of the terms they hold), in pieces."""
-    starts, elements = cells_of(data, terms.labels, n_rows)
+    starts, elements = elements_by_row(data, terms.labels, n_rows)
     width, depth = max(len(terms.labels), 1), len(terms.levels)
     above = np.concatenate([[0], np.cumsum([len(level.keys) for level in terms.levels])])
 
@@ -671,7 +673,7 @@ def check_seen(name: str, data: Codes | Sets, labels: tuple[Label, ...]) -> None
         )
 
 
-def shown(label: Any) -> str:
+def term_text(label: Any) -> str:
     """Write an element so that a comma always separates two of them."""
     if label is None:
         return "<missing>"

@@ -5,7 +5,6 @@ A fitted embedder comes in; the steps of its blocks, under its policies, go out.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from tabweave._compat import warn_caller
 from tabweave.blocks.block import Line, Lookup, Step, Sum
 from tabweave.rows.table import Column, Schema
 
@@ -75,14 +75,12 @@ def _tell_spelled(plan: Plan, unknown: str) -> None:
     spelled = [part.column for part in plan.lookups if part.unknown is None]
     if spelled and unknown == "centroid":
         first = spelled[0]
-        warnings.warn(
+        warn_caller(
             f"columns {', '.join(map(repr, dict.fromkeys(spelled)))} are compared by spelling: "
             "rows with a string that fit has not seen get no vector (NULL or NaN) from an export, "
             "where transform places them beside strings spelled alike. To have them count as "
             "average, "
-            f"fit with schema={{{first!r}: Column({first!r}, spelling=False)}}",
-            UserWarning,
-            stacklevel=4,
+            f"fit with schema={{{first!r}: Column({first!r}, spelling=False)}}"
         )
 
 

@@ -40,7 +40,8 @@ _WIDEST_TABLE = 1 << 20
 _SETS = (list, tuple, set, frozenset, np.ndarray)
 _DATETIMES = (dt.date, np.datetime64)
 _INTERVAL = "MonthDayNano"  # Arrow's type of durations in databases
-_GAPS = ("NaTType", "NAType", "float")  # what stands for missing among datetimes
+_NO_VALUES = ("NoneType", "NaTType", "NAType")  # types of what stands for missing
+_GAPS = (*_NO_VALUES, "float")  # among datetimes
 Encoded = tuple[np.ndarray, Sequence[Any]]
 Parts = tuple[list[str] | None, list[Any], int]
 
@@ -383,7 +384,7 @@ def would_merge(column: Any) -> bool:
 def _infer_objects(cells: Sequence[Any]) -> str:
     if holds_sets(cells):
         return "set"
-    types = set(map(type, cells)) - {type(None)}
+    types = {t for t in set(map(type, cells)) if t.__name__ not in _NO_VALUES}
     numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
     return "numeric" if types and (numbers or _are_durations(types)) else "nominal"
 

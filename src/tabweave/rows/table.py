@@ -461,10 +461,11 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         return bool(fractions.any() or (few and x[-1] < 100 and not NO_AMOUNT.search(column.name)))
     if is_declared_categorical(cells):
         return True
-    words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
+    labels = data.labels[:_SEEN]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
+    words = (label for label in labels if isinstance(label, str))
     plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
-    return repeats and 4 * plain > len(words)  # one or two words may stand among ranges or numbers
+    return repeats and 4 * plain > len(labels)  # one or two words may stand among ranges or numbers
 
 
 def _with_format(column: Column, cells: Any) -> Column:

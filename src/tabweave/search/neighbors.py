@@ -890,7 +890,8 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             sizes = fold.voters.sizes[near.nodes]
             found.append((apart.parts(near, share), sizes, left[near.nodes], last, own))
         parts, sizes, values, last, own = map(np.concatenate, zip(*found, strict=True))
-        sharpness = self.sharpness / np.where(last > 0, last, max(float(np.median(last)), 1e-300))
+        usual = float(np.median(last)) or float(last.max()) or 1.0  # most rows may have k twins
+        sharpness = self.sharpness / np.where(last > 0, last, usual)
         return learned_factors(parts, sizes, values, sharpness, own)
 
     def _without_validation(self) -> None:

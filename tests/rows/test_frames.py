@@ -15,7 +15,6 @@ from tabweave.rows.frames import (
     CLOCK,
     OWN_CLOCK,
     _plain_datetimes,
-    _typed,
     _with_missing,
     as_column,
     categories,
@@ -26,6 +25,7 @@ from tabweave.rows.frames import (
     infer_kind,
     numbers,
     sets,
+    typed,
     zone_info,
 )
 
@@ -173,12 +173,12 @@ def test_integers_that_are_codes_stay_where_they_are():
 
 def test_python_numbers_get_the_type_they_deserve():
     for cells, kind in (([1, 2.5], "f8"), ([1, 2], "i8"), ([True, False], "?"), ([0.5], "f8")):
-        assert _typed(np.array(cells, object)).dtype == kind
+        assert typed(np.array(cells, object)).dtype == kind
     limit = 2**53
     for cells in ([1.5, limit + 1], [-limit - 1, 1.5], [2**63, 1], [True, 1], ["a", 1], []):
-        assert _typed(np.array(cells, object)).dtype == object
+        assert typed(np.array(cells, object)).dtype == object
     for cells in ([1.5, limit], [-limit, 1.5], [2**63 - 1, 1], [1 - 2**63, 1]):
-        assert _typed(np.array(cells, object)).tolist() == cells
+        assert typed(np.array(cells, object)).tolist() == cells
 
 
 @pytest.mark.parametrize("largest", [2.0**52, 2.0**53, 1e19, 1e300])

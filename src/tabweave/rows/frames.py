@@ -203,14 +203,14 @@ def _from_array(X: Any) -> Parts:
         )
     if X.dtype.kind == "V":
         raise TypeError(f"X has dtype {X.dtype}, which has no values to read")
-    return None, [_typed(X[:, i]) for i in range(X.shape[1])], X.shape[0]
+    return None, [typed(X[:, i]) for i in range(X.shape[1])], X.shape[0]
 
 
 def _from_frame(X: Any) -> Parts:
     import narwhals as nw
 
     if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:  # pandas: names need not be text
-        columns = [_typed(column) for _, column in X.items()]
+        columns = [typed(column) for _, column in X.items()]
         return _names(list(X.columns)), columns, len(X)
     if hasattr(X, "__arrow_c_stream__") and not _has_frame(X):
         import pyarrow as pa
@@ -283,16 +283,16 @@ def as_column(cells: Any, name: Any) -> Any:
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
         import pandas as pd
 
-        return _typed(pd.Series(cells))  # an index, a categorical or another extension array
+        return typed(pd.Series(cells))  # an index, a categorical or another extension array
     if hasattr(cells, "type") and not hasattr(cells, "chunks"):
         import pyarrow as pa
 
         return pa.chunked_array([cells]) if isinstance(cells, pa.Array) else cells
     if hasattr(cells, "dtype") or hasattr(cells, "type"):
-        return _typed(_unmasked(cells))
+        return typed(_unmasked(cells))
     column = np.empty(len(cells), dtype=object)
     column[:] = list(cells) if not isinstance(cells, list) else cells
-    return _typed(column)
+    return typed(column)
 
 
 def _unmasked(array: Any) -> Any:
@@ -304,7 +304,7 @@ def _unmasked(array: Any) -> Any:
     return np.where(np.ma.getmaskarray(array), None, array.data.astype(object))
 
 
-def _typed(column: Any) -> Any:
+def typed(column: Any) -> Any:
     """Give Python objects that are all numbers the type they deserve, if it can hold them.
 
     Categories that pandas keeps as Arrow has them are those of Arrow.

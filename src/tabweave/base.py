@@ -239,7 +239,9 @@ def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal")
 def target_array(y: Any) -> np.ndarray:
     """Return a target as an array: objects that are all numbers or bools as such."""
     if isinstance(y, str):
-        raise TypeError(f"expected a target for each row, got the text {y!r}; give the column")
+        raise TypeError(
+            f"expected y to be a target for each row, got the text {y!r}; give the column"
+        )
     if hasattr(y, "to_pylist"):
         y = objects(y)
     types = set(map(type, y)) if isinstance(y, list | tuple) else set()

@@ -26,6 +26,7 @@ from tabweave import (
     GBCClassifier,
     GBCRegressor,
     HeMap,
+    KModes,
     MixedEmbedder,
     OneHot,
     Schema,
@@ -767,3 +768,18 @@ def test_a_target_of_times_wants_a_unit(model):
 def test_a_name_is_no_target_of_rows_in_memory(model):
     with pytest.raises(TypeError, match=r"a target for each row, got the text 'b'; give the col"):
         clone(model).fit({"a": list("pqr") * 10, "b": list("xyz") * 10}, "b")
+
+
+@pytest.mark.parametrize(
+    "model", [KModes(2), WeightedKNN(), WeightedKNN(metric="euclidean"), GBCClassifier(4)], ids=str
+)
+def test_records_and_names_of_several_levels_come_back(model):
+    """What fit took, predict takes, without a word about the names of columns."""
+    number = np.tile([0.0, 1.0, 3.0], 10)
+    records = [{"x": x, "z": {"w": -x}} for x in number]
+    levels = pd.DataFrame({("r", "x"): number, ("r", "w"): -number})
+    for rows in (pd.DataFrame({"r": records}), levels):
+        fitted = clone(model).fit(rows, ["u", "v"] * 15)
+        assert len(fitted.predict(rows)) == 30
+        with pytest.raises(ValueError, match="feature names"):
+            fitted.predict(pd.DataFrame({"other": number}))

@@ -215,9 +215,9 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
         )
 
 
-def check_feature_names(estimator: Any, X: Any) -> None:
+def check_feature_names(estimator: Any, X: Any, schema: Schema) -> None:
     """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
-    names, schema = list(getattr(X, "columns", ())), estimator.schema_
+    names = list(getattr(X, "columns", ()))
     if names in (schema.names, schema.given) and schema.named:
         return
     if schema.named:
@@ -229,7 +229,7 @@ def check_feature_names(estimator: Any, X: Any) -> None:
 def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
     """Read rows as the rows of fit were read, columns checked as scikit-learn does."""
     if not isinstance(X, Mapping | list | tuple | Table):
-        check_feature_names(estimator, X)
+        check_feature_names(estimator, X, estimator.schema_)
     table = Table.of(X, estimator.schema_, numbers=numbers)
     if table.schema.names != estimator.schema_.names:
         raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")
@@ -554,7 +554,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         check_is_fitted(self, "counts_")
         is_frame = in_memory(X) or not is_source(X)  # what lies elsewhere is read by name
         if is_frame and hasattr(X, "columns") and not isinstance(X, Table):
-            check_feature_names(self, X)
+            check_feature_names(self, X, self.schema_)
         table = self._read(X, self.schema_)
         # A warning, and only for what can be read at all; a structured array has names.
         if isinstance(X, np.ndarray) and X.dtype.names is None:

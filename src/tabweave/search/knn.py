@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import (
@@ -24,6 +24,7 @@ from tabweave.base import (
     TabularInput,
     ValueEmbedder,
     check_class_labels,
+    check_feature_names,
     check_target,
     remember_names,
     require_rows,
@@ -338,7 +339,7 @@ class PlainDistance:
     def read(self, task: Any, X: Any) -> Table:
         """Read rows with the columns of training, checked as scikit-learn does."""
         if not isinstance(X, Mapping | list | tuple | Table):
-            _check_feature_names(task, X, reset=False)
+            check_feature_names(task, X, self.schema_)
         table = self._numbers(Table.of(X, self.schema_))
         require_rows(table)
         return table

@@ -16,13 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import (
     Estimator,
     TabularInput,
     check_class_labels,
+    check_feature_names,
     check_target,
     remember_names,
     require_rows,
@@ -728,11 +729,9 @@ def read_rows(model: Any, X: Any) -> Sources:
 def _read_rows(model: Any, X: Any, *, reset: bool) -> Sources:
     if sp.issparse(X):
         return _read_sparse(model, X, reset=reset)
-    if not reset and hasattr(X, "columns"):
-        _check_feature_names(model, X, reset=False)
+    if not reset and (hasattr(X, "columns") or isinstance(X, np.ndarray)):
+        check_feature_names(model, X, model.schema_)
     table = Table.of(X, None if reset else model.schema_)
-    if not reset and isinstance(X, np.ndarray):
-        _check_feature_names(model, X, reset=False)
     require_rows(table)
     if reset:
         model.schema_ = table.schema

@@ -454,3 +454,27 @@ def test_what_holds_no_rows_at_hand_is_refused_with_a_remedy(tmp_path):
     connection.close()
     with pytest.raises(TypeError, match=r"got <object object at \w+>$"):
         columns_of(object())
+
+
+def test_periods_and_intervals_of_arrow_are_those_of_pandas(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    rows = pd.DataFrame(
+        {
+            "month": pd.period_range("2020-01", periods=40, freq="M"),
+            "span": pd.arrays.IntervalArray.from_breaks(range(5)).take(np.arange(40) % 4),
+            "letter": list("abcd") * 10,
+        }
+    )
+    rows.to_parquet(tmp_path / "rows.parquet")
+    rows.to_feather(tmp_path / "rows.feather")
+    ranges = rows.assign(range=pd.cut(np.arange(40) % 8, 4))
+    for given, expected in (
+        (pa.Table.from_pandas(rows), rows),
+        ({name: pa.array(column) for name, column in rows.items()}, rows),
+        (tmp_path / "rows.parquet", rows),
+        (tmp_path / "rows.feather", rows),
+        (pa.Table.from_pandas(ranges), ranges),
+    ):
+        model, like = Weave().fit(given), Weave().fit(expected)
+        assert repr(model.kinds()) == repr(like.kinds())
+        np.testing.assert_allclose(model.transform(given), like.transform(expected), atol=1e-12)

@@ -223,7 +223,7 @@ def _from_frame(X: Any) -> Parts:
         )
     if isinstance(frame, nw.DataFrame):
         _names(list(frame.columns))
-        columns = [frame.get_column(name).to_native() for name in frame.columns]
+        columns = [typed(frame.get_column(name).to_native()) for name in frame.columns]
         return list(frame.columns), columns, len(frame)
     array = np.asarray(X) if not isinstance(X, io.IOBase) else np.array(None)
     if array.dtype == object and array.ndim == 0:
@@ -287,7 +287,7 @@ def as_column(cells: Any, name: Any) -> Any:
     if hasattr(cells, "type") and not hasattr(cells, "chunks"):
         import pyarrow as pa
 
-        return pa.chunked_array([cells]) if isinstance(cells, pa.Array) else cells
+        return typed(pa.chunked_array([cells]) if isinstance(cells, pa.Array) else cells)
     if hasattr(cells, "dtype") or hasattr(cells, "type"):
         return typed(_unmasked(cells))
     column = np.empty(len(cells), dtype=object)
@@ -307,8 +307,11 @@ def _unmasked(array: Any) -> Any:
 def typed(column: Any) -> Any:
     """Give Python objects that are all numbers the type they deserve, if it can hold them.
 
-    Categories that pandas keeps as Arrow has them are those of Arrow.
+    Categories that pandas keeps as Arrow has them are those of Arrow; periods and intervals that
+    Arrow keeps for pandas are those of pandas.
     """
+    if hasattr(column, "type") and "extension<pandas." in str(column.type):
+        return _as_pandas(column)
     dtype = getattr(column, "dtype", None)
     if not isinstance(dtype, np.dtype) and str(dtype).startswith("dictionary<"):
         import pyarrow as pa
@@ -329,6 +332,17 @@ def typed(column: Any) -> Any:
         limit = _EXACT if float in types else 2**63 - 1
         return np.array(cells) if -limit <= low and high <= limit else column
     return column
+
+
+def _as_pandas(column: Any) -> Any:
+    """Return periods, intervals or categories of them that Arrow keeps for pandas."""
+    if _dictionary_type(column) is None:
+        return column.to_pandas()
+    import pandas as pd
+
+    found = column.combine_chunks()
+    codes, values = found.indices.fill_null(-1), found.dictionary.to_pandas()
+    return pd.Series(pd.Categorical.from_codes(codes, values, ordered=column.type.ordered))
 
 
 def infer_kind(column: Any) -> str:

@@ -795,6 +795,9 @@ class ValueEmbedder(Embedder):
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
 
+        Of numbers the first rows decide the bins, and of columns without a ``schema`` what they
+        are: let them be many, and typical.
+
         Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
         """
         self._validate_params()

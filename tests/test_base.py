@@ -2,6 +2,7 @@
 
 import pickle
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -12,19 +13,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from tabweave import (
     CA,
+    HELIC,
     KSVD,
     UNICORN,
     CoCA,
     Counts,
+    GBCClassifier,
+    GBCRegressor,
+    HeMap,
+    KModes,
     MixedEmbedder,
     OneHot,
     Schema,
+    SupervisedWeave,
     Table,
     Weave,
+    WeaveClassifier,
+    WeaveRegressor,
     WeightedKNN,
     Windowed,
     base,
@@ -35,6 +45,7 @@ from tabweave.base import (
     numbers_only,
     read_with_fitted_schema,
     seed_of,
+    target_array,
 )
 from tabweave.blocks.value_tables import ValueTables
 
@@ -724,3 +735,83 @@ def test_numbers_and_dates_that_hardly_repeat_are_no_categories():
     OneHot(schema={"pay": "nominal", "when": "nominal"}).fit(rows)  # meant
     OneHot().fit(rows[:19])  # too few to say
     Weave().fit(rows)  # reads them as numbers
+
+
+def _numbers_as_objects():
+    y = np.linspace(0, 5, 60)
+    decimals = [Decimal(f"{value:.3f}") for value in y]
+    return y, {
+        "objects": y.astype(object),
+        "decimals": decimals,
+        "a series of objects": pd.Series(y, dtype=object),
+        "decimals of polars": pl.Series(decimals),
+        "decimals of Arrow": pa.array(decimals),
+        "numbers of Arrow": pa.array(y),
+    }
+
+
+@pytest.mark.parametrize("how", _numbers_as_objects()[1])
+def test_numbers_are_a_target_of_numbers_however_they_are_held(how):
+    y, held = _numbers_as_objects()
+    rows = {"a": list("pqr") * 20, "b": np.sin(y)}
+    np.testing.assert_allclose(target_array(held[how]), y, atol=1e-3)
+    assert SupervisedWeave().fit(rows, held[how]).target_.numeric
+    with pytest.raises(ValueError, match=r"HELIC: expected classes in y, got numbers such as"):
+        HELIC().fit({"a": rows["a"]}, held[how])
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean", "int64[pyarrow]", "bool[pyarrow]", object])
+@pytest.mark.parametrize(
+    "model", [WeaveClassifier(), GBCClassifier(4), HeMap(LogisticRegression())], ids=str
+)
+def test_classes_stay_what_they_are(model, dtype):
+    rows = pd.DataFrame({"x": [0.0, 1.0] * 20, "z": np.arange(40) / 3})
+    y = pd.Series([0, 1] * 20).astype("Int64").astype(dtype)
+    expected = [False, True] if "bool" in str(dtype) else [0, 1]
+    source = {"source": (rows.to_numpy(), y.to_numpy(type(expected[0])))}
+    model = clone(model).fit(rows, y, **(source if isinstance(model, HeMap) else {}))
+    assert model.classes_.dtype == np.array(expected).dtype
+    assert model.classes_.tolist() == expected
+    if dtype is not object and not isinstance(model, HeMap):
+        y[3] = pd.NA
+        with pytest.raises(ValueError, match=r"y of row 3 is missing; drop the row"):
+            clone(model).fit(rows, y)
+
+
+@pytest.mark.parametrize("model", [WeaveClassifier(), WeightedKNN(), GBCClassifier(4)], ids=str)
+def test_classes_of_several_types_are_refused(model):
+    rows = pd.DataFrame({"x": list("ab") * 20})
+    for y in ([1, "no"] * 20, pd.Series([1, "no"] * 20, dtype=object)):
+        with pytest.raises(ValueError, match=r"one type in y, got 1 of type int and 'no' of type"):
+            clone(model).fit(rows, y)
+
+
+@pytest.mark.parametrize("model", [WeaveRegressor(), GBCRegressor(4), SupervisedWeave()], ids=str)
+def test_a_target_of_times_wants_a_unit(model):
+    rows = {"x": np.arange(40) % 7}
+    for y in (np.arange(40).astype("m8[s]"), np.arange(40).astype("M8[D]")):
+        with pytest.raises(ValueError, match=r"numbers, got .*; give them in a unit"):
+            clone(model).fit(rows, y)
+
+
+@pytest.mark.parametrize(
+    "model", [WeaveClassifier(), WeaveRegressor(), SupervisedWeave(), HELIC()], ids=str
+)
+def test_a_name_is_no_target_of_rows_in_memory(model):
+    with pytest.raises(TypeError, match=r"a target for each row, got the text 'b'; give the col"):
+        clone(model).fit({"a": list("pqr") * 10, "b": list("xyz") * 10}, "b")
+
+
+@pytest.mark.parametrize(
+    "model", [KModes(2), WeightedKNN(), WeightedKNN(metric="euclidean"), GBCClassifier(4)], ids=str
+)
+def test_records_and_names_of_several_levels_come_back(model):
+    """What fit took, predict takes, without a word about the names of columns."""
+    number = np.tile([0.0, 1.0, 3.0], 10)
+    records = [{"x": x, "z": {"w": -x}} for x in number]
+    levels = pd.DataFrame({("r", "x"): number, ("r", "w"): -number})
+    for rows in (pd.DataFrame({"r": records}), levels):
+        fitted = clone(model).fit(rows, ["u", "v"] * 15)
+        assert len(fitted.predict(rows)) == 30
+        with pytest.raises(ValueError, match="feature names"):
+            fitted.predict(pd.DataFrame({"other": number}))

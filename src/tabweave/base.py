@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial, wraps
 from itertools import islice
 from threading import Lock, RLock
@@ -22,7 +23,8 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, column_or_1d
 
 from tabweave._compat import (
     StrOptions,
@@ -37,7 +39,7 @@ from tabweave.blocks.value_tables import ValueTables
 from tabweave.counts.counts import Counts
 from tabweave.engines import count_for, is_distributed, is_source, read, vectors_of
 from tabweave.io.store import Storable
-from tabweave.rows.frames import columns_of, in_memory
+from tabweave.rows.frames import columns_of, in_memory, object_array, objects, typed
 from tabweave.rows.kinds import CODE_NAMES, FEW_ROWS, Finding, Kinds, aside_line
 from tabweave.rows.table import DATETIMES, Codes, Column, Schema, Table, said_of_strings
 from tabweave.rows.vocabulary import Label, Vocabulary, canonical, types_of
@@ -234,9 +236,9 @@ def warn_of_numbers(reader: str, table: Table, declared: Schema) -> None:
         )
 
 
-def check_feature_names(estimator: Any, X: Any) -> None:
+def check_feature_names(estimator: Any, X: Any, schema: Schema) -> None:
     """Check the names of columns as scikit-learn does; what was set aside may be there or not."""
-    names, schema = list(getattr(X, "columns", ())), estimator.schema_
+    names = list(getattr(X, "columns", ()))
     if names in (schema.names, schema.given) and schema.named:
         return
     if schema.named:
@@ -248,11 +250,69 @@ def check_feature_names(estimator: Any, X: Any) -> None:
 def read_with_fitted_schema(estimator: Any, X: Any, *, numbers: Any = "nominal") -> Table:
     """Read rows as the rows of fit were read, columns checked as scikit-learn does."""
     if not isinstance(X, Mapping | list | tuple | Table):
-        check_feature_names(estimator, X)
+        check_feature_names(estimator, X, estimator.schema_)
     table = Table.of(X, estimator.schema_, numbers=numbers)
     if table.schema.names != estimator.schema_.names:
         raise ValueError(f"expected columns {estimator.schema_.names}, got {table.schema.names}")
     return table
+
+
+def target_array(y: Any) -> np.ndarray:
+    """Return a target as an array: objects that are all numbers or bools as such."""
+    if isinstance(y, str):
+        raise TypeError(
+            f"expected y to be a target for each row, got the text {y!r}; give the column"
+        )
+    if hasattr(y, "to_pylist"):
+        y = objects(y)
+    types = set(map(type, y)) if isinstance(y, list | tuple) else set()
+    if types & {str, bool} and len(types) > 1:
+        y = object_array(y)  # NumPy would make text of 1 and of NaN beside text, and 1 of True
+    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
+    if plain is not None:  # of pandas' own types, in which bools and whole numbers may be floats
+        y = y.to_numpy(object if y.isna().any() else plain)
+    return _unboxed(column_or_1d(y, warn=True))
+
+
+def _unboxed(labels: np.ndarray) -> np.ndarray:
+    if labels.dtype != object or labels.ndim != 1:
+        return labels
+    cells = [float(cell) if isinstance(cell, Decimal) else cell for cell in labels.tolist()]
+    return np.asarray(typed(object_array(cells)))
+
+
+def target_numbers(labels: np.ndarray, otherwise: str, name: str = "y") -> np.ndarray:
+    """Return a target as numbers; ``otherwise`` is what to use for classes."""
+    check_unit(labels, name)
+    try:
+        return labels.astype(np.float64)
+    except (TypeError, ValueError):
+        found = labels.tolist()[0]
+        raise ValueError(
+            f"expected {name} to be numbers, got {found!r}; use {otherwise} for classes"
+        ) from None
+
+
+def check_unit(labels: np.ndarray, name: str = "y") -> None:
+    """Raise for dates and durations, whose numbers depend on the unit they are stored in."""
+    if labels.dtype.kind in "Mm":
+        start = " - np.datetime64('1970-01-01')" if labels.dtype.kind == "M" else ""
+        raise ValueError(
+            f"expected {name} to be numbers, got {labels.dtype}; give them in a unit, such as "
+            f"days: (y{start}) / np.timedelta64(1, 'D')"
+        )
+
+
+def check_class_labels(labels: np.ndarray) -> None:
+    """Raise for a target that holds numbers, or classes of several types, which do not sort."""
+    if labels.dtype == object:
+        examples = {type(canonical(label)).__name__: label for label in labels.tolist()}
+        if len(examples) > 1:
+            named = " and ".join(f"{value!r} of type {kind}" for kind, value in examples.items())
+            raise ValueError(
+                f"expected classes of one type in y, got {named}; turn all of them into text"
+            )
+    check_classification_targets(labels)
 
 
 def check_target(labels: np.ndarray) -> None:
@@ -271,7 +331,7 @@ def check_target(labels: np.ndarray) -> None:
 
 def check_discrete(name: str, y: Any) -> None:
     """Raise for a target of many numbers with fractions, each of which would be a class."""
-    labels = np.asarray(y)
+    labels = _unboxed(np.asarray(y))
     if labels.dtype.kind != "f":
         return
     given = labels[np.isfinite(labels)]
@@ -508,7 +568,7 @@ class Embedder(TabularInput, TransformerMixin, Estimator):  # type: ignore[misc]
         check_is_fitted(self, "counts_")
         is_frame = in_memory(X) or not is_source(X)  # what lies elsewhere is read by name
         if is_frame and hasattr(X, "columns") and not isinstance(X, Table):
-            check_feature_names(self, X)
+            check_feature_names(self, X, self.schema_)
         table = self._read(X, self.schema_)
         # A warning, and only for what can be read at all; a structured array has names.
         if isinstance(X, np.ndarray) and X.dtype.names is None:
@@ -748,6 +808,9 @@ class ValueEmbedder(Embedder):
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add rows to what was seen so far; same result as one ``fit`` on all of them.
+
+        Of numbers the first rows decide the bins, and of columns without a ``schema`` what they
+        are: let them be many, and typical.
 
         Nothing is learned yet: :meth:`learn` does, or the first method that needs it.
         """

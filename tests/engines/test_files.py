@@ -570,3 +570,22 @@ def test_a_wide_file_is_asked_about_in_parts(tmp_path, monkeypatch):
     (batch,) = source.batches(names)
     gap = batch["c7"].to_pylist()
     assert gap[0] is None and gap[1:] == [7 * j / 4 for j in range(1, 6)]
+
+
+@pytest.mark.parametrize("within", [False, True])
+@pytest.mark.parametrize(("n_keys", "n_each"), [(300, 300), (100, 4)])
+def test_records_of_many_keys_or_few_of_them_are_rows(tmp_path, n_keys, n_each, within):
+    """DuckDB would take them for maps, whose keys are no columns."""
+    rng = np.random.default_rng(0)
+    rows = [
+        {f"k{key}": "abc"[rng.integers(3)] for key in rng.permutation(n_keys)[:n_each]}
+        for _ in range(60)
+    ]
+    rows = [{"g": "xy"[i % 2], "r": row} for i, row in enumerate(rows)] if within else rows
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
+    assert Counts.of(rows).vocabulary.n_values == count(path).vocabulary.n_values > 200
+    model = OneHot().fit(path)
+    np.testing.assert_allclose(
+        model.pairwise_distances(rows), OneHot().fit(rows).pairwise_distances(rows), atol=1e-12
+    )

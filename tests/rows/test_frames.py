@@ -15,7 +15,6 @@ from tabweave.rows.frames import (
     CLOCK,
     OWN_CLOCK,
     _plain_datetimes,
-    _typed,
     _with_missing,
     as_column,
     categories,
@@ -26,6 +25,7 @@ from tabweave.rows.frames import (
     infer_kind,
     numbers,
     sets,
+    typed,
     zone_info,
 )
 
@@ -173,12 +173,12 @@ def test_integers_that_are_codes_stay_where_they_are():
 
 def test_python_numbers_get_the_type_they_deserve():
     for cells, kind in (([1, 2.5], "f8"), ([1, 2], "i8"), ([True, False], "?"), ([0.5], "f8")):
-        assert _typed(np.array(cells, object)).dtype == kind
+        assert typed(np.array(cells, object)).dtype == kind
     limit = 2**53
     for cells in ([1.5, limit + 1], [-limit - 1, 1.5], [2**63, 1], [True, 1], ["a", 1], []):
-        assert _typed(np.array(cells, object)).dtype == object
+        assert typed(np.array(cells, object)).dtype == object
     for cells in ([1.5, limit], [-limit, 1.5], [2**63 - 1, 1], [1 - 2**63, 1]):
-        assert _typed(np.array(cells, object)).tolist() == cells
+        assert typed(np.array(cells, object)).tolist() == cells
 
 
 @pytest.mark.parametrize("largest", [2.0**52, 2.0**53, 1e19, 1e300])
@@ -454,3 +454,27 @@ def test_what_holds_no_rows_at_hand_is_refused_with_a_remedy(tmp_path):
     connection.close()
     with pytest.raises(TypeError, match=r"got <object object at \w+>$"):
         columns_of(object())
+
+
+def test_periods_and_intervals_of_arrow_are_those_of_pandas(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    rows = pd.DataFrame(
+        {
+            "month": pd.period_range("2020-01", periods=40, freq="M"),
+            "span": pd.arrays.IntervalArray.from_breaks(range(5)).take(np.arange(40) % 4),
+            "letter": list("abcd") * 10,
+        }
+    )
+    rows.to_parquet(tmp_path / "rows.parquet")
+    rows.to_feather(tmp_path / "rows.feather")
+    ranges = rows.assign(range=pd.cut(np.arange(40) % 8, 4))
+    for given, expected in (
+        (pa.Table.from_pandas(rows), rows),
+        ({name: pa.array(column) for name, column in rows.items()}, rows),
+        (tmp_path / "rows.parquet", rows),
+        (tmp_path / "rows.feather", rows),
+        (pa.Table.from_pandas(ranges), ranges),
+    ):
+        model, like = Weave().fit(given), Weave().fit(expected)
+        assert repr(model.kinds()) == repr(like.kinds())
+        np.testing.assert_allclose(model.transform(given), like.transform(expected), atol=1e-12)

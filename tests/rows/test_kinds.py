@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from decimal import Decimal
 
 import duckdb
 import numpy as np
@@ -880,7 +881,6 @@ def test_what_is_not_asked_would_not_have_been_answered(rules, monkeypatch):
     [
         ([1.5, "2.5", 3, "n/a"], "numeric"),
         ([1.5, "two", 3, "n/a"], "nominal"),
-        ([1, 2, 3, "n/a"], "nominal"),  # a few digits beside a gap, as in text
         ([*range(30), "n/a"], "numeric"),
         ([True, 2.5, "n/a"], "nominal"),
         ([*DAYS, "n/a"], "datetime"),
@@ -890,6 +890,47 @@ def test_numbers_among_text_are_what_they_would_be_as_text(cells, kind):
     [column] = Table.of({"x": cells * 10}, rules="whole").schema.columns
     [as_text] = Table.of({"x": [*map(str, cells)] * 10}, rules="whole").schema.columns
     assert column.kind == as_text.kind == kind
+
+
+@pytest.mark.parametrize("gap", ["n/a", "-", "", None, float("nan"), pd.NA, pd.NaT])
+@pytest.mark.parametrize(
+    ("name", "numbers", "kind"),
+    [
+        ("x", [1, 2, 3, 4], "numeric"),  # numbers by their type, unlike a few digits in text
+        ("x", [1.0, 2.0, 3.0, 4.0], "numeric"),
+        ("x", [0, 1, 1, 0], "nominal"),
+        ("zip", [10115, 20095, 80331, 10117], "nominal"),
+        ("x", [Decimal("1.5"), Decimal("2"), Decimal("3"), Decimal("4")], "numeric"),
+    ],
+)
+def test_numbers_stay_numbers_beside_every_gap(name, numbers, kind, gap):
+    [column] = Table.of({name: [*numbers * 6, gap]}, rules="whole").schema.columns
+    assert column.kind == kind and column.why != "values"
+
+
+def test_words_among_numbers_are_named():
+    cells = [*range(12)] * 5 + ["kg"]
+    assert Table.of({"x": cells}, rules="whole").kinds()[0].why == "numbers, but for 'kg'"
+    assert Table.of({"x": cells}).kinds()[0].why == "numbers, but for 'kg'"
+    assert Weave().fit({"x": cells, "y": cells}).kinds()[0].why == "numbers, but for 'kg'"
+
+
+def test_numbers_some_of_which_are_text_are_numbers():
+    kinds = Table.of({"x": [*range(10), "12"] * 5}, rules="whole").kinds()
+    assert kinds[0][1:3] == ("numeric", "numbers, some written as text")
+
+
+def test_long_numbers_beside_words_do_not_meet_in_a_float():
+    cells = [10**17 + 1, 10**17 + 2, "NA"] * 10
+    table = Table.of({"x": cells}, rules="whole")
+    assert table.schema["x"].kind == "nominal" and len(table["x"].labels) == 3
+    huge = Table.of({"x": [10**400, 7, "NA"] * 10}, rules="whole")
+    assert huge.schema["x"].kind == "nominal"
+
+
+def test_bytes_that_hardly_repeat_are_an_identifier():
+    rows = {"key": [bytes([i, 7]) for i in range(40)], "b": ["x", "y"] * 20}
+    assert Table.of(rows).kinds().aside == {"key": "an identifier: its values hardly repeat"}
 
 
 def test_names_of_several_lines_take_one_line():

@@ -609,3 +609,15 @@ def test_rows_with_an_element_that_passes():
     sets = Table.of({"tags": [[], ["a", "b"], None, ["b"], []]}, {"tags": "set"})["tags"]
     passing = np.array([sets.labels[code] == "a" for code in sets.codes])
     assert sets.any_element(passing).tolist() == [False, True, False, False, False]
+
+
+def test_words_that_are_declared_ordinal_want_an_order():
+    words = {"size": ["low", "mid", "high"] * 10}
+    with pytest.warns(UserWarning, match=r"column 'size' is .*: 'high' < 'low' < 'mid'; declare"):
+        Table.of(words, {"size": "ordinal"})
+    with pytest.warns(UserWarning, match=r"'1' < '10' < '2' < '3' < \.\.\."):
+        Table.of({"n": ["1", "2", "3", "4", "5", "10"]}, {"n": "ordinal"})
+    for cells in (list("ABC"), [1, 2, 10], ["no", "yes"], pd.Categorical(["lo", "hi", "mid"])):
+        if isinstance(cells, pd.Categorical):
+            cells = cells.as_ordered()
+        Table.of({"size": cells}, {"size": "ordinal"})

@@ -720,3 +720,13 @@ def test_the_line_of_a_regressor_is_solved_once(monkeypatch):
     np.testing.assert_allclose(read.predict(X), expected)
     np.testing.assert_allclose(read.predict(X), expected)
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("values", ["a", "abc"])
+def test_a_regressor_of_rows_with_many_twins_divides_by_nothing(values):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.choice(list(values), 600), "b": rng.choice(list(values), 600)})
+    y = X["a"].eq("b") + rng.normal(size=600)
+    model = WeaveRegressor().fit(X, y)
+    assert np.isfinite(list(model.factors_.values())).all()
+    np.testing.assert_allclose(model.predict(X).mean(), y.mean(), atol=0.02)

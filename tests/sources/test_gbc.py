@@ -408,7 +408,7 @@ def test_rows_and_sources_do_not_mix():
         model.fit(sources, dict(enumerate(y))).predict(rows)
     with pytest.raises(KeyError, match="expected ids of the sources, got 77"):
         model.predict(sources, [77])
-    with pytest.raises(ValueError, match="expected numbers, got 'a'; use GBCClassifier"):
+    with pytest.raises(ValueError, match="numbers, got 'a'; use GBCClassifier"):
         GBCRegressor(5).fit(sources, {0: "a", 1: "b"})
 
 

@@ -6,6 +6,8 @@ from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import tabweave
@@ -495,3 +497,51 @@ def test_a_note_has_the_date_that_is_filled():
     filled = model.transform(rows)["day"]
     notes = {note.row: note.value for note in model.explain(rows)}
     assert notes == {i: str(filled[i].date()) for i in range(0, 90, 10)}
+
+
+def _as_records(rows):
+    return [dict(zip(rows, line, strict=True)) for line in zip(*rows.values(), strict=True)]
+
+
+def test_long_whole_numbers_keep_their_digits():
+    rng = np.random.default_rng(0)
+    rows = {
+        "key": [2**60 + 1 + 1000 * int(i) for i in rng.integers(0, 10**9, 40)],
+        "unsigned": [2**63 + 2048 * (i + 1) for i in range(40)],
+        "holed": [None if i == 3 else 2**60 + 1 + 1001 * i * i for i in range(40)],
+        "letter": [None if i == 5 else "xyz"[i % 3] for i in range(40)],
+    }
+    for given, lines in ((rows, _as_records), (_as_records(rows), list)):
+        filled = lines(Imputer().fit(given).transform(given))
+        for before, after in zip(_as_records(rows), filled, strict=True):
+            kept = {name: value for name, value in before.items() if value is not None}
+            assert {name: after[name] for name in kept} == kept
+
+
+def test_decimals_of_many_places_are_filled():
+    rows = pl.DataFrame({"x": [Decimal(i % 17) / 3 for i in range(40)], "y": ["a", "b"] * 20})
+    rows = rows.with_columns(x=pl.when(pl.int_range(40) == 3).then(None).otherwise("x"))
+    for given in (rows, rows.to_arrow()):
+        assert rows.schema == pl.DataFrame(Imputer().fit(given).transform(given)).schema
+
+
+def test_intervals_are_filled_by_intervals():
+    rows = pd.DataFrame({"range": pd.cut(np.arange(40) % 8, 4), "y": list("abcd") * 10})
+    rows.loc[3, "range"] = None
+    filled = Imputer().fit(rows).transform(rows)["range"]
+    assert filled.dtype == rows["range"].dtype and filled.notna().all()
+
+
+def test_what_is_missing_everywhere_stays_so():
+    rows = pl.DataFrame({"a": ["x", None] * 20, "b": list("pq") * 20}).with_columns(
+        day=pl.lit(None, pl.Datetime)
+    )
+    for given in (rows[:1], rows, rows.to_arrow()):
+        filled = pl.DataFrame(Imputer().fit(given).transform(given))
+        assert filled["day"].is_null().all() and filled.schema == rows.schema
+
+
+def test_large_codes_fill_a_column_of_floats():
+    rows = pa.table({"x": [-1e20, 1e20, 1e20, -1e20] * 10, "y": list("abba") * 10})
+    holed = rows.set_column(0, "x", pa.array([None, *rows["x"].to_pylist()[1:]]))
+    assert Imputer().fit(holed).transform(holed)["x"].to_pylist()[0] in (-1e20, 1e20)

@@ -430,6 +430,10 @@ def checked_weight(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def _class_column(y: Any, n_rows: int) -> Codes:
+    if isinstance(y, str):
+        raise TypeError(
+            f"expected y to be a target for each row, got the text {y!r}; give the column"
+        )
     named: Codes = Table.of({"y": y}, {"y": "nominal"})["y"]
     if len(named.codes) != n_rows:
         raise ValueError(f"expected {n_rows} labels in y, one a row, got {len(named.codes)}")

@@ -21,7 +21,7 @@ from scipy.special import entr
 from sklearn.utils.multiclass import type_of_target
 
 from tabweave._compat import Interval, eigh, warn_caller
-from tabweave.base import ValueEmbedder, check_target
+from tabweave.base import ValueEmbedder, check_target, check_unit, target_array
 from tabweave.blocks.block import Block, Blocks, Summed
 from tabweave.blocks.numbers import (
     BINNED,
@@ -51,7 +51,7 @@ from tabweave.embed.weave import (
     ties,
 )
 from tabweave.io.register import storable
-from tabweave.rows.frames import in_memory, object_array, objects
+from tabweave.rows.frames import in_memory, object_array
 from tabweave.rows.spelling import Spelling
 from tabweave.rows.table import Table, take_rows
 from tabweave.rows.vocabulary import positions
@@ -220,7 +220,7 @@ class SupervisedWeave(Derived, Weave):
 
     def _classes(self, y: Any, weight: np.ndarray | None = None) -> Any:
         """Return the classes of a target; what kind it is, the first rows say."""
-        y = as_cells(y)
+        y = y if isinstance(y, str) else target_array(y)
         if "target_" not in vars(self):
             self.target_ = Target.of(y, int(self.n_bins), weight)
         return self.target_.classes(y)
@@ -586,7 +586,9 @@ class Target:
             return cls()
         given = np.asarray(y)
         check_target(given)
-        many = given.dtype.kind in "iuf" and len(distinct := np.unique(given)) > _MOST_CLASSES
+        many = given.dtype.kind in "iufMm" and len(distinct := np.unique(given)) > _MOST_CLASSES
+        if many:
+            check_unit(given)
         if type_of_target(y).startswith("continuous") or (many and given.dtype.kind == "f"):
             return cls.of_numbers(y, n_bins, weight)
         if many:
@@ -629,14 +631,6 @@ class Target:
         mean = float(share @ x)
         knots = Knots(x, np.arange(len(x)), share, None)
         return ladder(knots, mean, float(share @ (x - mean) ** 2))
-
-
-def as_cells(y: Any) -> Any:
-    """Return y as an array where it is a column of Arrow, or only says how to become an array."""
-    if hasattr(y, "to_pylist"):
-        cells = objects(y)
-        return cells.astype(float) if all(type(cell) is float for cell in cells) else cells
-    return np.asarray(y) if hasattr(y, "__array__") and not hasattr(y, "__len__") else y
 
 
 def _pairs(counts: Counts) -> np.ndarray:

@@ -13,9 +13,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import _check_feature_names
 
-from tabweave.base import Embedder, ValueEmbedder, remember_names, require_rows
+from tabweave.base import (
+    Embedder,
+    ValueEmbedder,
+    check_feature_names,
+    remember_names,
+    require_rows,
+)
 from tabweave.blocks.block import cdist_squared
 from tabweave.blocks.value_tables import Dissimilarities, ValueTables, lookup_sum
 from tabweave.counts.counts import Counts
@@ -414,7 +419,7 @@ def read_rows(task: Any, X: Any) -> Table:
     """Read rows under the schema of the task's metric, names checked as scikit-learn does."""
     structured = getattr(getattr(X, "dtype", None), "names", None) is not None
     if not structured and not isinstance(X, Mapping | list | tuple | Table):
-        _check_feature_names(task, X, reset=False)
+        check_feature_names(task, X, task.metric_.schema_)
     return _read(task.metric_, X, task.metric_.schema_)
 
 

@@ -269,7 +269,9 @@ class JsonSource(Source):
     def open(cls, path: Path) -> JsonSource:
         """Open a file; this reads all of it, to see what its cells are."""
         connection = connect()
-        guess = f"read_json({sql_path(path)}, sample_size=-1, hive_partitioning=false)"
+        # Whatever their number, and however few rows have one: fields are columns, no map.
+        fields = "map_inference_threshold=-1, field_appearance_threshold=0"
+        guess = f"read_json({sql_path(path)}, sample_size=-1, hive_partitioning=false, {fields})"
         found = describe(connection, f"SELECT * FROM {guess}")
         _check_records(path, connection, guess, found)
         names = _distinct_names(path, _keys(path, connection, list(found)))

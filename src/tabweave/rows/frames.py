@@ -41,7 +41,8 @@ _WIDEST_TABLE = 1 << 20
 _SETS = (list, tuple, set, frozenset, np.ndarray)
 _DATETIMES = (dt.date, np.datetime64)
 _INTERVAL = "MonthDayNano"  # Arrow's type of durations in databases
-_GAPS = ("NaTType", "NAType", "float")  # what stands for missing among datetimes
+_NO_VALUES = ("NoneType", "NaTType", "NAType")  # types of what stands for missing
+_GAPS = (*_NO_VALUES, "float")  # among datetimes
 Encoded = tuple[np.ndarray, Sequence[Any]]
 Parts = tuple[list[str] | None, list[Any], int]
 
@@ -203,14 +204,14 @@ def _from_array(X: Any) -> Parts:
         )
     if X.dtype.kind == "V":
         raise TypeError(f"X has dtype {X.dtype}, which has no values to read")
-    return None, [_typed(X[:, i]) for i in range(X.shape[1])], X.shape[0]
+    return None, [typed(X[:, i]) for i in range(X.shape[1])], X.shape[0]
 
 
 def _from_frame(X: Any) -> Parts:
     import narwhals as nw
 
     if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:  # pandas: names need not be text
-        columns = [_typed(column) for _, column in X.items()]
+        columns = [typed(column) for _, column in X.items()]
         return _names(list(X.columns)), columns, len(X)
     if hasattr(X, "__arrow_c_stream__") and not _has_frame(X):
         import pyarrow as pa
@@ -223,7 +224,7 @@ def _from_frame(X: Any) -> Parts:
         )
     if isinstance(frame, nw.DataFrame):
         _names(list(frame.columns))
-        columns = [frame.get_column(name).to_native() for name in frame.columns]
+        columns = [typed(frame.get_column(name).to_native()) for name in frame.columns]
         return list(frame.columns), columns, len(frame)
     array = np.asarray(X) if not isinstance(X, io.IOBase) else np.array(None)
     if array.dtype == object and array.ndim == 0:
@@ -283,16 +284,16 @@ def as_column(cells: Any, name: Any) -> Any:
     if type(cells).__module__.partition(".")[0] == "pandas" and not hasattr(cells, "iloc"):
         import pandas as pd
 
-        return _typed(pd.Series(cells))  # an index, a categorical or another extension array
+        return typed(pd.Series(cells))  # an index, a categorical or another extension array
     if hasattr(cells, "type") and not hasattr(cells, "chunks"):
         import pyarrow as pa
 
-        return pa.chunked_array([cells]) if isinstance(cells, pa.Array) else cells
+        return typed(pa.chunked_array([cells]) if isinstance(cells, pa.Array) else cells)
     if hasattr(cells, "dtype") or hasattr(cells, "type"):
-        return _typed(_unmasked(cells))
+        return typed(_unmasked(cells))
     column = np.empty(len(cells), dtype=object)
     column[:] = list(cells) if not isinstance(cells, list) else cells
-    return _typed(column)
+    return typed(column)
 
 
 def _unmasked(array: Any) -> Any:
@@ -304,11 +305,14 @@ def _unmasked(array: Any) -> Any:
     return np.where(np.ma.getmaskarray(array), None, array.data.astype(object))
 
 
-def _typed(column: Any) -> Any:
+def typed(column: Any) -> Any:
     """Give Python objects that are all numbers the type they deserve, if it can hold them.
 
-    Categories that pandas keeps as Arrow has them are those of Arrow.
+    Categories that pandas keeps as Arrow has them are those of Arrow; periods and intervals that
+    Arrow keeps for pandas are those of pandas.
     """
+    if hasattr(column, "type") and "extension<pandas." in str(column.type):
+        return _as_pandas(column)
     dtype = getattr(column, "dtype", None)
     if not isinstance(dtype, np.dtype) and str(dtype).startswith("dictionary<"):
         import pyarrow as pa
@@ -329,6 +333,17 @@ def _typed(column: Any) -> Any:
         limit = _EXACT if float in types else 2**63 - 1
         return np.array(cells) if -limit <= low and high <= limit else column
     return column
+
+
+def _as_pandas(column: Any) -> Any:
+    """Return periods, intervals or categories of them that Arrow keeps for pandas."""
+    if _dictionary_type(column) is None:
+        return column.to_pandas()
+    import pandas as pd
+
+    found = column.combine_chunks()
+    codes, values = found.indices.fill_null(-1), found.dictionary.to_pandas()
+    return pd.Series(pd.Categorical.from_codes(codes, values, ordered=column.type.ordered))
 
 
 def infer_kind(column: Any) -> str:
@@ -384,7 +399,7 @@ def would_merge(column: Any) -> bool:
 def _infer_objects(cells: Sequence[Any]) -> str:
     if holds_sets(cells):
         return "set"
-    types = set(map(type, cells)) - {type(None)}
+    types = {t for t in set(map(type, cells)) if t.__name__ not in _NO_VALUES}
     numbers = all(issubclass(t, _NUMBERS) and t is not bool for t in types)
     return "numeric" if types and (numbers or _are_durations(types)) else "nominal"
 

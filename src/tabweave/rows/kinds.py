@@ -27,7 +27,7 @@ reports, the command line); what a schema declares is never asked. In words:
   three digits or more that are neither round nor near each other (200, 301, 404), unless their
   name says what they measure.
 - Whole numbers beyond 2**53 are ``nominal`` where two of them would be one and the same float.
-- Identifiers are set aside: text of one word in which at least 95 of 100 values are distinct, whole
+- Identifiers are set aside: text of one word, or bytes, 95 of 100 of which are distinct, whole
   numbers that rise from row to row with few gaps, unless their name says what they measure
   (``year``, ``day``, ``age``), an ``id`` whose values hardly repeat, the index of pandas, the row
   names of R (``rownames``), whatever their order. A table of less than 20 rows has none; of a
@@ -79,6 +79,7 @@ from tabweave.rows.formats import (
     is_iso,
     is_number,
     is_time,
+    number_of,
     numbers_written,
     periods_written,
     present_texts,
@@ -235,15 +236,38 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
     labels = [label for label in data.labels if label is not None]
     types = set(map(type, labels))
     least = least if enough else 2.0
-    if types == {int} and max(map(abs, labels)) > 2**53 and _hardly_repeats(data, least):
+    long = any(isinstance(label, int) and abs(label) > 2**53 for label in labels)
+    if (types == {bytes} or (long and types <= {int, str})) and _hardly_repeats(data, least):
         return Verdict("nominal", _IDENTIFIER, aside=True)
-    complete = rules not in ("first", "sample")
-    if str not in types or not types <= {str, int, float}:
+    if long or str not in types or not types <= {str, int, float}:
         return None
+    complete = rules not in ("first", "sample")
     texts = [label if isinstance(label, str) else f"{label:.15g}" for label in labels]
     verdict = _judge_text(name, texts, data, least, complete)
-    read = types == {str} or (verdict is not None and verdict.kind in ("numeric", "datetime"))
-    return verdict if read else None
+    if types == {str} or (verdict is not None and verdict.kind == "datetime"):
+        return verdict
+    if numbers_written(texts) == ("numbers", "."):
+        return _judge_numbers_and_words(name, data, least, n_rows if enough else 0)
+    sure = verdict is None or not (verdict.kind == "numeric" or leaves_doubt(verdict.why))
+    return None if sure else verdict
+
+
+def _judge_numbers_and_words(name: str, data: Any, least: float, n_rows: int) -> Verdict | None:
+    """Return what numbers are, some of which are text or words for missing, as of a worksheet."""
+    found = [_plain_number(label) for label in data.labels]
+    verdict = _judge_numbers(name, np.array(found)[data.codes], least, n_rows) if n_rows else None
+    if verdict is not None and verdict.kind == "nominal":
+        return verdict
+    words = [label for label in data.labels if isinstance(label, str)]
+    why = "numbers, some written as text" if present_texts(words) else "numbers"
+    why, aside = (why, False) if verdict is None else (verdict.why, verdict.aside)
+    return Verdict("numeric", why, aside, format=".")
+
+
+def _plain_number(label: Any) -> float:
+    if label is None:
+        return float("nan")
+    return number_of(label) if isinstance(label, str) else float(label)
 
 
 def _are_vectors(data: Any) -> bool:

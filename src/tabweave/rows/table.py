@@ -8,6 +8,7 @@ sets, under a :class:`Schema` that says what each column is. Nothing is learned 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -205,6 +206,7 @@ class Table:
         found = _completed(by_name, schema, numbers, named, rules)
         columns = tuple(_column(by_name[c.name], c, found) for c in found.columns)
         table = cls(found, columns, n_here)
+        _tell_alphabetical(table)
         if rules is None:
             return table
         return _ruled(table, by_name, open_columns, rules, n_rows or n_here)
@@ -471,10 +473,11 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         return bool(fractions.any() or (few and x[-1] < 100 and not NO_AMOUNT.search(column.name)))
     if is_declared_categorical(cells):
         return True
-    words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
+    labels = data.labels[:_SEEN]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
+    words = (label for label in labels if isinstance(label, str))
     plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
-    return repeats and 4 * plain > len(words)  # one or two words may stand among ranges or numbers
+    return repeats and 4 * plain > len(labels)  # one or two words may stand among ranges or numbers
 
 
 def _with_format(column: Column, cells: Any) -> Column:
@@ -610,6 +613,23 @@ def _with_decimal(column: Column, cells: Any) -> Column:
         labels = dict.fromkeys(cell for cell in objects(cells) if isinstance(cell, str))
     written = numbers_written([label for label in labels if isinstance(label, str)])
     return column if written is None else replace(column, format=written[1])
+
+
+def _tell_alphabetical(table: Table) -> None:
+    """Warn of words that are declared ordinal without an order: that of letters is seldom it."""
+    for column, data in table:
+        if column.kind != "ordinal" or column.levels is not None or not isinstance(data, Codes):
+            continue
+        words = [label for label in data.labels if isinstance(label, str)]
+        if len(words) > 2 and max(map(len, words)) > 1:
+            shown = " < ".join(map(repr, sorted(words)[:4])) + " < ..." * (len(words) > 4)
+            warnings.warn(
+                f"column {column.name!r} is ordinal without levels, and its texts are put in the "
+                f"order of the alphabet: {shown}; declare their order, lowest first: "
+                f"Column({column.name!r}, 'ordinal', levels=[...])",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 def _own_levels(name: str, cells: Any) -> tuple[Label, ...] | None:

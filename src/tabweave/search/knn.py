@@ -15,8 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
 from tabweave.base import (
@@ -24,9 +23,12 @@ from tabweave.base import (
     Estimator,
     TabularInput,
     ValueEmbedder,
+    check_class_labels,
+    check_feature_names,
     check_target,
     remember_names,
     require_rows,
+    target_array,
 )
 from tabweave.embed.value_metric import fit_metric, read_rows, value_codes, value_lookups
 from tabweave.io.register import storable
@@ -147,7 +149,7 @@ class WeightedKNN(Derived, TabularInput, ClassifierMixin, Estimator):
         """
         self._validate_params()
         labels = checked_target(y, type(self).__name__)
-        check_classification_targets(labels)
+        check_class_labels(labels)
         table = self._fit_metric(X, labels)
         check_length(labels, table.n_rows)
         self.classes_, self._labels = np.unique(labels, return_inverse=True)
@@ -337,7 +339,7 @@ class PlainDistance:
     def read(self, task: Any, X: Any) -> Table:
         """Read rows with the columns of training, checked as scikit-learn does."""
         if not isinstance(X, Mapping | list | tuple | Table):
-            _check_feature_names(task, X, reset=False)
+            check_feature_names(task, X, self.schema_)
         table = self._numbers(Table.of(X, self.schema_))
         require_rows(table)
         return table
@@ -401,12 +403,7 @@ def checked_target(y: Any, who: str) -> np.ndarray:
     """Return a target for each row as an array; say which row has none."""
     if y is None:
         raise ValueError(f"{who} requires y to be passed, but the target y is None")
-    if isinstance(y, list | tuple) and {str, float} <= set(map(type, y)):
-        y = np.array(y, dtype=object)  # in which NaN is not the text "nan"
-    plain = getattr(getattr(y, "dtype", None), "numpy_dtype", None)
-    if plain is not None and not y.isna().any():
-        y = y.to_numpy(plain)  # of pandas' own types, bools and whole numbers would be floats
-    labels = column_or_1d(y, warn=True)
+    labels = target_array(y)
     check_target(labels)
     return labels
 

@@ -22,17 +22,18 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from tabweave._compat import Interval, StrOptions, one_blas_thread
 from tabweave.base import (
     Estimator,
     TabularInput,
+    check_class_labels,
     exclusive,
     remember_names,
     require_rows,
     seed_of,
+    target_numbers,
 )
 from tabweave.blocks.block import Blocks, Summed, added, in_threads
 from tabweave.counts.counts import Counts
@@ -645,7 +646,7 @@ class WeaveClassifier(ClassifierMixin, _Neighbors):
     def _checked_targets(self, y: Any, n_rows: int, first: bool = True) -> np.ndarray:
         labels = checked_target(y, type(self).__name__)
         check_length(labels, n_rows)
-        check_classification_targets(labels)
+        check_class_labels(labels)
         classes = self.classes_ if not first else vars(self).get("_announced")
         classes = np.unique(labels) if classes is None else classes
         check_classes(classes)
@@ -783,18 +784,7 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
     def _checked_targets(self, y: Any, n_rows: int, first: bool = True) -> np.ndarray:
         values = checked_target(y, type(self).__name__)
         check_length(values, n_rows)
-        if values.dtype.kind in "Mm":  # whose numbers depend on the unit they are stored in
-            start = " - np.datetime64('1970-01-01')" if values.dtype.kind == "M" else ""
-            raise ValueError(
-                f"expected y to be numbers, got {values.dtype}; give them in a unit, such as days: "
-                f"(y{start}) / np.timedelta64(1, 'D')"
-            )
-        try:
-            numbers = values.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"expected y to be numbers, got {values.dtype}; use WeaveClassifier for classes"
-            ) from None
+        numbers = target_numbers(values, "WeaveClassifier")
         if first and len(numbers) and (numbers == numbers[0]).all():
             raise ValueError(
                 f"expected y to hold different numbers, got {numbers[0]:g} alone "
@@ -916,7 +906,8 @@ class WeaveRegressor(RegressorMixin, _Neighbors):
             sizes = fold.voters.sizes[near.nodes]
             found.append((apart.parts(near, share), sizes, left[near.nodes], last, own))
         parts, sizes, values, last, own = map(np.concatenate, zip(*found, strict=True))
-        sharpness = self.sharpness / np.where(last > 0, last, max(float(np.median(last)), 1e-300))
+        usual = float(np.median(last)) or float(last.max()) or 1.0  # most rows may have k twins
+        sharpness = self.sharpness / np.where(last > 0, last, usual)
         return learned_factors(parts, sizes, values, sharpness, own)
 
     @classmethod

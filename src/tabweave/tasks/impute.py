@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from itertools import islice, pairwise
 from numbers import Integral
 from types import MappingProxyType
@@ -37,9 +37,9 @@ from tabweave.rows.formats import (
     present_texts,
     write_datetime,
 )
-from tabweave.rows.frames import columns_of, is_missing, joined_name, object_array
+from tabweave.rows.frames import columns_of, is_missing, joined_name, object_array, typed
 from tabweave.rows.table import Codes, Datetimes, Numbers, Schema, Sets, Table, take_rows
-from tabweave.rows.vocabulary import Label
+from tabweave.rows.vocabulary import Label, canonical
 from tabweave.tasks.row_model import ENGINES, Guess, Note, RowModel, rows_to_learn
 
 _FOLDS = 4  # parts of the rows by which engines are chosen
@@ -331,7 +331,7 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     ) -> Any:
         """Return a column with some cells filled, of the make and the type that it was given in."""
         library = type(given).__module__.partition(".")[0]
-        if name not in self.schema_.names:  # set aside
+        if name not in self.schema_.names or (given is not None and not len(rows)):
             return np.asarray(given) if library == "numpy" else given
         example = _example(given) if given is not None else None
         typical = self._typical.get(name, [])
@@ -348,8 +348,8 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
         if library in _FILLED:
             return _FILLED[library](given, rows, self._as_cells(name, values, example))
         coded = getattr(getattr(given, "dtype", None), "kind", "") in ("i", "u", "f")
-        typed = coded or isinstance(example, str | Decimal | dt.date | dt.time | dt.timedelta)
-        cells = np.asarray(given) if typed else cells_of_column(table[name])
+        kept = coded or isinstance(example, int | str | Decimal | dt.date | dt.time | dt.timedelta)
+        cells = np.asarray(given) if kept and given is not None else cells_of_column(table[name])
         out = _put(cells, rows, self._as_cells(name, values, example))
         return _as_integers(out) if type(example) is int else out
 
@@ -450,15 +450,16 @@ def _whole_like(example: int | Decimal, values: np.ndarray) -> np.ndarray:
     """Return numbers as whole ones, or as decimals of as many places as an example has."""
     if isinstance(example, Decimal):
         places = Decimal(1).scaleb(min(int(example.as_tuple().exponent), 0))
-        return object_array([Decimal(value).quantize(places) for value in values.tolist()])
+        digits = Context(prec=400)  # all that a float may have, and the places
+        return object_array([Decimal(v).quantize(places, context=digits) for v in values.tolist()])
     return object_array([round(value) for value in values.tolist()])
 
 
 def _as_integers(cells: np.ndarray) -> np.ndarray:
     """Return numbers as integers if all of them are whole, and there."""
-    found = np.array(cells.tolist()) if cells.dtype == object else cells
-    whole = found.dtype.kind == "i" or (found.dtype == float and (found == np.rint(found)).all())
-    return found.astype(np.int64) if whole else cells
+    found = typed(cells)
+    whole = found.dtype == float and (found == np.rint(found)).all()
+    return found.astype(np.int64) if whole and np.abs(found).max(initial=0) <= 2**53 else found
 
 
 def _in_pandas(cells: Any, rows: np.ndarray, values: Any) -> Any:
@@ -466,13 +467,16 @@ def _in_pandas(cells: Any, rows: np.ndarray, values: Any) -> Any:
     pandas = require("pandas", "frames")
     out = cells.copy()
     try:
-        if str(cells.dtype) in ("category", "boolean"):
+        if str(cells.dtype) == "category":  # labels only stand for some, such as intervals
+            known = {canonical(value): value for value in cells.cat.categories}
+            out.iloc[rows] = [known.get(value, value) for value in values]
+        elif str(cells.dtype) == "boolean":
             out.iloc[rows] = values
         else:
             zone = getattr(cells.dtype, "tz", None)
             fills = pandas.Series(values, dtype=None if zone is None else "datetime64[us, UTC]")
             out.iloc[rows] = fills.astype(cells.dtype).array
-    except (TypeError, ValueError):  # what labels only stand for, such as intervals
+    except (TypeError, ValueError):  # what no cell of the column may be
         return _put(cells.to_numpy(object), rows, values)
     return out
 
@@ -495,7 +499,10 @@ def _in_arrow(cells: Any, rows: np.ndarray, values: Any) -> Any:
     if not len(rows):
         return cells
     arrow = require("pyarrow", "frames")
-    fills = arrow.array(_python_cells(values), cells.type)
+    filling = _python_cells(values)
+    if arrow.types.is_floating(cells.type):
+        filling = list(map(float, filling))  # codes are whole numbers, of any size
+    fills = arrow.array(filling, cells.type)
     both = arrow.chunked_array([*cells.chunks, fills])
     if arrow.types.is_dictionary(cells.type):
         both = both.unify_dictionaries()

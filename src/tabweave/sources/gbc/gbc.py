@@ -16,14 +16,23 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from tabweave._compat import Interval, StrOptions
-from tabweave.base import Estimator, TabularInput, remember_names, require_rows, seed_of
+from tabweave.base import (
+    Estimator,
+    TabularInput,
+    check_class_labels,
+    check_feature_names,
+    check_target,
+    remember_names,
+    require_rows,
+    seed_of,
+    target_array,
+    target_numbers,
+)
 from tabweave.io.register import storable
 from tabweave.rows.table import Schema, Table
-from tabweave.rows.vocabulary import canonical
 from tabweave.sources.container import Sources
 from tabweave.sources.gbc.prediction import (
     ClassSmoother,
@@ -456,7 +465,7 @@ class GBCClassifier(ClassifierMixin, GBC):
     _smoother: ClassVar[Smoother] = ClassSmoother()
 
     def _encode(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        check_classification_targets(labels)
+        check_class_labels(labels)
         self.classes_, codes = np.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             only = self.classes_.tolist()[0]
@@ -533,12 +542,7 @@ class GBCRegressor(RegressorMixin, GBC):
     _smoother: ClassVar[Smoother] = NumberSmoother()
 
     def _encode(self, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-        try:
-            numbers = labels.astype(float)
-        except (TypeError, ValueError):
-            raise ValueError(
-                f"y: expected numbers, got {labels.tolist()[0]!r}; use GBCClassifier"
-            ) from None
+        numbers = target_numbers(labels, "GBCClassifier")
         self._center, self._unit = float(numbers.mean()), float(numbers.std()) or 1.0
         return (numbers[:, None] - self._center) / self._unit, None
 
@@ -589,12 +593,10 @@ def read_training(
         weights, whole = _weights_of(X.ids, labeled, sample_weight), X.surroundings
         return whole, *_counting(whole.index(X.ids)[labeled], labels, weights)
     sources = _read_rows(model, X, reset=True)
-    labels = column_or_1d(labels_of_rows(X, y), warn=True)
+    labels = target_array(labels_of_rows(X, y))
     if len(labels) != len(sources):
         raise ValueError(f"y: expected {len(sources)} labels, one a row, got {len(labels)}")
-    _check_no_missing(labels)
-    if labels.dtype.kind == "O" and isinstance(y, Mapping) | hasattr(y, "iloc"):
-        labels = np.array(labels.tolist())
+    check_target(labels)
     rows = np.arange(len(sources))
     sample_weight = None if sample_weight is None else labels_of_rows(X, sample_weight)
     return sources, *_counting(rows, labels, _weights_of(rows, rows, sample_weight))
@@ -727,11 +729,9 @@ def read_rows(model: Any, X: Any) -> Sources:
 def _read_rows(model: Any, X: Any, *, reset: bool) -> Sources:
     if sp.issparse(X):
         return _read_sparse(model, X, reset=reset)
-    if not reset and hasattr(X, "columns"):
-        _check_feature_names(model, X, reset=False)
+    if not reset and (hasattr(X, "columns") or isinstance(X, np.ndarray)):
+        check_feature_names(model, X, model.schema_)
     table = Table.of(X, None if reset else model.schema_)
-    if not reset and isinstance(X, np.ndarray):
-        _check_feature_names(model, X, reset=False)
     require_rows(table)
     if reset:
         model.schema_ = table.schema
@@ -752,13 +752,3 @@ def _read_sparse(model: Any, X: Any, *, reset: bool) -> Sources:
             f"{model.n_features_in_} features as input"
         )
     return Sources({ONLY: (np.arange(matrix.shape[0]), matrix)})
-
-
-def _check_no_missing(labels: np.ndarray) -> None:
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.argmin(np.isfinite(labels)))
-        raise ValueError(f"Input y contains NaN or infinity: row {row} is {labels[row]}")
-    if labels.dtype.kind == "O":
-        for row, label in enumerate(labels):
-            if canonical(label) is None:
-                raise ValueError(f"Input y contains NaN: y of row {row} is missing")

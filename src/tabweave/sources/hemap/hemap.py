@@ -20,13 +20,20 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.utils import assert_all_finite, check_array, column_or_1d, get_tags
+from sklearn.utils import assert_all_finite, check_array, get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tabweave._compat import HasMethods, Interval, StrOptions, one_thread
-from tabweave.base import Estimator, numbers_only, seed_of
+from tabweave.base import (
+    Estimator,
+    check_class_labels,
+    numbers_only,
+    seed_of,
+    target_array,
+    target_numbers,
+)
 from tabweave.io.register import storable
 from tabweave.rows.vocabulary import canonical
 from tabweave.sources.coca import cells, column_means
@@ -447,25 +454,25 @@ def read_target(y: Any, n_rows: int, numeric: bool) -> tuple[np.ndarray, np.ndar
     if not present.any():
         raise ValueError("y: expected a label for some of the rows, got None or NaN everywhere")
     if numeric:
-        return as_numbers(values, "y"), present
+        return target_numbers(values, "a classifier"), present
     if type_of_target(values) == "continuous":
         raise ValueError(
             "Unknown label type: expected classes for a classifier, got numbers; give a regressor, "
             "as in HeMap(Ridge())"
         )
-    check_classification_targets(values)
+    check_class_labels(values)
     return values, present
 
 
 def read_outputs(y: Any, name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the outputs that are not missing, and where they are."""
-    values = column_or_1d(y, warn=True)
+    values = target_array(y)
     if values.dtype.kind == "f":
         present = ~np.isnan(values)
     elif values.dtype.kind == "O":
         labels = [canonical(value) for value in values.tolist()]
         present = np.array([label is not None for label in labels], bool)
-        values = np.array([label for label in labels if label is not None])
+        values = target_array([label for label in labels if label is not None])
         return values, present
     else:
         present = np.ones(len(values), bool)
@@ -506,7 +513,7 @@ def read_source(source: Any, target_numeric: bool, name: str = "source") -> Sour
     X = filled(X, column_means(X))
     numbers = values.dtype.kind in "iuf"
     numeric = numbers and (target_numeric or type_of_target(values) == "continuous")
-    return Source(X, as_numbers(values, name) if numeric else values, numeric)
+    return Source(X, target_numbers(values, "a classifier", name) if numeric else values, numeric)
 
 
 def read_pairs(pairs: Any, n_rows: int, n_source: int) -> np.ndarray | None:
@@ -528,14 +535,6 @@ def read_pairs(pairs: Any, n_rows: int, n_source: int) -> np.ndarray | None:
             f"or -1 for none, got {pairs[wrong][0]}"
         )
     return pairs.astype(np.int64)
-
-
-def as_numbers(values: np.ndarray, name: str) -> np.ndarray:
-    """Return outputs as numbers; text is an error."""
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}: expected numbers, got text; use a classifier") from None
 
 
 # -- the guard: a source is used only if it helps rows whose labels were held back ---------------

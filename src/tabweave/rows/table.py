@@ -443,6 +443,7 @@ _MOST_TWINS = 10_000  # values among which those that are written alike are look
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
 _DECIDED = ("declared", "categories", "ordered categories", "durations")
 _WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan 5, 2020 too
+_LIST = re.compile(r"[;|]|, ").search
 
 
 def _is_plain(column: Column, data: Any, cells: Any) -> bool:
@@ -464,7 +465,9 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
     words = [label for label in data.labels[:_SEEN] if isinstance(label, str)]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
     plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
-    return repeats and 4 * plain > len(words)  # one or two words may stand among ranges or numbers
+    if not repeats or 2 * sum(_LIST(word) is not None for word in words) >= max(len(words), 1):
+        return False
+    return 4 * plain > len(words)  # one or two words may stand among ranges or numbers
 
 
 def _with_format(column: Column, cells: Any) -> Column:

@@ -256,7 +256,7 @@ class IpcSource(Source):
 
     def _stream(self, columns: Sequence[str], batch_rows: int) -> Iterator[Any]:
         arrow = require("pyarrow", "frames")
-        with arrow.memory_map(self.name) as file:
+        with arrow.memory_map(str(self.paths[0])) as file:
             reader = _ipc_reader(arrow, file)
             count = getattr(reader, "num_record_batches", None)
             for batch in reader if count is None else map(reader.get_batch, range(count)):

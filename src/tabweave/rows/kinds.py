@@ -98,9 +98,10 @@ _FEW_TEXTS = 20  # tell whether all may be something
 _SAMPLE = 1000
 _MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
 BUT_FOR = ", but for "
+TWINS = "differ only"
 # Reasons of which only the user knows whether what is read is what is meant.
 _DOUBTS = re.compile(
-    rf"\?|{BUT_FOR}|without a year|in several ways|taken as one currency|some with|differ only"
+    rf"\?|{BUT_FOR}|without a year|in several ways|taken as one currency|some with|{TWINS}"
 )
 CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"

@@ -348,12 +348,12 @@ def _doubt(name: str, labels: Sequence[str]) -> str:
         if few:
             more = f" and {len(odd) - 2:,} more" if len(odd) > 2 else ""
             return f"{what}{BUT_FOR}{', '.join(map(repr, sorted(odd)[:2]))}{more}"
-    if mark := _joined_by(labels):
+    if mark := joined_by(labels):
         return f"lists? declare kind 'set' with delimiter {mark!r}"
     return ""
 
 
-def _joined_by(labels: Sequence[str]) -> str:
+def joined_by(labels: Sequence[str]) -> str:
     """Return what joins the elements of lists written as text, few of which make up all of them."""
     for mark in (";", "|", ", "):
         joined = sum(mark in label for label in labels[:_SAMPLE])

@@ -55,6 +55,7 @@ from tabweave.rows.kinds import (
     Rules,
     Verdict,
     is_index,
+    joined_by,
     judge,
 )
 from tabweave.rows.spelling import is_spelled, is_text
@@ -566,7 +567,8 @@ def _completed(
             read_as: Any = numbers if kind == "numeric" else kind
             column = Column(name, read_as, origin=(why, False, None))
         else:
-            column = replace(_with_decimal(column, cells), origin=("declared", False, None))
+            column = _with_delimiter(_with_decimal(column, cells), cells)
+            column = replace(column, origin=("declared", False, None))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
         columns.append(_with_format(column, cells))
@@ -603,6 +605,15 @@ def _with_decimal(column: Column, cells: Any) -> Column:
         labels = dict.fromkeys(cell for cell in objects(cells) if isinstance(cell, str))
     written = numbers_written([label for label in labels if isinstance(label, str)])
     return column if written is None else replace(column, format=written[1])
+
+
+def _with_delimiter(column: Column, cells: Any) -> Column:
+    """Return a column that was declared a set, with what joins the elements where it is plain."""
+    if column.kind != "set" or column.delimiter is not None or infer_kind(cells) != "nominal":
+        return column
+    labels = categories(cells)[1]
+    texts = [label for label in labels if isinstance(label, str)]
+    return replace(column, delimiter=joined_by(texts) or None)
 
 
 def _own_levels(name: str, cells: Any) -> tuple[Label, ...] | None:
@@ -707,7 +718,8 @@ class Column:
     levels : sequence, optional
         The order of an ordinal column's values, lowest first.
     delimiter : str, optional
-        What separates the elements of a set written as text.
+        What separates the elements of a set written as text; by default the one of ``; | ,`` that
+        most of its values have, if few elements make them up.
     format : str, optional
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
         as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are

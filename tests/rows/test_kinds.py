@@ -266,6 +266,21 @@ class TestText:
         joined = ["a;b", "b;c", "a;c", "a", "a;b;c", "c; b"] * 9
         assert kind_of(joined).why == "lists? declare kind 'set' with delimiter ';'"
         assert kind_of([f"City {i % 9}, S{i % 8}" for i in range(9)] * 9).why == "values"
+        words = np.array(["Action", "Comedy", "Drama", "War"])
+        for mark in (";", "|", ", "):
+            genres = [mark.join(words[RNG.random(4) < 0.6]) or "War" for _ in range(N)]
+            found = Table.of({"genre": genres, "c": RNG.choice(["u", "v"], N)}, rules="whole")
+            assert (
+                found.kinds()[0].why == f"lists? declare kind 'set' with delimiter {mark.strip()!r}"
+            )
+
+    def test_a_declared_set_is_parted_by_what_plainly_joins_it(self):
+        words = np.array(["Action", "Comedy", "Drama", "War"])
+        genres = [" | ".join(words[RNG.random(4) < 0.6]) or "War" for _ in range(N)]
+        read = Table.of({"genre": genres}, {"genre": "set"})
+        assert read.schema["genre"].delimiter == "|" and set(read["genre"].labels) == set(words)
+        with pytest.raises(TypeError, match="declare what parts a text"):
+            Table.of({"x": ["a-b", "b-c", "c"] * 9}, {"x": "set"})
 
     def test_durations_are_numbers_and_times_of_day_go_round(self):
         cells = [f"{i % 24}:{7 * i % 60:02}:05" for i in range(N)]

@@ -186,3 +186,14 @@ def test_a_number_far_out_is_odd_whatever_its_bin_holds():
     gap = model.surprise(rows.iloc[[3]].astype({"age": float}).assign(age=np.nan))[0]
     np.testing.assert_allclose(wild[1:], gap[1:])  # the others are judged without it
     assert plain[0] < wild[0]
+
+
+def test_what_was_seen_is_not_called_new_where_nothing_speaks_against_it():
+    colours = {"color": ["red", "green", "blue"] * 10}
+    said = [str(cell) for cell in Oddities().fit_cells(colours)]
+    assert said and not any("seen before" in line for line in said)
+    assert "no other cell speaks against it" in said[0]
+    numbers = {"n": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "tags": [["a"], ["b"], ["a"], [], ["b"], ["a"]]}
+    assert not any(cell.is_new for cell in Oddities().fit_cells(numbers))
+    (far,) = Oddities(level=0.4).fit(numbers).cells({"n": [99.0], "tags": [["a"]]})
+    assert far.is_new and "far from all seen before" in str(far)

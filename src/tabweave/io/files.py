@@ -105,6 +105,14 @@ def csv_header(
     return CsvHeader(names, delimiter, int(said is not None))
 
 
+_STARTS = {
+    b"PAR1": "a Parquet file; let its name end in .parquet",
+    b"ARROW1": "an Arrow file; let its name end in .arrow",
+    b"\x1f\x8b": "a gzip file; let its name end in .gz",
+    b"PK\x03\x04": "a zip file, as workbooks are; unpack it, or save the sheet as CSV",
+}
+
+
 @contextmanager
 def _opened_text(path: Path) -> Iterator[Any]:
     """Open a file of text, packed or not; raise, by its name, for what is no UTF-8 or no gzip."""
@@ -113,7 +121,12 @@ def _opened_text(path: Path) -> Iterator[Any]:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
             yield file
     except UnicodeDecodeError as error:
-        wide = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+        with path.open("rb") as file:
+            start = file.read(8)
+        for begins, what in _STARTS.items():
+            if start.startswith(begins):
+                raise ValueError(f"{path}: expected text in UTF-8, got {what}") from None
+        wide = start[:2] in (b"\xff\xfe", b"\xfe\xff")
         raise ValueError(
             f"{path}: expected UTF-8, got byte {error.object[error.start]:#04x}; write the file as "
             f"UTF-8, e.g. by iconv -f {'utf-16' if wide else 'latin1'} -t utf-8"

@@ -100,8 +100,9 @@ _FEW_TEXTS = 20  # tell whether all may be something
 _SAMPLE = 1000
 _MOST_ODD = 0.2  # of texts, up to which the others tell what a column would be
 # What only the user knows of a column: whether a few values that keep it from being read are
-# missing, the order of day and month, what joins lists, or, of all else, what is meant by it.
-Asks = Literal["", "exceptions", "order", "lists", "meaning"]
+# missing, the order of day and month, what joins lists, whether values that are spelled alike are
+# the same, or, of all else, what is meant by it.
+Asks = Literal["", "exceptions", "order", "lists", "spelling", "meaning"]
 CODE_NAMES = re.compile(
     r"(?i:(?:^|[\W_])(?:zip|zips|zipcode|postal|postcode|plz|codes?|ids?|uuid|guid|keys?|fips|sic"
     r"|naics|isbn|ean|upc|sku|phone|ssn)\d*(?:$|[\W_]))"
@@ -248,7 +249,7 @@ def judge(name: str, data: Any, n_rows: int, rules: Rules) -> Verdict | None:
         return verdict
     if numbers_written(texts) == ("numbers", "."):
         return _judge_numbers_and_words(name, data, least, n_rows if enough else 0)
-    sure = verdict is None or not (verdict.kind == "numeric" or leaves_doubt(verdict.why))
+    sure = verdict is None or not (verdict.kind == "numeric" or verdict.asks)
     return None if sure else verdict
 
 
@@ -354,7 +355,7 @@ def _doubt(name: str, labels: Sequence[str]) -> Verdict | None:
         return Verdict("nominal", why, asks="meaning")
     if why := _exceptions(name, labels):
         return Verdict("nominal", why, asks="exceptions")
-    if mark := _joined_by(labels):
+    if mark := joined_by(labels):
         why = f"lists? declare kind 'set' with delimiter {mark!r}"
         return Verdict("nominal", why, asks="lists")
     return None
@@ -395,7 +396,7 @@ def _exceptions(name: str, labels: Sequence[str]) -> str:
     return ""
 
 
-def _joined_by(labels: Sequence[str]) -> str:
+def joined_by(labels: Sequence[str]) -> str:
     """Return what joins the elements of lists written as text, few of which make up all of them."""
     for mark in (";", "|", ", "):
         joined = sum(mark in label for label in labels[:_SAMPLE])

@@ -57,6 +57,7 @@ from tabweave.rows.kinds import (
     Rules,
     Verdict,
     is_index,
+    joined_by,
     judge,
 )
 from tabweave.rows.spelling import is_spelled, is_text
@@ -385,8 +386,10 @@ def _nothing_kept(aside: Sequence[Column]) -> str:
 def _with_twins(column: Column, labels: Sequence[Any]) -> Origin:
     """Return what made a column what it is; of plain values also whether some are written alike."""
     alike = twins(labels) if column.why == "values" else ""
-    origin = column.origin
-    return origin._replace(why=origin.why + alike, asks="meaning") if alike else origin
+    if not alike:
+        return column.origin
+    asks: Asks = "meaning" if alike.endswith("type") else "spelling"
+    return column.origin._replace(why=column.origin.why + alike, asks=asks)
 
 
 def twins(labels: Sequence[Any]) -> str:
@@ -455,6 +458,7 @@ _MOST_TWINS = 10_000  # values among which those that are written alike are look
 _SEEN = 1000  # cells that are looked at to see whether there is anything to ask
 _DECIDED = ("declared", "categories", "ordered categories", "durations")
 _WORD = re.compile(r"[^\W\d_]\D*").fullmatch  # dates and money have digits, Jan 5, 2020 too
+_LIST = re.compile(r"[;|]|, ").search
 
 
 def _is_plain(column: Column, data: Any, cells: Any) -> bool:
@@ -475,9 +479,11 @@ def _is_plain(column: Column, data: Any, cells: Any) -> bool:
         return True
     labels = data.labels[:_SEEN]
     repeats = len(data.labels) < max(0.5 * len(data.codes), FEW_ROWS)
-    words = (label for label in labels if isinstance(label, str))
+    words = [label for label in labels if isinstance(label, str)]
+    if not repeats or 2 * sum(_LIST(word) is not None for word in words) >= max(len(words), 1):
+        return False
     plain = sum(_WORD(w) is not None and w.strip().lower() not in MISSING_WORDS for w in words)
-    return repeats and 4 * plain > len(labels)  # one or two words may stand among ranges or numbers
+    return 4 * plain > len(labels)  # one or two words may stand among ranges or numbers
 
 
 def _with_format(column: Column, cells: Any) -> Column:
@@ -576,7 +582,8 @@ def _completed(
             read_as: Any = numbers if kind == "numeric" else kind
             column = Column(name, read_as, origin=Origin(why))
         else:
-            column = replace(_with_decimal(column, cells), origin=Origin("declared"))
+            column = _with_delimiter(_with_decimal(column, cells), cells)
+            column = replace(column, origin=Origin("declared"))
         if column.kind == "ordinal" and column.levels is None:
             column = replace(column, levels=_own_levels(name, cells))
         columns.append(_with_format(column, cells))
@@ -630,6 +637,15 @@ def _tell_alphabetical(table: Table) -> None:
                 UserWarning,
                 stacklevel=2,
             )
+
+
+def _with_delimiter(column: Column, cells: Any) -> Column:
+    """Return a column that was declared a set, with what joins the elements where it is plain."""
+    if column.kind != "set" or column.delimiter is not None or infer_kind(cells) != "nominal":
+        return column
+    labels = categories(cells)[1]
+    texts = [label for label in labels if isinstance(label, str)]
+    return replace(column, delimiter=joined_by(texts) or None)
 
 
 def _own_levels(name: str, cells: Any) -> tuple[Label, ...] | None:
@@ -745,7 +761,8 @@ class Column:
     levels : sequence, optional
         The order of an ordinal column's values, lowest first.
     delimiter : str, optional
-        What separates the elements of a set written as text.
+        What separates the elements of a set written as text; by default the one of ``; | ,`` that
+        most of its values have, if few elements make them up.
     format : str, optional
         How cells are written. Of a datetime column: the time zone by whose clock it is read, such
         as "Europe/Berlin"; "local" takes each cell by its own offset; "clock" says that cells are

@@ -238,12 +238,15 @@ class Oddities(TabularInput, OutlierMixin, Estimator):
     ) -> Oddity:
         model = self._model
         name = model.names[column]
-        alone = name in model.numbers and found[row, column] >= _NEVER  # far from all others
-        against = None if alone else contradiction(model, cells, at, column)
+        if name in model.numbers:  # of rows of fit, those that judged it have not seen it
+            far = far_out(model, name, table[name].values[row : row + 1], others=True)
+            is_new = bool(found[row, column] >= _NEVER and far[0])
+        else:
+            is_new = bool(cells.unseen[column, at])
+        against = None if is_new else contradiction(model, cells, at, column)
         value = _value(table, name, row)
-        return Oddity(
-            row, name, value, float(found[row, column]), float(p_values[row, column]), against
-        )
+        surprise, p_value = float(found[row, column]), float(p_values[row, column])
+        return Oddity(row, name, value, surprise, p_value, against, is_new)
 
     def _judged_apart(
         self, table: Table, rows: np.ndarray | None = None
@@ -279,7 +282,10 @@ class Oddity(NamedTuple):
     surprise, p_value : float
         ``-log p(cell | rest of the row)``, and how often cells of the column are as surprising.
     against : tuple of (column, value, rows with both, rows with that value) or None
-        The cell of the row that speaks against it most; None for a value that fit has not seen.
+        The cell of the row that speaks against it most; None for a value that fit has not seen, and
+        where the row has no other cell to compare it with.
+    is_new : bool
+        Whether fit has not seen the value, or of a number none near it.
     """
 
     row: int
@@ -288,14 +294,16 @@ class Oddity(NamedTuple):
     surprise: float
     p_value: float
     against: tuple[str, Any, int, int] | None
+    is_new: bool = False
 
     def __str__(self) -> str:
         text = f"row {self.row}: {self.column}={shown(self.value)}"
-        if self.against is None:
-            why = "far from all" if isinstance(self.value, float) else "not"
-            return f"{text}: {why} seen before (p = {self.p_value:.2g})"
-        column, other, both, n = self.against
-        return f"{text} with {column}={other}: {both:,} of {n:,} (p = {self.p_value:.2g})"
+        if self.against is not None:
+            column, other, both, n = self.against
+            return f"{text} with {column}={other}: {both:,} of {n:,} (p = {self.p_value:.2g})"
+        why = "far from all" if isinstance(self.value, float) else "not"
+        why = f"{why} seen before" if self.is_new else "no other cell speaks against it"
+        return f"{text}: {why} (p = {self.p_value:.2g})"
 
 
 # -- what the rest of a row says ------------------------------------------------------------------
@@ -337,14 +345,22 @@ def known_cells(model: RowModel, table: Table) -> Cells:
     cells = model.cells(table)
     for j, name in enumerate(model.numbers):
         data = table[name]
-        seen = np.concatenate([np.zeros(0), *model.seen[name]])
-        if len(seen) and isinstance(data, Numbers):
-            low, high = seen.min(), seen.max()
-            with np.errstate(over="ignore"):  # no float is beyond infinity: none is far out
-                far = (data.values > high + (high - low)) | (data.values < low - (high - low))
-            a = model.names.index(name)
+        if isinstance(data, Numbers):
+            far, a = far_out(model, name, data.values), model.names.index(name)
             cells.codes[a, far], cells.z[j, far], cells.unseen[a, far] = -1, np.nan, True
     return cells
+
+
+def far_out(model: RowModel, name: str, values: np.ndarray, *, others: bool = False) -> np.ndarray:
+    """Tell which numbers are farther from those of fit, or others of fit, than these are apart."""
+    seen = np.concatenate([np.zeros(0), *model.seen[name]])
+    if others:
+        seen = seen[~np.isin(seen, values)]
+    if not len(seen):
+        return np.zeros(len(values), bool)
+    low, high = seen.min(), seen.max()
+    with np.errstate(over="ignore"):  # no float is beyond infinity: none is far out
+        return (values > high + (high - low)) | (values < low - (high - low))
 
 
 def oddest(surprise: np.ndarray, p_values: np.ndarray) -> np.ndarray:

@@ -58,7 +58,8 @@ def test_cells_are_shown_and_never_obeyed(folder):
 
 def test_help_offers_no_value_to_an_option_that_takes_none(folder):
     helped = called("report", "--help", cwd=folder).out
-    assert [line for line in helped.splitlines() if "--force" in line and "bool" in line] == []
+    assert "bool" not in helped + called("--help", cwd=folder).out
+    assert "studio [OPTIONS] [PATH]" in called("studio", "--help", cwd=folder).out
 
 
 def test_help_and_version(folder):
@@ -233,3 +234,19 @@ def test_what_cannot_be_is_said_before_work_begins(folder, monkeypatch):
         command, *options = words
         done = called(command, "titanic.csv", *options, cwd=folder)
         assert (done.code, said in done.err) == (code, True), done
+
+
+def test_a_folder_that_cannot_be_written_to_is_said_before_work_begins(folder, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    done = called("embed", "titanic.csv", "-o", "v.csv", cwd=folder)
+    assert done.code == 2 and "cannot be written to" in done.err
+
+
+def test_drift_of_years_and_of_empty_text_is_readable(tmp_path):
+    for name, year in (("old", 1983), ("new", 2003)):
+        lines = [f'{{"year": {year + i % 9}, "note": "{"" if i % 2 else "x"}"}}' for i in range(90)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+    new = (tmp_path / "new.jsonl").read_text().replace('"note": "x"', '"note": ""')
+    (tmp_path / "new.jsonl").write_text(new)
+    shown = called("drift", "old.jsonl", "new.jsonl", cwd=tmp_path).out
+    assert "mean 1987 → 2007" in shown and "'' 50.0% → 100.0%" in shown

@@ -33,3 +33,8 @@ def test_demo_says_that_the_folder_is_missing(tmp_path):
 def test_version(tmp_path):
     done = run("--version", cwd=tmp_path)
     assert (done.returncode, done.stdout.strip()) == (0, tabweave.__version__)
+
+
+def test_demo_draws_no_other_picture_than_it_says(tmp_path):
+    done = run("demo", "-o", "picture.jpg", cwd=tmp_path)
+    assert done.returncode == 2 and "name it .png" in done.stderr

@@ -114,6 +114,10 @@ def test_what_is_piped_in_may_be_packed_and_is_named_as_people_call_it(folder):
         assert f"iconv -f {remedy} -t utf-8" in refused.err
     ragged = called(*words, cwd=folder, stdin=b"status,b\nx,1\ny\n")
     assert ragged.err.startswith("tabweave: standard input: expected 2 cells, as the first line")
+    arrow = (folder / "titanic.arrow").read_bytes()
+    assert called(*words, cwd=folder, stdin=arrow).out == plain.out
+    packed = called(*words, cwd=folder, stdin=b"PK\x03\x04\x9d")
+    assert packed.err.startswith("tabweave: standard input: expected text in UTF-8, got a zip file")
     doubted = called("embed", "-", "-o", "v.csv", cwd=folder, stdin=b"x,1.5\nx,1.25\ny,2\nx,1\n")
     assert doubted.err.startswith("tabweave: warning: standard input: its first line (x, 1.5)")
 
@@ -308,3 +312,41 @@ def test_levels_of_a_column_of_numbers_are_numbers():
     assert _kind("n", "ordinal:1<2.5", [1, 2.5]).levels == (1.0, 2.5)
     with pytest.raises(Misuse, match=r"--kind n=ordinal:low<2: expected numbers .*got 'low'"):
         _kind("n", "ordinal:low<2", [1, 2.5])
+
+
+def test_a_target_with_gaps_is_named(folder):
+    for columns in ("drink,served", "drink,made_of,price"):
+        words = ("-m", "supervised", "-t", "price", "-c", columns, "-o", "-")
+        refused = called("embed", "shop.csv", *words, cwd=folder)
+        assert refused.code == 1 and "column 'price' is missing in row 5" in refused.err
+        assert 'WHERE "price" IS NOT NULL' in refused.err
+    rows = "SELECT * FROM 'shop.csv' WHERE price IS NOT NULL"
+    words = ("-m", "supervised", "-c", "drink,served", "-o", "-", "-t")
+    plain = called("embed", rows, *words, "price", cwd=folder)
+    paid = rows.replace("*", "*, '€' || price AS paid")
+    money = called("embed", paid, *words, "paid", cwd=folder)
+    assert [line.split(",")[1:] for line in plain.out.splitlines()] == [
+        line.split(",")[1:] for line in money.out.splitlines()
+    ]
+
+
+def test_an_order_of_dates_that_does_not_exist_is_said(folder):
+    refused = called("embed", "shop.csv", "--kind", "sku=datetime:dym", cwd=folder)
+    assert refused.code == 2 and "--kind sku=datetime:dym: use datetime:dmy" in refused.err
+
+
+def test_lists_are_told_with_what_joins_them(tmp_path):
+    genres = [
+        "Action|War",
+        "Drama",
+        "War|Drama",
+        "Action",
+        "Drama|Action",
+        "War",
+        "War|Sea",
+        "Sea|War",
+    ]
+    lines = [f"{genre},{i % 5}" for i, genre in enumerate(genres * 9)]
+    (tmp_path / "films.csv").write_text("\n".join(["genre,stars", *lines]))
+    done = called("embed", "films.csv", "-o", "v.csv", cwd=tmp_path)
+    assert "as in --kind 'genre=set:|'" in done.err

@@ -95,6 +95,21 @@ def test_a_map_is_drawn_in_many_ways(folder):
     assert called("map", "shop.csv", "-o", "m.doc", cwd=folder).code == 2
 
 
+def test_a_map_is_coloured_by_what_a_column_holds_not_by_how_it_is_written(tmp_path):
+    lines = [f"€{1000 + 7 * i}.50,{1 + i % 28:02}.03.2024,{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "pay.csv").write_text("\n".join(["pay,day,kind", *lines]))
+    done = called("map", "pay.csv", "--color", "pay", "-o", "m.html", cwd=tmp_path)
+    assert done.code == 0, done.err
+    page = (tmp_path / "m.html").read_text()
+    content = json.loads(page.split('id="data">')[1].split("</script>")[0])["map"]
+    pay, day, _ = content["columns"]
+    assert pay["numbers"][:2] == [1000.5, 1007.5] and day["texts"][0] == "2024-03-01"
+    done = called("map", "pay.csv", "--color", "pay", "-o", "m.svg", cwd=tmp_path)
+    drawn = (tmp_path / "m.svg").read_text()
+    ranges = [drawn.index(f"<!-- {name} -->") for name in ("&lt; 1083", "1083 to 1166", "≥ 1331")]
+    assert ranges == sorted(ranges) and "others" not in drawn
+
+
 def test_a_map_as_a_table_keeps_the_plane_of_most_variance(folder):
     done = called("map", "shop.csv", "--drop", "sku", "-o", "m.csv", cwd=folder)
     assert done.code == 0, done.err
@@ -310,3 +325,38 @@ def test_lists_are_shown_as_people_write_them(tmp_path):
     (tmp_path / "rows.json").write_text(json.dumps(rows))
     shown = called("explain", "rows.json", "-a", "0", "-b", "1", cwd=tmp_path).out
     assert "new, red" in shown and "[" not in shown
+
+
+def test_neighbors_of_a_set_are_asked_for_by_its_elements(tmp_path):
+    marks = [";".join("abc"[: 1 + i % 3]) for i in range(30)]
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["tags,n", *(f"{m},{i}" for i, m in enumerate(marks))])
+    )
+    words = ("neighbors", "t.csv", "--kind", "tags=set:;", "-k", "30")
+    for written in ("a|b", "a;b"):
+        found = told(*words, "--like", f"tags={written}", cwd=tmp_path)
+        assert found["query"] == {"tags": "a;b"} and found["neighbors"][0]["distance"] == 0
+    found = told(*words, "--row", "0", "--where", "tags=b|c", cwd=tmp_path)["neighbors"]
+    assert {n["row"] for n in found} == {i for i in range(30) if i % 3}
+    rows = [{"tags": m.split(";"), "n": i} for i, m in enumerate(marks)]
+    (tmp_path / "t.json").write_text(json.dumps(rows))
+    found = told("neighbors", "t.json", "--like", "tags=b|a", cwd=tmp_path)
+    assert found["query"] == {"tags": ["b", "a"]} and found["neighbors"][0]["distance"] == 0
+
+
+def test_a_range_that_cannot_be_is_said(folder):
+    words = ("neighbors", "shop.csv", "--row", "1", "--where")
+    for where, code, why in (
+        ("price=..", 2, "--where price=..: expected a lower or an upper end, got neither"),
+        ("price=4..3", 2, "--where price=4..3: expected the lower end first"),
+        ("price=x..3", 1, "column 'price': expected a number, got 'x'"),
+    ):
+        refused = called(*words, where, cwd=folder)
+        assert refused.code == code and refused.err.endswith(f"tabweave: {why}\n")
+
+
+def test_no_cell_is_called_odd_that_is_not(tmp_path):
+    (tmp_path / "few.csv").write_text("\n".join(["colour", *["red", "green", "blue"] * 10]))
+    done = called("odd", "few.csv", cwd=tmp_path)
+    assert done.out == "Odd at level 0.01: 0 of 30 rows\n"
+    assert "30 rows are too few for a cell to be odd at 0.01; try --level 0.05" in done.err

@@ -75,3 +75,16 @@ def test_neighbours_are_not_cut_however_narrow_the_terminal(folder):
 def test_a_terminal_shows_what_is_being_done(folder):
     lines = on_terminal("explain", "titanic.csv", "-a", "0", "-b", "1", cwd=folder, columns=80)
     assert any("reading" in line for line in lines) and any("learning" in line for line in lines)
+
+
+@pytest.mark.parametrize("columns", [40, 60])
+def test_names_are_whole_however_narrow_the_terminal(tmp_path, columns):
+    lines = [f"{'xyz'[i % 3]},{'' if i in (3, 8) else 'uvw'[i % 3]}" for i in range(40)]
+    (tmp_path / "rows.csv").write_text("\n".join(["department,kind", *lines]))
+    words = ["fill", "rows.csv", "--most", "0"]
+    filled = on_terminal(*words, cwd=tmp_path, columns=columns)
+    assert any(line.split()[:2] == ["kind", "2"] for line in filled), filled
+    words = ["explain", "rows.csv", "-a", "0", "-b", "1"]
+    shown = on_terminal(*words, cwd=tmp_path, columns=columns)
+    assert any(line.split()[:3] == ["department", "x", "y"] for line in shown), shown
+    assert max(map(len, shown)) <= columns

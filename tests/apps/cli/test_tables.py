@@ -51,6 +51,18 @@ def test_fill(folder, form):
     assert (filled.drop(3) == given.drop(3)).all().all()
 
 
+def test_what_fills_a_gap_is_said_as_it_is_written(tmp_path):
+    lines = [f"€{1000 + i % 7}.25,{20 + i % 9},{i % 7}" for i in range(60)]
+    lines[5], lines[6] = "€1005.25,,5", ",26,6"
+    (tmp_path / "pay.csv").write_text("\n".join(["pay,age,grade", *lines]))
+    done = here("fill", "pay.csv", "-o", "f.csv", cwd=tmp_path)
+    filled = pd.read_csv(tmp_path / "f.csv")
+    assert f"row 5: age={filled['age'][5]} (" in done.out and filled["age"].dtype == "int64"
+    assert f"row 6: pay={filled['pay'][6]} (" in done.out and filled["pay"][6].startswith("€")
+    lines = here("fill", "pay.csv", "-o", "-", "--format", "jsonl", cwd=tmp_path).out.splitlines()
+    assert json.loads(lines[5])["age"] == filled["age"][5]
+
+
 def test_odd(folder):
     done = here("odd", "cities.csv", "--most", "1", cwd=folder)
     assert done.code == 0 and done.out.startswith("row 20: ")
@@ -70,7 +82,7 @@ def test_words_for_missing_are_values_unless_they_are_named(folder):
     assert "3 cells of 200 rows" in named.out and "--missing" not in named.err
     filled = pd.read_csv(folder / "w.csv", keep_default_na=False)
     assert [filled["country"][i] for i in (5, 6)] == [CITIES[rows["city"][i]] for i in (5, 6)]
-    for command in ("odd", "associate"):
+    for command in ("odd", "associate", "kinds"):
         assert "--missing NA" in here(command, "words.csv", cwd=folder).err
         assert "--missing NA" not in here(command, "words.csv", "--missing", "NA", cwd=folder).err
     refused = here("odd", "words.csv", "--missing", "NA,?", cwd=folder)

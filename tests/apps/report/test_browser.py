@@ -491,3 +491,58 @@ def test_cells_beside_long_names_are_words_and_not_letters(driver, tmp_path, wid
     assert min(cell.size["width"] for cell in cells) > 0.35 * card.size["width"]
     assert "i0" not in card.text and driver.find_elements(By.CSS_SELECTOR, "#columns .small")
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_phone_shows_no_more_columns_than_it_says_and_whole_names(driver, tmp_path):
+    rng = np.random.default_rng(0)
+    rows = {f"q{i}": rng.choice(["yes", "no"], 60) for i in range(30)}
+    report(rows, tmp_path / "many.html")
+    phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    opened(driver, tmp_path / "many.html")
+    lines = driver.find_elements(By.CSS_SELECTOR, "#columns .columns tbody tr")
+    assert sum(line.is_displayed() for line in lines) == 25
+    rows = {f"column{i}": rng.choice(["yes", "no"], 60) for i in range(11)}
+    rows["departments"] = rows["column0"]
+    report(rows, tmp_path / "graph.html", target="departments")
+    opened(driver, tmp_path / "graph.html")
+    outside = driver.execute_script(
+        "const svg = document.querySelector('#couplings svg').getBoundingClientRect();"
+        "return [...document.querySelectorAll('#couplings svg text')].filter((text) => {"
+        " const box = text.getBoundingClientRect();"
+        " return box.left < svg.left - 1 || box.right > svg.right + 1;"
+        "}).map((text) => text.textContent);"
+    )
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert outside == []
+
+
+def test_figures_are_written_as_people_read_them(driver, tmp_path):
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + rng.integers(0, 90, 80).astype("timedelta64[D]")
+    tags = np.array([f"t{i}" for i in range(1100)])[rng.integers(0, 1100, 80)]
+    rows = {"year": rng.integers(1983, 2022, 80), "day": days, "tag": tags, "k": tags > "t5"}
+    report(rows, tmp_path / "years.html")
+    opened(driver, tmp_path / "years.html")
+    assert "min 1983" in driver.find_element(By.ID, "columns").text.replace("\n", " ")
+    Select(driver.find_element(By.CSS_SELECTOR, "#map select")).select_by_visible_text("year")
+    legend = [b.text.split() for b in driver.find_elements(By.CSS_SELECTOR, ".legend button")]
+    ends = [(int(name[0]), int(name[2])) for name in legend if "to" in name]
+    starts = [low for low, _ in ends[1:]] + [int(legend[-1][1])]
+    assert [high + 1 for _, high in ends] == starts  # no year stands in two ranges
+    canvas = driver.find_element(By.CSS_SELECTOR, ".map canvas")
+    canvas.send_keys(Keys.ARROW_RIGHT)
+    cells = driver.find_element(By.CSS_SELECTOR, ".inspector").text
+    assert re.search(r"2024-\d\d-\d\d", cells) and " to " not in cells
+    near = driver.find_elements(By.CSS_SELECTOR, "#neighbours h3 .quiet")
+    assert near and all(re.match(r"distance \d\.\d{3}", line.text) for line in near)
+
+
+def test_a_map_with_one_layout_offers_no_choice_of_it(driver, tmp_path):
+    lines = [f"{'ab'[i % 2]},{i % 3}" for i in range(30)]
+    (tmp_path / "rows.csv").write_text("\n".join(["kind,n", *lines]))
+    words = [sys.executable, "-m", "tabweave.apps.cli", "map", "rows.csv"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    opened(driver, tmp_path / "map.html")
+    shown = [label.text for label in driver.find_elements(By.CSS_SELECTOR, "#map label")]
+    assert "Colour by" in shown and "Layout" not in shown

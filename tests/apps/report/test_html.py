@@ -204,4 +204,9 @@ def test_numbers_as_text():
 def test_bins_are_named_with_as_few_digits_as_tell_them_apart():
     assert bin_names(np.array([12.0, 30.0])) == ["< 12", "12 to 30", "≥ 30"]
     assert bin_names(np.array([1.0001, 1.0002])) == ["< 1.0001", "1.0001 to 1.0002", "≥ 1.0002"]
+    years = bin_names(np.array([1985.4, 1992, 1993, 2003]), whole=True)
+    assert years == ["< 1986", "1986 to 1991", "1992", "1993 to 2002", "≥ 2003"]
+    assert bin_names(np.array([1822.25, 2017.3])) == ["< 1822", "1822 to 2017", "≥ 2017"]
+    assert bin_names(np.array([2003.5])) == ["< 2003.5", "≥ 2003.5"]
+    assert bin_names(np.array([26.2, 26.6, 30]), whole=True)[1] == "26.2 to 26.6"  # holds no number
     assert bin_names(np.zeros(0)) == ["any number"]

@@ -129,3 +129,10 @@ def test_dates_written_in_several_ways_are_not_called_an_identifier():
         "it is left out of what follows"
     )
     assert found["aside"].startswith("set aside: day (dates written in several ways")
+
+
+def test_values_that_differ_in_case_are_noted_once():
+    found = describe(PLAIN | {"z": RNG.choice(["Red", "red", "blue"], N)})["warnings"]
+    assert [note["code"] for note in found if note["column"] == "z"] == ["spelling"]
+    found = describe(PLAIN | {"z": np.array([2, "2", "u"], object)[RNG.integers(0, 3, N)]})
+    assert [n["code"] for n in found["warnings"] if n["column"] == "z"] == ["doubt"]  # in type

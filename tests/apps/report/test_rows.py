@@ -7,7 +7,7 @@ from tabweave import MixedEmbedder, Table
 from tabweave.apps.report import describe
 from tabweave.apps.report.clusters import find_centers
 from tabweave.apps.report.reading import read
-from tabweave.apps.report.rows import Axes, Nearest, Rows
+from tabweave.apps.report.rows import Axes, Nearest, Rows, map_cells
 
 
 def test_axes_are_principal_components_of_the_rows_with_their_copies():
@@ -124,8 +124,18 @@ def test_map_marks_missing_and_gathers_rare_labels():
     tags = np.array([f"t{i % 240}" for i in range(360)] + [None] * 40, object)
     m = describe({"tag": tags, "x": rng.normal(size=400)})["map"]
     (tag,) = [c for c in m["columns"] if c["name"] == "tag"]
-    assert len(tag["labels"]) == 201 and tag["labels"][-1] == "other values"
-    assert tag["codes"].count(-1) == 40
+    assert len(tag["labels"]) == 240 and "others" not in tag and tag["codes"].count(-1) == 40
+    many = Table.of({"tag": [f"t{i % 1200}" for i in range(3000)]})
+    tag = map_cells(many, "tag")
+    assert len(tag["labels"]) == 1001 and tag["labels"][-1] == "other values" and tag["others"]
+
+
+def test_dates_on_the_map_are_ranges_to_colour_by_and_dates_to_read():
+    days = np.datetime64("2024-01-01") + np.arange(60).astype("timedelta64[D]")
+    m = describe({"day": days, "x": np.random.default_rng(0).normal(size=60)})["map"]
+    (day,) = [c for c in m["columns"] if c["name"] == "day"]
+    assert day["texts"] == [str(days[row]) for row in m["rows"]]
+    assert " to " in day["labels"][1]
 
 
 def test_tsne_is_offered_where_it_is_installed_and_rows_are_few(mixed):

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from tabweave.apps.cli.app import STOPPED, Group, examples, flag, stop_on_terminate
+from tabweave.apps.cli.app import STOPPED, Command, Group, examples, stop_on_terminate
 from tabweave.apps.cli.cluster import cluster
 from tabweave.apps.cli.demo import bench, demo
 from tabweave.apps.cli.embed import embed, export, methods
@@ -36,7 +36,7 @@ app = typer.Typer(
 
 def _add(panel: str, command: Callable[..., None], *lines: str, name: str | None = None) -> None:
     """Add a command to a panel of the help, with lines to try."""
-    app.command(name, rich_help_panel=panel, epilog=examples(*lines))(command)
+    app.command(name, cls=Command, rich_help_panel=panel, epilog=examples(*lines))(command)
 
 
 _ROWS, _TABLES, _MODELS, _MORE = "Rows", "Tables", "Models", "More"
@@ -90,10 +90,10 @@ def tabweave(
     ctx: typer.Context,
     version: Annotated[
         bool,
-        flag("--version", help="Show the version.", callback=_show_version, is_eager=True),
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
     debug: Annotated[
-        bool, flag("--debug", help="Show where an error comes from; goes anywhere.")
+        bool, typer.Option("--debug", help="Show where an error comes from; goes anywhere.")
     ] = False,
 ) -> None:
     """Representation and similarity learning on complex tables."""

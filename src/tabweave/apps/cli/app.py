@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tabweave.apps.methods import described
 from tabweave.io.files import csv_header
@@ -31,7 +31,23 @@ class Misuse(ValueError):
     """The command line asks for something that cannot be: exit code 2."""
 
 
-class Group(TyperGroup):
+class Plain:
+    """What options that take no value share: their help shows none."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments, also those that Typer and Click add."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+
+class Command(Plain, TyperCommand):
+    """A command of the group."""
+
+
+class Group(Plain, TyperGroup):
     """The group of all commands: turns whatever happens into one line and an exit code."""
 
     def main(
@@ -210,11 +226,6 @@ def examples(*lines: str) -> str:
     return "\n".join(["[bold]Try[/]", *(f"  tabweave {escape(line)}" for line in lines)])
 
 
-def flag(*names: str, help: str, **how: Any) -> Any:
-    """Return an option that takes no value, and whose help shows none."""
-    return typer.Option(*names, help=help, metavar="", **how)
-
-
 ROWS = "What the rows are"
 LEARN = "How they are compared"
 
@@ -312,8 +323,8 @@ Model = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", help="Seed of everything random.", rich_help_panel=LEARN)
 ]
-Json = Annotated[bool, flag("--json", help="Print the result as JSON.")]
-Force = Annotated[bool, flag("--force", "-f", help="Overwrite files.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Overwrite files.")]
 Format = Annotated[
     str | None,
     typer.Option(

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tabweave._compat import require
-from tabweave.apps.cli.app import Force, Json, Seed
+from tabweave.apps.cli.app import Force, Json, Misuse, Seed
 from tabweave.apps.cli.files import check_output
 from tabweave.apps.cli.show import as_json, emit
 from tabweave.apps.cli.show import table as show_table
@@ -26,6 +26,8 @@ def demo(
     force: Force = False,
 ) -> None:
     """Embed a built-in table, compare with one-hot, and draw what happened."""
+    if output.suffix.lower() != ".png":
+        raise Misuse(f"{output.name!r}: the picture is a PNG; name it .png")
     check_output(output, force)
     run(output, rows, seed)
 

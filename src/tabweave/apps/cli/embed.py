@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, flag, note
+from tabweave.apps.cli.app import ROWS, Force, Format, Json, Misuse, note
 from tabweave.apps.cli.app import columns as app_columns
 from tabweave.apps.cli.files import check_output, is_stdout, output_format, write_rows
 from tabweave.apps.cli.job import Job, listed, load_model, takes_job
@@ -171,11 +171,11 @@ def export(
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="What 'tabweave embed --save' wrote.")
     ],
-    sql: Annotated[bool, flag("--sql", help="As a query.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="As a query.")] = False,
     onnx: Annotated[
-        bool, flag("--onnx", help="As an ONNX graph (needs tabweave\\[export]).")
+        bool, typer.Option("--onnx", help="As an ONNX graph (needs tabweave\\[export]).")
     ] = False,
-    parquet: Annotated[bool, flag("--parquet", help="As value tables.")] = False,
+    parquet: Annotated[bool, typer.Option("--parquet", help="As value tables.")] = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to put it.")] = None,
     dialect: Annotated[
         str, typer.Option(help="Of SQL: duckdb, postgres, sqlite or bigquery.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -88,7 +89,7 @@ def sniffed(start: bytes) -> str:
     """Guess the format of a stream from how it begins."""
     if start.startswith(b"PAR1"):
         return "parquet"
-    if start.startswith(b"ARROW1"):
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):  # a file, a stream
         return "arrow"
     text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith(b"["):
@@ -135,6 +136,8 @@ def check_output(path: Path | None, force: bool) -> None:
         raise Misuse(f"{str(path)!r} exists; use --force to overwrite it")
     if not path.parent.is_dir():
         raise Misuse(f"there is no folder {str(path.parent)!r}; make it, or choose another name")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise Misuse(f"the folder {str(path.parent)!r} cannot be written to; choose another name")
 
 
 def write_rows(
@@ -165,10 +168,9 @@ def write_rows(
     return n_rows
 
 
-def write_columns(columns: Any, output: Path | None) -> None:
-    """Write columns in memory to a file, in the format that its name says."""
+def write_columns(columns: Any, output: Path | None, kind: str) -> None:
+    """Write columns in memory to a file, in a format."""
     arrow = require("pyarrow", "files")
-    kind = output_format(output, None)
     typed = (arrow.Array, arrow.ChunkedArray)
     rows = arrow.table({n: c if isinstance(c, typed) else list(c) for n, c in columns.items()})
     with _target(output) as path, tempfile.TemporaryDirectory(prefix="tabweave-") as folder:

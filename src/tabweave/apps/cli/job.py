@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from tabweave.apps.cli.app import (
 from tabweave.apps.cli.files import STDIN, located
 from tabweave.apps.cli.show import plural, progress, working
 from tabweave.apps.methods import FIRST, build, check
+from tabweave.io.files import sql_name
 
 if TYPE_CHECKING:
     from tabweave.rows.kinds import Finding
@@ -46,6 +48,14 @@ class Learned(NamedTuple):
     embedder: Any
     rows: Rows
     table: Any
+
+    def column(self, name: str) -> Any:
+        """Return a table of one column, as the embedder reads it or as its values look."""
+        from tabweave import Table
+
+        schema = self.embedder.schema_
+        kinds = {name: schema[name]} if name in schema.names else None
+        return Table.of({name: self.rows.columns[name]}, kinds, rules="all")
 
 
 @dataclass(frozen=True)
@@ -164,7 +174,6 @@ class Job:
             n_rows = plural(rows.n_rows, "row")
             raise ValueError(f"{self.n_clusters} clusters of {n_rows}; ask for fewer")
         table = self.table(rows, rules="whole")
-        classes = None if self.target is None else rows.column(self.target)
         embedder = build(
             self.method,
             mixed=any(c.kind not in ("nominal", "set") for c in table.schema.columns),
@@ -175,12 +184,27 @@ class Job:
         )
         values = getattr(embedder, "categorical", embedder)
         _warn(table, spells=getattr(values, "_rules", False))
-        with working("learning"):
-            embedder.fit(table, classes)
+        with working("learning"), self._naming_target():
+            embedder.fit(table, None if self.target is None else rows.targets(self.target))
         if line := getattr(embedder, "_coupling_line", str)():
             note(line)
         mapped = keep_map and hasattr(embedder, "map_")
         return Learned(FittedMap(embedder) if mapped else embedder, rows, table)
+
+    @contextmanager
+    def _naming_target(self) -> Iterator[None]:
+        """Let errors about targets name their column, and the query without its gaps."""
+        try:
+            yield
+        except ValueError as error:
+            found = re.search(r"\by\b.* (row \d+) is (?:missing|nan)", str(error))
+            if found is None:
+                raise
+            raise ValueError(
+                f"column {self.target!r} is missing in {found[1]}, and {self.method!r} learns from "
+                "it; leave such rows out, by a query that ends in WHERE "
+                f"{sql_name(str(self.target))} IS NOT NULL"
+            ) from None
 
     def _loaded(self, model: Path) -> Learned:
         from tabweave import Table
@@ -262,7 +286,7 @@ class Job:
         from tabweave import count
 
         classes = self.target if embedder._uses_classes else None
-        with progress() as show:
+        with progress() as show, self._naming_target():
             counts = count(self.source, columns=names, y=classes, progress=show)
         if not counts.n:
             raise ValueError(f"{self.source.name!r} has columns but no rows")
@@ -386,7 +410,7 @@ class Rows:
         """Return one row, its cells as Python has them."""
         if not -self.n_rows <= number < self.n_rows:
             raise ValueError(f"there is no row {number}; rows count from 0 to {self.n_rows - 1}")
-        return {name: _cell(cells, number % self.n_rows) for name, cells in self.columns.items()}
+        return {name: cell_of(cells, number % self.n_rows) for name, cells in self.columns.items()}
 
     def column(self, name: str) -> list[Any]:
         """Return the cells of a column as a list."""
@@ -394,6 +418,19 @@ class Rows:
         cells = self.columns[name]
         listed = getattr(cells, "to_pylist", None) or getattr(cells, "tolist", None)
         return listed() if listed else list(cells)
+
+    def targets(self, name: str) -> Any:
+        """Return the cells of the target: text that is numbers, such as money, as these."""
+        from tabweave import Table
+        from tabweave.rows.frames import infer_kind
+
+        self.check([name])
+        cells = self.columns[name]
+        if infer_kind(cells) == "nominal":
+            ((column, data),) = Table.of({name: cells}, rules="all")
+            if column.kind == "numeric":
+                return data.values
+        return self.column(name)
 
     def without(self, words: Sequence[str], as_text: Container[str] = ()) -> Rows:
         """Return the rows with nothing in cells that are one of some words.
@@ -445,7 +482,8 @@ def _as_numbers(labels: list[Any]) -> list[Any]:
     return [None if v is None else int(v) if whole else number_of(v) for v in labels]
 
 
-def _cell(cells: Any, number: int) -> Any:
+def cell_of(cells: Any, number: int) -> Any:
+    """Return one cell of a column as Python has it."""
     value = cells.iloc[number] if hasattr(cells, "iloc") else cells[number]
     value = value.as_py() if hasattr(value, "as_py") else value
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
@@ -476,6 +514,7 @@ def listed(texts: Sequence[str] | None) -> tuple[str, ...]:
 def _kind(name: str, text: str, cells: Any) -> Any:
     """Read KIND, ordinal:LOW<...<HIGH, set:DELIMITER or datetime:ORDER."""
     from tabweave import Column
+    from tabweave.rows.formats import DATE_ORDERS, PERIODS
     from tabweave.rows.frames import infer_kind
     from tabweave.rows.table import KINDS
 
@@ -496,6 +535,8 @@ def _kind(name: str, text: str, cells: Any) -> Any:
     if kind == "set" and detail:
         return Column(name, "set", delimiter=detail)
     if kind == "datetime" and detail:
+        if detail not in (*DATE_ORDERS, PERIODS):
+            raise Misuse(f"--kind {name}={text}: use datetime:dmy, the day first, or datetime:mdy")
         return Column(name, "datetime", format=detail)
     return Column(name, kind)  # type: ignore[arg-type]
 
@@ -552,8 +593,8 @@ def tell_doubts(found: Iterable[Finding]) -> None:
             said += ", and is read as categories; add --missing WORD if a word means missing"
         elif asks == "order":
             said += f", as in --kind {shlex.quote(f'{name}=datetime:dmy')}"
-        elif asks == "lists":
-            said += f", as in --kind {shlex.quote(f'{name}=set:;')}"
+        elif asks == "lists":  # which ends in what joins them, in quotes
+            said += f", as in --kind {shlex.quote(f'{name}=set:{why[-2]}')}"
         elif kind == "nominal":
             said += "; it is read as categories"
         note(said)

@@ -121,7 +121,9 @@ def _draw_picture(
     from tabweave.plots import scatter_map
 
     names, codes = _colours(learned, color)
-    axes = scatter_map(points, [names[code] for code in codes])
+    axes = scatter_map(points, codes)
+    for text, name in zip(axes.get_legend().get_texts(), names, strict=True):
+        text.set_text(name)
     for dots in axes.collections:
         dots.set_sizes([22 if len(points) < 500 else 7])
     axes.set_title(title, fontsize="medium")
@@ -135,7 +137,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     """Write the map of reports as a separate page, which needs no network."""
     import numpy as np
 
-    from tabweave import Table, __version__
+    from tabweave import __version__
     from tabweave.apps.report import page
     from tabweave.apps.report.html import rounded
     from tabweave.apps.report.rows import map_cells
@@ -146,7 +148,7 @@ def _draw_page(path: Path, points: Any, learned: Learned, color: str, title: str
     most = min(_MOST_POINTS, _MOST_CELLS // len(names))
     if len(some) > most:
         some = np.linspace(0, len(points) - 1, most).astype(int)
-    cells = [take_rows(Table.of({name: learned.rows.columns[name]}), some) for name in names]
+    cells = [take_rows(learned.column(name), some) for name in names]
     content = {
         "only": ["map"],
         "tabweave": __version__,
@@ -193,21 +195,26 @@ def _clusters(learned: Learned, some: Any) -> dict[str, Any] | None:
 
 
 def _colours(learned: Learned, name: str) -> tuple[list[str], Any]:
-    """Return names and codes of the values of a column: the common ones, all others as one."""
+    """Return names and codes of the values of a column, numbers in bins.
+
+    Of many values the most frequent have a colour, and all others share the last one.
+    """
     import numpy as np
 
-    from tabweave import Table
     from tabweave.apps.report.reading import as_values
-    from tabweave.rows.table import Sets
+    from tabweave.apps.report.rows import joined
+    from tabweave.rows.table import Numbers, Sets
 
-    cells = learned.rows.columns[name]
-    if isinstance(Table.of({name: cells}).columns[0], Sets):  # each set as a value of its own
-        cells = [None if c is None else ", ".join(map(str, c)) for c in learned.rows.column(name)]
-    values: Any = as_values(Table.of({name: cells}).columns[0])
-    common = np.argsort(-np.bincount(values.codes, minlength=len(values.labels)), kind="stable")
-    colour = np.full(len(values.labels), _MOST_COLOURS - 1)
-    fits = len(values.labels) <= _MOST_COLOURS
-    kept = common if fits else common[: _MOST_COLOURS - 1]
+    ((_, data),) = learned.column(name)
+    values: Any = joined(data, learned.rows.n_rows) if isinstance(data, Sets) else as_values(data)
+    met = np.bincount(values.codes, minlength=len(values.labels))
+    order = (
+        np.argsort(-met, kind="stable") if not isinstance(data, Numbers) else np.arange(len(met))
+    )
+    order = order[met[order] > 0]
+    fits = len(order) <= _MOST_COLOURS
+    kept = order if fits else order[: _MOST_COLOURS - 1]
+    colour = np.full(len(met), len(kept))
     colour[kept] = np.arange(len(kept))
     labels = [cell(values.labels[i]) for i in kept] + ([] if fits else ["others"])
     return labels, colour[values.codes]

@@ -11,12 +11,24 @@ import typer
 
 from tabweave.apps.cli.app import Json, Misuse, settings
 from tabweave.apps.cli.job import Job, Learned, check_columns, takes_job
-from tabweave.apps.cli.show import accent, as_json, bar, emit, fitting, number, plural, say, working
+from tabweave.apps.cli.show import (
+    accent,
+    as_json,
+    bar,
+    emit,
+    fitting,
+    number,
+    plural,
+    say,
+    width,
+    working,
+)
 from tabweave.apps.cli.show import cell as show_cell
 from tabweave.apps.cli.show import table as show_table
 
 _WHY = 3  # columns named as the reason of a distance
 _COLUMNS = 8  # columns side by side, or lines of a block
+_NARROW = 60  # characters of a line that are too few for bars
 
 
 @takes_job()
@@ -27,7 +39,8 @@ def neighbors(
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUE,...",
-            help="A row to be like; columns that are not named count as average.",
+            help="A row to be like; columns that are not named count as average. Of a set, its "
+            "elements: tags=a|b.",
             autocompletion=settings,
         ),
     ] = None,
@@ -127,17 +140,10 @@ def _values(
             raise ValueError(f"{option}: column {name!r} is not compared; there are {names}")
         read = _read_range if ranges and ".." in value else _read
         out[name] = read(value, name, learned)
+        mark = None if ranges else learned.embedder.schema_[name].delimiter
+        if mark is not None:  # a cell like the others
+            out[name] = mark.join(out[name])
     return out
-
-
-def _cells_of(name: str, learned: Learned) -> Any:
-    """Return a column as the embedder reads it, or as its values look, and what it is."""
-    from tabweave import Table
-
-    schema = learned.embedder.schema_
-    kinds = {name: schema[name]} if name in schema.names else None
-    table = Table.of({name: learned.rows.columns[name]}, kinds, rules="all")
-    return table.columns[0], table.schema.columns[0]
 
 
 def _read_range(text: str, name: str, learned: Learned) -> Any:
@@ -145,34 +151,40 @@ def _read_range(text: str, name: str, learned: Learned) -> Any:
     from tabweave import between
     from tabweave.rows.table import Numbers
 
-    cells, column = _cells_of(name, learned)
+    ((column, cells),) = learned.column(name)
     labels = () if isinstance(cells, Numbers) else cells.labels
     if text in labels:
         return text
-    low, _, high = (end.strip() or None for end in text.partition(".."))
+    ends: list[Any] = [end.strip() or None for end in text.split("..", 1)]
+    if ends == [None, None]:
+        raise Misuse(f"--where {name}={text}: expected a lower or an upper end, got neither")
     written = column.kind == "datetime" or column.decimal is not None
     if written or any(isinstance(label, str) for label in labels):
-        return between(low, high)
+        return between(*ends)
+    ends = [None if end is None else _number(end, name) for end in ends]
+    if None not in ends and ends[0] > ends[1]:
+        raise Misuse(f"--where {name}={text}: expected the lower end first")
+    return between(*ends)
+
+
+def _number(text: str, name: str) -> float:
     try:
-        return between(*(None if end is None else float(end) for end in (low, high)))
-    except ValueError as error:
-        raise ValueError(f"--where {name}={text}: expected a range of numbers, {error}") from None
+        return float(text)
+    except ValueError:
+        raise ValueError(f"column {name!r}: expected a number, got {text!r}") from None
 
 
 def _read(text: str, name: str, learned: Learned) -> Any:
     """Return the value that a text means in a column."""
     from tabweave.rows.table import Numbers
 
-    cells, column = _cells_of(name, learned)
+    ((column, cells),) = learned.column(name)
     if column.kind == "datetime" or column.decimal is not None:
         return text  # the embedder reads it as it read the others
     if isinstance(cells, Numbers):
-        try:
-            return float(text)
-        except ValueError:
-            raise ValueError(f"column {name!r}: expected a number, got {text!r}") from None
+        return _number(text, name)
     if column.kind == "set":
-        return {part for part in text.split("|") if part}
+        return _elements(text, column)
     known = {str(label).lower() if isinstance(label, bool) else str(label): label
              for label in cells.labels if label is not None}  # fmt: skip
     value = known.get(text, known.get(text.lower()))
@@ -182,6 +194,12 @@ def _read(text: str, name: str, learned: Learned) -> Any:
         hint = f"did you mean {close[0]!r}?" if close else f"it has {shown}"
         raise ValueError(f"column {name!r} has no value {text!r}; {hint}")
     return value
+
+
+def _elements(text: str, column: Any) -> list[str]:
+    """Return the elements of a|b, or of a set as the cells of its column are written."""
+    parts = (part.strip() for part in text.replace(column.delimiter or "|", "|").split("|"))
+    return list(dict.fromkeys(part for part in parts if part))
 
 
 def _print(
@@ -273,8 +291,10 @@ def explain(
         for n, s in sorted(shares.items(), key=lambda item: -item[1])
     ]
     heads = ["column", f"row {a}", f"row {b}", "adds", "share", ""]
+    if width() < _NARROW:
+        heads, cells = [*heads[:3], "share"], [[*line[:3], line[4]] for line in cells]
     title = f"Rows {a} and {b} are {number(distance)} apart"
-    emit(show_table(heads, cells, right=heads[3:5], title=title))
+    emit(show_table(heads, cells, right=["adds", "share"], title=title))
     together = sum(shares.values())
     root = abs(together - distance) > 1e-6 * abs(together) + 1e-9  # Euclidean: squares add up
     say(

@@ -79,12 +79,16 @@ def table(
         header_style="bold",
         pad_edge=False,
     )
-    for head in heads:
-        is_number = head in right
-        out.add_column(
-            Text(cell(head)), justify="right" if is_number else "left", no_wrap=is_number
-        )
     most = 10_000 if long else _CELL
+    for i, head in enumerate(heads):
+        words = [*head.split(), *(row[i] for row in rows)]
+        widest = max(map(len, words)) if head in right else None
+        out.add_column(
+            Text(cell(head)),
+            justify="left" if widest is None else "right",
+            overflow="fold",  # of a long word nothing is lost
+            min_width=widest,
+        )
     for row in rows:
         out.add_row(*(c if isinstance(c, Text) else Text(cell(c, most)) for c in row))
     return out

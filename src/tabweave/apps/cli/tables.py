@@ -11,11 +11,24 @@ from typing import Annotated, Any
 
 import typer
 
-from tabweave.apps.cli.app import Columns, Drop, Force, From, Json, Kind, Misuse, Seed, flag, note
+from tabweave.apps.cli.app import (
+    Columns,
+    Drop,
+    Force,
+    Format,
+    From,
+    Json,
+    Kind,
+    Misuse,
+    Seed,
+    note,
+)
 from tabweave.apps.cli.files import check_output, is_stdout, located, output_format, write_columns
 from tabweave.apps.cli.job import (
     Job,
     Rows,
+    cell_of,
+    labels_of,
     listed,
     takes_job,
     tell_aside,
@@ -38,7 +51,9 @@ def report(
         Path, typer.Option("--output", "-o", help="Where to put the page; - is standard output.")
     ] = Path("report.html"),
     force: Force = False,
-    json: Annotated[bool, flag("--json", help="Print what the page shows as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print what the page shows as JSON.")
+    ] = False,
 ) -> None:
     """Describe a table: columns, couplings, map, clusters, neighbours, warnings."""
     if not json:
@@ -76,6 +91,7 @@ def kinds(job: Job, json: Json = False) -> None:
     with job.opened() as job:
         table = job.table(job.rows(), rules="whole")
     found = table.kinds()
+    tell_words(labels_of(table))
     if json:
         as_json({"rows": table.n_rows, "columns": [f._asdict() for f in found]})
         return
@@ -97,6 +113,8 @@ def associate(
     """Say how strongly every two columns hang together, strongest first."""
     from tabweave import associations
 
+    if not 0 < level <= 1:
+        raise Misuse(f"--level {level}: use a share above 0, up to 1")
     with job.opened() as job:
         table = job.table(job.rows(), rules="whole")
         with working("comparing columns"):
@@ -140,6 +158,7 @@ def fill(
             "--output", "-o", help="Write all columns, gaps filled; - is standard output."
         ),
     ] = None,
+    form: Format = None,
     force: Force = False,
     most: Annotated[int, typer.Option(min=0, help="How many filled cells to explain.")] = 20,
     json: Json = False,
@@ -151,8 +170,7 @@ def fill(
     piped = output is not None and is_stdout(output)
     if json and piped:
         raise Misuse("--json prints what was filled; give the rows a file with --output")
-    if output is not None:
-        output_format(output, None)
+    kind = output_format(output, form)
     check_output(output, force)
     with job.opened() as job:
         rows = job.rows()
@@ -160,11 +178,13 @@ def fill(
         with working("learning what goes with what"):
             model = Imputer(schema=job.declared(rows), random_state=job.seed).fit(cells)
         with working("filling"):
-            notes = model.explain(cells)
-            filled, gaps = model.transform(cells), {note.column for note in notes}
+            filled, notes = model.transform(cells), model.explain(cells)
+            # A guess as it is written: a whole number, an amount of money.
+            notes = [n._replace(value=cell_of(filled[n.column], n.row)) for n in notes]
+            gaps = {note.column for note in notes}
         if output is not None:
             every = {n: filled[n] if n in gaps else c for n, c in rows.columns.items()}
-            write_columns(every, output)
+            write_columns(every, output, kind)
     tell_aside({c.name: c.why for c in model.schema_.aside}, "gaps there stay")
     tell_doubts([Finding(c.name, c.kind, c.why, True, c.asks) for c in model.schema_.columns])
     tell_words({name: model.categories(name) for name in _valued(model.schema_)})
@@ -205,7 +225,8 @@ def _print_filled(notes: list[Any], n_rows: int, most: int) -> None:
 def odd(
     job: Job,
     level: Annotated[
-        float, typer.Option(help="Share of rows like the others that may be called odd.")
+        float,
+        typer.Option(help="Share of rows, and of the cells of a column, called odd by chance."),
     ] = 0.01,
     most: Annotated[int, typer.Option(min=1, help="How many cells to show.")] = 20,
     json: Json = False,
@@ -219,10 +240,13 @@ def odd(
         table = job.table(job.rows(), rules="texts")
         model = Oddities(level, random_state=job.seed)
         with working("looking for cells that do not fit"):
-            found = model.fit_cells(table, most)
+            found = [c for c in model.fit_cells(table, most) if c.p_value <= level]
             _, scores, _ = model._judged_apart(table)
         n_odd = int((-scores < model.offset_).sum())
     tell_kinds(table)
+    if 3 < table.n_rows < 1 / level:  # p is at least one in all rows
+        few = f"{table.n_rows} rows are too few for a cell to be odd at {level:g}"
+        note(f"{few}; try --level {1.5 / table.n_rows:.1g}")
     if json:
         as_json({"rows": table.n_rows, "odd": n_odd, "cells": [c._asdict() for c in found]})
         return
@@ -251,7 +275,7 @@ def drift(
         float, typer.Option(help="Effect size (KS, Cramér's V) from which a change counts.")
     ] = 0.0,
     check: Annotated[
-        bool, flag("--check", help=f"Exit with {CHANGED} if anything changed.")
+        bool, typer.Option("--check", help=f"Exit with {CHANGED} if anything changed.")
     ] = False,
     seed: Seed = 0,
     json: Json = False,
@@ -378,7 +402,9 @@ def _as_table(title: str, findings: Any, report: Any, dated: set[str]) -> Any:
 
 
 def _plain(number: float) -> str:
-    return f"{number:,.0f}" if 1e3 <= abs(number) < 1e15 else f"{number:.3g}"
+    if 1e3 <= abs(number) < 1e15:  # 1983 may be a year
+        return f"{number:.0f}" if abs(number) < 1e4 else f"{number:,.0f}"
+    return f"{number:.3g}"
 
 
 def _moment(seconds: float) -> str:
@@ -404,18 +430,18 @@ def _before_after(finding: Any, dated: bool) -> str:
         as_share = not numeric or what == "missing"
         of_number = (_moment if what == "mean" else _days) if dated else _plain
         sides = map("{:.1%}".format if as_share else of_number, (before, after))
-        parts.append(f"{cell(what)} {' → '.join(sides)}")
+        parts.append(f"{cell(what) or repr('')} {' → '.join(sides)}")
     return ", ".join(parts)
 
 
 def studio(
     path: Annotated[
-        Path, typer.Argument(metavar="[PATH]", help="A file to open, or the folder to look in.")
+        Path, typer.Argument(metavar="PATH", help="A file to open, or the folder to look in.")
     ] = Path(),
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 0,
     browser: Annotated[
-        bool, flag("--browser/--no-browser", help="Open the page in a browser.")
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
 ) -> None:
     """Open a local page: look at a table, compare methods, download what you see."""

@@ -12,7 +12,6 @@ import html
 import json
 from collections.abc import Sequence
 from importlib.resources import files
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -163,21 +162,31 @@ def _rounded(flat: np.ndarray, digits: int) -> np.ndarray:
     return near
 
 
-def bin_names(edges: np.ndarray) -> list[str]:
-    """Return a name for each bin: ``< 12``, ``12 to 30``, ``≥ 30``."""
-    return between(_distinct(edges)) if len(edges) else ["any number"]
+def bin_names(edges: np.ndarray, whole: bool = False) -> list[str]:
+    """Return a name for each bin: ``< 12``, ``12 to 30``, ``≥ 30``; of whole numbers ``12 to 29``.
+
+    A number that is the end of two bins is in the upper one.
+    """
+    if not len(edges):
+        return ["any number"]
+    if whole and np.abs(edges).max() < 1e15 and len(set(first := np.ceil(edges))) == len(edges):
+        starts = [str(int(edge)) for edge in first]
+        return between(starts, [str(int(edge) - 1) for edge in first])
+    return between(_close(edges))
 
 
-def between(ends: Sequence[str]) -> list[str]:
-    """Return a name for each part that ends cut a line into."""
-    inner = [f"{a} to {b}" for a, b in pairwise(ends)]
-    return [f"< {ends[0]}", *inner, f"≥ {ends[-1]}"]
+def between(starts: Sequence[str], ends: Sequence[str] | None = None) -> list[str]:
+    """Return a name for each part that starts, and what they end before, cut a line into."""
+    inner = zip(starts, (ends or starts)[1:], strict=False)
+    names = [low if low == high else f"{low} to {high}" for low, high in inner]
+    return [f"< {starts[0]}", *names, f"≥ {starts[-1]}"]
 
 
-def _distinct(edges: Sequence[float] | np.ndarray) -> list[str]:
-    """Return edges with as few digits as keep them distinct, at least three."""
+def _close(edges: np.ndarray) -> list[str]:
+    """Return edges with as few digits, at least three, as tell where in a bin they are."""
+    near = np.diff(edges).min() / 100 if len(edges) > 1 else abs(edges[0]) / 10_000
     for digits in range(3, 18):
         names = [written(edge, digits) for edge in edges]
-        if len(set(names)) == len(names):
+        if np.abs(np.array(names, float) - edges).max() <= near:
             break
     return names

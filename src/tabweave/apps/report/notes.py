@@ -9,7 +9,7 @@ import numpy as np
 
 from tabweave.apps.report.columns import by_frequency, missing_rows, near_and_far, value_counts
 from tabweave.apps.report.html import percent, quoted, rounded, shown, written
-from tabweave.apps.report.reading import Reading, as_values
+from tabweave.apps.report.reading import Reading, as_values, is_doubtful
 from tabweave.counts.counts import Counts
 from tabweave.counts.couplings import information
 from tabweave.rows.formats import looks_missing
@@ -56,7 +56,7 @@ def _note(level: str, code: str, column: str | None, text: str) -> Note:
 def _of_column(reading: Reading, column: Column, data: Any) -> Iterator[Note]:
     name, n = column.name, reading.table.n_rows
     read = reading.findings[name]
-    if read.asks:
+    if is_doubtful(read):
         left_out = name in reading.left_out
         text = f"holds {read.why}" + ("; it is left out of what follows" if left_out else "")
         text += ", and is read as categories" * (read.asks == "exceptions" and not left_out)
@@ -313,7 +313,7 @@ def _squares_fit(data: Any) -> bool:
 
 
 def _odd(cell: Any) -> dict[str, Any]:
-    against = "any value seen before"
+    against = "any value seen before" if cell.is_new else "nothing in particular"
     if cell.against is not None:
         column, value, both, n = cell.against
         against = f"{column} = {shown(value)}: {both:,} of {n:,} rows"

@@ -76,9 +76,14 @@ def read(X: Any, target: Any) -> Reading:
     kept = table.select([n for n in table.schema.names if n != name]) if name else table
     findings = kept.kinds()
     judged = {f.column: f.why for f in findings if not f.kept and f.why != "constant"}
-    doubts = {f.column: f.why for f in findings if f.asks}
+    doubts = {f.column: f.why for f in findings if is_doubtful(f)}
     found = ((c.name, _useless(data) or judged.get(c.name)) for c, data in kept)
     return Reading(table, name, {n: doubts.get(n, why) for n, why in found if why})
+
+
+def is_doubtful(finding: Finding) -> bool:
+    """Tell whether a column may be meant as something else; how it is spelled is another matter."""
+    return finding.asks not in ("", "spelling")
 
 
 def only_met(table: Table) -> Table:
@@ -101,7 +106,8 @@ def as_values(data: Codes | Numbers | Sets, n_bins: int = N_BINS) -> Codes | Set
     if isinstance(data, Datetimes) and len(edges):
         names = between([str(data.text(edge)) for edge in edges])
     else:
-        names = bin_names(edges)
+        present = data.values[~np.isnan(data.values)]
+        names = bin_names(edges, bool((present == np.floor(present)).all()))
     return Codes(
         bins.codes, [None if label is None else names[int(label)] for label in bins.labels]
     )

@@ -162,7 +162,7 @@ def _amid(points: np.ndarray, laid: np.ndarray, others: np.ndarray, k: int = 3) 
 # -- the map -------------------------------------------------------------------------------------
 
 MAP_COLUMNS = 100
-MOST_LABELS = 200
+MOST_LABELS = 1_000
 OTHERS = "other values"
 
 
@@ -192,11 +192,17 @@ def map_cells(drawn: Table, name: str) -> dict[str, Any]:
     """Return the cells of a column as the map takes them: numbers, or labels and their codes."""
     data = drawn[name]
     if isinstance(data, Datetimes):
-        data = as_values(data)
+        texts = [data.text(value) for value in data.values]
+        return _labelled(as_values(data)) | {"texts": texts}
     if isinstance(data, Numbers):
         return {"numbers": rounded(data.values, 6)}
     if isinstance(data, Sets):
-        data = _joined(data, drawn.n_rows)
+        data = joined(data, drawn.n_rows)
+    return _labelled(data)
+
+
+def _labelled(data: Any) -> dict[str, Any]:
+    """Return labels, the most frequent first, and their codes; ``others`` if the last is many."""
     first = by_frequency(data)
     kept = first[:MOST_LABELS]
     index = np.full(len(data.labels), len(kept))
@@ -206,10 +212,11 @@ def map_cells(drawn: Table, name: str) -> dict[str, Any]:
         labels.append(OTHERS)
     if None in data.labels:
         index[data.labels.index(None)] = -1
-    return {"labels": labels, "codes": index[data.codes].tolist()}
+    found = {"labels": labels, "codes": index[data.codes].tolist()}
+    return found | {"others": True} if len(first) > len(kept) else found
 
 
-def _joined(data: Sets, n_rows: int) -> Codes:
+def joined(data: Sets, n_rows: int) -> Codes:
     """Return sets as text, each different one a value."""
     texts = np.array([str(cell(data, row)) for row in range(n_rows)], dtype=object)
     labels, codes = np.unique(texts, return_inverse=True)

@@ -39,8 +39,9 @@ tabweave.whole = (n) => Math.round(n).toLocaleString("en");
 tabweave.number = (x, digits = 4) => {
   if (x === null || x === undefined) return "–";
   if (x !== 0 && (Math.abs(x) >= 1e7 || Math.abs(x) < 1e-3)) return x.toExponential(2);
-  return Number(x.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+  return Number(x.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6, useGrouping: "min2" }); // 1983 may be a year
 };
+tabweave.distance = (x) => (x < 1e4 ? x.toPrecision(4) : tabweave.number(x));
 tabweave.percent = (x) => {
   const p = 100 * x;
   if (p > 0 && p < 0.1) return "< 0.1 %";

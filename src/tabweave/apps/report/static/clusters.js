@@ -60,7 +60,7 @@ tabweave.neighbours = (d, row) => {
       : rest ? `The other ${rest === 1 ? "column is" : `${rest} columns are`} the same.` : "";
     return tabweave.el("article", { class: "card" },
       tabweave.el("h3", {}, `Row ${tabweave.whole(other.row)} `,
-        tabweave.el("span", { class: "quiet" }, `distance ${tabweave.number(other.distance)}`), copies(other.copies, "like it")),
+        tabweave.el("span", { class: "quiet" }, `distance ${tabweave.distance(other.distance)}`), copies(other.copies, "like it")),
       target(other),
       apart.length ? tabweave.table(`Why row ${other.row} is not nearer`, heads, apart.slice(0, 8).map((i) => [
         tabweave.value(names[i]), tabweave.value(row.cells[i]), tabweave.value(other.cells[i]),

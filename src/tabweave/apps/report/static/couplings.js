@@ -45,9 +45,7 @@ tabweave.circle = (stage, width, c, target) => {
   const spokes = c.nodes.length > 14; // names along the radius, where side by side they would collide
   const high = 2 * radius + (spokes ? 2 * margin : 72);
   const [cx, cy] = [width / 2, high / 2];
-  const letters = Math.max(6, Math.floor((margin - 18) / 6.8));
-  const room = (p, name) => ({ start: width - name.x, end: name.x, middle: 2 * Math.min(name.x, width - name.x) })[name["text-anchor"]];
-  const fit = (p, name) => (spokes ? letters : Math.max(letters, Math.min(30, Math.floor((room(p, name) - 6) / 7))));
+  const room = (name) => (spokes ? margin - 14 : { start: width - name.x, end: name.x, middle: 2 * Math.min(name.x, width - name.x) }[name["text-anchor"]] - 2);
   const place = new Map(c.nodes.map((node, i) => {
     const angle = (2 * Math.PI * (i + 0.5)) / c.nodes.length - Math.PI / 2;
     return [node.name, { angle, x: cx + radius * Math.cos(angle), y: cy + radius * Math.sin(angle) }];
@@ -67,11 +65,11 @@ tabweave.circle = (stage, width, c, target) => {
     line.classList.toggle("lit", name === pair.a || name === pair.b);
     line.classList.toggle("dim", name !== null && name !== pair.a && name !== pair.b);
   });
+  const names = c.nodes.map((node) => (spokes ? tabweave.spoke : tabweave.beside)(place.get(node.name)));
   const nodes = c.nodes.map((node, i) => {
     const p = place.get(node.name);
     const best = c.pairs.filter((q) => q.a === node.name || q.b === node.name).slice(0, 3)
       .map((q) => `${q.a === node.name ? q.b : q.a} ${q.strength.toFixed(2)}`);
-    const name = spokes ? tabweave.spoke(p) : tabweave.beside(p);
     const said = `${node.name}: ${best.length ? "coupled with " + best.join(", ") : "coupled with nothing"}`;
     return tabweave.svg("g", {
       class: node.name === target ? "node target" : "node", tabindex: i ? "-1" : "0", role: "img", "aria-label": said,
@@ -82,13 +80,19 @@ tabweave.circle = (stage, width, c, target) => {
     node.name === target
       ? tabweave.svg("rect", { x: p.x - 6, y: p.y - 6, width: 12, height: 12, transform: `rotate(45 ${p.x} ${p.y})` })
       : tabweave.svg("circle", { cx: p.x, cy: p.y, r: 5.5 }),
-    tabweave.svg("text", { "dominant-baseline": "central", ...name }, tabweave.shorten(node.name, fit(p, name))));
+    tabweave.svg("text", { "dominant-baseline": "central", ...names[i] }, tabweave.shorten(node.name, 30)));
   });
-  stage.replaceChildren(tabweave.svg("svg", {
+  const graph = tabweave.svg("svg", {
     viewBox: `0 0 ${width} ${high}`, width, height: high, class: "circle", role: "group",
     "aria-label": "Graph of the couplings; arrow keys go round. The table beside it lists them.",
     onkeydown: (event) => tabweave.goRound(event, nodes),
-  }, lines.map(({ line }) => line), nodes));
+  }, lines.map(({ line }) => line), nodes);
+  stage.replaceChildren(graph);
+  // How wide letters are is known now: names that would leave the picture are cut.
+  graph.querySelectorAll("text").forEach((text, i) => {
+    const wide = room(names[i]);
+    for (let n = text.textContent.length - 1; n > 2 && text.getComputedTextLength() > wide; n--) text.textContent = tabweave.shorten(c.nodes[i].name, n);
+  });
 };
 
 /* One stop of the Tab key for the whole circle; arrow keys go from column to column. */

@@ -60,7 +60,7 @@ tabweave.groups = (column) => {
   if (column.numbers) return tabweave.ranges(column.numbers);
   const counts = column.labels.map(() => 0);
   for (const code of column.codes) if (code >= 0) counts[code]++;
-  const order = counts.map((_, i) => i);
+  const order = counts.map((_, i) => i).slice(0, column.others ? -1 : undefined); // the last stands for many
   if (!column.fixed) order.sort((a, b) => counts[b] - counts[a] || a - b);
   const kept = order.slice(0, order.length <= 8 ? 8 : 7);
   const index = new Map(kept.map((code, i) => [code, i]));
@@ -74,8 +74,10 @@ tabweave.ranges = (numbers, whole = false) => {
   const edges = [...new Set([1, 2, 3, 4].map((q) => present[Math.floor((q * present.length) / 5)]))]
     .filter((edge) => edge !== undefined && edge > present[0]);
   const show = whole ? tabweave.whole : tabweave.number;
+  const step = present.every(Number.isInteger) ? 1 : 0; // 3 to 4 are whole numbers below 5
+  const range = (low, high) => (show(low) === show(high) ? show(low) : `${show(low)} to ${show(high)}`);
   const names = edges.length ? [`< ${show(edges[0])}`,
-    ...edges.slice(1).map((edge, i) => `${show(edges[i])} to ${show(edge)}`),
+    ...edges.slice(1).map((edge, i) => range(edges[i], edge - step)),
     `≥ ${show(edges[edges.length - 1])}`] : [present.length ? show(present[0]) : "none"];
   const of = numbers.map((x) => (x === null ? -2 : edges.reduce((n, edge) => n + (x >= edge), 0)));
   return { names, of, ordered: true };
@@ -326,8 +328,9 @@ tabweave.Map = class {
       const hits = (c, part, whole) => {
         const same = (label) => { const shown = tabweave.text(label).toLowerCase(); return whole ? shown === part : shown.includes(part); };
         if (c.numbers) { const n = Number(part); c.numbers.forEach((x, i) => { if (part !== "" && x === n) this.matches[i] = 1; }); return; }
-        const good = c.labels.map(same);
         const gap = same(null);
+        if (c.texts) { c.texts.forEach((text, i) => { if (text === null ? gap && whole : same(text)) this.matches[i] = 1; }); return; }
+        const good = c.labels.map(same);
         c.codes.forEach((code, i) => { if (code < 0 ? gap && whole : good[code]) this.matches[i] = 1; });
       };
       if (column) hits(column, value.trim(), true);
@@ -708,7 +711,7 @@ tabweave.Map = class {
 
   cell(column, i) {
     if (column.numbers) return column.numbers[i] === null ? null : tabweave.number(column.numbers[i], 6);
-    return column.codes[i] < 0 ? null : column.labels[column.codes[i]];
+    return column.texts ? column.texts[i] : column.codes[i] < 0 ? null : column.labels[column.codes[i]];
   }
 
   cells(i, most) {
@@ -781,7 +784,7 @@ tabweave.standsOut = (map, indices) => {
 tabweave.saveRows = (map, indices) => {
   const { m } = map;
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  const plain = (c, i) => (c.numbers ? (c.numbers[i] === null ? "" : String(c.numbers[i])) : c.codes[i] < 0 ? "" : c.labels[c.codes[i]]);
+  const plain = (c, i) => (c.numbers ? (c.numbers[i] === null ? "" : String(c.numbers[i])) : map.cell(c, i) ?? "");
   const lines = [["row", "copies", ...m.columns.map((c) => c.name)], ...indices.map((i) => [String(m.rows[i]), String(m.copies[i]), ...m.columns.map((c) => plain(c, i))])];
   tabweave.save(new Blob([lines.map((line) => line.map(quoted).join(",")).join("\n") + "\n"], { type: "text/csv" }), "selected-rows.csv");
 };

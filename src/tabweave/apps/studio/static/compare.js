@@ -67,6 +67,7 @@ studio.findTwin = (found) => {
   const tests = map.m.columns.map((c) => {
     const cell = cells[c.name];
     if (c.numbers) return (i) => (cell === null ? c.numbers[i] === null : c.numbers[i] === Number(cell));
+    if (c.texts) return (i) => c.texts[i] === cell;
     const code = cell === null ? -1 : c.labels.indexOf(cell);
     return (i) => c.codes[i] === code;
   });
@@ -313,7 +314,7 @@ studio.nearTable = (found, others) => {
       [tabweave.el("button", { type: "button", class: "link", "aria-label": `Row ${other.row}: see why it is apart from row ${found.row}`,
         onclick: () => { studio.picked = [found.row, other.row]; studio.picks(); } }, tabweave.whole(other.row)),
       others && others.has(other.row) ? tabweave.el("span", { class: "tag" }, "both") : null],
-      tabweave.number(other.distance), tabweave.el("span", { title: other.differs.map((name) => `${name} ${tabweave.text(other.cells[name])}`).join("; ") }, differ(other))]), { classes: "tight nearest" });
+      tabweave.distance(other.distance), tabweave.el("span", { title: other.differs.map((name) => `${name} ${tabweave.text(other.cells[name])}`).join("; ") }, differ(other))]), { classes: "tight nearest" });
 };
 
 /* -- why ------------------------------------------------------------------------------------- */
@@ -335,7 +336,7 @@ studio.whyTable = (found) => {
     [tabweave.el("span", { title: `adds ${tabweave.number(c.adds)}` }, c.share < 0 ? `−${tabweave.percent(-c.share)}` : tabweave.percent(c.share)), tabweave.bar(c.share)]];
   const table = (part) => tabweave.table(`Why rows ${found.a} and ${found.b} are apart`, heads, part.map(line), { classes: "apart tight" });
   return [
-    tabweave.el("p", { class: "small" }, `Rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} are `, tabweave.el("b", {}, tabweave.number(found.distance)), " apart",
+    tabweave.el("p", { class: "small" }, `Rows ${tabweave.whole(found.a)} and ${tabweave.whole(found.b)} are `, tabweave.el("b", {}, tabweave.distance(found.distance)), " apart",
       top && top.share > 0 ? [", most of all by ", tabweave.el("b", {}, tabweave.value(top.column)), "."] : "; no column keeps them apart."),
     table(found.columns.slice(0, 12)),
     found.columns.length > 12 ? tabweave.more(`The other ${found.columns.length - 12} columns`, () => table(found.columns.slice(12))) : null,

@@ -58,8 +58,9 @@ class Imputer(TabularInput, TransformerMixin, Estimator):
     engine : {"all", "validated", "counts", "mixture", "neighbors"}, default="all"
         How a cell is predicted from the rest of its row: "counts" is a regression from counts and
         moments, "mixture" that of :class:`~tabweave.NonBEND`, "neighbors" uses the nearest rows,
-        "all" averages the three. "validated" hides observed cells of held-out rows and takes, for
-        each column, the engine or mean of engines that predicts them best; it fits five times.
+        "all" averages the three (for numbers, "counts" and "neighbors"). "validated" hides observed
+        cells of held-out rows and takes, for each column, the engine or mean of engines that
+        predicts them best; it fits five times.
     n_neighbors : int, default=20
         Number of nearest rows.
     n_bins : int, default=12

@@ -204,7 +204,12 @@ def goodall3_similarity(counts: Counts) -> list[np.ndarray]:
     return [np.diag(1 - share) for share in _pair_shares(counts)]
 
 
-@measure("goodall3", "losing a match on a rare value costs more, by itself", _BORIAH, metric=True)
+@measure(
+    "goodall3",
+    "losing a match on a rare value costs more; other values do not matter",
+    _BORIAH,
+    metric=True,
+)
 def goodall3(counts: Counts) -> list[np.ndarray]:
     """(S(v, v) + S(w, w)) / 2 for v ≠ w, S as in :func:`goodall3_similarity` [B 9]."""
     return induced(goodall3_similarity(counts))
